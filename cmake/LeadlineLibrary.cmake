@@ -1,0 +1,71 @@
+# leadline_library(NAME SOURCES ... [PYTHON_SOURCES ...] [DEPENDS ...] [TESTS ...] [TEST_DEPENDS ...])
+#
+# One static library `leadline_NAME` per folder of native/ (an interface library where SOURCES is empty).
+#   SOURCES         .cpp files without Python.h
+#   PYTHON_SOURCES  .cpp files that include Python.h; built only with LEADLINE_PYTHON=ON
+#   DEPENDS         folders it may use by the import table, such as `base cct`
+#   TESTS           x_test.cpp files (doctest), one program `test_NAME` for all of them, registered with ctest
+#   TEST_DEPENDS    further folders the tests need, such as `testing`
+
+find_package(Threads REQUIRED)
+
+add_library(leadline_options INTERFACE)
+target_include_directories(leadline_options INTERFACE "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/native/include")
+target_compile_options(leadline_options INTERFACE -Wall -Wextra $<$<BOOL:${LEADLINE_WERROR}>:-Werror>)
+target_link_libraries(leadline_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+if(LEADLINE_SANITIZE)
+  target_compile_options(leadline_options INTERFACE -fsanitize=${LEADLINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(leadline_options INTERFACE -fsanitize=${LEADLINE_SANITIZE})
+endif()
+
+if(LEADLINE_PYTHON)
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+endif()
+
+if(LEADLINE_TESTS)
+  # Copied, so that a cross build sees this one header of the host and no other.
+  find_file(LEADLINE_DOCTEST_HEADER doctest.h PATH_SUFFIXES doctest PATHS /usr/include NO_CMAKE_FIND_ROOT_PATH)
+  if(NOT LEADLINE_DOCTEST_HEADER)
+    message(FATAL_ERROR "The C++ tests need doctest.h and it was not found; install the package doctest-dev.")
+  endif()
+  configure_file("${LEADLINE_DOCTEST_HEADER}" "${PROJECT_BINARY_DIR}/doctest/doctest/doctest.h" COPYONLY)
+  add_library(leadline_test_main OBJECT "${PROJECT_SOURCE_DIR}/native/testing/test_main.cpp")
+  target_include_directories(leadline_test_main SYSTEM PUBLIC "${PROJECT_BINARY_DIR}/doctest")
+  target_link_libraries(leadline_test_main PUBLIC leadline_options)
+endif()
+
+function(leadline_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;PYTHON_SOURCES;DEPENDS;TESTS;TEST_DEPENDS")
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "leadline_library(${name}): unknown argument ${ARG_UNPARSED_ARGUMENTS}.")
+  endif()
+  set(depends leadline_options)
+  foreach(folder IN LISTS ARG_DEPENDS)
+    list(APPEND depends leadline_${folder})
+  endforeach()
+  if(LEADLINE_PYTHON)
+    list(APPEND ARG_SOURCES ${ARG_PYTHON_SOURCES})
+  endif()
+
+  set(target leadline_${name})
+  if(ARG_SOURCES)
+    add_library(${target} STATIC ${ARG_SOURCES})
+    target_link_libraries(${target} PUBLIC ${depends})
+    if(LEADLINE_PYTHON AND ARG_PYTHON_SOURCES)
+      target_include_directories(${target} SYSTEM PUBLIC ${Python_INCLUDE_DIRS})
+    endif()
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE ${depends})
+  endif()
+
+  if(LEADLINE_TESTS AND ARG_TESTS)
+    add_executable(test_${name} ${ARG_TESTS})
+    target_link_libraries(test_${name} PRIVATE leadline_test_main ${target})
+    foreach(folder IN LISTS ARG_TEST_DEPENDS)
+      target_link_libraries(test_${name} PRIVATE leadline_${folder})
+    endforeach()
+    add_test(NAME ${name} COMMAND test_${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
