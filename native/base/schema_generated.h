@@ -163,9 +163,13 @@ enum class LossKind : std::uint8_t {
   kGpuRecordUnattributed = 14,  // device work whose launch was not seen
   kGpuBufferExhausted = 15,  // all activity buffers were in use
   kInternalError = 16,  // something failed inside the profiler and was contained
+  kGpuWorkUnfinished = 17,  // device work that had not finished when measuring stopped
+  kGpuPaused = 18,  // device work was not measured for a while because another tool needed the vendor's library
+  kGraphCapturedBefore = 19,  // device work of a graph captured before measuring began; its capture path is unknown
+  kRangeUnordered = 20,  // a start/end range that did not nest in its thread; it was closed with the range around it
 };
-inline constexpr std::size_t kLossKindCount = 17;
-inline constexpr std::array<std::string_view, 17> kLossKindNames{{
+inline constexpr std::size_t kLossKindCount = 21;
+inline constexpr std::array<std::string_view, 21> kLossKindNames{{
     "backward_without_forward",
     "operator_end_unmatched",
     "region_unanchored",
@@ -183,6 +187,10 @@ inline constexpr std::array<std::string_view, 17> kLossKindNames{{
     "gpu_record_unattributed",
     "gpu_buffer_exhausted",
     "internal_error",
+    "gpu_work_unfinished",
+    "gpu_paused",
+    "graph_captured_before",
+    "range_unordered",
 }};
 constexpr std::string_view to_string(LossKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);

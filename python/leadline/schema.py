@@ -101,6 +101,10 @@ class LossKind(_Kind):
     GPU_RECORD_UNATTRIBUTED = 14
     GPU_BUFFER_EXHAUSTED = 15
     INTERNAL_ERROR = 16
+    GPU_WORK_UNFINISHED = 17
+    GPU_PAUSED = 18
+    GRAPH_CAPTURED_BEFORE = 19
+    RANGE_UNORDERED = 20
 
 
 @dataclass(frozen=True)
@@ -336,6 +340,22 @@ LOSSES: Final[tuple[LossInfo, ...]] = (
     LossInfo(
         LossKind.INTERNAL_ERROR,
         "something failed inside the profiler and was contained",
+    ),
+    LossInfo(
+        LossKind.GPU_WORK_UNFINISHED,
+        "device work that had not finished when measuring stopped",
+    ),
+    LossInfo(
+        LossKind.GPU_PAUSED,
+        "device work was not measured for a while because another tool needed the vendor's library",
+    ),
+    LossInfo(
+        LossKind.GRAPH_CAPTURED_BEFORE,
+        "device work of a graph captured before measuring began; its capture path is unknown",
+    ),
+    LossInfo(
+        LossKind.RANGE_UNORDERED,
+        "a start/end range that did not nest in its thread; it was closed with the range around it",
     ),
 )
 

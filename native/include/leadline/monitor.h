@@ -1,0 +1,197 @@
+/* The only door between those who see events (providers) and those who use them (subscribers).
+ *
+ * Plain C so that other profilers can use it. Promises: no function throws, blocks on a lock, takes the GIL or
+ * allocates on the path of an event. Everything handed to a callback is valid during the callback only.
+ * Times are CLOCK_MONOTONIC nanoseconds, sizes are bytes.
+ */
+#ifndef LEADLINE_MONITOR_H
+#define LEADLINE_MONITOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LEADLINE_MONITOR_VERSION 1
+#define LEADLINE_EXPORT __attribute__((visibility("default")))
+
+typedef enum leadline_domain {
+  LEADLINE_DOMAIN_OPERATOR = 1u << 0,     /* framework operators, begin and end */
+  LEADLINE_DOMAIN_MEMORY = 1u << 1,       /* tensor memory, allocate and free */
+  LEADLINE_DOMAIN_REGION = 1u << 2,       /* user ranges, phases and steps, begin and end */
+  LEADLINE_DOMAIN_GPU_API = 1u << 3,      /* driver and runtime calls on the host, begin and end */
+  LEADLINE_DOMAIN_GPU_ACTIVITY = 1u << 4, /* finished work on a device, asynchronous, any thread */
+  LEADLINE_DOMAIN_GPU_MODULE = 1u << 5,   /* device code loaded or unloaded */
+  LEADLINE_DOMAIN_COMPILE = 1u << 6,      /* compilation by the framework, begin and end */
+} leadline_domain;
+
+typedef enum leadline_phase { LEADLINE_BEGIN = 0, LEADLINE_END = 1, LEADLINE_INSTANT = 2 } leadline_phase;
+
+/* Ids of leadline_source are bits of the mask given to leadline_callpath_get. */
+typedef enum leadline_source {
+  LEADLINE_SOURCE_PYTHON = 1u << 0,
+  LEADLINE_SOURCE_MODULE = 1u << 1,
+  LEADLINE_SOURCE_OPERATOR = 1u << 2,
+  LEADLINE_SOURCE_REGION = 1u << 3,
+  LEADLINE_SOURCE_API = 1u << 4,
+  LEADLINE_SOURCE_NATIVE = 1u << 5,
+  LEADLINE_SOURCE_ALL = 0xffffffffu,
+} leadline_source;
+
+/* A place in the calling context tree, opaque; 0 is "nowhere". Taken at the launch, given back with the activity. */
+typedef uint64_t leadline_context;
+
+typedef struct leadline_operator_event {
+  const char* name;
+  int64_t sequence;         /* autograd sequence number, -1 for none */
+  uint64_t forward_thread;  /* of a backward operator: the framework's id of the forward thread, else 0 */
+  uint32_t nesting;         /* operators open on this thread, this one not counted */
+  uint8_t backward;         /* 1: run by autograd */
+  const char* inputs;       /* shapes and dtypes as JSON when asked for, else NULL */
+} leadline_operator_event;
+
+typedef struct leadline_memory_event {
+  uint64_t address;
+  int64_t bytes;            /* negative: freed; INT64_MIN: freed, size not known to the provider */
+  int32_t device_type;      /* 0 CPU, 1 CUDA, 2 HIP */
+  int32_t device;           /* -1 for the CPU */
+  int64_t allocated_total;  /* framework's running total on the device, -1 where unknown */
+  int64_t reserved_total;   /* -1 where unknown */
+} leadline_memory_event;
+
+typedef enum leadline_region_kind {
+  LEADLINE_REGION_USER = 0,
+  LEADLINE_REGION_PHASE = 1, /* forward, backward, optimizer, zero_grad, data loading, compile */
+  LEADLINE_REGION_STEP = 2,  /* instant: a training step ended here */
+} leadline_region_kind;
+
+typedef struct leadline_region_event {
+  const char* name;
+  const char* detail;       /* JSON object (NVTX payload, category, colour) or NULL */
+  leadline_region_kind kind;
+  int64_t step;             /* LEADLINE_REGION_STEP: number of the step that ended */
+} leadline_region_event;
+
+typedef enum leadline_gpu_kind {
+  LEADLINE_GPU_LAUNCH = 0,
+  LEADLINE_GPU_COPY = 1,
+  LEADLINE_GPU_SET = 2,
+  LEADLINE_GPU_SYNC = 3,
+  LEADLINE_GPU_ALLOC = 4,
+  LEADLINE_GPU_FREE = 5,
+  LEADLINE_GPU_GRAPH_CREATE = 6,
+  LEADLINE_GPU_GRAPH_INSTANTIATE = 7,
+  LEADLINE_GPU_GRAPH_LAUNCH = 8,
+  LEADLINE_GPU_EVENT_RECORD = 9,
+  LEADLINE_GPU_STREAM_WAIT = 10,
+  LEADLINE_GPU_OTHER = 11,
+} leadline_gpu_kind;
+
+typedef struct leadline_gpu_api_event {
+  const char* name;         /* the vendor's function name */
+  leadline_gpu_kind kind;
+  uint64_t correlation;     /* vendor's correlation id */
+  int32_t device;           /* -1 where unknown */
+  int64_t stream;           /* -1 where unknown or all */
+  int64_t bytes;            /* copy, set, alloc, free; 0 elsewhere */
+  int64_t awaits;           /* sync, stream wait: stream awaited, -1 for all or none */
+  uint64_t awaits_correlation; /* record call of the event awaited, 0 for none */
+} leadline_gpu_api_event;
+
+/* One value for a metric of schema/leadline.toml (its number there). */
+typedef struct leadline_measure {
+  uint32_t metric;
+  int64_t value;
+} leadline_measure;
+
+typedef struct leadline_gpu_activity_event {
+  leadline_context context; /* where it was launched; 0: unknown, counted as loss gpu_record_unattributed */
+  leadline_context via;     /* CUDA graphs: the path at capture, shown below "captured at"; 0 for none */
+  uint8_t frame_kind;       /* kernel, copy, collective... (FrameKind) */
+  uint8_t event_kind;       /* EventKind, for the trace window */
+  const char* name;         /* NULL: no work of its own, the measures belong to `context` itself (idle, waiting) */
+  const char* detail;       /* JSON object or NULL; must be the same for the same name and context */
+  const char* file;         /* source of the kernel where known, else NULL */
+  int32_t line;             /* 0 where unknown */
+  int32_t device;
+  int64_t stream;
+  int64_t start_ns;
+  int64_t duration_ns;
+  uint64_t correlation;
+  uint64_t graph_node;
+  int64_t bytes;
+  const leadline_measure* measures; /* further metrics of this one piece of work (gpu_time is added by itself) */
+  uint32_t measure_count;
+} leadline_gpu_activity_event;
+
+typedef struct leadline_gpu_module_event {
+  uint64_t module;          /* vendor's id */
+  const void* image;
+  size_t image_bytes;
+  int32_t device;
+  uint8_t loaded;           /* 1 loaded, 0 unloaded */
+} leadline_gpu_module_event;
+
+typedef struct leadline_event {
+  leadline_domain domain;
+  leadline_phase phase;
+  int64_t time_ns;
+  union {
+    leadline_operator_event op;
+    leadline_memory_event memory;
+    leadline_region_event region;
+    leadline_gpu_api_event gpu_api;
+    leadline_gpu_activity_event gpu_activity;
+    leadline_gpu_module_event gpu_module;
+    leadline_region_event compile;
+  } of;
+} leadline_event;
+
+typedef struct leadline_frame {
+  uint8_t kind;             /* FrameKind of schema/leadline.toml */
+  int32_t line;
+  const char* name;         /* valid until the thread's next event */
+  const char* file;
+  uint64_t address;
+} leadline_frame;
+
+typedef void (*leadline_callback)(const leadline_event* event, void* user);
+typedef uint32_t leadline_subscription; /* 0 is none */
+
+typedef enum leadline_status {
+  LEADLINE_OK = 0,
+  LEADLINE_ERROR_INVALID = 1,     /* an argument makes no sense */
+  LEADLINE_ERROR_FULL = 2,        /* no room: subscribers, or the buffer given (count says what is needed) */
+  LEADLINE_ERROR_UNAVAILABLE = 3, /* no provider for it here */
+} leadline_status;
+
+/* Subscribe to the domains of a mask. Callbacks run on the thread of the event. At most 8 subscribers. */
+LEADLINE_EXPORT leadline_status leadline_monitor_register(uint32_t domains, leadline_callback callback, void* user,
+                                                          leadline_subscription* out);
+/* After it returns no callback of this subscription runs or will run. */
+LEADLINE_EXPORT leadline_status leadline_monitor_unregister(leadline_subscription subscription);
+/* Ends all subscriptions and forgets every thread's state. */
+LEADLINE_EXPORT void leadline_monitor_finalize(void);
+
+/* For providers: hand over an event. BEGIN and END of operators, regions, API calls and compilations nest per thread;
+ * the monitor keeps the thread's shadow stack. Activity and memory events do not nest. */
+LEADLINE_EXPORT void leadline_monitor_emit(const leadline_event* event);
+/* For providers: whether anyone listens to any of these domains (one relaxed load). */
+LEADLINE_EXPORT uint32_t leadline_monitor_active(uint32_t domains);
+/* The calling thread's present place (inside the innermost open begin), or 0. */
+LEADLINE_EXPORT leadline_context leadline_monitor_context(void);
+/* Count a loss (LossKind of schema/leadline.toml). `detail` is kept once per kind; may be NULL. */
+LEADLINE_EXPORT void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail);
+/* Nanoseconds of CLOCK_MONOTONIC, as cheap as the machine allows. */
+LEADLINE_EXPORT int64_t leadline_monitor_now(void);
+
+/* The calling thread's joined call path from root to leaf, filtered by a mask of leadline_source.
+ * *count: in: room in frames; out: frames of the path. LEADLINE_ERROR_FULL when there was too little room. */
+LEADLINE_EXPORT leadline_status leadline_callpath_get(uint32_t sources, leadline_frame* frames, size_t* count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
