@@ -1,0 +1,36 @@
+// Time of CLOCK_MONOTONIC in nanoseconds, from the processor's counter where that can be trusted.
+//
+// Promises: never goes backwards on a thread, never locks, stays within a microsecond of clock_gettime(CLOCK_MONOTONIC)
+// (the counter is compared again at least once a second of use, and after any pause). The counter is used only where
+// the kernel itself uses it; elsewhere now_ns() is clock_gettime.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace leadline {
+
+enum class ClockSource : std::uint8_t { kSystemCall, kCounter, kFake };
+
+std::int64_t now_ns() noexcept;
+
+// CLOCK_REALTIME, for what is compared between processes and machines.
+std::int64_t realtime_ns() noexcept;
+
+// CPU time the calling thread has used.
+std::int64_t thread_cpu_ns() noexcept;
+
+ClockSource clock_source() noexcept;
+
+// For tests: while one exists, now_ns() returns what it was told, in every thread. At most one at a time.
+class FakeClock {
+ public:
+  explicit FakeClock(std::int64_t start_ns) noexcept;
+  ~FakeClock();
+  FakeClock(const FakeClock&) = delete;
+  FakeClock& operator=(const FakeClock&) = delete;
+  void set(std::int64_t now_ns) noexcept;
+  void advance(std::int64_t by_ns) noexcept;
+};
+
+}  // namespace leadline

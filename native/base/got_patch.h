@@ -1,0 +1,49 @@
+// Redirects calls of a named function by replacing its entries in the global offset tables of loaded libraries.
+//
+// Only libraries loaded at the time of install() are changed; calls inside the defining library that do not go through
+// a table are not seen. Works on ELF64 x86-64 and aarch64, with and without RELRO.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leadline {
+
+class GotPatch {
+ public:
+  GotPatch() = default;
+  GotPatch(GotPatch&& other) noexcept;
+  GotPatch& operator=(GotPatch&& other) noexcept;
+  GotPatch(const GotPatch&) = delete;
+  GotPatch& operator=(const GotPatch&) = delete;
+  ~GotPatch();  // restores
+
+  // Points every entry for `symbol` at `replacement`, in each library for which `wanted(path)` holds (path is empty for
+  // the program itself). An entry that could not be made writable is left alone and counted in failed().
+  static GotPatch install(const char* symbol, void* replacement,
+                          const std::function<bool(std::string_view path)>& wanted);
+
+  // Puts the old entries back where they still hold the replacement and the library is still loaded.
+  void restore() noexcept;
+
+  // The function itself, for the replacement to call; nullptr when no entry was replaced.
+  void* original() const noexcept { return original_; }
+  std::size_t replaced() const noexcept { return slots_.size(); }
+  std::size_t failed() const noexcept { return failed_; }
+
+ private:
+  struct Slot {
+    void** address;
+    void* previous;
+    bool read_only;  // RELRO: the page must be made writable for a moment
+  };
+  std::vector<Slot> slots_;
+  void* replacement_ = nullptr;
+  void* original_ = nullptr;
+  std::size_t failed_ = 0;
+};
+
+}  // namespace leadline

@@ -1,0 +1,72 @@
+// Open-addressing set of positions in some array, for interning: the array holds the keys, this finds their positions.
+//
+// Eight bytes a slot: a tag of the hash and the position. Used by one thread only; no allocation on look-up.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+namespace leadline {
+
+class IndexTable {
+ public:
+  static constexpr std::uint32_t kAbsent = 0xffffffffu;
+
+  // Position for which `equal(position)` holds among those inserted with this hash, or kAbsent.
+  template <class Equal>
+  std::uint32_t find(std::uint64_t hash, Equal&& equal) const noexcept {
+    if (slots_ == nullptr) return kAbsent;
+    const auto tag = tag_of(hash);
+    for (std::size_t i = start_of(hash);; i = (i + 1) & mask_) {
+      const Slot slot = slots_[i];
+      if (slot.position == kAbsent) return kAbsent;
+      if (slot.tag == tag && equal(slot.position)) return slot.position;
+    }
+  }
+
+  // Makes room for one more; false when there is no memory. `hash_of(position)` gives back the hash of an entry.
+  template <class HashOf>
+  bool reserve_one(HashOf&& hash_of) noexcept {
+    if (slots_ != nullptr && (used_ + 1) * 3 <= (mask_ + 1) * 2) return true;
+    const std::size_t capacity = slots_ == nullptr ? 64 : (mask_ + 1) * 2;
+    std::unique_ptr<Slot[]> grown(new (std::nothrow) Slot[capacity]);
+    if (grown == nullptr) return false;
+    grown.swap(slots_);
+    const std::size_t old_capacity = grown == nullptr ? 0 : mask_ + 1;
+    mask_ = capacity - 1;
+    for (std::size_t i = 0; i < old_capacity; ++i) {
+      if (grown[i].position != kAbsent) place(hash_of(grown[i].position), grown[i].position);
+    }
+    return true;
+  }
+
+  // Only after reserve_one() has returned true.
+  void insert(std::uint64_t hash, std::uint32_t position) noexcept {
+    place(hash, position);
+    ++used_;
+  }
+
+  std::size_t held_bytes() const noexcept { return slots_ == nullptr ? 0 : (mask_ + 1) * sizeof(Slot); }
+
+ private:
+  struct Slot {
+    std::uint32_t tag = 0;
+    std::uint32_t position = kAbsent;
+  };
+  static std::uint32_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
+  std::size_t start_of(std::uint64_t hash) const noexcept { return static_cast<std::size_t>(hash) & mask_; }
+  void place(std::uint64_t hash, std::uint32_t position) noexcept {
+    std::size_t i = start_of(hash);
+    while (slots_[i].position != kAbsent) i = (i + 1) & mask_;
+    slots_[i] = {tag_of(hash), position};
+  }
+
+  std::unique_ptr<Slot[]> slots_;
+  std::size_t mask_ = 0;
+  std::size_t used_ = 0;
+};
+
+}  // namespace leadline

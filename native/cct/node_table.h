@@ -1,0 +1,116 @@
+// The nodes of a calling context tree and what was measured at them: one writer, concurrent readers.
+//
+// A node is (parent, frame); a child's number is always larger than its parent's. Look-ups that hit allocate nothing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/chunked_array.h"
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/index_table.h"
+#include "cct/accumulator.h"
+
+namespace leadline {
+
+// How many nodes all trees of a process together may still make.
+class NodeBudget {
+ public:
+  explicit NodeBudget(std::uint64_t nodes) noexcept : left_(static_cast<std::int64_t>(nodes)) {}
+  bool take() noexcept {
+    if (left_.load(std::memory_order_relaxed) <= 0) return false;
+    return left_.fetch_sub(1, std::memory_order_relaxed) > 0;
+  }
+  void reset(std::uint64_t nodes) noexcept { left_.store(static_cast<std::int64_t>(nodes), std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> left_;
+};
+
+class NodeTable {
+ public:
+  explicit NodeTable(NodeBudget& budget) noexcept : budget_(&budget) {}
+
+  // --- writer only -------------------------------------------------------------------------------------------------
+
+  // The child of `parent` with this frame, made when new; kNoNode when the budget is spent or there is no memory.
+  NodeId child(NodeId parent, FrameId frame) noexcept {
+    const std::uint32_t last = nodes_[raw(parent)].last_child;
+    if (last != raw(kNoNode) && nodes_[last].frame == frame) return NodeId{last};
+    return child_by_hash(parent, frame);
+  }
+
+  // A node outside of look-up by frame: the root (parent kNoNode), or a graft. kNoNode when there is no memory.
+  NodeId append(NodeId parent, FrameId frame) noexcept;
+
+  // False when there is no memory for a new accumulator.
+  bool add(NodeId node, MetricKey key, std::int64_t value) noexcept {
+    Accumulator* accumulator = find_or_make(node, key.packed());
+    if (accumulator == nullptr) return false;
+    accumulator->add(value);
+    return true;
+  }
+  bool merge(NodeId node, MetricKey key, const MetricValues& values) noexcept {
+    Accumulator* accumulator = find_or_make(node, key.packed());
+    if (accumulator == nullptr) return false;
+    accumulator->merge(values);
+    return true;
+  }
+
+  // --- any thread, for ids below size() or received from the writer ------------------------------------------------
+
+  NodeId parent(NodeId node) const noexcept { return nodes_[raw(node)].parent; }
+  FrameId frame(NodeId node) const noexcept { return nodes_[raw(node)].frame; }
+  std::uint32_t size() const noexcept { return nodes_.size(); }
+
+  // Calls f(MetricKey, MetricValues) for everything measured at the node.
+  template <class F>
+  void for_each_metric(NodeId node, F&& f) const {
+    const Accumulator* accumulator = nodes_[raw(node)].first.load(std::memory_order_acquire);
+    for (; accumulator != nullptr; accumulator = accumulator->next()) {
+      f(MetricKey::unpack(accumulator->packed_key()), accumulator->values());
+    }
+  }
+
+  std::size_t held_bytes() const noexcept {
+    return nodes_.held_bytes() + accumulators_.held_bytes() + index_bytes_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  struct Node {
+    NodeId parent;
+    FrameId frame;
+    std::atomic<Accumulator*> first{nullptr};
+    // The rest is the writer's: where the next add and the next child are likely to be found.
+    Accumulator* cursor = nullptr;
+    std::uint32_t last_child = raw(kNoNode);
+  };
+  static std::uint64_t hash_of(NodeId parent, FrameId frame) noexcept { return hash_mix(raw(parent), raw(frame)); }
+
+  NodeId child_by_hash(NodeId parent, FrameId frame) noexcept;
+  Accumulator* make_accumulator(Node& node, std::uint64_t packed_key) noexcept;
+
+  // Measurements repeat in the same order at a node, so the one after the last hit is tried first.
+  Accumulator* find_or_make(NodeId id, std::uint64_t packed_key) noexcept {
+    Node& node = nodes_[raw(id)];
+    Accumulator* accumulator = node.cursor;
+    if (accumulator == nullptr || accumulator->packed_key() != packed_key) {
+      accumulator = node.first.load(std::memory_order_relaxed);
+      while (accumulator != nullptr && accumulator->packed_key() != packed_key) accumulator = accumulator->next();
+      if (accumulator == nullptr) return make_accumulator(node, packed_key);
+    }
+    Accumulator* next = accumulator->next();
+    node.cursor = next != nullptr ? next : node.first.load(std::memory_order_relaxed);
+    return accumulator;
+  }
+
+  NodeBudget* budget_;
+  ChunkedArray<Node> nodes_;
+  ChunkedArray<Accumulator> accumulators_;
+  IndexTable index_;
+  std::atomic<std::size_t> index_bytes_{0};
+};
+
+}  // namespace leadline

@@ -1,0 +1,41 @@
+// One event of a trace window as the tables know it, and where a segment takes them from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/ids.h"
+
+namespace leadline {
+
+struct TraceEvent {
+  std::int64_t start_ns = 0;      // CLOCK_MONOTONIC
+  std::int64_t duration_ns = -1;  // -1: has not ended
+  EventKind kind = EventKind::kOperator;
+  std::int16_t device = kCpuDevice;  // row of the device table
+  std::int32_t stream = kNoStream;
+  ThreadIndex tree = kNoThread;  // whose tree `node` is in
+  NodeId node = kNoNode;
+  ThreadIndex thread = kNoThread;  // CPU thread; kNoThread for device work
+  ThreadIndex forward_thread = kNoThread;
+  std::uint64_t correlation = 0;
+  std::int64_t sequence = -1;
+  std::int64_t bytes = 0;
+  std::int64_t awaits = -1;
+  std::uint64_t awaits_correlation = 0;
+  std::uint64_t graph_node = 0;
+  std::int32_t step = -1;
+};
+
+class TraceEventSource {
+ public:
+  virtual ~TraceEventSource() = default;
+
+  // Whether there ever was a window, so that an empty one differs from none.
+  virtual bool was_opened() const noexcept = 0;
+
+  // Every event there is, in no order; may run while threads add more.
+  virtual void for_each_event(const std::function<void(const TraceEvent&)>& f) const = 0;
+};
+
+}  // namespace leadline

@@ -1,0 +1,87 @@
+// The trace window: single events, kept only while it is open and only up to a limit for the whole process.
+//
+// Each thread writes to its own lane without locks; the limit is one shared counter from which lanes take portions.
+// What does not fit counts events_dropped. Events stay until clear(), across several openings.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/chunked_array.h"
+#include "base/losses.h"
+#include "cct/trace_event.h"
+
+namespace leadline {
+
+class EventWindow;
+
+// Number of an event in its lane; kNoEvent where it was not kept.
+enum class EventSlot : std::uint32_t {};
+inline constexpr EventSlot kNoEvent{0xffffffffu};
+
+// The events of one thread (including device work that this thread reports). Only that thread adds.
+class EventLane {
+ public:
+  explicit EventLane(EventWindow& window) noexcept : window_(&window) {}
+
+  // kNoEvent when the window is closed (no loss) or full (a loss). `duration_ns` may be -1 until finish().
+  EventSlot add(const TraceEvent& event) noexcept;
+
+  // Sets the duration of an event added before; nothing happens for kNoEvent.
+  void finish(EventSlot slot, std::int64_t duration_ns) noexcept;
+
+  std::uint32_t size() const noexcept { return events_.size(); }
+  std::size_t held_bytes() const noexcept { return events_.held_bytes(); }
+
+ private:
+  friend class EventWindow;
+  struct Stored {
+    explicit Stored(const TraceEvent& from) noexcept : event(from), duration_ns(from.duration_ns) {}
+    TraceEvent event;
+    std::atomic<std::int64_t> duration_ns;
+  };
+  EventWindow* window_;
+  std::uint32_t portion_ = 0;  // events this lane may still add without asking
+  ChunkedArray<Stored> events_;
+};
+
+class EventWindow final : public TraceEventSource {
+ public:
+  explicit EventWindow(LossCounters& losses = leadline::losses()) noexcept : losses_(&losses) {}
+
+  // `max_events` for the whole process, those of earlier openings included.
+  void open(std::uint64_t max_events) noexcept;
+  void close() noexcept { open_.store(false, std::memory_order_relaxed); }
+  bool is_open() const noexcept { return open_.load(std::memory_order_relaxed); }
+  bool was_opened() const noexcept override { return opened_.load(std::memory_order_relaxed); }
+
+  // A lane for the calling thread, which keeps the reference until clear(). Throws std::bad_alloc.
+  EventLane& create_lane();
+
+  void for_each_event(const std::function<void(const TraceEvent&)>& f) const override;
+  std::uint64_t size() const noexcept;
+  std::size_t held_bytes() const noexcept;
+
+  // For a fork child and a new session: forgets events and lanes; no other thread may use the window meanwhile.
+  void clear() noexcept;
+
+ private:
+  friend class EventLane;
+  static constexpr std::uint32_t kPortion = 64;
+  std::uint32_t take_portion() noexcept;
+
+  using Lanes = ChunkedArray<std::unique_ptr<EventLane>, 16>;
+
+  LossCounters* losses_;
+  std::atomic<bool> open_{false};
+  std::atomic<bool> opened_{false};
+  std::atomic<std::uint64_t> limit_{0};
+  std::atomic<std::uint64_t> taken_{0};
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;  // lanes are created one at a time
+  Lanes lanes_;
+};
+
+}  // namespace leadline
