@@ -36,9 +36,7 @@ def stale(root: Path, schema: Schema) -> dict[Path, str]:
     """The outputs whose text on disk is not what the schema gives, with the text they should have."""
     wanted = {path: make(schema) for path, make in outputs(root).items()}
     return {
-        path: text
-        for path, text in wanted.items()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text
+        path: text for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text
     }
 
 

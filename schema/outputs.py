@@ -100,7 +100,7 @@ def python(schema: Schema) -> str:
     lines = [
         f'"""{NOTE}',
         "",
-        "The tables, kinds and units of a profile. Standard library only. `str(kind)` is the name used in files and reports.",
+        "Tables, kinds and units of a profile. Standard library only. `str(kind)` is the name in files and reports.",
         '"""',
         "",
         "from __future__ import annotations",
@@ -155,7 +155,7 @@ _PYTHON_CLASSES = '''
 
 @dataclass(frozen=True)
 class Column:
-    """One .npy member of a profile: 1-D, of NumPy type `dtype`; `ref` names the table whose rows it holds, or is empty."""
+    """One .npy member: 1-D, of NumPy type `dtype`; `ref` names the table whose rows it holds, or is empty."""
 
     name: str
     dtype: str

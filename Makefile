@@ -1,0 +1,115 @@
+# Everything a person types. On a fresh Debian or Ubuntu machine `make demo` and `make test` set up all they need:
+# system packages (apt-get, only what is missing), .venv with the versions of requirements/, and the build.
+#
+#   make demo          profile the bundled GPT; leaves demo.leadline and demo.html
+#   make build         build and install into .venv (editable: Python changes need no rebuild)
+#   make test          all checks and tests; what CI runs
+#   make lint          formats, types, import table, file lengths, schema freshness
+#   make test-cpp      C++ unit tests under the address, undefined and thread sanitizers
+#   make test-aarch64  the same tests cross-compiled for ARM64, under qemu
+#   make test-python   pytest
+#   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
+#   make bench         measure cost on this machine; writes bench/results/
+#   make fuzz stress   long-running tests, outside CI
+#   make format        rewrite sources in the project's format
+#   make clean         remove what was built (keeps .venv)
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+CONSTRAINTS := requirements/test-constraints.txt
+
+NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
+CPP_FILES := $(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp')
+TIDY_FOLDERS := base cct writer collector monitor stack providers session
+
+.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons bench fuzz stress clean
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+$(STAMPS)/venv:
+	PYTHON="$(PYTHON)" tools/system_packages.sh build
+	"$(PYTHON)" -m venv $(VENV)
+	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/demo: $(STAMPS)/venv requirements/demo.txt $(CONSTRAINTS)
+	$(PIP) install -r requirements/demo.txt -c $(CONSTRAINTS)
+	touch $@
+
+$(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS)
+	PYTHON="$(PYTHON)" tools/system_packages.sh test
+	$(PIP) install -r $(CONSTRAINTS)
+	touch $@
+
+$(STAMPS)/build: $(STAMPS)/demo $(NATIVE_SOURCES)
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --no-deps -e .
+	touch $@
+
+build: $(STAMPS)/build
+
+demo: build
+	$(BIN)/leadline demo
+
+test: lint test-cpp test-aarch64 test-python
+
+lint: $(STAMPS)/test $(STAMPS)/build
+	$(BIN)/python schema/generate.py --check
+	$(BIN)/python tools/check_imports.py
+	$(BIN)/python tools/check_length.py
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	clang-format --dry-run -Werror $(filter-out %_generated.h,$(CPP_FILES))
+	cmake -S . -B build/tidy -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON >/dev/null
+	$(BIN)/python tools/run_clang_tidy.py build/tidy $(JOBS) $(addprefix native/,$(TIDY_FOLDERS))
+
+format: $(STAMPS)/test
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	clang-format -i $(filter-out %_generated.h,$(CPP_FILES))
+
+# $(call cpp_tests,FOLDER,CMAKE OPTIONS)
+define cpp_tests
+	cmake -S . -B build/$(1) -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON $(2) >/dev/null
+	cmake --build build/$(1) -j $(JOBS)
+	ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
+endef
+
+test-cpp: $(STAMPS)/test
+	$(call cpp_tests,address,-DLEADLINE_SANITIZE=address$(comma)undefined)
+	$(call cpp_tests,thread,-DLEADLINE_SANITIZE=thread)
+
+comma := ,
+
+test-aarch64: $(STAMPS)/test
+	$(call cpp_tests,aarch64,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake)
+
+test-python: $(STAMPS)/test $(STAMPS)/build
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+
+test-pythons: $(STAMPS)/test
+	$(BIN)/python tools/test_pythons.py
+
+bench: build
+	for script in import_time overhead memory load; do $(BIN)/python bench/$$script.py; done
+
+fuzz: $(STAMPS)/test $(STAMPS)/build
+	$(BIN)/python -m pytest -q -m slow -k fuzz
+
+stress: $(STAMPS)/test $(STAMPS)/build
+	$(BIN)/python -m pytest -q -m slow -k "not fuzz"
+
+clean:
+	rm -rf build $(STAMPS)/build

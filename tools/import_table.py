@@ -1,0 +1,62 @@
+"""Who may import whom: the table of ARCHITECTURE.md as data, read by check_imports.py."""
+
+from __future__ import annotations
+
+# folder of native/: folders whose headers it may include (its own is always allowed)
+NATIVE: dict[str, set[str]] = {
+    "base": set(),
+    "cct": {"base"},
+    "stack": {"base"},
+    "monitor": {"stack", "base"},
+    "providers/torch": {"monitor", "base"},
+    "providers/nvidia": {"monitor", "base"},
+    "writer": {"cct", "base"},
+    "collector": {"monitor", "cct", "writer", "base"},
+    "session": {"base", "cct", "stack", "monitor", "writer", "collector", "providers/torch", "providers/nvidia"},
+    "bindings": {"session"},
+    "testing": {"base", "cct", "stack", "monitor", "writer"},
+}
+# the public C API, <leadline/monitor.h>
+PUBLIC_HEADER_USERS = {"monitor", "providers/torch", "providers/nvidia", "collector", "session", "bindings", "testing"}
+# x_test.cpp may use these besides what its folder may
+NATIVE_TESTS: set[str] = {"testing"}
+# headers of others: (prefixes of the include, the only places for it as folder or folder/file prefix)
+NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("Python.h", "frameobject.h", "internal/pycore"), ("bindings/", "stack/python")),
+    (("nanobind/",), ("bindings/",)),
+    (("torch/", "ATen/", "c10/"), ("providers/torch/",)),
+    (("cuda", "cupti", "nvml", "nvtx"), ("providers/nvidia/",)),
+    (("hip/", "rocprofiler", "roctracer"), ("providers/amd/",)),
+    (("x86intrin.h", "immintrin.h", "cpuid.h"), ("base/clock",)),
+    (("doctest/",), ("testing/",)),  # and every x_test.cpp
+]
+
+# package of python/leadline: packages it may import (its own, `schema`, `_version` and `_package` are always allowed)
+PYTHON: dict[str, set[str]] = {
+    "": {"capture"},  # __init__.py, _autostart.py, _package.py, schema.py
+    "capture": {"_native"},
+    "profile": set(),
+    "trace": {"profile"},
+    "whatif": {"trace", "profile"},
+    "convert": {"profile", "trace"},
+    "report": {"profile", "trace", "whatif"},
+    "cli": {"", "capture", "profile", "trace", "whatif", "convert", "report", "demo"},
+    "demo": set(),
+}
+PYTHON_ALWAYS = {"schema", "_version", "_package"}
+# The public entry points open offline packages when they are called, never when they are imported.
+PYTHON_LAZY: dict[str, set[str]] = {"": {"profile", "_native"}}
+# third-party packages, at the top of a file
+PYTHON_FOREIGN: dict[str, set[str]] = {
+    "": set(),
+    "capture": set(),
+    "profile": {"numpy"},
+    "trace": {"numpy"},
+    "whatif": {"numpy"},
+    "convert": {"numpy"},
+    "report": {"numpy", "rich"},
+    "cli": {"numpy", "rich"},
+    "demo": {"torch", "leadline"},
+}
+# third-party packages inside a function only: frameworks that the profiled program brings
+PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {"capture": {"torch", "numpy"}, "cli": {"torch"}, "whatif": {"pyarrow"}}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# system_packages.sh build|test: install the Debian/Ubuntu packages that are missing; nothing is done where all are there.
+# A package counts as present when its program or file is found, so other ways of installing are accepted.
+set -euo pipefail
+
+missing=()
+need_program() { command -v "$1" >/dev/null || missing+=("$2"); }
+need_file() { [ -e "$1" ] || missing+=("$2"); }
+
+python="${PYTHON:-python3}"
+need_program g++ g++
+need_program cmake cmake
+need_program ninja ninja-build
+need_program "$python" python3
+if command -v "$python" >/dev/null; then
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+  "$python" -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
+    || missing+=(python3-dev)
+else
+  missing+=(python3-venv python3-dev)
+fi
+if [ "${1:-build}" = test ]; then
+  need_file /usr/include/doctest/doctest.h doctest-dev
+  need_program clang-format clang-format
+  need_program clang-tidy clang-tidy
+  need_program aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+  need_program qemu-aarch64 qemu-user
+fi
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "Leadline needs ${missing[*]} (Debian names) and this machine has no apt-get; install them and run make again." >&2
+  exit 1
+fi
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "Leadline needs ${missing[*]}; install them as root and run make again." >&2; exit 1; }
+  sudo=(sudo)
+fi
+echo "Installing ${missing[*]}"
+"${sudo[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
