@@ -7,9 +7,11 @@ from leadline.profile.bottom_up import BottomUp
 from leadline.profile.errors import ProfileFileError
 from leadline.profile.measures import Measures, Stat
 from leadline.profile.profile import Profile
+from leadline.profile.reader import open_profile
 from leadline.profile.records import Device, Loss, Process, Thread
 from leadline.profile.tables import Tables
 from leadline.profile.tree import Node, Tree
+from leadline.profile.writer import write_profile
 
 __all__ = [
     "BottomUp",
@@ -24,4 +26,6 @@ __all__ = [
     "Tables",
     "Thread",
     "Tree",
+    "open_profile",
+    "write_profile",
 ]

@@ -1,0 +1,151 @@
+"""How long it takes to open a profile with a tree of one million nodes and to roll a metric up.
+
+    python bench/load.py [--nodes 1000000] [--output bench/results/load.json]
+
+The tree is synthetic (a seeded random one with the proportions of a real program: about 25 levels, half the nodes
+operators with three metrics each, a fifth with GPU time) and goes through the real writer and reader. Times are the
+best of `--repeat` runs in fresh processes, since opening happens once per process; the file's cache is warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profile.builder import synthetic_meta
+from leadline.profile.profile import Profile
+from leadline.profile.tables import StringBuilder, Tables, columns_from_rows, empty_columns
+from leadline.profile.writer import write_profile
+from leadline.schema import TABLES, FrameKind, MetricKind
+
+_LEVELS = 25
+_FRAMES = 20_000
+
+_MEASURE = """
+import json, resource, sys, time
+began = time.perf_counter()
+import leadline.profile
+imported = time.perf_counter()
+profile = leadline.profile.open_profile(sys.argv[1])
+opened = time.perf_counter()
+total = profile.tree.root.inclusive("cpu_time").sum
+rolled = time.perf_counter()
+children = len(profile.tree.root.children)
+indexed = time.perf_counter()
+nodes = sum(1 for _ in profile.tree.walk())
+walked = time.perf_counter()
+print(json.dumps({
+    "import_s": imported - began, "open_s": opened - imported, "inclusive_s": rolled - opened,
+    "children_index_s": indexed - rolled, "walk_s": walked - indexed, "open_and_inclusive_s": rolled - imported,
+    "nodes": nodes, "total": total, "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+}))
+"""
+
+
+def synthetic_tables(nodes: int, seed: int = 1) -> Tables:
+    """A tree of `nodes` nodes over 20,000 frames, with metrics on the lower levels."""
+    random = np.random.default_rng(seed)
+    parent = _parents(nodes, random)
+    columns: dict[str, dict[str, Any]] = {name: empty_columns(name) for name in TABLES}
+    strings = StringBuilder()
+    rows: list[dict[str, int]] = []
+    for number in range(_FRAMES):
+        kind = FrameKind.PYTHON if number % 2 else FrameKind.OPERATOR
+        name = strings.add(f"package.module_{number % 311}.function_{number}")
+        file = strings.add(f"/usr/lib/python3/site-packages/package/module_{number % 311}.py")
+        rows.append({"kind": kind, "name": name, "file": file, "line": number % 997, "first_line": 1})
+    rows[0] = {"kind": FrameKind.ROOT, "name": strings.add("root"), "file": 0, "line": 0, "first_line": 0}
+    columns["frames"] = columns_from_rows("frames", ({**row, "module": 0, "address": 0, "detail": 0} for row in rows))
+    columns["strings"] = strings.columns()
+    frame = random.integers(1, _FRAMES, nodes).astype("<u4")
+    frame[0] = 0
+    columns["nodes"] = {"parent": parent, "frame": frame}
+    columns["metrics"] = _metrics(nodes, random)
+    return Tables(columns)
+
+
+def _parents(nodes: int, random: np.random.Generator) -> NDArray[np.int32]:
+    bounds = np.unique((np.linspace(0, 1, _LEVELS + 1) ** 3 * (nodes - 1)).astype(np.int64) + 1)
+    parent = np.full(nodes, -1, "<i4")
+    above = (0, 1)
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        parent[begin:end] = np.sort(random.integers(above[0], above[1], end - begin))
+        above = (begin, end)
+    return parent
+
+
+def _metrics(nodes: int, random: np.random.Generator) -> dict[str, Any]:
+    shares = {
+        MetricKind.CPU_TIME: 0.5,
+        MetricKind.CALL_TIME: 0.5,
+        MetricKind.ALLOC_BYTES: 0.3,
+        MetricKind.GPU_TIME: 0.2,
+    }
+    node = [np.flatnonzero(random.random(nodes) < share) for share in shares.values()]
+    metric = np.concatenate([np.full(len(at), int(kind)) for at, kind in zip(node, shares, strict=True)])
+    size = len(metric)
+    values = random.lognormal(10, 2, size).astype(np.int64)
+    counts = random.integers(1, 1000, size)
+    columns = {
+        "node": np.concatenate(node),
+        "metric": metric,
+        "device": np.full(size, -1),
+        "stream": np.full(size, -1),
+        "count": counts,
+        "sum": values * counts,
+        "min": values // 2,
+        "max": values * 2,
+        "sum_squares": values.astype(np.float64) ** 2 * counts,
+    }
+    return {column.name: columns[column.name].astype(column.dtype) for column in TABLES["metrics"].columns}
+
+
+def measure(path: Path) -> dict[str, float]:
+    """One cold reading in a fresh process."""
+    done = subprocess.run([sys.executable, "-c", _MEASURE, str(path)], check=True, capture_output=True, text=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Measure opening a large profile.")
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--output", type=Path, help="write the result here as JSON too")
+    arguments = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "load.leadline"
+        tables = synthetic_tables(arguments.nodes)
+        write_profile(path, Profile(tables, synthetic_meta()))
+        runs = [measure(path) for _ in range(arguments.repeat)]
+        best = min(runs, key=lambda run: run["open_and_inclusive_s"])
+        result = {
+            "measure": "load",
+            "must": {"open_and_inclusive_s": 2.0},
+            "nodes": arguments.nodes,
+            "metric_rows": tables.rows("metrics"),
+            "file_bytes": path.stat().st_size,
+            "best": best,
+            "all_open_and_inclusive_s": [round(run["open_and_inclusive_s"], 3) for run in runs],
+            "machine": {"processor": platform.machine(), "cpus": os.cpu_count(), "python": platform.python_version()},
+            "numpy": np.__version__,
+        }
+    text = json.dumps(result, indent=1)
+    print(text)
+    if arguments.output:
+        arguments.output.write_text(text + "\n", encoding="utf-8")
+    return 0 if best["open_and_inclusive_s"] < 2.0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
