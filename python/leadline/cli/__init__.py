@@ -1,0 +1,1 @@
+"""The command line: `main.py` lists the verbs, one file each."""

@@ -1,0 +1,128 @@
+"""The `leadline` command: finds the verb, imports only that verb's module, turns every error into a sentence and an
+exit code.
+
+Constraint: this file imports the standard library only. `leadline run` starts the user's program through it, so each
+import here is a delay the user pays before the first line of their own code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from leadline.cli.errors import USAGE_ERROR, CommandError
+
+_BROKEN_PIPE = 128 + 13  # what a shell reports for a program that SIGPIPE ended
+_INTERRUPTED = 128 + 2
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb by name; its module is imported when it is used."""
+
+    name: str
+    module: str
+    help: str
+
+
+class VerbModule(Protocol):
+    """What a verb's file offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, arguments: argparse.Namespace) -> int: ...
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("run", "leadline.cli.run", "run a Python program and profile it and its children"),
+    Verb("report", "leadline.cli.report", "show a profile as text, markdown, JSON or one HTML file"),
+    Verb("export", "leadline.cli.export", "write a profile for another viewer"),
+    Verb("doctor", "leadline.cli.doctor", "say what can be measured here, and how to get what cannot"),
+    Verb("recover", "leadline.cli.recover", "make a profile from what a killed run left behind"),
+    Verb("demo", "leadline.cli.demo", "profile the bundled training program"),
+)
+
+
+def overview_parser() -> argparse.ArgumentParser:
+    """The parser of `leadline` without a verb: help and version only."""
+    width = max(len(verb.name) for verb in VERBS)
+    verbs = "\n".join(f"  {verb.name:<{width}}  {verb.help}" for verb in VERBS)
+    parser = argparse.ArgumentParser(
+        prog="leadline",
+        usage="leadline VERB ...",
+        description="Where the time and memory of a deep-learning program go, from your line down to the kernel.",
+        epilog=f"verbs:\n{verbs}\n\n`leadline VERB --help` explains a verb.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    return parser
+
+
+def _find_verb(name: str) -> Verb:
+    for verb in VERBS:
+        if verb.name == name:
+            return verb
+    known = ", ".join(verb.name for verb in VERBS)
+    raise CommandError(f"There is no verb {name!r}; the verbs are {known}.")
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    if argv and not argv[0].startswith("-"):
+        verb = _find_verb(argv[0])
+        module = cast(VerbModule, importlib.import_module(verb.module))
+        parser = argparse.ArgumentParser(prog=f"leadline {verb.name}", description=_sentence(verb.help))
+        module.add_arguments(parser)
+        return module.run(parser.parse_args(argv[1:]))
+    parser = overview_parser()
+    if parser.parse_args(argv).version:
+        from leadline import __version__
+
+        print(f"leadline {__version__}")
+        return 0
+    parser.print_help(sys.stdout if argv else sys.stderr)
+    return 0 if argv else USAGE_ERROR
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code and raises nothing a user would see as a traceback for a foreseeable cause.
+
+    `argv`: the arguments without the program's name; the process's own by default.
+    """
+    try:
+        code = _dispatch(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()  # a closed pipe must show here, not in the interpreter's shutdown
+        return code
+    except CommandError as error:
+        print(f"leadline: {error.sentence}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        _silence_stdout()
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _silence_stdout() -> None:
+    """Point stdout at /dev/null, so that the interpreter's last flush does not complain about the reader that has
+    gone.
+    """
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass  # stdout is not a real file (a test's buffer): nothing to silence
+    finally:
+        os.close(null)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

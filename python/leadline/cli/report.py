@@ -1,0 +1,74 @@
+"""`leadline report`: a profile as text, markdown, JSON or one self-contained HTML page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from leadline.cli.errors import CommandError
+
+_FORMATS = ("text", "markdown", "json", "html")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    parser.add_argument(
+        "--format", choices=_FORMATS, help="text (default; taken from the ending of OUT where it says one)"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    parser.add_argument(
+        "--sort", metavar="METRIC", help="order paths and operators by METRIC, such as cpu_time, alloc_bytes, count"
+    )
+    parser.add_argument("--top", metavar="N", type=_rows, default=10, help="rows per table (default 10)")
+    parser.add_argument(
+        "--focus", metavar="REGEX", help="count only paths with a frame whose name or file:line matches REGEX"
+    )
+    parser.add_argument("--hide-library-frames", action="store_true", help="leave library frames out of the paths")
+
+
+def _rows(text: str) -> int:
+    value = int(text) if text.isdigit() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows; give 1 or more")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile, write_result
+    from leadline.report import BadPatternError, ReportOptions, UnknownMetricError, build_report
+
+    options = ReportOptions(arguments.sort, arguments.top, arguments.focus, arguments.hide_library_frames)
+    chosen = arguments.format or _format_of(arguments.output)
+    if chosen == "html" and arguments.output is None and sys.stdout.isatty():
+        raise CommandError("An HTML page is no use on a terminal; give it a file with -o NAME.html.")
+    profile = open_profile(arguments.file)
+    try:
+        report = build_report(profile, options, arguments.file)
+    except (UnknownMetricError, BadPatternError) as error:
+        raise CommandError(str(error)) from error
+    if chosen == "json":
+        from leadline.report.json_report import render_json
+
+        write_result(render_json(report), arguments.output)
+    elif chosen == "markdown":
+        from leadline.report.markdown import render_markdown
+
+        write_result(render_markdown(report), arguments.output)
+    elif chosen == "html":
+        from leadline.report.html import render_html
+
+        write_result(render_html(profile, report), arguments.output)
+    else:
+        from leadline.report.text import encodable, for_stream, render_text
+
+        if arguments.output in (None, "-"):
+            width, colour = for_stream(sys.stdout)
+            write_result(encodable(render_text(report, width, colour), sys.stdout), None)
+        else:
+            write_result(render_text(report), arguments.output)
+    return 0
+
+
+def _format_of(output: str | None) -> str:
+    endings = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown"}
+    return next((name for ending, name in endings.items() if output and output.lower().endswith(ending)), "text")

@@ -1,0 +1,8 @@
+"""Reports on a profile: `build_report` computes one data model; text, markdown, JSON and HTML draw it."""
+
+from __future__ import annotations
+
+from leadline.report.build import BadPatternError, UnknownMetricError, build_report
+from leadline.report.model import Report, ReportOptions
+
+__all__ = ["BadPatternError", "Report", "ReportOptions", "UnknownMetricError", "build_report"]

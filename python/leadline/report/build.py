@@ -1,0 +1,168 @@
+"""`build_report`: from a profile and the user's options to the one data model that every format draws. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profile import Profile, Tree
+from leadline.report import breakdown, devices, provenance
+from leadline.report.hotpaths import HotPaths
+from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total
+from leadline.report.scopes import scopes
+from leadline.report.timesplit import time_splits
+from leadline.schema import METRICS, MetricInfo
+
+_OPERATOR_ORDERS = ("count", "call_time")
+
+
+class UnknownMetricError(ValueError):
+    """`--sort` names a metric the profile does not have; the message lists those it has."""
+
+
+class BadPatternError(ValueError):
+    """`--focus` is not a regular expression."""
+
+
+def measured(tree: Tree) -> list[MetricInfo]:
+    """Metrics with at least one measurement, in the order of the schema."""
+    present = set(np.unique(tree.tables["metrics"]["metric"][tree.tables["metrics"]["count"] > 0]).tolist())
+    return [info for info in METRICS if int(info.kind) in present]
+
+
+def sort_metrics(tree: Tree) -> list[str]:
+    """What `--sort` may name: additive metrics of this profile, and `call_time` and `count` for the operators."""
+    return [str(info.kind) for info in measured(tree) if info.additive] + list(_OPERATOR_ORDERS)
+
+
+def build_report(profile: Profile, options: ReportOptions | None = None, file: str = "FILE") -> Report:
+    """The report on `profile`; `file` is its name as the next commands should give it.
+
+    Raises UnknownMetricError and BadPatternError, both with a sentence.
+    """
+    options = options or ReportOptions()
+    tree = profile.tree
+    sort = _sort_metric(tree, options.sort)
+    path_metric = _default_metric(tree) if sort in _OPERATOR_ORDERS else sort
+    kept, focus = _focused(tree, options.focus, path_metric)
+    scope = scopes(tree)
+    hot = HotPaths(tree, scope, kept, options.hide_library_frames)
+
+    additive = [str(info.kind) for info in measured(tree) if info.additive]
+    paths = hot.ranked(path_metric, also=additive)
+    operators = _ordered(breakdown.operators(tree, scope, kept), sort)
+    modules = breakdown.modules(tree, scope, kept)
+    top = max(options.top, 0)
+    report = Report(
+        meta=provenance.meta(profile, file),
+        options=options,
+        sort=sort,
+        path_metric=path_metric,
+        focus=focus,
+        totals={str(info.kind): _total(tree, info, kept) for info in measured(tree)},
+        splits=time_splits(profile),
+        paths=tuple(paths[:top]),
+        paths_hidden=max(0, len(paths) - top),
+        operators=tuple(operators[:top]),
+        operators_hidden=max(0, len(operators) - top),
+        modules=tuple(modules[:top]),
+        modules_hidden=max(0, len(modules) - top),
+        phases=tuple(breakdown.phases(tree, scope, kept)),
+        memory=devices.memory(profile, hot, kept, top),
+        gpu=devices.gpu(profile, kept, top),
+        losses=provenance.losses(profile),
+        cost=provenance.cost(profile),
+    )
+    return replace(report, next_commands=_next_commands(report))
+
+
+def _default_metric(tree: Tree) -> str:
+    present = [str(info.kind) for info in measured(tree) if info.additive]
+    for metric in ("gpu_time", "cpu_time"):
+        if metric in present:
+            return metric
+    return present[0] if present else "cpu_time"
+
+
+def _sort_metric(tree: Tree, wanted: str | None) -> str:
+    if wanted is None:
+        return _default_metric(tree)
+    known = sort_metrics(tree)
+    if wanted not in known:
+        raise UnknownMetricError(f"This profile has no metric {wanted!r} to sort by; it has {', '.join(known)}.")
+    return wanted
+
+
+def _focused(tree: Tree, pattern: str | None, metric: str) -> tuple[NDArray[np.bool_], Focus | None]:
+    """Nodes at or below a frame that `pattern` finds (all without one), and what share of `metric` they hold."""
+    everything = np.ones(len(tree), np.bool_)
+    if pattern is None:
+        return everything, None
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise BadPatternError(
+            f"{pattern!r} is not a regular expression: {error}; put a \\ before special characters."
+        ) from None
+    lines = tree.frames["line"].tolist()
+    found = np.array(
+        [
+            bool(
+                compiled.search(tree.text("name", frame))
+                or compiled.search(f"{tree.text('file', frame)}:{lines[frame]}")
+            )
+            for frame in range(len(lines))
+        ],
+        np.bool_,
+    )
+    kept = found[tree.frame_of]
+    kept[0] = False
+    for level in tree.shape.levels():
+        above = tree.shape.parent[level]
+        kept[level] |= kept[np.maximum(above, 0)] & (above >= 0)
+    sums = tree.exclusive(metric).sum
+    whole = int(sums.sum())
+    share = float(sums[kept].sum()) / whole if whole else 0.0
+    return kept, Focus(pattern, share, int(kept.sum()))
+
+
+def _total(tree: Tree, info: MetricInfo, kept: NDArray[np.bool_]) -> Total:
+    measures = tree.exclusive(info.kind)
+    return Total(info.unit, int(measures.sum[kept].sum()), int(measures.count[kept].sum()))
+
+
+def _ordered(rows: list[OperatorRow], sort: str) -> list[OperatorRow]:
+    if sort == "count":
+        return sorted(rows, key=lambda row: (-row.count, row.name))
+    if sort == "call_time":
+        return sorted(rows, key=lambda row: (-row.cpu_time.sum, row.name))
+    if sort == "gpu_time":
+        return sorted(rows, key=lambda row: (-row.gpu_time_ns, -row.cpu_time.self, row.name))
+    if sort == "alloc_bytes":
+        return sorted(rows, key=lambda row: (-row.alloc_bytes, -row.cpu_time.self, row.name))
+    return rows
+
+
+def _next_commands(report: Report) -> tuple[str, ...]:
+    """What to type next: the page, a closer look at the hottest line, another viewer."""
+    file = report.meta.file
+    stem = file.removesuffix(".leadline")
+    quoted = shlex.quote(file)
+    commands = [f"leadline report {quoted} --format html -o {shlex.quote(stem + '.html')}"]
+    line = _hottest_line(report.paths)
+    if line and not report.options.focus:
+        commands.append(f"leadline report {quoted} --focus {shlex.quote(line)}")
+    commands.append(f"leadline export {quoted} --format speedscope -o {shlex.quote(stem + '.speedscope.json')}")
+    return tuple(commands)
+
+
+def _hottest_line(paths: tuple[HotPath, ...]) -> str:
+    """`train\\.py:41$` of the hottest path that has a user's line, as --focus takes it."""
+    for path in paths:
+        if path.place and path.place.line and path.place.short.isprintable():
+            return re.escape(f"{path.place.short}:{path.place.line}") + "$"
+    return ""

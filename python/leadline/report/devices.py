@@ -1,0 +1,99 @@
+"""Tensor memory and accelerators: what was held at each peak, what each device did. None where nothing was measured."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profile import Profile, Tree
+from leadline.profile.records import Device as DeviceRecord
+from leadline.report.breakdown import distributions
+from leadline.report.hotpaths import HotPaths
+from leadline.report.model import Device, Gpu, KernelRow, Memory, Peak
+from leadline.report.timesplit import process_label
+from leadline.schema import FrameKind, MetricKind
+
+Mask = NDArray[np.bool_]
+
+
+def devices_of(tree: Tree, metric: MetricKind) -> list[int]:
+    """Rows of devices (-1: the CPU) for which `metric` was measured, in order."""
+    metrics = tree.tables["metrics"]
+    here = (metrics["metric"] == int(metric)) & (metrics["count"] > 0)
+    return sorted(int(device) for device in np.unique(metrics["device"][here]))
+
+
+def memory(profile: Profile, hot: HotPaths, kept: Mask, top: int) -> Memory | None:
+    """Allocations in all and the holders at each device's peak."""
+    tree = profile.tree
+    allocated, freed = tree.exclusive("alloc_bytes"), tree.exclusive("free_bytes")
+    peaks = []
+    for device in devices_of(tree, MetricKind.PEAK_LIVE_BYTES):
+        bytes_held = int(tree.exclusive("peak_live_bytes", device).sum[kept].sum())
+        if bytes_held > 0:
+            holders = tuple(hot.ranked("peak_live_bytes", device=device)[:top])
+            peaks.append(Peak(_memory_name(profile, device), bytes_held, holders))
+    if not peaks and not allocated.count.any():
+        return None
+    return Memory(
+        allocated_bytes=int(allocated.sum[kept].sum()),
+        freed_bytes=int(freed.sum[kept].sum()),
+        allocations=int(allocated.count[kept].sum()),
+        frees=int(freed.count[kept].sum()),
+        peaks=tuple(sorted(peaks, key=lambda peak: -peak.peak_bytes)),
+    )
+
+
+def _memory_name(profile: Profile, device: int) -> str:
+    found = [one for one in profile.devices if one.row == device]
+    return _device_name(profile, found[0]) if found else "CPU"
+
+
+def _device_name(profile: Profile, device: DeviceRecord) -> str:
+    name = f"{device.name or 'device'} (device {device.index})"
+    process = next((one for one in profile.processes if one.row == device.process), None)
+    label = process_label(process, len(profile.processes) == 1) if process else ""
+    return f"{name}, {label}" if label else name
+
+
+def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
+    """Kernels, copies, idle and synchronisation per device."""
+    tree = profile.tree
+    rows = [row for row in devices_of(tree, MetricKind.GPU_TIME) if row >= 0]
+    idle = [row for row in devices_of(tree, MetricKind.GPU_IDLE_TIME) if row >= 0]
+    sync_ns = int(tree.exclusive("sync_time").sum[kept].sum())
+    known = {device.row: device for device in profile.devices}
+    made = [_device(profile, row, known.get(row), kept, top) for row in sorted({*rows, *idle})]
+    return Gpu(tuple(made), sync_ns) if made or sync_ns else None
+
+
+def _device(profile: Profile, row: int, record: DeviceRecord | None, kept: Mask, top: int) -> Device:
+    tree = profile.tree
+    time = tree.exclusive("gpu_time", row)
+    kinds = tree.kinds
+    copies = kinds == int(FrameKind.COPY)
+    nodes = np.flatnonzero((time.count > 0) & kept)
+    frames = tree.frame_of[nodes]
+    distinct, group = np.unique(tree.frames["name"][frames].astype(np.int64) * 256 + kinds[nodes], return_inverse=True)
+    rows = []
+    if len(nodes):
+        counts = np.bincount(group, weights=time.count[nodes]).astype(np.int64)
+        for i, one in enumerate(distributions(time, nodes, group, len(distinct), time.sum)):
+            name, kind = divmod(int(distinct[i]), 256)
+            rows.append(KernelRow(tree.tables.strings[name], str(FrameKind(kind)), int(counts[i]), one))
+    return Device(
+        process=_process(profile, record),
+        name=_device_name(profile, record) if record else f"device {row}",
+        busy_ns=int(time.sum[kept].sum()),
+        kernels_ns=int(time.sum[kept & ~copies].sum()),
+        copies_ns=int(time.sum[kept & copies].sum()),
+        idle_ns=int(tree.exclusive("gpu_idle_time", row).sum[kept].sum()),
+        launches=int(time.count[kept & ~copies].sum()),
+        copy_bytes=int(tree.exclusive("copy_bytes", row).sum[kept].sum()),
+        kernels=tuple(sorted(rows, key=lambda kernel: (-kernel.gpu_time.sum, kernel.name))[:top]),
+    )
+
+
+def _process(profile: Profile, record: DeviceRecord | None) -> str:
+    process = next((one for one in profile.processes if record and one.row == record.process), None)
+    return process_label(process, len(profile.processes) == 1) if process else ""

@@ -1,0 +1,106 @@
+"""The report as JSON with stable keys: docs/json-report.md explains them, json-report.schema.json checks them.
+
+Keys are only ever added; FORMAT_VERSION grows when one changes its meaning. Times end in `_ns`, sizes in `_bytes`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leadline.report.model import Device, Distribution, HotPath, Report
+
+FORMAT_VERSION = 1
+
+
+def report_object(report: Report) -> dict[str, Any]:
+    """The report as what `json.dumps` takes: dicts, lists, texts, finite numbers, booleans and None."""
+    return {
+        "format": {"name": "leadline-report", "version": FORMAT_VERSION},
+        "meta": vars(report.meta),
+        "totals": {name: vars(total) for name, total in report.totals.items()},
+        "time_split": [vars(split) for split in report.splits],
+        "sort": report.sort,
+        "path_metric": report.path_metric,
+        "focus": vars(report.focus) if report.focus else None,
+        "paths": [_path(path) for path in report.paths],
+        "operators": [
+            {
+                "name": row.name,
+                "count": row.count,
+                "cpu_time_ns": _distribution(row.cpu_time),
+                "gpu_time_ns": row.gpu_time_ns,
+                "alloc_bytes": row.alloc_bytes,
+            }
+            for row in report.operators
+        ],
+        "modules": [vars(row) for row in report.modules],
+        "phases": [vars(row) for row in report.phases],
+        "memory": _memory(report),
+        "gpu": _gpu(report),
+        "losses": [vars(loss) for loss in report.losses],
+        "cost": vars(report.cost),
+        "hidden": {
+            "paths": report.paths_hidden,
+            "operators": report.operators_hidden,
+            "modules": report.modules_hidden,
+        },
+        "next": list(report.next_commands),
+    }
+
+
+def render_json(report: Report) -> str:
+    """Pure ASCII, so that it survives any pipe; ends with a newline."""
+    return json.dumps(report_object(report), indent=2, allow_nan=False) + "\n"
+
+
+def _distribution(one: Distribution) -> dict[str, int | float]:
+    return {"sum": one.sum, "self": one.self, "min": one.min, "max": one.max, "mean": one.mean, "std": one.std}
+
+
+def _path(path: HotPath) -> dict[str, Any]:
+    return {
+        "place": vars(path.place) if path.place else None,
+        "module": path.module,
+        "module_class": path.module_class,
+        "modules": path.modules,
+        "phase": path.phase,
+        "operator": path.operator,
+        "calls": path.calls,
+        "paths": path.paths,
+        "values": path.values,
+        "node": path.node,
+        "frames": [vars(frame) for frame in path.frames],
+    }
+
+
+def _memory(report: Report) -> dict[str, Any] | None:
+    memory = report.memory
+    if memory is None:
+        return None
+    return {
+        "allocated_bytes": memory.allocated_bytes,
+        "freed_bytes": memory.freed_bytes,
+        "allocations": memory.allocations,
+        "frees": memory.frees,
+        "peaks": [
+            {"device": peak.device, "peak_bytes": peak.peak_bytes, "paths": [_path(path) for path in peak.holders]}
+            for peak in memory.peaks
+        ],
+    }
+
+
+def _gpu(report: Report) -> dict[str, Any] | None:
+    if report.gpu is None:
+        return None
+    return {"sync_ns": report.gpu.sync_ns, "devices": [_device(device) for device in report.gpu.devices]}
+
+
+def _device(device: Device) -> dict[str, Any]:
+    return {
+        **vars(device),
+        "kernels": [
+            {"name": row.name, "kind": row.kind, "count": row.count, "gpu_time_ns": _distribution(row.gpu_time)}
+            for row in device.kernels
+        ],
+    }

@@ -1,0 +1,175 @@
+"""The report as GitHub-flavoured Markdown, to paste into a pull request. Names are escaped: they never become markup
+or HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from leadline.report import phrases
+from leadline.report.model import Report
+from leadline.report.source import visible
+from leadline.report.units import duration, in_unit, number, share, size
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@$:])")
+
+
+def escaped(text: str) -> str:
+    """`text` as plain words of one table cell; @ is cut off from what follows, so that nobody is mentioned."""
+    return _SPECIAL.sub(r"\\\1", visible(text)).replace("\\@", "&#64;")
+
+
+def code(text: str) -> str:
+    """`text` in a code span, within which a table still ends at |."""
+    shown = visible(text).replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{fence}{pad}{shown}{pad}{fence}" if shown else ""
+
+
+def render_markdown(report: Report) -> str:
+    """The whole report; ends with a newline."""
+    parts = [_header(report), _time(report), _paths(report), _gpu(report), _operators(report), _modules(report)]
+    parts += [_phases(report), _memory(report), _quality(report), _next(report)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The first column is text, the others are numbers."""
+    lines = [f"| {' | '.join(heads)} |", "|" + "|".join([" --- "] + [" ---: "] * (len(heads) - 1)) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+
+
+def _header(report: Report) -> str:
+    lines = [f"## Leadline: {code(report.meta.program)}", "", escaped(phrases.environment_text(report.meta))]
+    if not report.meta.complete:
+        lines += ["", "**The run did not end in order: this is what its last segments hold.**"]
+    if report.focus:
+        found = f"{100 * report.focus.share:.1f}% of {phrases.metric_name(report.path_metric)}"
+        lines += ["", f"Only paths through {code(report.focus.pattern)}: {found}."]
+    return "\n".join(lines)
+
+
+def _time(report: Report) -> str:
+    if not report.splits:
+        return ""
+    rows = [
+        [escaped(phrases.thread_text(split)), duration(split.wall_ns)]
+        + [share(value, split.wall_ns) for _, value in phrases.split_parts(split)]
+        for split in report.splits
+    ]
+    return "### Time\n\n" + _table(["thread", "wall", "operators", "Python", "data loading", "idle"], rows)
+
+
+def _paths(report: Report) -> str:
+    total = report.totals.get(report.path_metric)
+    title = f"### Hottest call paths by {phrases.metric_name(report.path_metric)}\n\n"
+    if total is None or not report.paths:
+        return title + "n/a: nothing was measured"
+    rows = []
+    for path in report.paths:
+        value = path.values.get(report.path_metric, 0)
+        where = code(phrases.place_text(path.place)) + "<br>" + escaped(phrases.below_text(path))
+        rows.append(
+            [where, share(value, total.sum), in_unit(value, total.unit), number(path.calls) if path.calls else ""]
+        )
+    return title + _table(["path", "share", phrases.metric_name(report.path_metric), "calls"], rows)
+
+
+def _gpu(report: Report) -> str:
+    if report.gpu is None:
+        return ""
+    parts = []
+    for device in report.gpu.devices:
+        rows = [
+            [
+                code(row.name),
+                number(row.count),
+                duration(row.gpu_time.sum),
+                share(row.gpu_time.sum, device.busy_ns),
+                duration(row.gpu_time.mean),
+            ]
+            for row in device.kernels
+        ]
+        note = f"busy {duration(device.busy_ns)}, copies {duration(device.copies_ns)}, idle {duration(device.idle_ns)}"
+        parts.append(
+            f"### {escaped(device.name)}\n\n{note}\n\n"
+            + _table(["on the device", "count", "total", "share", "mean"], rows)
+        )
+    return "\n\n".join(parts)
+
+
+def _operators(report: Report) -> str:
+    if not report.operators:
+        return ""
+    rows = []
+    for row in report.operators:
+        t = row.cpu_time
+        rows.append(
+            [
+                code(row.name),
+                number(row.count),
+                *(duration(v) for v in (t.self, t.sum, t.mean, t.std)),
+                size(row.alloc_bytes),
+            ]
+        )
+    return "### Operators\n\n" + _table(["operator", "calls", "self", "total", "mean", "std", "allocated"], rows)
+
+
+def _modules(report: Report) -> str:
+    if not report.modules:
+        return ""
+    rows = [
+        [code(row.name) + (f" {escaped(row.class_name)}" if row.class_name else "")]
+        + [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
+        for row in report.modules
+    ]
+    return "### Modules\n\n" + _table(["module", "total", "forward", "backward", "self"], rows)
+
+
+def _phases(report: Report) -> str:
+    if not report.phases:
+        return ""
+    total = report.totals.get("cpu_time")
+    rows = [
+        [
+            escaped(row.name or "(outside)"),
+            duration(row.cpu_time_ns),
+            share(row.cpu_time_ns, total.sum if total else 0),
+            number(row.operators),
+        ]
+        for row in report.phases
+    ]
+    return "### Phases\n\n" + _table(["phase", "CPU time", "share", "operators"], rows)
+
+
+def _memory(report: Report) -> str:
+    if report.memory is None or not report.memory.peaks:
+        return ""
+    parts = ["### Tensor memory"]
+    for peak in report.memory.peaks:
+        rows = [
+            [
+                code(phrases.place_text(path.place)) + "<br>" + escaped(phrases.below_text(path)),
+                share(path.values["peak_live_bytes"], peak.peak_bytes),
+                size(path.values["peak_live_bytes"]),
+            ]
+            for path in peak.holders
+        ]
+        parts.append(
+            f"Peak {size(peak.peak_bytes)} on {escaped(peak.device)}; alive at that moment:\n\n"
+            + _table(["path", "share", "bytes"], rows)
+        )
+    return "\n\n".join(parts)
+
+
+def _quality(report: Report) -> str:
+    lines = ["### Capture quality", "", f"- {phrases.cost_text(report.cost)}"]
+    lines += [f"- {escaped(phrases.loss_text(loss))}" for loss in report.losses] or ["- nothing lost"]
+    return "\n".join(lines)
+
+
+def _next(report: Report) -> str:
+    commands = "\n".join(visible(command) for command in report.next_commands)
+    return f"### Next\n\n```sh\n{commands}\n```" if commands else ""

@@ -1,0 +1,260 @@
+"""The report as plain data: `build.build_report` makes one, every format draws the same one.
+
+Times are nanoseconds (`_ns`), sizes bytes (`_bytes`). Nothing here is ever NaN; what was not measured is an empty
+tuple or None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What the user asked of the report."""
+
+    sort: str | None = None
+    """Metric that orders paths and operators; None takes GPU time where there is some, else CPU time."""
+    top: int = 10
+    """Rows per table."""
+    focus: str | None = None
+    """Regular expression; only call paths with a frame whose name or `file:line` it finds are counted."""
+    hide_library_frames: bool = False
+    """Leave Python frames of the standard library and of installed packages out of the paths shown."""
+
+
+@dataclass(frozen=True)
+class FrameLine:
+    """One frame of a path. `line` is 0 where unknown; `module` is the class of an nn.Module frame."""
+
+    kind: str
+    name: str
+    file: str
+    line: int
+    module: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The user's line a path is booked on. `short` is the file as shown; `function` is empty for the file's top
+    level.
+    """
+
+    file: str
+    short: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Measurements as one set: `self` is exclusive of what nested calls took, the others include it."""
+
+    sum: int
+    self: int
+    min: int
+    max: int
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """All calls of one operator. `alloc_bytes` and `gpu_time_ns` are what its call paths caused, exclusively."""
+
+    name: str
+    count: int
+    cpu_time: Distribution
+    gpu_time_ns: int
+    alloc_bytes: int
+
+
+@dataclass(frozen=True)
+class ModuleRow:
+    """One nn.Module by qualified name; times include its submodules, `self` leaves them out."""
+
+    name: str
+    class_name: str
+    cpu_time_ns: int
+    self_ns: int
+    forward_ns: int
+    backward_ns: int
+    gpu_time_ns: int
+    alloc_bytes: int
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """One phase (forward, backward, optimizer, ...); the rows add up to the total. The empty name is work outside any
+    phase.
+    """
+
+    name: str
+    cpu_time_ns: int
+    gpu_time_ns: int
+    alloc_bytes: int
+    operators: int
+
+
+@dataclass(frozen=True)
+class HotPath:
+    """Call paths of one user line, phase, (numbered layers merged) module and outermost operator, as one entry.
+
+    `values`: metric name to exclusive sum over the entry. `frames`: the path with the largest part, root side first.
+    `paths`: how many distinct paths were merged. `calls`: calls of the outermost operator.
+    """
+
+    place: Place | None
+    module: str
+    module_class: str
+    modules: int
+    phase: str
+    operator: str
+    calls: int
+    paths: int
+    values: dict[str, int]
+    frames: tuple[FrameLine, ...]
+    node: int
+
+
+@dataclass(frozen=True)
+class TimeSplit:
+    """How one thread spent its time; the four parts add up to `wall_ns`. See `timesplit.py` for the formula."""
+
+    process: str
+    thread: str
+    main: bool
+    wall_ns: int
+    operators_ns: int
+    data_ns: int
+    python_ns: int
+    idle_ns: int
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The moment a device's live tensor memory was largest, and who held it."""
+
+    device: str
+    peak_bytes: int
+    holders: tuple[HotPath, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    allocated_bytes: int
+    freed_bytes: int
+    allocations: int
+    frees: int
+    peaks: tuple[Peak, ...]
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    name: str
+    kind: str
+    count: int
+    gpu_time: Distribution
+
+
+@dataclass(frozen=True)
+class Device:
+    """One accelerator of one process."""
+
+    process: str
+    name: str
+    busy_ns: int
+    kernels_ns: int
+    copies_ns: int
+    idle_ns: int
+    launches: int
+    copy_bytes: int
+    kernels: tuple[KernelRow, ...]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """`sync_ns`: time threads waited for any device."""
+
+    devices: tuple[Device, ...]
+    sync_ns: int
+
+
+@dataclass(frozen=True)
+class LossRow:
+    """Something that was not measured. `meaning` says what the kind is; `detail` is a sentence or empty."""
+
+    kind: str
+    count: int
+    meaning: str
+    detail: str
+    process: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What measuring itself took; `percent` of wall time, None where the file does not say."""
+
+    callbacks_ns: int
+    events: int
+    held_bytes: int
+    percent: float | None
+
+
+@dataclass(frozen=True)
+class Meta:
+    program: str
+    started_at: str
+    wall_ns: int
+    host: str
+    python: str
+    frameworks: tuple[str, ...]
+    asked: str
+    processes: int
+    threads: int
+    complete: bool
+    file: str
+    leadline: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """Sum of one metric over the whole profile."""
+
+    unit: str
+    sum: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What `--focus` kept: the share of the sort metric, 0 to 1, and the paths it found."""
+
+    pattern: str
+    share: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Report:
+    meta: Meta
+    options: ReportOptions
+    sort: str
+    """What orders the operators (and the paths, unless it is count or call_time)."""
+    path_metric: str
+    """What orders the paths and their shares are shares of."""
+    focus: Focus | None
+    totals: dict[str, Total]
+    splits: tuple[TimeSplit, ...]
+    paths: tuple[HotPath, ...]
+    paths_hidden: int
+    operators: tuple[OperatorRow, ...]
+    operators_hidden: int
+    modules: tuple[ModuleRow, ...]
+    modules_hidden: int
+    phases: tuple[PhaseRow, ...]
+    memory: Memory | None
+    gpu: Gpu | None
+    losses: tuple[LossRow, ...]
+    cost: Cost
+    next_commands: tuple[str, ...] = field(default=())

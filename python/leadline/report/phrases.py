@@ -1,0 +1,135 @@
+"""The words that text, markdown and the summary share: one way to name a path, a module, a loss. Everything is one
+visible line.
+"""
+
+from __future__ import annotations
+
+from leadline.report.model import Cost, HotPath, LossRow, Meta, Place, Report, TimeSplit
+from leadline.report.source import visible
+from leadline.report.units import duration, number, share
+
+STEP = " › "
+
+METRIC_NAMES = {
+    "cpu_time": "CPU time",
+    "call_time": "call time",
+    "gpu_time": "GPU time",
+    "alloc_bytes": "allocated memory",
+    "free_bytes": "freed memory",
+    "peak_live_bytes": "memory at the peak",
+    "sync_time": "waiting for the device",
+    "gpu_idle_time": "device idle time",
+    "copy_bytes": "bytes copied",
+    "set_bytes": "bytes set",
+    "device_alloc_bytes": "memory taken from the driver",
+    "device_free_bytes": "memory given back to the driver",
+    "count": "calls",
+}
+
+
+def metric_name(metric: str) -> str:
+    return METRIC_NAMES.get(metric, metric.replace("_", " "))
+
+
+def place_text(place: Place | None) -> str:
+    """`model.py:30 Block.forward`."""
+    if place is None:
+        return "(no Python line)"
+    where = f"{place.short}:{place.line}" if place.line else place.short
+    return visible(f"{where} {place.function}".rstrip())
+
+
+def below_text(path: HotPath, notes: bool = True) -> str:
+    """What lies below the user's line: `transformer.h.*.mlp (MLP, 12 modules) › backward › aten::mm`; may be empty.
+
+    `notes`: with the module's class and the number of modules merged.
+    """
+    parts = []
+    if path.module:
+        about = [path.module_class] if notes and path.module_class else []
+        if notes and path.modules > 1:
+            about.append(f"{path.modules} modules")
+        parts.append(path.module + (f" ({', '.join(about)})" if about else ""))
+    parts += [part for part in (path.phase, path.operator) if part]
+    return visible(STEP.join(parts))
+
+
+def calls_text(path: HotPath) -> str:
+    if not path.calls:
+        return ""
+    return f"{number(path.calls)} call{'s' if path.calls != 1 else ''}"
+
+
+def callers_text(path: HotPath, short: dict[tuple[str, int], str], most: int = 4) -> str:
+    """The user's frames above the line: `train.py:88 main › train.py:41 step`; empty where there are none."""
+    python = [frame for frame in path.frames if frame.kind == "python"]
+    names = []
+    for frame in python:
+        place = short.get((frame.file, frame.line))
+        if place and path.place and (frame.file, frame.line) == (path.place.file, path.place.line):
+            break
+        if place:
+            names.append(f"{place} {frame.name}" if frame.name != "<module>" else place)
+    if len(names) > most:
+        names = [names[0], "…", *names[-(most - 1) :]]
+    return visible(STEP.join(names))
+
+
+def split_parts(split: TimeSplit) -> list[tuple[str, int]]:
+    """The four parts of a thread's time, in the order they are always shown."""
+    return [
+        ("operators", split.operators_ns),
+        ("Python", split.python_ns),
+        ("data loading", split.data_ns),
+        ("idle", split.idle_ns),
+    ]
+
+
+def split_text(split: TimeSplit) -> str:
+    """`operators 71.2%, Python 18.0%, data loading 8.1%, idle 2.7%`."""
+    return ", ".join(f"{name} {share(value, split.wall_ns)}" for name, value in split_parts(split))
+
+
+def thread_text(split: TimeSplit) -> str:
+    thread = "main thread" if split.main else (split.thread or "thread")
+    return visible(f"{split.process}, {thread}" if split.process else thread)
+
+
+def environment_text(meta: Meta) -> str:
+    """`2026-11-21T05:34:00Z · 12.3 s · Python 3.11.7 · torch 2.13.0 · host`; unknown parts are left out."""
+    parts = [
+        meta.started_at,
+        duration(meta.wall_ns) if meta.wall_ns else "",
+        f"Python {meta.python}" if meta.python else "",
+        *meta.frameworks,
+        meta.host,
+        f"{meta.processes} processes" if meta.processes > 1 else "",
+    ]
+    return visible(" · ".join(part for part in parts if part))
+
+
+def cost_text(cost: Cost) -> str:
+    """`own cost 1.2% of the run`, or why there is no such number."""
+    if cost.percent is None:
+        return "own cost n/a: the file does not say"
+    amount = f"{cost.percent:.1f}%" if cost.percent >= 0.05 or cost.percent == 0 else "<0.1%"
+    return f"own cost {amount} of the run"
+
+
+def loss_text(loss: LossRow) -> str:
+    """`12 × free_unknown: memory freed that was allocated before measuring began`; the file's own sentence where it
+    has one.
+    """
+    where = f" ({loss.process})" if loss.process else ""
+    return visible(f"{number(loss.count)} × {loss.kind}{where}: {loss.detail or loss.meaning}")
+
+
+def losses_headline(report: Report) -> str:
+    """One line on what was lost: `nothing lost`, or the kinds by count."""
+    if not report.losses:
+        return "nothing lost"
+    by_kind: dict[str, int] = {}
+    for loss in report.losses:
+        by_kind[loss.kind] = by_kind.get(loss.kind, 0) + loss.count
+    kinds = ", ".join(f"{number(count)} {kind}" for kind, count in sorted(by_kind.items(), key=lambda item: -item[1]))
+    return f"not everything was measured: {kinds}"

@@ -1,0 +1,122 @@
+"""Where a profile comes from, what was lost and what measuring cost: from meta.json and the losses table.
+
+meta.json is someone else's data: every value is read as the type it should have, and anything else counts as absent.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from leadline.profile import Profile
+from leadline.report.model import Cost, LossRow, Meta
+from leadline.report.timesplit import process_label
+from leadline.schema import LOSSES
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return 0
+    return int(value)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def command_line(argv: object) -> str:
+    """The program as a shell would take it; empty when `argv` is not a list of texts."""
+    if not isinstance(argv, list):
+        return ""
+    return shlex.join(one for one in argv if isinstance(one, str))
+
+
+def wall_ns(profile: Profile) -> int:
+    """Wall time of the run: what the file says, else the span of its processes or its longest thread."""
+    stated = _integer(profile.meta.get("wall_ns"))
+    if stated > 0:
+        return stated
+    starts = [one.start_ns for one in profile.processes if one.start_ns > 0]
+    ends = [one.end_ns for one in profile.processes if one.end_ns > 0]
+    span = max(ends) - min(starts) if starts and ends else 0
+    return max(span, max((thread.wall_ns for thread in profile.threads), default=0))
+
+
+def meta(profile: Profile, file: str) -> Meta:
+    raw = profile.meta
+    program, host = _mapping(raw.get("program")), _mapping(raw.get("host"))
+    names = [process.name for process in profile.processes]
+    frameworks = [f"{name} {program[name]}" for name in ("torch", "jax", "tensorflow") if _text(program.get(name))]
+    return Meta(
+        program=command_line(program.get("argv")) or next(iter(names), "") or "unknown program",
+        started_at=_iso_time(_integer(raw.get("started_at_ns"))),
+        wall_ns=wall_ns(profile),
+        host=_host(host),
+        python=_text(program.get("python")),
+        frameworks=tuple(frameworks),
+        asked=_asked(_mapping(raw.get("asked"))),
+        processes=len(profile.processes),
+        threads=len(profile.threads),
+        complete=raw.get("complete") is not False and all(process.complete for process in profile.processes),
+        file=file,
+        leadline=_text(raw.get("leadline")),
+    )
+
+
+def _iso_time(realtime_ns: int) -> str:
+    """UTC in ISO 8601, to the second; empty where unknown or beyond what a calendar holds."""
+    if realtime_ns <= 0:
+        return ""
+    try:
+        moment = datetime.datetime.fromtimestamp(realtime_ns / 1e9, datetime.timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _host(host: Mapping[str, Any]) -> str:
+    name = _text(host.get("name")) or _text(host.get("hostname"))
+    system = " ".join(part for part in (_text(host.get("system")), _text(host.get("machine"))) if part)
+    cores = _integer(host.get("cpu_count"))
+    parts = [name, _text(host.get("cpu")) or system, f"{cores} CPUs" if cores > 0 else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def _asked(asked: Mapping[str, Any]) -> str:
+    """The settings of the run that a reader of its report should know, as `memory, shapes, trace=3`."""
+    words = []
+    for name, value in asked.items():
+        if value is True:
+            words.append(name)
+        elif isinstance(value, (int, float, str)) and not isinstance(value, bool) and value != "":
+            words.append(f"{name}={value}")
+    return ", ".join(words)
+
+
+def losses(profile: Profile) -> tuple[LossRow, ...]:
+    """Every loss with a count, as the file has them."""
+    meanings = {info.kind: info.doc for info in LOSSES}
+    labels = {one.row: process_label(one, len(profile.processes) == 1) for one in profile.processes}
+    return tuple(
+        LossRow(str(loss.kind), loss.count, meanings[loss.kind], loss.detail, labels.get(loss.process, ""))
+        for loss in profile.losses
+        if loss.count or loss.detail
+    )
+
+
+def cost(profile: Profile) -> Cost:
+    raw = _mapping(profile.meta.get("cost"))
+    stated = raw.get("percent")
+    percent = float(stated) if isinstance(stated, (int, float)) and math.isfinite(stated) else None
+    callbacks = _integer(raw.get("callbacks_ns"))
+    wall = wall_ns(profile)
+    if percent is None and callbacks and wall:
+        percent = 100.0 * callbacks / wall
+    return Cost(callbacks, _integer(raw.get("events")), _integer(raw.get("held_bytes")), percent)

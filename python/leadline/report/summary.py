@@ -1,0 +1,124 @@
+"""The about fifteen lines that `leadline run` ends with: time split, five hottest paths, memory, capture quality,
+next commands.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from leadline.profile import Profile
+from leadline.report import phrases
+from leadline.report.build import build_report
+from leadline.report.model import Report, ReportOptions, TimeSplit
+from leadline.report.source import visible
+from leadline.report.text import encodable, for_stream
+from leadline.report.units import duration, in_unit, share, size
+
+_PATHS = 5
+_INDENT = " " * 10
+
+
+def print_summary(path: str, stream: TextIO | None = None) -> None:
+    """Read the profile at `path` and print its summary on `stream` (stderr by default).
+
+    Raises leadline.profile.ProfileFileError when the file cannot be read.
+    """
+    from leadline.profile import open_profile
+
+    target = sys.stderr if stream is None else stream
+    report = build_report(open_profile(path), ReportOptions(top=_PATHS), file=path)
+    width, colour = for_stream(target)
+    target.write(encodable(render_summary(report, width, colour), target))
+
+
+def summarize(profile: Profile, file: str, width: int = 100) -> str:
+    """The summary of a profile already open, without colour."""
+    return render_summary(build_report(profile, ReportOptions(top=_PATHS), file=file), width)
+
+
+def render_summary(report: Report, width: int = 100, colour: bool = False) -> str:
+    """The lines, each cut to `width` but for the commands, which must stay whole to be copied."""
+    lines = [_first_line(report)]
+    lines += [_line("time", phrases.split_text(split), _thread_note(report, i)) for i, split in _main_splits(report)]
+    lines += _gpu_lines(report)
+    lines += _path_lines(report)
+    lines += _memory_lines(report)
+    lines.append(_line("quality", f"{phrases.losses_headline(report)}; {phrases.cost_text(report.cost)}"))
+    cut = [_styled(_cut(line, width), colour) for line in lines]
+    commands = [("next      " if i == 0 else _INDENT) + visible(c) for i, c in enumerate(report.next_commands)]
+    return "\n".join(cut + [_styled(command, colour) for command in commands]) + "\n"
+
+
+def _line(label: str, text: str, note: str = "") -> str:
+    return f"{label:<10}{text}" + (f"  ({note})" if note else "")
+
+
+def _first_line(report: Report) -> str:
+    meta = report.meta
+    wall = f"  {duration(meta.wall_ns)}" if meta.wall_ns else ""
+    end = "" if meta.complete else "  (did not end in order: taken from the last segments)"
+    return visible(f"leadline  {meta.program}{wall}{end}  >  {meta.file}")
+
+
+def _main_splits(report: Report) -> list[tuple[int, TimeSplit]]:
+    """The main threads; of many ranks only the first and the one with most idle time, to stay within fifteen lines."""
+    mains = [(i, split) for i, split in enumerate(report.splits) if split.main]
+    if len(mains) <= 2:
+        return mains
+    slowest = max(mains[1:], key=lambda item: item[1].idle_ns)
+    return [mains[0], slowest]
+
+
+def _thread_note(report: Report, index: int) -> str:
+    return report.splits[index].process
+
+
+def _gpu_lines(report: Report) -> list[str]:
+    if report.gpu is None:
+        return []
+    lines = []
+    for device in report.gpu.devices[:2]:
+        parts = [
+            f"{visible(device.name)}: kernels {duration(device.kernels_ns)}",
+            f"copies {duration(device.copies_ns)}",
+        ]
+        parts += [f"idle {duration(device.idle_ns)}"] if device.idle_ns else []
+        parts += [f"threads waited {duration(report.gpu.sync_ns)}"] if report.gpu.sync_ns else []
+        lines.append(_line("device", ", ".join(parts)))
+    return lines
+
+
+def _path_lines(report: Report) -> list[str]:
+    total = report.totals.get(report.path_metric)
+    if total is None or not report.paths:
+        return [_line("hottest", "n/a: no operator or region was measured")]
+    lines = []
+    for i, path in enumerate(report.paths[:_PATHS]):
+        value = path.values.get(report.path_metric, 0)
+        what = f"{share(value, total.sum):>6}  {in_unit(value, total.unit):>8}  {phrases.place_text(path.place)}"
+        below = phrases.below_text(path, notes=False)
+        lines.append(_line("hottest" if i == 0 else "", f"{what}  {below}".rstrip()))
+    return lines
+
+
+def _memory_lines(report: Report) -> list[str]:
+    if report.memory is None or not report.memory.peaks:
+        return []
+    peak = report.memory.peaks[0]
+    holder = peak.holders[0] if peak.holders else None
+    text = f"peak {size(peak.peak_bytes)} of tensors on {visible(peak.device)}"
+    if holder:
+        text += f", {share(holder.values['peak_live_bytes'], peak.peak_bytes)} from {phrases.place_text(holder.place)}"
+    return [_line("memory", text)]
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: max(width - 1, 1)] + "…"
+
+
+def _styled(line: str, colour: bool) -> str:
+    """The label in bold; nothing else, so that the summary stays quiet below the program's own output."""
+    if not colour or not line[:10].strip():
+        return line
+    return f"\x1b[1m{line[:10]}\x1b[0m{line[10:]}"
