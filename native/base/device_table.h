@@ -6,9 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "base/spin_lock.h"
 
 namespace leadline {
 
@@ -39,7 +40,7 @@ class DeviceTable {
  private:
   std::int16_t row_locked(std::int32_t index);
 
-  mutable std::mutex mutex_;
+  mutable SpinLock lock_;
   std::array<std::atomic<std::int16_t>, kMaxDevices> row_plus_one_{};
   std::vector<DeviceDescription> rows_;
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ class GotPatch {
   struct Slot {
     void** address;
     void* previous;
+    std::uintptr_t library_base;
     bool read_only;  // RELRO: the page must be made writable for a moment
   };
   std::vector<Slot> slots_;

@@ -1,9 +1,9 @@
 // Open-addressing set of positions in some array, for interning: the array holds the keys, this finds their positions.
 //
-// Eight bytes a slot: a tag of the hash and the position. Used by one thread only; no allocation on look-up.
+// Eight bytes a slot: a tag of the hash and the position. One thread at a time uses it; no allocation on look-up.
 #pragma once
 
-#include <bit>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,6 +37,7 @@ class IndexTable {
     grown.swap(slots_);
     const std::size_t old_capacity = grown == nullptr ? 0 : mask_ + 1;
     mask_ = capacity - 1;
+    held_bytes_.store(capacity * sizeof(Slot), std::memory_order_relaxed);
     for (std::size_t i = 0; i < old_capacity; ++i) {
       if (grown[i].position != kAbsent) place(hash_of(grown[i].position), grown[i].position);
     }
@@ -49,7 +50,8 @@ class IndexTable {
     ++used_;
   }
 
-  std::size_t held_bytes() const noexcept { return slots_ == nullptr ? 0 : (mask_ + 1) * sizeof(Slot); }
+  // Any thread.
+  std::size_t held_bytes() const noexcept { return held_bytes_.load(std::memory_order_relaxed); }
 
  private:
   struct Slot {
@@ -67,6 +69,7 @@ class IndexTable {
   std::unique_ptr<Slot[]> slots_;
   std::size_t mask_ = 0;
   std::size_t used_ = 0;
+  std::atomic<std::size_t> held_bytes_{0};
 };
 
 }  // namespace leadline

@@ -7,7 +7,6 @@
 // the ledger next books it. A full queue counts memory_events_dropped; freeing an unknown address counts free_unknown.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/losses.h"
+#include "base/spin_lock.h"
 
 namespace leadline {
 
@@ -35,7 +35,7 @@ struct DeviceLive {
 class MemoryLedger {
  public:
   static constexpr std::int64_t kUnknownBytes = -1;
-  static constexpr std::uint32_t kQueueEvents = 8192;
+  static constexpr std::uint32_t kQueueEvents = 4096;
 
   // Throws std::bad_alloc.
   explicit MemoryLedger(LossCounters& losses = leadline::losses());
@@ -64,19 +64,20 @@ class MemoryLedger {
   void clear() noexcept;
 
  private:
-  struct Books;  // the maps, touched only with the lock
+  struct Books;  // the maps, touched only by the holder
   struct Event;
-  struct Queue;
+  class Queue;
   class Hold;
 
   std::int64_t submit(const Event& event) noexcept;
   std::int64_t book(const Event& event) noexcept;
+  void enqueue(const Event& event) noexcept;
   bool drain() noexcept;
 
   LossCounters* losses_;
   std::unique_ptr<Books> books_;
   std::unique_ptr<Queue> queue_;
-  std::atomic<bool> held_{false};
+  SpinLock lock_;
 };
 
 }  // namespace leadline

@@ -42,8 +42,10 @@ class NodeTable {
     return child_by_hash(parent, frame);
   }
 
-  // A node outside of look-up by frame: the root (parent kNoNode), or a graft. kNoNode when there is no memory.
+  // A node outside of look-up by frame and of the budget: the root (parent kNoNode), or a graft (after take_budget()).
+  // kNoNode when there is no memory.
   NodeId append(NodeId parent, FrameId frame) noexcept;
+  bool take_budget() noexcept { return budget_->take(); }
 
   // False when there is no memory for a new accumulator.
   bool add(NodeId node, MetricKey key, std::int64_t value) noexcept {
@@ -75,7 +77,7 @@ class NodeTable {
   }
 
   std::size_t held_bytes() const noexcept {
-    return nodes_.held_bytes() + accumulators_.held_bytes() + index_bytes_.load(std::memory_order_relaxed);
+    return nodes_.held_bytes() + accumulators_.held_bytes() + index_.held_bytes();
   }
 
  private:
@@ -110,7 +112,6 @@ class NodeTable {
   ChunkedArray<Node> nodes_;
   ChunkedArray<Accumulator> accumulators_;
   IndexTable index_;
-  std::atomic<std::size_t> index_bytes_{0};
 };
 
 }  // namespace leadline

@@ -5,16 +5,17 @@
 // an ended one with the same name.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/chunked_array.h"
 #include "base/ids.h"
 #include "base/losses.h"
+#include "base/spin_lock.h"
 #include "cct/node_table.h"
 #include "cct/thread_tree.h"
 
@@ -33,15 +34,15 @@ class TreeRegistry {
   // The thread has ended and will never write again.
   void retire(ThreadTree& tree) noexcept;
 
-  std::uint32_t size() const noexcept { return trees_.size(); }
-  ThreadTree& operator[](ThreadIndex index) noexcept { return *trees_[raw(index)]; }
-  const ThreadTree& operator[](ThreadIndex index) const noexcept { return *trees_[raw(index)]; }
+  std::uint32_t size() const noexcept { return trees_->size(); }
+  ThreadTree& operator[](ThreadIndex index) noexcept { return *(*trees_)[raw(index)]; }
+  const ThreadTree& operator[](ThreadIndex index) const noexcept { return *(*trees_)[raw(index)]; }
 
   // Calls f(const ThreadTree&) in order of creation, for the trees there are when it begins.
   template <class F>
   void for_each(F&& f) const {
     const std::uint32_t count = size();
-    for (std::uint32_t i = 0; i < count; ++i) f(static_cast<const ThreadTree&>(*trees_[i]));
+    for (std::uint32_t i = 0; i < count; ++i) f(static_cast<const ThreadTree&>(*(*trees_)[i]));
   }
 
   std::uint64_t node_count() const noexcept;
@@ -51,15 +52,14 @@ class TreeRegistry {
   void clear() noexcept;
 
  private:
-  class Guard;
   using Trees = ChunkedArray<std::unique_ptr<ThreadTree>, 16>;
 
   std::uint64_t max_nodes_;
   LossCounters* losses_;
   NodeBudget budget_;
-  Trees trees_;
+  std::optional<Trees> trees_{std::in_place};  // always there; clear() puts a new one in its place
   std::vector<ThreadTree*> retired_;
-  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  SpinLock lock_;
 };
 
 }  // namespace leadline

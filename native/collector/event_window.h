@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/chunked_array.h"
 #include "base/losses.h"
+#include "base/spin_lock.h"
 #include "cct/trace_event.h"
 
 namespace leadline {
@@ -80,8 +82,8 @@ class EventWindow final : public TraceEventSource {
   std::atomic<bool> opened_{false};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint64_t> taken_{0};
-  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;  // lanes are created one at a time
-  Lanes lanes_;
+  SpinLock lock_;                              // lanes are created one at a time
+  std::optional<Lanes> lanes_{std::in_place};  // always there; clear() puts a new one in its place
 };
 
 }  // namespace leadline

@@ -1,0 +1,273 @@
+#include "cct/memory_ledger.h"
+
+#include <array>
+#include <memory>
+
+#include "base/chunked_array.h"
+#include "base/hash.h"
+#include "base/index_table.h"
+#include "cct/block_map.h"
+
+namespace leadline {
+
+struct MemoryLedger::Event {
+  enum class Kind : std::uint8_t { kAllocate, kRelease };
+  Kind kind = Kind::kAllocate;
+  std::int16_t device = kCpuDevice;
+  ThreadIndex thread = kNoThread;
+  NodeId node = kNoNode;
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+};
+
+// Bounded queue, many producers; the holder of the ledger consumes. A cell's turn is even when it waits for the
+// producer of that lap and odd when it waits for the consumer. The consumer stops at a cell that is claimed but not yet
+// filled, which keeps the order in which producers came.
+class MemoryLedger::Queue {
+ public:
+  bool push(const Event& event) noexcept {
+    std::uint64_t at = tail_.load(std::memory_order_relaxed);
+    for (;;) {
+      Cell& cell = cells_[at % kQueueEvents];
+      const std::uint64_t turn = cell.turn.load(std::memory_order_acquire);
+      const std::uint64_t wanted = at / kQueueEvents * 2;
+      if (turn == wanted) {
+        if (tail_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+          cell.event = event;
+          cell.turn.store(wanted + 1, std::memory_order_release);
+          return true;
+        }
+      } else if (turn < wanted) {
+        return false;
+      } else {
+        at = tail_.load(std::memory_order_relaxed);
+      }
+    }
+  }
+  bool pop(Event& event) noexcept {
+    const std::uint64_t at = head_.load(std::memory_order_relaxed);
+    Cell& cell = cells_[at % kQueueEvents];
+    const std::uint64_t lap = at / kQueueEvents * 2;
+    if (cell.turn.load(std::memory_order_acquire) != lap + 1) return false;
+    event = cell.event;
+    cell.turn.store(lap + 2, std::memory_order_release);
+    head_.store(at + 1, std::memory_order_relaxed);
+    return true;
+  }
+  bool empty() const noexcept { return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_acquire); }
+  void clear() noexcept {
+    for (Cell& cell : cells_) cell.turn.store(0, std::memory_order_relaxed);
+    head_.store(0, std::memory_order_relaxed);
+    tail_.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  struct Cell {
+    std::atomic<std::uint64_t> turn{0};
+    Event event;
+  };
+  std::array<Cell, kQueueEvents> cells_{};
+  std::atomic<std::uint64_t> tail_{0};
+  std::atomic<std::uint64_t> head_{0};
+};
+
+struct MemoryLedger::Books {
+  struct Owner {
+    std::int16_t device;
+    ThreadIndex thread;
+    NodeId node;
+    std::int64_t live_bytes = 0;
+    std::int64_t saved_bytes = 0;  // at the peak, when `epoch` is the device's
+    std::uint64_t epoch = 0;
+  };
+  struct Device {
+    std::int64_t live_bytes = 0;
+    std::int64_t peak_bytes = 0;
+    std::uint64_t epoch = 0;  // number of peaks so far
+    bool seen = false;
+  };
+  static constexpr std::int16_t kMaxDevices = 128;
+
+  BlockMap blocks;
+  ChunkedArray<Owner> owners;
+  IndexTable owner_index;
+  std::array<Device, kMaxDevices + 1> devices{};  // the CPU first
+
+  Device& device(std::int16_t row) noexcept { return devices[static_cast<std::size_t>(row + 1)]; }
+
+  static std::uint64_t hash_of(const Owner& owner) noexcept {
+    return hash_mix(std::uint64_t{raw(owner.thread)} << 32 | raw(owner.node), static_cast<std::uint16_t>(owner.device));
+  }
+
+  // Number of the owner, or IndexTable::kAbsent when there is no memory.
+  std::uint32_t owner_of(const Event& event) noexcept {
+    const Owner wanted{event.device, event.thread, event.node};
+    const std::uint64_t hash = hash_of(wanted);
+    const std::uint32_t known = owner_index.find(hash, [&](std::uint32_t at) {
+      const Owner& owner = owners[at];
+      return owner.node == wanted.node && owner.thread == wanted.thread && owner.device == wanted.device;
+    });
+    if (known != IndexTable::kAbsent) return known;
+    const std::uint32_t number = owners.size();
+    if (!owner_index.reserve_one([this](std::uint32_t at) { return hash_of(owners[at]); })) return IndexTable::kAbsent;
+    if (owners.emplace_back(wanted) == nullptr) return IndexTable::kAbsent;
+    owner_index.insert(hash, number);
+    return number;
+  }
+
+  void change(Owner& owner, std::int64_t bytes) noexcept {
+    Device& device = this->device(owner.device);
+    if (owner.epoch < device.epoch) {
+      owner.saved_bytes = owner.live_bytes;
+      owner.epoch = device.epoch;
+    }
+    owner.live_bytes += bytes;
+    device.live_bytes += bytes;
+    if (device.live_bytes > device.peak_bytes) {
+      device.peak_bytes = device.live_bytes;
+      ++device.epoch;
+    }
+  }
+
+  std::int64_t at_peak(const Owner& owner) noexcept {
+    return owner.epoch < device(owner.device).epoch ? owner.live_bytes : owner.saved_bytes;
+  }
+
+  std::int64_t release(std::uint64_t address) noexcept {
+    BlockMap::Block block;
+    if (!blocks.take(address, block)) return kUnknownBytes;
+    change(owners[block.owner], -block.bytes);
+    return block.bytes;
+  }
+
+  bool allocate(const Event& event) noexcept {
+    if (event.device < kCpuDevice || event.device >= kMaxDevices) return false;
+    release(event.address);
+    const std::uint32_t owner = owner_of(event);
+    if (owner == IndexTable::kAbsent || !blocks.insert({event.address, event.bytes, owner})) return false;
+    device(event.device).seen = true;
+    change(owners[owner], event.bytes);
+    return true;
+  }
+};
+
+// Holds the ledger; for the writer, which may wait.
+class MemoryLedger::Hold {
+ public:
+  explicit Hold(MemoryLedger& ledger) noexcept : ledger_(ledger) {
+    ledger_.lock_.lock();
+    ledger_.drain();
+  }
+  ~Hold() { ledger_.lock_.unlock(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  MemoryLedger& ledger_;
+};
+
+MemoryLedger::MemoryLedger(LossCounters& losses)
+    : losses_(&losses), books_(std::make_unique<Books>()), queue_(std::make_unique<Queue>()) {}
+
+MemoryLedger::~MemoryLedger() = default;
+
+void MemoryLedger::allocate(std::uint64_t address, std::int64_t bytes, std::int16_t device, ThreadIndex thread,
+                            NodeId node) noexcept {
+  if (address == 0) return;  // nothing was allocated
+  submit({Event::Kind::kAllocate, device, thread, node, address, bytes < 0 ? 0 : bytes});
+}
+
+std::int64_t MemoryLedger::release(std::uint64_t address) noexcept {
+  if (address == 0) return 0;
+  Event event;
+  event.kind = Event::Kind::kRelease;
+  event.address = address;
+  return submit(event);
+}
+
+std::int64_t MemoryLedger::submit(const Event& event) noexcept {
+  std::int64_t bytes = kUnknownBytes;
+  if (!lock_.try_lock()) {
+    enqueue(event);
+  } else {
+    // What is still being put into the queue came before this event, which must not overtake it.
+    if (drain()) {
+      bytes = book(event);
+    } else {
+      enqueue(event);
+    }
+    lock_.unlock();
+  }
+  if (!queue_->empty() && lock_.try_lock()) {
+    drain();
+    lock_.unlock();
+  }
+  return bytes;
+}
+
+std::int64_t MemoryLedger::book(const Event& event) noexcept {
+  if (event.kind == Event::Kind::kAllocate) {
+    if (!books_->allocate(event)) {
+      losses_->count(LossKind::kMemoryEventsDropped, 1,
+                     "an allocation could not be booked, because memory is short or its device number is out of range");
+    }
+    return event.bytes;
+  }
+  const std::int64_t bytes = books_->release(event.address);
+  if (bytes == kUnknownBytes) losses_->count(LossKind::kFreeUnknown);
+  return bytes;
+}
+
+void MemoryLedger::enqueue(const Event& event) noexcept {
+  if (!queue_->push(event)) {
+    losses_->count(LossKind::kMemoryEventsDropped, 1, "more threads allocated at once than could be booked");
+  }
+}
+
+// True when the queue is empty afterwards.
+bool MemoryLedger::drain() noexcept {
+  Event event;
+  while (queue_->pop(event)) book(event);
+  return queue_->empty();
+}
+
+std::vector<PeakShare> MemoryLedger::peak_shares() {
+  std::vector<PeakShare> shares;
+  const Hold hold(*this);
+  const std::uint32_t owners = books_->owners.size();
+  for (std::uint32_t i = 0; i < owners; ++i) {
+    const Books::Owner& owner = books_->owners[i];
+    const std::int64_t bytes = books_->at_peak(owner);
+    if (bytes != 0) shares.push_back({owner.device, owner.thread, owner.node, bytes});
+  }
+  return shares;
+}
+
+std::vector<DeviceLive> MemoryLedger::devices() {
+  std::vector<DeviceLive> devices;
+  const Hold hold(*this);
+  for (std::int16_t row = kCpuDevice; row < Books::kMaxDevices; ++row) {
+    const Books::Device& device = books_->device(row);
+    if (device.seen) devices.push_back({row, device.live_bytes, device.peak_bytes});
+  }
+  return devices;
+}
+
+std::size_t MemoryLedger::live_blocks() {
+  const Hold hold(*this);
+  return books_->blocks.size();
+}
+
+std::size_t MemoryLedger::held_bytes() const noexcept {
+  return sizeof(Books) + sizeof(Queue) + books_->blocks.held_bytes() + books_->owners.held_bytes() +
+         books_->owner_index.held_bytes();
+}
+
+void MemoryLedger::clear() noexcept {
+  lock_.reset();
+  queue_->clear();
+  std::destroy_at(books_.get());
+  std::construct_at(books_.get());
+}
+
+}  // namespace leadline

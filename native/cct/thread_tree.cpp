@@ -1,0 +1,71 @@
+#include "cct/thread_tree.h"
+
+#include <new>
+
+namespace leadline {
+
+ThreadTree::ThreadTree(ThreadIndex index, std::uint64_t tid, std::string_view name, NodeBudget& budget,
+                       std::uint32_t max_frames, LossCounters& losses)
+    : index_(index),
+      tid_(tid),
+      // A frame has four strings; most share file and module, so this is never the limit that is reached first.
+      strings_(max_frames < (1u << 29) ? max_frames * 4 + 1024 : ~0u),
+      frames_(max_frames),
+      nodes_(budget),
+      losses_(&losses) {
+  name_ = strings_.intern(name);
+  FrameKey key;
+  key.kind = FrameKind::kThread;
+  key.name = name_;
+  if (nodes_.append(kNoNode, frames_.intern(key)) == kNoNode) throw std::bad_alloc();
+}
+
+NodeId ThreadTree::graft(ThreadIndex thread, NodeId node) noexcept {
+  const auto hash_of = [](const GraftTarget& target) { return hash_mix(raw(target.thread), raw(target.node)); };
+  const GraftTarget target{thread, node};
+  const std::uint32_t known = graft_index_.find(hash_of(target), [&](std::uint32_t at) {
+    return grafts_[at].target.thread == thread && grafts_[at].target.node == node;
+  });
+  if (known != IndexTable::kAbsent) return grafts_[known].node;
+
+  const auto rehash = [&](std::uint32_t at) { return hash_of(grafts_[at].target); };
+  const std::uint32_t number = grafts_.size();
+  const NodeId made{nodes_.size()};
+  // The target is published before the node, so that a reader who sees the node finds its target.
+  if (!nodes_.take_budget() || !graft_index_.reserve_one(rehash) ||
+      grafts_.emplace_back(Graft{target, made}) == nullptr || nodes_.append(root(), kNoFrame) == kNoNode) {
+    count_dropped();
+    return root();
+  }
+  graft_index_.insert(hash_of(target), number);
+  return made;
+}
+
+ThreadTree::GraftTarget ThreadTree::graft_target(NodeId graft) const noexcept {
+  // The last entry at or before it. (An entry whose node could not be made is followed by another for the same number.)
+  std::uint32_t low = 0;
+  std::uint32_t high = grafts_.size();
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (raw(grafts_[middle].node) <= raw(graft)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low > 0 && grafts_[low - 1].node == graft) return grafts_[low - 1].target;
+  return {kNoThread, kNoNode};
+}
+
+std::size_t ThreadTree::held_bytes() const noexcept {
+  return sizeof(*this) + strings_.held_bytes() + frames_.held_bytes() + nodes_.held_bytes() + grafts_.held_bytes() +
+         graft_index_.held_bytes();
+}
+
+void ThreadTree::count_dropped() noexcept {
+  losses_->count(LossKind::kNodesDropped, 1,
+                 "the calling context tree is full, so new call paths are measured at their callers; "
+                 "raise the limit of nodes or name fewer regions");
+}
+
+}  // namespace leadline

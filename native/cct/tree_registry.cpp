@@ -1,0 +1,62 @@
+#include "cct/tree_registry.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <new>
+
+namespace leadline {
+
+TreeRegistry::TreeRegistry(std::uint64_t max_nodes, LossCounters& losses)
+    : max_nodes_(max_nodes), losses_(&losses), budget_(max_nodes) {}
+
+TreeRegistry::~TreeRegistry() = default;
+
+ThreadTree& TreeRegistry::create(std::uint64_t tid, std::string_view name) {
+  const std::lock_guard guard(lock_);
+  if (trees_->size() >= kDistinctThreads) {
+    const auto same_name = [&](const ThreadTree* tree) { return tree->name() == name; };
+    const auto found = std::find_if(retired_.begin(), retired_.end(), same_name);
+    if (found != retired_.end()) {
+      ThreadTree& tree = **found;
+      *found = retired_.back();
+      retired_.pop_back();
+      tree.tid_.store(tid, std::memory_order_relaxed);
+      return tree;
+    }
+  }
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / 2;
+  const auto max_frames = static_cast<std::uint32_t>(std::min(std::max<std::uint64_t>(max_nodes_, 1), kMost));
+  const ThreadIndex index{trees_->size()};
+  auto tree = std::make_unique<ThreadTree>(index, tid, name, budget_, max_frames, *losses_);
+  retired_.reserve(trees_->size() + 1);  // so that retire() never allocates
+  const auto* stored = trees_->emplace_back(std::move(tree));
+  if (stored == nullptr) throw std::bad_alloc();
+  return **stored;
+}
+
+void TreeRegistry::retire(ThreadTree& tree) noexcept {
+  const std::lock_guard guard(lock_);
+  retired_.push_back(&tree);
+}
+
+std::uint64_t TreeRegistry::node_count() const noexcept {
+  std::uint64_t nodes = 0;
+  for_each([&](const ThreadTree& tree) { nodes += tree.node_count(); });
+  return nodes;
+}
+
+std::size_t TreeRegistry::held_bytes() const noexcept {
+  std::size_t bytes = trees_->held_bytes();
+  for_each([&](const ThreadTree& tree) { bytes += tree.held_bytes(); });
+  return bytes;
+}
+
+void TreeRegistry::clear() noexcept {
+  lock_.reset();
+  retired_.clear();
+  trees_.emplace();
+  budget_.reset(max_nodes_);
+}
+
+}  // namespace leadline

@@ -1,0 +1,87 @@
+#include "collector/event_window.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+namespace leadline {
+
+EventSlot EventLane::add(const TraceEvent& event) noexcept {
+  if (!window_->is_open()) return kNoEvent;
+  if (portion_ == 0) portion_ = window_->take_portion();
+  const std::uint32_t number = events_.size();
+  if (portion_ == 0 || events_.emplace_back(event) == nullptr) {
+    window_->losses_->count(LossKind::kEventsDropped, 1,
+                            "the trace window reached its limit of events; trace fewer steps or raise the limit");
+    return kNoEvent;
+  }
+  --portion_;
+  return EventSlot{number};
+}
+
+void EventLane::finish(EventSlot slot, std::int64_t duration_ns) noexcept {
+  const auto number = static_cast<std::uint32_t>(slot);
+  if (number < events_.size()) events_[number].duration_ns.store(duration_ns, std::memory_order_relaxed);
+}
+
+void EventWindow::open(std::uint64_t max_events) noexcept {
+  limit_.store(max_events, std::memory_order_relaxed);
+  opened_.store(true, std::memory_order_relaxed);
+  open_.store(true, std::memory_order_relaxed);
+}
+
+std::uint32_t EventWindow::take_portion() noexcept {
+  const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+  std::uint64_t taken = taken_.load(std::memory_order_relaxed);
+  for (;;) {
+    if (taken >= limit) return 0;
+    const std::uint64_t portion = std::min<std::uint64_t>(kPortion, limit - taken);
+    if (taken_.compare_exchange_weak(taken, taken + portion, std::memory_order_relaxed)) {
+      return static_cast<std::uint32_t>(portion);
+    }
+  }
+}
+
+EventLane& EventWindow::create_lane() {
+  const std::lock_guard guard(lock_);
+  const auto* lane = lanes_->emplace_back(std::make_unique<EventLane>(*this));
+  if (lane == nullptr) throw std::bad_alloc();
+  return **lane;
+}
+
+void EventWindow::for_each_event(const std::function<void(const TraceEvent&)>& f) const {
+  const std::uint32_t lanes = lanes_->size();
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    const EventLane& lane = *(*lanes_)[i];
+    const std::uint32_t events = lane.events_.size();
+    for (std::uint32_t at = 0; at < events; ++at) {
+      TraceEvent event = lane.events_[at].event;
+      event.duration_ns = lane.events_[at].duration_ns.load(std::memory_order_relaxed);
+      f(event);
+    }
+  }
+}
+
+std::uint64_t EventWindow::size() const noexcept {
+  std::uint64_t events = 0;
+  const std::uint32_t lanes = lanes_->size();
+  for (std::uint32_t i = 0; i < lanes; ++i) events += (*lanes_)[i]->size();
+  return events;
+}
+
+std::size_t EventWindow::held_bytes() const noexcept {
+  std::size_t bytes = lanes_->held_bytes();
+  const std::uint32_t lanes = lanes_->size();
+  for (std::uint32_t i = 0; i < lanes; ++i) bytes += sizeof(EventLane) + (*lanes_)[i]->held_bytes();
+  return bytes;
+}
+
+void EventWindow::clear() noexcept {
+  lock_.reset();
+  open_.store(false, std::memory_order_relaxed);
+  opened_.store(false, std::memory_order_relaxed);
+  taken_.store(0, std::memory_order_relaxed);
+  lanes_.emplace();
+}
+
+}  // namespace leadline
