@@ -10,7 +10,7 @@ from typing import Any
 
 from leadline.profile.profile import Profile
 from leadline.profile.tables import StringBuilder, Tables, columns_from_rows
-from leadline.profile.tree import frame_kind, metric_kind
+from leadline.profile.tree import frame_kind, metric_kind, process_detail
 from leadline.schema import FORMAT_VERSION, TABLES, EventKind, FrameKind, LossKind, MetricKind
 
 _EVENT_DEFAULTS = {
@@ -88,9 +88,10 @@ class ProfileBuilder:
 
     def process(self, name: str, **facts: int) -> int:
         """A process row with its node below the root; returns its row. `facts` are further columns of the table."""
-        node = self.child(0, self.frame(FrameKind.PROCESS, name))
-        defaults = {"pid": 100 + len(self._rows["processes"]), "rank": -1, "local_rank": -1, "complete": 1}
-        return self._append("processes", {"node": node, "name": self._strings.add(name), **defaults, **facts})
+        row = {"pid": 100 + len(self._rows["processes"]), "rank": -1, "local_rank": -1, "complete": 1, **facts}
+        detail = process_detail(row["pid"], row.get("start_ns", 0))
+        node = self.child(0, self.frame(FrameKind.PROCESS, name, detail=detail))
+        return self._append("processes", {"node": node, "name": self._strings.add(name), **row})
 
     def thread(self, process: int, name: str, **facts: int) -> int:
         """A thread row with its node below its process; returns its row."""

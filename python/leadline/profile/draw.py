@@ -93,5 +93,5 @@ def _fact_rows(profile: Profile) -> dict[int, list[str]]:
 
 
 def _frame_facts(node: Node) -> list[tuple[str, str]]:
-    detail = node.tree.text("detail", node.frame)
+    detail = "" if node.kind == "process" else node.tree.text("detail", node.frame)  # a process's repeats its columns
     return [("first_line", str(node.first_line or "")), ("address", str(node.address or "")), ("detail", detail)]

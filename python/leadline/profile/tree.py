@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -251,3 +252,8 @@ def json_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def process_detail(pid: int, start_ns: int, known: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The `detail` of a process frame: it keeps processes with equal command lines apart when trees are merged."""
+    return json.dumps({**known, "pid": pid, "start_ns": start_ns}, sort_keys=True, separators=(",", ":"))
