@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from leadline.profile.measures import Measures, Stat, exclusive_measures
 from leadline.profile.rollup import Shape, inclusive_measures
 from leadline.profile.tables import Array, Columns, Tables
-from leadline.schema import METRICS, FrameKind, MetricKind
+from leadline.schema import METRICS, FrameKind, MetricInfo, MetricKind
 
 if TYPE_CHECKING:
     from leadline.profile.bottom_up import BottomUp
@@ -173,6 +173,13 @@ class Tree:
         """Frame kind of every node."""
         kinds: NDArray[np.uint8] = self.frames["kind"][self.frame_of]
         return kinds
+
+    @cached_property
+    def measured(self) -> tuple[MetricInfo, ...]:
+        """Metrics with at least one measurement, in the order of the schema."""
+        metrics = self.tables["metrics"]
+        present = set(np.unique(metrics["metric"][metrics["count"] > 0]).tolist())
+        return tuple(info for info in METRICS if int(info.kind) in present)
 
     def path_rows(self, row: int) -> list[int]:
         """Rows from the root to `row`."""

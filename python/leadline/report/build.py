@@ -15,7 +15,7 @@ from leadline.report.hotpaths import HotPaths
 from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total
 from leadline.report.scopes import scopes
 from leadline.report.timesplit import time_splits
-from leadline.schema import METRICS, MetricInfo
+from leadline.schema import MetricInfo
 
 _OPERATOR_ORDERS = ("count", "call_time")
 
@@ -28,15 +28,9 @@ class BadPatternError(ValueError):
     """`--focus` is not a regular expression."""
 
 
-def measured(tree: Tree) -> list[MetricInfo]:
-    """Metrics with at least one measurement, in the order of the schema."""
-    present = set(np.unique(tree.tables["metrics"]["metric"][tree.tables["metrics"]["count"] > 0]).tolist())
-    return [info for info in METRICS if int(info.kind) in present]
-
-
 def sort_metrics(tree: Tree) -> list[str]:
     """What `--sort` may name: additive metrics of this profile, and `call_time` and `count` for the operators."""
-    return [str(info.kind) for info in measured(tree) if info.additive] + list(_OPERATOR_ORDERS)
+    return [str(info.kind) for info in tree.measured if info.additive] + list(_OPERATOR_ORDERS)
 
 
 def build_report(profile: Profile, options: ReportOptions | None = None, file: str = "FILE") -> Report:
@@ -52,7 +46,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
     scope = scopes(tree)
     hot = HotPaths(tree, scope, kept, options.hide_library_frames)
 
-    additive = [str(info.kind) for info in measured(tree) if info.additive]
+    additive = [str(info.kind) for info in tree.measured if info.additive]
     paths = hot.ranked(path_metric, also=additive)
     operators = _ordered(breakdown.operators(tree, scope, kept), sort)
     modules = breakdown.modules(tree, scope, kept)
@@ -63,7 +57,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         sort=sort,
         path_metric=path_metric,
         focus=focus,
-        totals={str(info.kind): _total(tree, info, kept) for info in measured(tree)},
+        totals={str(info.kind): _total(tree, info, kept) for info in tree.measured},
         splits=time_splits(profile),
         paths=tuple(paths[:top]),
         paths_hidden=max(0, len(paths) - top),
@@ -81,7 +75,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
 
 
 def _default_metric(tree: Tree) -> str:
-    present = [str(info.kind) for info in measured(tree) if info.additive]
+    present = [str(info.kind) for info in tree.measured if info.additive]
     for metric in ("gpu_time", "cpu_time"):
         if metric in present:
             return metric

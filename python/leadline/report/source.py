@@ -22,8 +22,11 @@ class Origin(IntEnum):
 
 
 _FRAMEWORKS = frozenset(
-    "torch torchvision torchaudio torchgen functorch triton jax jaxlib flax optax tensorflow keras "
-    "numpy scipy cupy nvidia leadline pytest _pytest pluggy".split()
+    [
+        *("torch", "torchvision", "torchaudio", "torchgen", "functorch", "triton", "nvidia", "cupy"),
+        *("jax", "jaxlib", "flax", "optax", "tensorflow", "keras", "numpy", "scipy"),
+        *("leadline", "pytest", "_pytest", "pluggy"),
+    ]
 )
 _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)lib(?:64)?/python\d+(?:\.\d+)?t?/(?P<rest>.*)")

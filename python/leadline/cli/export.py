@@ -1,0 +1,39 @@
+"""`leadline export`: a profile in the format of another viewer."""
+
+from __future__ import annotations
+
+import argparse
+
+from leadline.cli.errors import CommandError
+from leadline.convert import EXPORTERS, Exporter, exporter_for
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    readers = "; ".join(f"{one.name}: {one.reader}" for one in EXPORTERS)
+    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    parser.add_argument("--format", choices=[one.name for one in EXPORTERS], help=f"who shall read it ({readers})")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, - for stdout")
+    parser.add_argument("--metric", metavar="METRIC", help="export only METRIC, such as cpu_time or alloc_bytes")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile, write_result
+    from leadline.convert import export
+    from leadline.convert.stacks import UnknownMetricError
+
+    exporter = _exporter(arguments.format, arguments.output)
+    profile = open_profile(arguments.file)
+    try:
+        data = export(profile, exporter, arguments.metric)
+    except UnknownMetricError as error:
+        raise CommandError(str(error)) from error
+    write_result(data, arguments.output)
+    return 0
+
+
+def _exporter(name: str | None, output: str) -> Exporter:
+    found = exporter_for(output) if name is None else next(one for one in EXPORTERS if one.name == name)
+    if found is None:
+        known = ", ".join(one.name for one in EXPORTERS)
+        raise CommandError(f"The name {output} does not say which format to write; add --format with one of {known}.")
+    return found
