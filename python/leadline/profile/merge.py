@@ -7,12 +7,15 @@ Processes stay apart even when their command lines are equal: a process frame is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._package import sum_cost
+from leadline.profile.profile import Profile
 from leadline.profile.rollup import Shape
 from leadline.profile.tables import Array, StringBuilder, Tables
 from leadline.profile.tree import json_object, process_detail
@@ -49,6 +52,30 @@ def merge_tables(parts: Sequence[Tables]) -> Tables:
         column.name: frames[:, number].astype(column.dtype) for number, column in enumerate(TABLES["frames"].columns)
     }
     return Tables({name: columns[name] for name in TABLES})
+
+
+def merge_profiles(profiles: Sequence[Profile]) -> Profile:
+    """One profile of several runs or ranks; raises ValueError as `merge_tables` does.
+
+    Its meta: program, host and what was asked are the earliest profile's; start and end span all; processes and cost
+    are theirs together; complete when all are.
+    """
+    tables = merge_tables([profile.tables for profile in profiles])
+    metas = sorted((profile.meta for profile in profiles), key=_started_at_ns)
+    records = [record for meta in metas for record in meta.get("processes") or ()]
+    ended_at_ns = max(_started_at_ns(meta) + int(meta.get("wall_ns") or 0) for meta in metas)
+    together = {
+        "wall_ns": ended_at_ns - _started_at_ns(metas[0]),
+        "processes": records,
+        "cost": sum_cost(records),
+        "complete": all(bool(meta.get("complete")) for meta in metas),
+    }
+    return Profile(tables, {**metas[0], **together})
+
+
+def _started_at_ns(meta: Mapping[str, Any]) -> int:
+    value = meta.get("started_at_ns")
+    return value if isinstance(value, int) else 0
 
 
 def _string_map(part: Tables, strings: StringBuilder) -> _Ids:

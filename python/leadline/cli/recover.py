@@ -1,0 +1,35 @@
+"""`leadline recover PART_DIR [-o OUT]`: the profile of a run that was killed, from the segments it left."""
+
+from __future__ import annotations
+
+import argparse
+
+from leadline.cli.errors import CommandError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("part", metavar="PART_DIR", help="the directory NAME.leadline.part that the run left behind")
+    parser.add_argument("-o", "--output", metavar="OUT", help="the file to make (default: NAME.leadline beside it)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code 0 when a file was made, also a partial one: what is missing is among its losses."""
+    from leadline.profile import ProfileFileError
+    from leadline.profile.recover import default_output, write_recovered
+
+    output = arguments.output or str(default_output(arguments.part))
+    try:
+        made = write_recovered(arguments.part, output)
+    except ProfileFileError as error:
+        raise CommandError(str(error)) from error
+    counts = [
+        (made.complete, "complete"),
+        (made.partial, "up to its last segment" if made.partial == 1 else "up to their last segments"),
+        (made.missing, "lost"),
+    ]
+    processes = ", ".join(f"{count} {what}" for count, what in counts if count)
+    print(f"Wrote {output}: processes: {processes}.")
+    print(
+        f"See it with: leadline report {output}    ({arguments.part} was left as it is; delete it when you are content)"
+    )
+    return 0
