@@ -1,0 +1,75 @@
+"""Starts measuring in a process that has LEADLINE in its environment; imported by `leadline.pth` while Python starts.
+
+Promise: the program runs whatever happens here. A process without the variable never imports this file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_HELPERS = ("from multiprocessing.resource_tracker import main", "from multiprocessing.semaphore_tracker import main")
+"""Bookkeeping processes of the standard library: they run no line of the user's program."""
+
+
+def start_from_environment() -> None:
+    """Join the session named in the environment, or begin one as its owner; every problem becomes one sentence."""
+    if any(argument.startswith(_HELPERS) for argument in sys.orig_argv):
+        return
+    from leadline.capture.errors import ProfileError
+
+    try:
+        _start()
+    except ProfileError as error:
+        _not_measured(str(error))
+    except Exception as error:
+        _not_measured(f"Measuring could not start: {type(error).__name__}: {error}.")
+
+
+def _start() -> None:
+    from pathlib import Path
+
+    from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
+    from leadline.capture.messages import say
+    from leadline.capture.part import PartDirectory, move_aside
+    from leadline.capture.session import Session, start_session
+
+    output = Path(os.environ[OUTPUT_VARIABLE])
+    text = os.environ.get(OPTIONS_VARIABLE)
+    options = Options.from_json(text) if text else Options()
+    directory = os.environ.get(SESSION_VARIABLE)
+    if directory:
+        part = PartDirectory.join(Path(directory), output)
+        if part is not None and (options.follow or part.claim("first")):
+            Session(part, options, owner=False, inner=False).start()
+        return
+    aside = move_aside(output)
+    if aside is not None:
+        say(f"an unfinished measurement was moved to {aside}; `leadline recover {aside}` makes its file.")
+    start_session(output, sys.orig_argv, options, inner=False)
+
+
+def _not_measured(sentence: str) -> None:
+    """Leave the reason in the part directory, where the file's losses come from, and say it once per session."""
+    from pathlib import Path
+
+    from leadline.capture.config import OUTPUT_VARIABLE, SESSION_VARIABLE
+    from leadline.capture.messages import say
+    from leadline.capture.part import PartDirectory
+    from leadline.capture.process_info import ProcessIdentity, first_record
+
+    directory = os.environ.get(SESSION_VARIABLE)
+    part = PartDirectory.join(Path(directory), Path(os.environ[OUTPUT_VARIABLE])) if directory else None
+    if part is not None:
+        identity = ProcessIdentity.here()
+        try:
+            part.write_record(identity.stem, {**first_record(identity), "not_measured": sentence})
+        except OSError:
+            return  # the session has ended, or its disk is full: nobody is left to tell
+        if not part.claim("not-measured"):
+            return
+    say(f"{sentence} This process is not measured.")
+
+
+if os.environ.get("LEADLINE"):
+    start_from_environment()

@@ -1,0 +1,211 @@
+"""The part directory of a session, and the `.leadline` file made from it when one process was measured.
+
+The one thing that capture and the offline folders share, so it needs the standard library only. Merging several
+processes needs NumPy and is `leadline.profile.finish`, which takes `read_part`, `build_meta`, `write_package` from here.
+
+Promises: the file appears whole, by an atomic rename, or not at all; what comes from a part directory is data and is
+checked for its type before use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import time
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline._version import __version__
+
+FORMAT_NAME = "leadline"
+FORMAT_VERSION = 1
+PART_FORMAT = 1
+SESSION_FILE = "session.json"
+SEGMENT_SUFFIX = ".segment"
+META_MEMBER = "meta.json"
+_COPY_BYTES = 1 << 20
+
+
+class PackageError(Exception):
+    """A part directory or a package could not be read or written; `str(error)` is one sentence."""
+
+
+@dataclass(frozen=True)
+class ProcessPart:
+    """What one process left in the part directory."""
+
+    stem: str
+    """`<pid>-<start_ns>`, the name of its files."""
+    segment: Path | None
+    """Its last segment, or None when it never wrote one."""
+    record: dict[str, Any]
+    """Its side file; empty when there was none or it could not be read."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the process stopped in order."""
+        return self.segment is not None and self.record.get("complete") is True
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part directory as it was when read."""
+
+    directory: Path
+    session: dict[str, Any]
+    """`session.json`; empty when it was missing or could not be read."""
+    processes: tuple[ProcessPart, ...]
+    """In the order they began."""
+
+    @property
+    def single(self) -> bool:
+        """Whether nothing has to be merged: one process, stopped in order."""
+        return len(self.processes) == 1 and self.processes[0].complete
+
+
+def read_part(directory: Path) -> Part:
+    """Read a part directory; raises PackageError when it is not one."""
+    try:
+        names = sorted(path.name for path in directory.iterdir())
+    except OSError as error:
+        raise PackageError(f"Cannot read the part directory {directory}: {error.strerror}.") from error
+    stems = {name.rpartition(".")[0] for name in names if name.endswith((SEGMENT_SUFFIX, ".json"))} - {"session"}
+    if not stems and SESSION_FILE not in names:
+        raise PackageError(f"{directory} is not a part directory: it holds neither {SESSION_FILE} nor a segment.")
+    processes = []
+    for stem in stems:
+        segment = directory / f"{stem}{SEGMENT_SUFFIX}"
+        record = _read_object(directory / f"{stem}.json")
+        processes.append(ProcessPart(stem, segment if segment.exists() else None, record))
+    processes.sort(key=_start_order)
+    return Part(directory, _read_object(directory / SESSION_FILE), tuple(processes))
+
+
+def build_meta(part: Part) -> dict[str, Any]:
+    """`meta.json` of the finished file, from the session's and the processes' own words (keys: docs/format.md)."""
+    records = [process.record for process in part.processes]
+    first = _first_process(part)
+    started_at_ns = (
+        _integer(part.session.get("started_at_ns")) or _integer(first.get("started_at_ns")) or time.time_ns()
+    )
+    ended_at_ns = _integer(part.session.get("ended_at_ns")) or max(
+        (_integer(record.get("ended_at_ns")) for record in records), default=0
+    )
+    program = dict(first.get("program") or {})
+    if part.session.get("argv"):
+        program["argv"] = part.session["argv"]
+    return {
+        "format": {"name": FORMAT_NAME, "version": FORMAT_VERSION},
+        "leadline": __version__,
+        "program": program,
+        "started_at_ns": started_at_ns,
+        "wall_ns": max(0, ended_at_ns - started_at_ns) if ended_at_ns else 0,
+        "asked": part.session.get("asked") or {},
+        "available": first.get("available") or {},
+        "cost": sum_cost(records),
+        "clock": first.get("clock") or {},
+        "host": host(),
+        "processes": records,
+        "exit": part.session.get("exit"),
+        "complete": bool(part.processes) and all(process.complete for process in part.processes),
+    }
+
+
+def sum_cost(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Own cost over processes; `percent`: time in callbacks of all threads over the wall time of all processes."""
+    total = {"callbacks_ns": 0, "events": 0, "held_bytes": 0}
+    wall_ns = 0
+    for record in records:
+        cost = record.get("cost") or {}
+        for key in total:
+            total[key] += _integer(cost.get(key))
+        wall_ns += _integer(record.get("wall_ns"))
+    percent = 100.0 * total["callbacks_ns"] / wall_ns if wall_ns else None
+    return {**total, "percent": percent}
+
+
+def host() -> dict[str, Any]:
+    """The machine, as far as the standard library knows it."""
+    return {
+        "hostname": socket.gethostname(),
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def pack_single(part: Part, output: Path) -> None:
+    """Make `output` from the one complete process of `part` (see `Part.single`); raises PackageError."""
+    segment = part.processes[0].segment
+    if not part.single or segment is None:
+        raise PackageError(
+            f"{part.directory} holds more than one process; merge it with `leadline recover {part.directory}`."
+        )
+
+    def fill(package: zipfile.ZipFile) -> None:
+        with zipfile.ZipFile(segment) as source:
+            for member in source.infolist():
+                _copy_member(source, member, package)
+
+    write_package(output, build_meta(part), fill)
+
+
+def write_package(output: Path, meta: dict[str, Any], fill: Callable[[zipfile.ZipFile], None]) -> None:
+    """Write a package: `fill` adds the columns, `meta.json` goes first, the name appears last. Raises PackageError."""
+    partial = output.with_name(f"{output.name}.tmp{os.getpid()}")
+    try:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as package:
+            package.writestr(META_MEMBER, json.dumps(meta, indent=1, ensure_ascii=False))
+            fill(package)
+        partial.replace(output)
+    except (OSError, zipfile.BadZipFile) as error:
+        partial.unlink(missing_ok=True)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise PackageError(f"Cannot write {output}: {reason}.") from error
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Replace a JSON file atomically; raises OSError."""
+    partial = path.with_name(f"{path.name}.tmp{os.getpid()}")
+    try:
+        partial.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8", errors="backslashreplace")
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _copy_member(source: zipfile.ZipFile, member: zipfile.ZipInfo, package: zipfile.ZipFile) -> None:
+    # A fresh ZipInfo with a fixed date: the same measurement gives the same bytes.
+    target = zipfile.ZipInfo(member.filename)
+    target.compress_type = zipfile.ZIP_DEFLATED
+    with source.open(member) as reader, package.open(target, "w") as writer:
+        while block := reader.read(_COPY_BYTES):
+            writer.write(block)
+
+
+def _first_process(part: Part) -> dict[str, Any]:
+    """The process that began first among those that say what they are; empty when none does."""
+    return next((process.record for process in part.processes if process.record), {})
+
+
+def _start_order(process: ProcessPart) -> tuple[int, str]:
+    _, _, start = process.stem.partition("-")
+    return (int(start) if start.isdecimal() else 0, process.stem)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

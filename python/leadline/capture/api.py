@@ -1,0 +1,94 @@
+"""The public functions for programs that measure themselves. Options are the fields of `leadline.Options`, by name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from leadline.capture.config import Options
+from leadline.capture.current import CURRENT
+from leadline.capture.errors import ProfileError
+from leadline.capture.messages import say
+from leadline.capture.part import default_output, move_aside
+from leadline.capture.session import Session, start_session
+
+
+def start(output: str | os.PathLike[str] | None = None, **options: Any) -> None:
+    """Begin measuring this process and the children it starts from now on; `stop` makes the file.
+
+    `output`: the file to write, `<script>.leadline` in the working directory by default; an older profile is replaced.
+    `options`: fields of `leadline.Options`, such as `shapes=True` or `trace="steps=5"`.
+    Under `leadline run` or LEADLINE=... the outer session goes on and one sentence says so.
+    Raises ProfileError when already started, for a wrong option, or when the file could not be written.
+    """
+    checked = Options.of(options)
+    with CURRENT.lock:
+        session = CURRENT.session
+        if session is not None and session.inner:
+            raise ProfileError(f"Measuring into {session.output} is already under way; call leadline.stop() first.")
+        if session is not None:
+            if not session.options.quiet:
+                say(f"this program is measured into {session.output} already; leadline.start() inside it does nothing.")
+            return
+        path = Path(output) if output is not None else default_output(sys.argv)
+        aside = move_aside(path)
+        if aside is not None:
+            say(f"an unfinished measurement was moved to {aside}; `leadline recover {aside}` makes its file.")
+        start_session(path, sys.argv, checked, inner=True)
+
+
+def stop() -> Path | None:
+    """End what `start` began and make the file; returns its path.
+
+    None when a session from outside goes on, or when the file could not be made (said on stderr: after hours of
+    training, an exception here would cost more than the profile). Raises ProfileError when nothing is measured.
+    """
+    session = _running("stop")
+    return session.stop() if session.inner else None
+
+
+def pause() -> None:
+    """Stop counting until `resume`, in this process. Raises ProfileError when nothing is measured."""
+    _running("pause").pause()
+
+
+def resume() -> None:
+    """Count again after `pause`. Raises ProfileError when nothing is measured."""
+    _running("resume").resume()
+
+
+def step(number: int | None = None) -> None:
+    """Say that a training step has ended; `number` is its number, counted up by default.
+
+    Needed only where no torch optimizer marks the steps. Does nothing while nothing is measured.
+    """
+    session = CURRENT.session
+    if session is not None:
+        session.step(number)
+
+
+@contextmanager
+def profile(output: str | os.PathLike[str] | None = None, **options: Any) -> Iterator[None]:
+    """Measure what the `with` block does, or each call of the decorated function; see `start` for the arguments.
+
+    >>> with leadline.profile("out.leadline", shapes=True):
+    ...     train()
+    """
+    start(output, **options)
+    session = CURRENT.session
+    try:
+        yield
+    finally:
+        if session is not None and session.inner:
+            session.stop()
+
+
+def _running(verb: str) -> Session:
+    session = CURRENT.session
+    if session is None:
+        raise ProfileError(f"Nothing is measured, so there is nothing to {verb}; call leadline.start() first.")
+    return session

@@ -1,0 +1,163 @@
+"""What the user asked for, as frozen dataclasses, and how it travels to child processes through the environment.
+
+Promise: an `Options` that exists is valid; every wrong value is a ProfileError with one sentence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leadline.capture.errors import ProfileError
+
+OUTPUT_VARIABLE = "LEADLINE"
+"""Environment: the file to write. Its presence makes a Python process measure itself."""
+SESSION_VARIABLE = "LEADLINE_SESSION"
+"""Environment: the part directory of the session that runs; set by whoever owns the session."""
+OPTIONS_VARIABLE = "LEADLINE_OPTIONS"
+"""Environment: `Options` as a JSON object; absent means the defaults."""
+VARIABLES = (OUTPUT_VARIABLE, SESSION_VARIABLE, OPTIONS_VARIABLE)
+
+SUFFIX = ".leadline"
+PART_SUFFIX = ".leadline.part"
+
+_UNREADABLE_WINDOW = "Cannot read the trace window {!r}; write steps=N or seconds=S, and maybe ,wait=N."
+
+
+@dataclass(frozen=True)
+class TraceWindow:
+    """When single events are kept: so many training steps, or so many seconds, after a wait."""
+
+    steps: int | None = None
+    """Number of training steps kept; None when the window is given in seconds."""
+    seconds: float | None = None
+    """Length of the window in seconds; None when it is given in steps."""
+    wait: float = 1
+    """Steps (or seconds) passed over first. One by default: the first step allocates and compiles like no other."""
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.seconds is None):
+            raise ProfileError("A trace window needs either steps=N or seconds=S.")
+        length = self.steps if self.steps is not None else self.seconds
+        if length is None or not length > 0:
+            raise ProfileError(f"A trace window must be longer than zero, not {length}.")
+        if not self.wait >= 0:
+            raise ProfileError(f"A trace window cannot wait for {self.wait}; give 0 or more.")
+        if self.steps is not None and self.wait != int(self.wait):
+            raise ProfileError(f"A trace window in steps waits for whole steps, not {self.wait}.")
+
+    @classmethod
+    def parse(cls, text: str) -> TraceWindow:
+        """From `steps=N` or `seconds=S`, optionally followed by `,wait=N`; raises ProfileError."""
+        fields: dict[str, float | int] = {}
+        for item in text.split(","):
+            name, equals, value = item.strip().partition("=")
+            if not equals or name not in ("steps", "seconds", "wait") or name in fields:
+                raise ProfileError(_UNREADABLE_WINDOW.format(text))
+            try:
+                fields[name] = int(value) if name == "steps" else float(value)
+            except ValueError:
+                raise ProfileError(f"Cannot read the number {value!r} in the trace window {text!r}.") from None
+        return cls(**fields)  # type: ignore[arg-type]  # the names were checked above
+
+    def __str__(self) -> str:
+        length = f"{self.steps} steps" if self.steps is not None else f"{self.seconds:g} s"
+        return f"{length} after {self.wait:g}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything that can be asked for. The defaults measure all that costs little."""
+
+    shapes: bool = False
+    """Keep the shapes and types of operator inputs: one call path per distinct input, so a larger tree."""
+    memory: bool = True
+    """Book tensor memory on the call paths that allocate it, with the paths alive at the peak."""
+    modules: bool = True
+    """Name the nn.Module that runs (`model.layers.3.attention`) in call paths."""
+    follow: bool = True
+    """Measure child processes too; they end in the same file."""
+    trace: TraceWindow | None = None
+    """Keep single events during this window, for timelines; None keeps only the calling context tree."""
+    trace_max_events: int = 1_000_000
+    """Most events kept in trace windows, over all threads of a process; more are counted as `events_dropped`."""
+    flush_interval_s: float = 5.0
+    """Seconds between segments: what a killed process loses at most."""
+    max_nodes: int = 1_000_000
+    """Most call paths kept per thread; more are booked on their callers and counted as `nodes_dropped`."""
+    quiet: bool = False
+    """Print nothing but errors."""
+
+    def __post_init__(self) -> None:
+        if not self.flush_interval_s > 0:
+            raise ProfileError(f"The flush interval must be longer than zero seconds, not {self.flush_interval_s}.")
+        if self.max_nodes < 1000:
+            raise ProfileError(f"A tree needs room for at least 1000 nodes, not {self.max_nodes}.")
+        if self.trace_max_events < 1:
+            raise ProfileError(f"A trace window needs room for at least one event, not {self.trace_max_events}.")
+
+    @classmethod
+    def of(cls, values: Mapping[str, object]) -> Options:
+        """From names and values, as a caller or a JSON object gives them; raises ProfileError for unknown or wrong ones.
+
+        `trace` may be a TraceWindow, its text (`steps=5`) or the object that `asked` makes.
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        checked: dict[str, object] = {}
+        for name, value in values.items():
+            if name not in fields:
+                raise ProfileError(f"There is no option {name!r}; the options are {', '.join(fields)}.")
+            checked[name] = _trace(value) if name == "trace" else _same_type(name, value, fields[name].default)
+        return cls(**checked)  # type: ignore[arg-type]  # names and types were checked above
+
+    @classmethod
+    def from_json(cls, text: str) -> Options:
+        """From the value of LEADLINE_OPTIONS; raises ProfileError."""
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise ProfileError(f"Cannot read {OPTIONS_VARIABLE}: it is not JSON ({error}).") from None
+        if not isinstance(values, dict):
+            raise ProfileError(f'Cannot read {OPTIONS_VARIABLE}: it must be an object such as {{"shapes": true}}.')
+        return cls.of(values)
+
+    def asked(self) -> dict[str, object]:
+        """As plain values, for `session.json`, `meta.json` and LEADLINE_OPTIONS."""
+        return dataclasses.asdict(self)
+
+    def to_json(self) -> str:
+        """As one line of JSON that `from_json` reads back."""
+        return json.dumps(self.asked())
+
+    def mode(self) -> str:
+        """What is measured, in a few words for the banner."""
+        parts = ["calling context tree"]
+        if self.trace is not None:
+            parts.append(f"trace of {self.trace}")
+        if self.shapes:
+            parts.append("shapes")
+        if self.memory:
+            parts.append("memory")
+        parts.append("children followed" if self.follow else "first process only")
+        return ", ".join(parts)
+
+
+def _trace(value: object) -> TraceWindow | None:
+    if value is None or isinstance(value, TraceWindow):
+        return value
+    if isinstance(value, str):
+        return TraceWindow.parse(value)
+    if isinstance(value, Mapping) and set(value) <= {"steps", "seconds", "wait"}:
+        return TraceWindow(**value)
+    raise ProfileError(_UNREADABLE_WINDOW.format(value))
+
+
+def _same_type(name: str, value: object, default: object) -> object:
+    """`value` when it has the type of the option's default; an integer will do for a float."""
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not type(default):
+        raise ProfileError(f"The option {name} must be a {type(default).__name__}, not {value!r}.")
+    return value

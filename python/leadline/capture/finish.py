@@ -1,0 +1,70 @@
+"""From the part directory to the one file, when a program or a session has ended.
+
+Promise: the part directory is removed only after the file has its final name; otherwise the sentence says where the
+parts are and how to get the file from them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline._package import PackageError, pack_single, read_part
+from leadline.capture.config import VARIABLES
+from leadline.capture.part import PartDirectory
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How it went."""
+
+    path: Path | None
+    """The file, or None when there is none."""
+    sentence: str
+    """What went wrong, for a person; empty when all went well."""
+
+
+def finish(part: PartDirectory) -> Finished:
+    """Make the file and remove the part directory. Raises nothing for causes in the outside world."""
+    try:
+        content = read_part(part.directory)
+        if not content.processes:
+            part.remove()
+            return Finished(None, "Nothing was measured: the program started no Python that has leadline installed.")
+        if not any(process.segment for process in content.processes):
+            reasons = [str(process.record.get("not_measured", "")) for process in content.processes]
+            part.remove()
+            reason = next(filter(None, reasons), "No process lived long enough to write a segment.")
+            return Finished(None, f"Nothing was measured. {reason}")
+        if content.single:
+            pack_single(content, part.output)
+        else:
+            _merge(part)
+    except (PackageError, OSError, MemoryError) as error:
+        return Finished(None, f"{_sentence(error)} {_kept(part)}")
+    part.remove()
+    return Finished(part.output, "")
+
+
+def _merge(part: PartDirectory) -> None:
+    """Merge in a process of its own: NumPy stays out of the profiled one, and its failure costs only the file."""
+    environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    environment["PYTHONSAFEPATH"] = "1"  # a numpy.py in the program's folder is not NumPy
+    command = [sys.executable, "-m", "leadline.profile.finish", str(part.directory), str(part.output)]
+    result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if result.returncode != 0 or not part.output.exists():
+        lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = lines[-1] if lines else f"exit code {result.returncode}"
+        raise PackageError(f"The processes could not be merged into {part.output}: {reason}")
+
+
+def _kept(part: PartDirectory) -> str:
+    return f"What was measured is in {part.directory}; `leadline recover {part.directory}` makes the file."
+
+
+def _sentence(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text if text.endswith(".") else f"{text}."

@@ -1,0 +1,82 @@
+"""Following children, and the ways to leave a process that Python's `atexit` does not see.
+
+- a forked child goes on measuring in its own segment (`os.register_at_fork`);
+- a spawned one starts by itself, from the variables set here (`_autostart`);
+- `os._exit` (every forked multiprocessing worker ends so) and the exec family flush first.
+
+Promise: `uninstall` leaves `os` and the environment as they were found.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from leadline.capture.config import VARIABLES
+
+
+class Follower:
+    """The hooks of one session in one process. `on_exit` gets the exit status; `on_exec` comes before another image."""
+
+    def __init__(self, on_exit: Callable[[int], None], on_exec: Callable[[], None]) -> None:
+        self._on_exit = on_exit
+        self._on_exec = on_exec
+        self._replaced: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = []
+        self._environment_before: dict[str, str | None] = {}
+
+    def install(self, environment: Mapping[str, str]) -> None:
+        """Wrap `os._exit` and the exec functions, and set all of VARIABLES for children; absent ones are removed."""
+        self._wrap("_exit", self._exit_wrapper)
+        self._wrap("execv", self._exec_wrapper)  # every other exec function of `os` ends in one of these two
+        self._wrap("execve", self._exec_wrapper)
+        for name in VARIABLES:
+            self._environment_before[name] = os.environ.get(name)
+            _set_variable(name, environment.get(name))
+
+    def uninstall(self) -> None:
+        """Undo `install`. A wrapper that somebody else has wrapped in turn stays and only calls through."""
+        for name, original, wrapper in self._replaced:
+            if getattr(os, name) is wrapper:
+                setattr(os, name, original)
+        self._replaced.clear()
+        for name, value in self._environment_before.items():
+            _set_variable(name, value)
+        self._environment_before.clear()
+
+    @property
+    def installed(self) -> bool:
+        """Whether the hooks are in place."""
+        return bool(self._replaced)
+
+    def _wrap(self, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        original = getattr(os, name)
+        wrapper = make(original)
+        setattr(os, name, wrapper)
+        self._replaced.append((name, original, wrapper))
+
+    def _exit_wrapper(self, original: Callable[[int], NoReturn]) -> Callable[..., NoReturn]:
+        @functools.wraps(original)
+        def _exit(status: int) -> NoReturn:
+            if self.installed and isinstance(status, int):
+                self._on_exit(status)
+            original(status)
+
+        return _exit
+
+    def _exec_wrapper(self, original: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
+        @functools.wraps(original)
+        def _exec(*arguments: Any, **named: Any) -> NoReturn:
+            if self.installed:
+                self._on_exec()
+            original(*arguments, **named)
+
+        return _exec
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

@@ -1,0 +1,104 @@
+"""What a process says of itself in its side file `<pid>-<start_ns>.json`: who it is, what it runs, how its clock goes."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_CLOCK_TRIES = 16
+
+
+@dataclass(frozen=True)
+class ProcessIdentity:
+    """One process of a session. Process numbers can come twice in a session, so the start time is part of the name."""
+
+    pid: int
+    parent_pid: int
+    started_at_ns: int
+    """CLOCK_REALTIME when measuring began."""
+    started_monotonic_ns: int
+    """CLOCK_MONOTONIC at the same moment."""
+
+    @classmethod
+    def here(cls) -> ProcessIdentity:
+        """The calling process, now."""
+        return cls(os.getpid(), os.getppid(), time.time_ns(), time.monotonic_ns())
+
+    @property
+    def stem(self) -> str:
+        """The name of the process's files in the part directory."""
+        return f"{self.pid}-{self.started_at_ns}"
+
+
+def first_record(identity: ProcessIdentity) -> dict[str, Any]:
+    """The side file at the start: everything but what only the end can tell."""
+    return {
+        "pid": identity.pid,
+        "parent_pid": identity.parent_pid,
+        "rank": environment_number("RANK"),
+        "local_rank": environment_number("LOCAL_RANK"),
+        "complete": False,
+        "started_at_ns": identity.started_at_ns,
+        "ended_at_ns": None,
+        "wall_ns": 0,
+        "program": describe_program(),
+        "available": {},
+        "cost": {},
+        "clock": relate_clocks(),
+        "exit": None,
+        "python_frames": "",
+    }
+
+
+def native_info(identity: ProcessIdentity) -> dict[str, Any]:
+    """The same, as far as the segment's table of processes needs it (`Native.set_process_info`)."""
+    return {
+        "pid": identity.pid,
+        "parent_pid": identity.parent_pid,
+        "rank": environment_number("RANK"),
+        "local_rank": environment_number("LOCAL_RANK"),
+        "name": " ".join(sys.orig_argv),
+        "start_ns": identity.started_at_ns,
+    }
+
+
+def describe_program() -> dict[str, Any]:
+    """Command line, interpreter and working directory of this process."""
+    try:
+        folder = str(Path.cwd())
+    except OSError:
+        folder = ""  # deleted under the program's feet
+    return {
+        "argv": list(sys.orig_argv),
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+        "executable": sys.executable,
+        "cwd": folder,
+    }
+
+
+def relate_clocks() -> dict[str, int]:
+    """CLOCK_MONOTONIC and CLOCK_REALTIME of one moment.
+
+    One reading of the second clock is bracketed by two of the first; the tightest of a few brackets counts, and half
+    its width is the uncertainty.
+    """
+    brackets = []
+    for _ in range(_CLOCK_TRIES):
+        before = time.monotonic_ns()
+        realtime_ns = time.time_ns()
+        after = time.monotonic_ns()
+        brackets.append((after - before, (before + after) // 2, realtime_ns))
+    width, monotonic_ns, realtime_ns = min(brackets)
+    return {"monotonic_ns": monotonic_ns, "realtime_ns": realtime_ns, "uncertainty_ns": (width + 1) // 2}
+
+
+def environment_number(name: str) -> int:
+    """A number from the environment, -1 where there is none (`torchrun` sets RANK and LOCAL_RANK)."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else -1

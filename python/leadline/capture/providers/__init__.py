@@ -1,0 +1,34 @@
+"""Every framework and vendor that this process can be asked about: one module each, found by the list below."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from leadline.capture.config import Options
+from leadline.capture.native import Native
+
+PROVIDERS: tuple[str, ...] = ("leadline.capture.providers.torch",)
+"""Modules with `create(native, options, changed) -> Provider`, in the order they start."""
+
+
+class Provider(Protocol):
+    """One source of events."""
+
+    name: str
+    """Key in `meta.json`'s `available`."""
+
+    def start(self) -> None:
+        """Attach now, or arrange to attach when the framework appears; may raise, and is then counted as a loss."""
+
+    def stop(self) -> None:
+        """Take away every hook."""
+
+    def status(self) -> dict[str, Any]:
+        """`ok` (True, False, None while the framework is not there), `version`, `message` (one sentence or empty)."""
+
+
+def create_providers(native: Native, options: Options, changed: Callable[[], None]) -> tuple[Provider, ...]:
+    """One of each; `changed` is to be called when a status has changed after `start`."""
+    return tuple(importlib.import_module(name).create(native, options, changed) for name in PROVIDERS)

@@ -1,0 +1,157 @@
+"""The torch provider's Python side: attaches when the program has imported torch, names modules, detaches at the end.
+
+Promises: never imports torch by itself; a torch that cannot be measured is named in one sentence, and the rest of the
+profile goes on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CodeType, ModuleType
+from typing import Any
+
+from leadline.capture.config import Options
+from leadline.capture.import_hook import ImportHook
+from leadline.capture.native import Native
+from leadline.capture.providers.torch_modules import ModuleTracker
+
+OLDEST = (2, 4)
+"""First release whose RecordFunction and module hooks are what the native side expects."""
+_SELF_TEST_OPERATOR = "aten::mul"
+
+
+class TorchProvider:
+    """One per session; follows torch from its import to the end of the session."""
+
+    name = "torch"
+
+    def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
+        self._native = native
+        self._options = options
+        self._changed = changed
+        self._hook = ImportHook("torch", self._imported)
+        self._modules: ModuleTracker | None = None
+        self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
+        self._attached = False
+
+    def start(self) -> None:
+        """Attach now when torch is there, or as soon as it is."""
+        self._hook.install()
+
+    def stop(self) -> None:
+        """Take away the callbacks and the module hooks."""
+        self._hook.uninstall()
+        if self._modules is not None:
+            self._modules.uninstall()
+            self._modules = None
+        if self._attached:
+            self._native.detach_torch()
+            self._attached = False
+
+    def status(self) -> dict[str, Any]:
+        """See `Provider.status`."""
+        return dict(self._status)
+
+    def _imported(self, torch: ModuleType) -> None:
+        """Called at the end of the program's own `import torch`, so nothing may escape from here."""
+        try:
+            self._attach(torch)
+        except Exception as error:
+            self._refuse(torch, f"torch could not be attached ({type(error).__name__}: {error}).")
+        self._changed()
+
+    def _attach(self, torch: ModuleType) -> None:
+        version = str(torch.__version__)
+        if version_pair(version) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            self._refuse(torch, f"torch {version} is not measured: it is older than {oldest}; use a newer torch.")
+            return
+        result = self._native.attach_torch(attach_info(torch))
+        if not result.get("ok"):
+            self._refuse(torch, str(result.get("message") or "the self-test failed; its operators are not measured."))
+            return
+        self._attached = True
+        self._status = {"ok": True, "version": version, "message": str(result.get("message") or "")}
+        if self._options.modules:
+            self._modules = ModuleTracker(self._native, torch)
+            self._modules.install()
+
+    def _refuse(self, torch: ModuleType, sentence: str) -> None:
+        version = str(getattr(torch, "__version__", ""))
+        self._status = {"ok": False, "version": version, "message": sentence}
+        self._native.count_loss("provider_unavailable", 1, sentence)
+
+
+def create(native: Native, options: Options, changed: Callable[[], None]) -> TorchProvider:
+    """See `leadline.capture.providers`."""
+    return TorchProvider(native, options, changed)
+
+
+def version_pair(version: str) -> tuple[int, int]:
+    """Major and minor of a version such as `2.13.0+cpu`; (0, 0) for what has none."""
+    numbers = []
+    for part in version.split(".")[:2]:
+        digits = "".join(character for character in part if character.isdigit())
+        numbers.append(int(digits) if digits else 0)
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
+
+
+def attach_info(torch: ModuleType) -> dict[str, Any]:
+    """What the native side needs to know: code objects with a meaning, by role, and an operator to test itself with.
+
+    Keys: `version`; `module_call`, `hidden`, `opener`, `recompute` (lists of code objects, see CodeRole in
+    native/stack/path_frames.h); `self_test` (callable, runs one operator and returns its `operator` name and autograd `sequence` number).
+    """
+    return {"version": str(torch.__version__), **code_roles(torch), "self_test": lambda: run_known_operator(torch)}
+
+
+def code_roles(torch: ModuleType) -> dict[str, list[CodeType]]:
+    """Code objects by what they mean in a call path. What a torch release does not have is left out."""
+    module = torch.nn.Module
+    optimizer = torch.optim.Optimizer
+    record_function = torch.autograd.profiler.record_function
+    checkpoint = torch.utils.checkpoint
+    return {
+        "module_call": _codes(module, "_wrapped_call_impl"),
+        "hidden": [
+            *_codes(module, "_call_impl"),
+            *_nested(module, "_call_impl", "inner"),
+            *_nested(optimizer, "profile_hook_step", "wrapper"),
+            *_nested(torch.utils._contextlib, "context_decorator", "decorate_context"),
+        ],
+        "opener": [
+            *_codes(record_function, "__enter__"),
+            *_codes(record_function, "__exit__"),
+            *_codes(record_function, "__call__"),
+        ],
+        "recompute": [
+            *_codes(checkpoint.CheckpointFunction, "backward"),
+            *_nested(checkpoint, "_checkpoint_without_reentrant_generator", "recompute_fn"),
+        ],
+    }
+
+
+def run_known_operator(torch: ModuleType) -> dict[str, Any]:
+    """Run one operator whose name and sequence number are known.
+
+    No backward: it would start autograd's threads, and a program that forks afterwards would fail.
+    """
+    with torch.enable_grad():
+        value = torch.ones(1, device="cpu", requires_grad=True)
+        product = value * 2
+    return {"operator": _SELF_TEST_OPERATOR, "sequence": product.grad_fn._sequence_nr()}
+
+
+def _codes(owner: Any, name: str) -> list[CodeType]:
+    code = getattr(getattr(owner, name, None), "__code__", None)
+    return [code] if isinstance(code, CodeType) else []
+
+
+def _nested(owner: Any, name: str, inner: str) -> list[CodeType]:
+    """Code of a function defined inside another one."""
+    return [
+        constant
+        for code in _codes(owner, name)
+        for constant in code.co_consts
+        if isinstance(constant, CodeType) and constant.co_name == inner
+    ]

@@ -1,0 +1,166 @@
+"""Qualified names of nn.Module objects: tells the native side which object is whose child, and how roots are called.
+
+Promises: costs something when modules are made, nothing when they run; holds no module alive; `uninstall` removes every
+hook. Copies made by deepcopy or unpickling bypass torch's registration hooks, so `Module.__setstate__` is extended too.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import weakref
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from leadline.capture.native import Native
+from leadline.capture.providers.assigned_name import Destination, assigned_name
+
+_DEEPEST_CONSTRUCTION = 64
+"""Frames between a registration and the statement that makes the root: nested constructors and their super() calls."""
+_STATEMENTS = 4096
+"""Statements remembered by what they assign to."""
+_ROOT = 0
+"""Stands for the parent where there is none."""
+
+
+class ModuleTracker:
+    """Follows the making of modules in this process."""
+
+    def __init__(self, native: Native, torch: ModuleType) -> None:
+        self._native = native
+        self._module_class: type = torch.nn.Module
+        self._registry: Any = torch.nn.modules.module
+        self._known: dict[int, weakref.ref[Any]] = {}
+        self._handles: list[Any] = []
+        self._original_setstate: Any = None
+        self._own_setstate: Any = None
+        self._destinations: dict[tuple[int, int], tuple[CodeType, Destination]] = {}
+
+    def install(self) -> None:
+        """Hook into registration, and take in the modules that there are."""
+        self._handles = [
+            self._registry.register_module_module_registration_hook(self._on_module),
+            self._registry.register_module_parameter_registration_hook(self._on_parameter),
+        ]
+        self._extend_setstate()
+        self._take_in_existing()
+
+    def uninstall(self) -> None:
+        """Remove the hooks. The native side forgets all names by itself when it detaches."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        if self._own_setstate is not None and self._module_class.__dict__.get("__setstate__") is self._own_setstate:
+            self._module_class.__setstate__ = self._original_setstate  # type: ignore[attr-defined]
+        self._known.clear()  # with the weak references go their callbacks
+        self._destinations.clear()
+
+    def _on_module(self, parent: Any, name: str, child: Any) -> None:
+        """torch's hook: `child` becomes the attribute `name` of `parent`. None unregisters, and has no name to give."""
+        if child is None:
+            return
+        if id(parent) not in self._known:
+            self._know(parent)
+            self._name_root(parent, sys._getframe(1))
+        self._register(parent, name, child)
+
+    def _on_parameter(self, module: Any, name: str, parameter: Any) -> None:
+        """torch's hook: seen for leaf modules, which have parameters but no children."""
+        if id(module) not in self._known:
+            self._know(module)
+            self._name_root(module, sys._getframe(1))
+
+    def _register(self, parent: Any, name: str, child: Any) -> None:
+        self._know(child)
+        self._native.module_register(id(parent), id(child), name)
+        self._register_children(child)
+
+    def _register_children(self, parent: Any) -> None:
+        """What hangs below a module that came ready-made: a copy, or one built before measuring began."""
+        for name, child in list(parent.__dict__.get("_modules", {}).items()):
+            if child is not None and id(child) not in self._known:
+                self._know(parent)
+                self._register(parent, name, child)
+
+    def _know(self, module: Any) -> None:
+        """Remember the object until it dies; its address may come again."""
+        key = id(module)
+        if key in self._known:
+            return
+        known, native = self._known, self._native
+
+        def forget(_: weakref.ref[Any]) -> None:
+            if known.pop(key, None) is not None:
+                native.module_forget(key)
+
+        known[key] = weakref.ref(module, forget)
+
+    def _name_root(self, module: Any, frame: FrameType | None) -> None:
+        """Name a module after what the statement that makes it assigns it to, as far as the statement tells.
+
+        The name is provisional: the native side replaces it when the module becomes somebody's child.
+        """
+        classes = type(module).__mro__
+        for _ in range(_DEEPEST_CONSTRUCTION):
+            if frame is None or not _is_method(frame.f_code, classes):
+                break
+            frame = frame.f_back
+        while frame is not None:
+            destination = self._destination(frame.f_code, frame.f_lasti)
+            if destination.name:
+                self._native.module_register(_ROOT, id(module), destination.name)
+            if not destination.returned:
+                return
+            frame = frame.f_back
+
+    def _destination(self, code: CodeType, offset: int) -> Destination:
+        """`assigned_name`, remembered per statement: the layers of a model are made by few."""
+        if len(self._destinations) > _STATEMENTS:
+            self._destinations.clear()
+        # The code object is kept so that its id stays its own; hashing it would cost as much as reading it.
+        kept = self._destinations.get((id(code), offset))
+        if kept is None:
+            kept = self._destinations[id(code), offset] = (code, assigned_name(code, offset))
+        return kept[1]
+
+    def _take_in_existing(self) -> None:
+        """Modules built before measuring began: one pass over all objects, and only where torch was there already."""
+        modules = [thing for thing in gc.get_objects() if issubclass(type(thing), self._module_class)]
+        for module in modules:
+            self._know(module)
+            for name, child in list(module.__dict__.get("_modules", {}).items()):
+                if child is not None:
+                    self._know(child)
+                    self._native.module_register(id(module), id(child), name)
+        roots = {id(module) for module in modules}
+        roots.difference_update(
+            id(child) for module in modules for child in module.__dict__.get("_modules", {}).values()
+        )
+        main = sys.modules.get("__main__")
+        # Locals are found by the native side when the model runs; globals are not locals of any frame.
+        for name, value in list(vars(main).items()) if main is not None else []:
+            if id(value) in roots and not name.startswith("_"):
+                self._native.module_register(_ROOT, id(value), name)
+
+    def _extend_setstate(self) -> None:
+        original = self._module_class.__dict__.get("__setstate__")
+        if original is None:
+            return
+        register_children = self._register_children
+
+        @functools.wraps(original)
+        def __setstate__(module: Any, state: Any) -> None:
+            original(module, state)
+            register_children(module)
+
+        self._original_setstate, self._own_setstate = original, __setstate__
+        self._module_class.__setstate__ = __setstate__  # type: ignore[attr-defined]
+
+
+def _is_method(code: CodeType, classes: tuple[type, ...]) -> bool:
+    """Whether a frame runs a method of one of the classes: the constructor of the module, or what it calls on itself.
+
+    Looks at code, not at the frame's locals: reading those would keep the program's objects alive.
+    """
+    return any(getattr(vars(kind).get(code.co_name), "__code__", None) is code for kind in classes)

@@ -1,0 +1,165 @@
+"""`leadline.region`: a named range, as a `with` block or a decorator for functions, coroutines and generators.
+
+Costs a look at one attribute while nothing is measured. A decorated coroutine or generator is inside its region only
+while it runs: each resumption opens the region and each suspension closes it, so that what other tasks do in between is
+not booked on it. (A `with` block around an `await` cannot know of the suspension; decorate the coroutine instead.)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from leadline.capture.current import CURRENT
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_OUTSIDE = -1  # entered while nothing was measured
+
+
+class region:
+    """Name a part of the program: everything measured inside hangs below a frame of kind `region`.
+
+    `name` is what reports show. `detail` is a JSON-serialisable mapping kept with the frame; use it for few distinct
+    values, since every distinct detail is a call path of its own. Raises TypeError for a detail that JSON cannot hold.
+
+    >>> with leadline.region("load", {"split": "train"}): ...
+    >>> @leadline.region("encode")
+    ... def encode(batch): ...
+    """
+
+    def __init__(self, name: str, detail: dict[str, Any] | None = None) -> None:
+        self._name = str(name)
+        self._detail = None if detail is None else json.dumps(detail, sort_keys=True)
+        self._entered: list[int] = []
+
+    def __enter__(self) -> region:
+        self._entered.append(_begin(self._name, self._detail))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _end(self._entered.pop())
+
+    def __call__(self, function: _Function) -> _Function:
+        """Decorate a function, coroutine function, generator function or async generator function."""
+        name, detail = self._name, self._detail
+        if inspect.isasyncgenfunction(function):
+            wrapper: Callable[..., Any] = _wrap_async_generator(function, name, detail)
+        elif inspect.iscoroutinefunction(function):
+            wrapper = _wrap_coroutine(function, name, detail)
+        elif inspect.isgeneratorfunction(function):
+            wrapper = _wrap_generator(function, name, detail)
+        else:
+            wrapper = _wrap_function(function, name, detail)
+        return cast(_Function, wrapper)
+
+
+def _begin(name: str, detail: str | None) -> int:
+    """Open the region and return the session it was opened in."""
+    native = CURRENT.native
+    if native is None:
+        return _OUTSIDE
+    native.region_begin(name, detail)
+    return CURRENT.generation
+
+
+def _end(generation: int) -> None:
+    native = CURRENT.native
+    if native is not None and generation == CURRENT.generation:
+        native.region_end()
+
+
+def _wrap_function(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        generation = _begin(name, detail)
+        try:
+            return function(*arguments, **named)
+        finally:
+            _end(generation)
+
+    return wrapper
+
+
+def _wrap_generator(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
+        return (yield from _in_steps(function(*arguments, **named), name, detail))
+
+    return wrapper
+
+
+def _wrap_coroutine(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def wrapper(*arguments: Any, **named: Any) -> Any:
+        return await _Steps(function(*arguments, **named), name, detail)
+
+    return wrapper
+
+
+def _wrap_async_generator(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def wrapper(*arguments: Any, **named: Any) -> AsyncGenerator[Any, Any]:
+        inner = function(*arguments, **named)
+        resume: Callable[[Any], Any] = inner.asend
+        value: Any = None
+        while True:
+            try:
+                item = await _Steps(resume(value), name, detail)
+            except StopAsyncIteration:
+                return
+            try:
+                value = yield item
+                resume = inner.asend
+            except GeneratorExit:
+                await _Steps(inner.aclose(), name, detail)
+                raise
+            except BaseException as error:
+                value, resume = error, inner.athrow
+
+    return wrapper
+
+
+class _Steps:
+    """An awaitable that awaits another one, with the region open only while that one runs."""
+
+    def __init__(self, awaitable: Any, name: str, detail: str | None) -> None:
+        self._awaitable = awaitable
+        self._name = name
+        self._detail = detail
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        # asend() objects of async generators are not coroutines but have send, throw and close all the same
+        inner = self._awaitable if isinstance(self._awaitable, Coroutine) else self._awaitable.__await__()
+        return _in_steps(inner, self._name, self._detail)
+
+
+def _in_steps(inner: Any, name: str, detail: str | None) -> Generator[Any, Any, Any]:
+    """Drive a generator or coroutine as `yield from` would (PEP 380), with the region open during each resumption."""
+    resume: Callable[[Any], Any] = inner.send
+    value: Any = None
+    while True:
+        generation = _begin(name, detail)
+        try:
+            item = resume(value)
+        except StopIteration as end:
+            return end.value
+        finally:
+            _end(generation)
+        try:
+            value = yield item
+            resume = inner.send
+        except GeneratorExit:
+            generation = _begin(name, detail)
+            try:
+                inner.close()
+            finally:
+                _end(generation)
+            raise
+        except BaseException as error:
+            value, resume = error, inner.throw

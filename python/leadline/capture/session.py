@@ -1,0 +1,255 @@
+"""One session in one process: what starts, in which order, and how it ends however the process ends.
+
+Promises: a program never fails because it is measured: after a start that succeeded, whatever goes wrong is said in one
+sentence and counted. `stop` leaves nothing behind. In a forked child the session goes on under the child's own name.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
+from leadline.capture.current import CURRENT
+from leadline.capture.errors import ProfileError
+from leadline.capture.finish import finish
+from leadline.capture.follow import Follower
+from leadline.capture.messages import say
+from leadline.capture.native import Native, load_native
+from leadline.capture.part import PartDirectory
+from leadline.capture.process_info import ProcessIdentity, first_record, native_info
+from leadline.capture.providers import Provider, create_providers
+from leadline.capture.schedule import TraceSchedule
+
+
+class Session:
+    """The measuring of this process. `owner`: it makes the file when it stops; other processes only leave segments.
+
+    `inner`: started by the program itself, so the program may stop it; one that came from outside goes on to the end.
+    """
+
+    def __init__(self, part: PartDirectory, options: Options, *, owner: bool, inner: bool) -> None:
+        self.part = part
+        self.options = options
+        self.owner = owner
+        self.inner = inner
+        self._identity = ProcessIdentity.here()
+        self._record = first_record(self._identity)
+        self._native: Native | None = None
+        self._providers: tuple[Provider, ...] = ()
+        self._schedule: TraceSchedule | None = None
+        self._follower = Follower(self._at_os_exit, self._before_exec)
+
+    @property
+    def output(self) -> Path:
+        """The file that this session ends in."""
+        return self.part.output
+
+    def start(self) -> None:
+        """Begin measuring; raises ProfileError, and then nothing has been changed."""
+        native = load_native()
+        self._native = native
+        options = self.options
+        try:
+            native.start(
+                str(self.part.segment(self._identity.stem)),
+                options.max_nodes,
+                options.flush_interval_s,
+                options.trace_max_events,
+                options.shapes,
+                options.memory,
+                options.modules,
+            )
+        except RuntimeError as error:
+            raise ProfileError(str(error)) from error
+        native.set_process_info(native_info(self._identity))
+        self._record["python_frames"] = native.write_status()
+        CURRENT.set(self, native)
+        self._install_process_hooks()
+        if options.trace is not None:
+            self._schedule = TraceSchedule(options.trace, native.trace_start, native.trace_stop)
+            self._schedule.start()
+        self._providers = create_providers(native, options, self._provider_changed)
+        for provider in self._providers:
+            with _contained(native, f"The provider {provider.name} could not start"):
+                provider.start()
+        self._provider_changed()
+        self._follower.install(self._environment())
+
+    def stop(self, exit_status: dict[str, Any] | None = None) -> Path | None:
+        """End measuring in this process; as the owner, make the file. Returns its path, or None where there is none.
+
+        Raises nothing: what could not be written is said on stderr.
+        """
+        with CURRENT.lock:
+            if CURRENT.session is not self or self._native is None:
+                return None
+            native = self._native
+            if self._schedule is not None:
+                self._schedule.stop()
+            self._follower.uninstall()
+            for provider in reversed(self._providers):
+                with _contained(native, f"The provider {provider.name} could not stop"):
+                    provider.stop()
+            CURRENT.clear()
+            self._end_record(native.stop(), exit_status)
+        return self._make_file(exit_status) if self.owner else None
+
+    def pause(self) -> None:
+        """Stop counting until `resume`; hooks stay."""
+        if self._native is not None:
+            self._native.pause()
+
+    def resume(self) -> None:
+        """Count again after `pause`."""
+        if self._native is not None:
+            self._native.resume()
+
+    def step(self, number: int | None) -> None:
+        """A training step has ended; `number` is its number, None to count up."""
+        if self._native is not None:
+            self._native.step(-1 if number is None else number)
+        self.step_ended()
+
+    def step_ended(self) -> None:
+        """A training step has ended that the native module has already counted."""
+        if self._schedule is not None:
+            self._schedule.step_ended()
+
+    def _environment(self) -> dict[str, str]:
+        """What children find; empty when they are not to be followed."""
+        if not self.options.follow:
+            return {}
+        return {
+            OUTPUT_VARIABLE: str(self.part.output),
+            SESSION_VARIABLE: str(self.part.directory),
+            OPTIONS_VARIABLE: self.options.to_json(),
+        }
+
+    def _provider_changed(self) -> None:
+        self._record["available"] = {provider.name: provider.status() for provider in self._providers}
+        self._write_record()
+
+    def _write_record(self) -> None:
+        with contextlib.suppress(OSError):  # disk full or session over: the native writer counts write_failed
+            self.part.write_record(self._identity.stem, self._record)
+
+    def _end_record(self, stats: dict[str, Any], exit_status: dict[str, Any] | None) -> None:
+        self._record.update(
+            complete=True,
+            cost=dict(stats.get("cost") or {}),
+            ended_at_ns=time.time_ns(),
+            wall_ns=time.monotonic_ns() - self._identity.started_monotonic_ns,
+            exit=exit_status,
+        )
+        if self.part.exists:
+            self._write_record()
+
+    def _make_file(self, exit_status: dict[str, Any] | None) -> Path | None:
+        with contextlib.suppress(Exception):  # only `ended_at_ns` would be missing
+            self.part.end_session(exit_status)
+        finished = finish(self.part)
+        if finished.sentence:
+            say(finished.sentence)
+        elif not self.inner and not self.options.quiet:
+            say(f"wrote {finished.path}; read it with `leadline report {finished.path}`.")
+        return finished.path
+
+    # ---------------------------------------------------------------- the ways a process ends or multiplies
+
+    def _install_process_hooks(self) -> None:
+        if CURRENT.hooks_installed:
+            return
+        CURRENT.hooks_installed = True
+        os.register_at_fork(after_in_child=_after_fork_in_child)
+        # Registered before the program's own handlers when the session came from outside, so it runs after them.
+        atexit.register(_at_interpreter_exit)
+
+    def _at_os_exit(self, status: int) -> None:
+        with _contained(self._native, "The end of the process could not be handled"):
+            self.stop({"code": status})
+
+    def _before_exec(self) -> None:
+        """The image may be replaced at once, or the exec may fail and the program go on: write, but do not stop."""
+        with _contained(self._native, "The process could not be saved before exec"):
+            if self._native is not None:
+                self._native.flush()
+                self._end_record(self._native.stats(), {"exec": True})
+                self._record.update(complete=False, exit=None)
+
+    def continue_in_child(self) -> None:
+        """Called in a forked child: a process of its own from here on, which never makes the file."""
+        native = self._native
+        if native is None:
+            return
+        CURRENT.renew_lock()
+        self.owner = False
+        self._schedule = None
+        if not self.options.follow:
+            CURRENT.clear()
+            native.after_fork("")
+            return
+        previous, self._identity = self._identity, ProcessIdentity.here()
+        available = self._record["available"]
+        self._record = {**first_record(self._identity), "available": available, "forked_from": previous.pid}
+        native.after_fork(str(self.part.segment(self._identity.stem)))
+        native.set_process_info(native_info(self._identity))
+        self._record["python_frames"] = native.write_status()
+        self._write_record()
+
+
+def start_session(output: Path, argv: Sequence[str], options: Options, *, inner: bool) -> Session:
+    """Make a part directory and start measuring as its owner; raises ProfileError."""
+    load_native()  # before anything appears on disk
+    part = PartDirectory.create(output, argv, options, None)
+    session = Session(part, options, owner=True, inner=inner)
+    try:
+        session.start()
+    except BaseException:
+        part.remove()
+        raise
+    return session
+
+
+def _after_fork_in_child() -> None:
+    session = CURRENT.session
+    if session is not None:
+        with _contained(CURRENT.native, "A forked child could not be followed"):
+            session.continue_in_child()
+
+
+def _at_interpreter_exit() -> None:
+    session = CURRENT.session
+    if session is not None:
+        with _contained(CURRENT.native, "The session could not be ended"):
+            session.stop(_exit_status())
+
+
+def _exit_status() -> dict[str, Any] | None:
+    """What can be known inside the process: the exception that ends it, if one does."""
+    kind = getattr(sys, "last_type", None)
+    return {"exception": kind.__name__} if isinstance(kind, type) else None
+
+
+class _contained(contextlib.AbstractContextManager[None]):
+    """Turns an exception into a counted loss: the profiled program must not see it."""
+
+    def __init__(self, native: Native | None, what: str) -> None:
+        self._native = native
+        self._what = what
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
+        if error is None or not isinstance(error, Exception):
+            return False
+        sentence = f"{self._what}: {type(error).__name__}: {error}"
+        if self._native is not None:
+            with contextlib.suppress(Exception):
+                self._native.count_loss("internal_error", 1, sentence)
+        say(sentence)
+        return True

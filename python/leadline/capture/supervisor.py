@@ -1,0 +1,129 @@
+"""Runs a program as the shell would and ends as it ended.
+
+Promises: same interpreter, arguments, standard streams, working directory and process group; signals reach the program
+once; the exit status is the program's, a signal included. The profile is finished between the program's end and ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.capture.errors import ProfileError
+
+_FORWARDED = frozenset(
+    {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM}
+)
+_TERMINAL_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
+_SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal does for a key, to the whole group
+_PYTHON_IGNORES = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
+"""Signals that this Python ignores for itself; a program started by a shell would not inherit that."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run, as it was typed, and as the shell would start it."""
+
+    typed: tuple[str, ...]
+    argv: tuple[str, ...]
+
+    @classmethod
+    def script(cls, words: Sequence[str]) -> Command:
+        """`train.py ARGS`, run by this interpreter; raises ProfileError when there is no such file."""
+        script = words[0]
+        if script != "-" and not Path(script).exists():
+            raise ProfileError(f"Cannot run {script}: there is no such file.")
+        return cls(tuple(words), (sys.executable, *words))
+
+    @classmethod
+    def module(cls, words: Sequence[str]) -> Command:
+        """`pkg.mod ARGS` of `-m pkg.mod ARGS`. Python itself finds out whether it exists: looking imports its parents."""
+        return cls(("-m", *words), (sys.executable, "-m", *words))
+
+    @classmethod
+    def program(cls, words: Sequence[str]) -> Command:
+        """`cmd ARGS` of `-- cmd ARGS`, found on PATH."""
+        return cls(tuple(words), tuple(words))
+
+    @property
+    def name(self) -> str:
+        """The word that names the program: script, module or command."""
+        return self.typed[1] if self.typed[0] == "-m" else self.typed[0]
+
+
+@dataclass(frozen=True)
+class ExitStatus:
+    """How the program ended: with a code, or by a signal."""
+
+    code: int | None
+    signal: int | None
+
+    @classmethod
+    def from_wait(cls, status: int) -> ExitStatus:
+        """From `os.waitpid`."""
+        if os.WIFSIGNALED(status):
+            return cls(None, os.WTERMSIG(status))
+        return cls(os.waitstatus_to_exitcode(status), None)
+
+    def record(self) -> dict[str, Any]:
+        """For `session.json`."""
+        return {"code": self.code} if self.signal is None else {"signal": signal.Signals(self.signal).name}
+
+    def leave(self) -> int:
+        """The exit code to return; when the program died by a signal, die by the same one, so that a shell sees it."""
+        if self.signal is None:
+            return 0 if self.code is None else self.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its core already
+        with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler to reset
+            signal.signal(self.signal, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {self.signal})
+        os.kill(os.getpid(), self.signal)
+        return 128 + self.signal
+
+
+def run_program(command: Command, environment: Mapping[str, str]) -> ExitStatus:
+    """Start the program, pass signals on, wait for its end. Raises ProfileError when it cannot be started.
+
+    Signals stay blocked in this process when it returns, so that the profile can be finished in peace: whoever sent one
+    wanted the program to end, and it has. `release_signals` undoes it.
+    """
+    waited = _FORWARDED | {signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    ignored = [number for number in _FORWARDED if signal.getsignal(number) is signal.SIG_IGN]
+    try:
+        pid = os.posix_spawnp(
+            command.argv[0], list(command.argv), dict(environment), setsigmask=before, setsigdef=_PYTHON_IGNORES
+        )
+    except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise ProfileError(f"Cannot run {command.name}: {error.strerror}.") from None
+    while True:
+        received = signal.sigwaitinfo(waited)
+        if received.si_signo == signal.SIGCHLD:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return ExitStatus.from_wait(status)
+        elif received.si_signo not in ignored and not _from_terminal(received):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, received.si_signo)
+
+
+def release_signals() -> None:
+    """Forget what arrived while the profile was being finished, and take signals again."""
+    while signal.sigpending() & _FORWARDED:
+        signal.sigwait(_FORWARDED & signal.sigpending())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED | {signal.SIGCHLD})
+
+
+def _from_terminal(received: signal.struct_siginfo) -> bool:
+    """Whether the program has had the signal already: a key at the terminal goes to the whole foreground group."""
+    return received.si_signo in _TERMINAL_KEYS and received.si_code == _SI_KERNEL
