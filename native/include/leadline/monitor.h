@@ -46,7 +46,8 @@ typedef uint64_t leadline_context;
 typedef struct leadline_operator_event {
   const char* name;
   int64_t sequence;         /* autograd sequence number, -1 for none */
-  uint64_t forward_thread;  /* of a backward operator: the framework's id of the forward thread, else 0 */
+  uint64_t thread;          /* the framework's own number of this thread, needed where sequence is given */
+  uint64_t forward_thread;  /* of a backward operator: the framework's number of the forward thread, else 0 */
   uint32_t nesting;         /* operators open on this thread, this one not counted */
   uint8_t backward;         /* 1: run by autograd */
   const char* inputs;       /* shapes and dtypes as JSON when asked for, else NULL */
@@ -89,6 +90,7 @@ typedef enum leadline_gpu_kind {
   LEADLINE_GPU_OTHER = 11,
 } leadline_gpu_kind;
 
+/* Frames, times and the trace window come from this; bytes and waits as metrics come as activity events without a name. */
 typedef struct leadline_gpu_api_event {
   const char* name;         /* the vendor's function name */
   leadline_gpu_kind kind;
@@ -137,7 +139,8 @@ typedef struct leadline_gpu_module_event {
 typedef struct leadline_event {
   leadline_domain domain;
   leadline_phase phase;
-  int64_t time_ns;
+  int64_t time_ns;          /* emit: 0 lets the monitor read the clock; callbacks: when it happened */
+  const void* token;        /* joins an END with its BEGIN on the thread; NULL: the innermost of the domain */
   union {
     leadline_operator_event op;
     leadline_memory_event memory;
