@@ -135,13 +135,13 @@ void* find_function(const char* symbol, void* replacement) {
 
 // Calls f(dl_phdr_info) for each library, under the loader's lock: none can be unloaded meanwhile.
 template <class F>
-void for_each_library(F& f) {
+void for_each_library(const F& f) {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
-        (*static_cast<F*>(data))(*info);
+        (*static_cast<const F*>(data))(*info);
         return 0;
       },
-      &f);
+      const_cast<F*>(&f));
 }
 
 }  // namespace

@@ -42,7 +42,6 @@ enum class WriteError : std::uint8_t {
   kOpen,         // the file could not be created
   kWrite,        // disk full, quota, file size limit
   kRename,       // written, but could not take the place of the previous segment
-  kTooLarge,     // beyond what the tables can number (2^31 nodes)
   kOutOfMemory,  // no memory for the snapshot
 };
 

@@ -1,0 +1,82 @@
+// All trees of the process as one: root, process, threads, and below them what each thread measured, grafts resolved.
+//
+// Reads the threads' trees while they are being written: what is published when a node is looked at is taken.
+// Works with memory proportional to the trees; throws std::bad_alloc.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/string_table.h"
+#include "cct/frame_table.h"
+#include "cct/node_table.h"
+#include "cct/tree_registry.h"
+
+namespace leadline {
+
+class MergedTree {
+ public:
+  // `process_name` and `process_detail` make the process frame.
+  MergedTree(const TreeRegistry& trees, std::string_view process_name, std::string_view process_detail);
+  MergedTree(const MergedTree&) = delete;
+  MergedTree& operator=(const MergedTree&) = delete;
+
+  // Takes over every thread's nodes and metrics.
+  void add_all_threads();
+
+  // The node of this tree for a node of a thread's tree; the process node when there is no such thread or node.
+  NodeId resolve(ThreadIndex thread, NodeId node);
+
+  StringId string(std::string_view text);
+  void add(NodeId node, MetricKey key, const MetricValues& values);
+
+  NodeId process_node() const noexcept { return process_node_; }
+  NodeId thread_node(ThreadIndex thread) { return state_of(thread).root; }
+  bool has_thread(ThreadIndex thread) const noexcept { return raw(thread) < trees_.size(); }
+  std::uint32_t thread_count() const noexcept { return static_cast<std::uint32_t>(threads_.size()); }
+
+  // Grafts whose target does not exist or that point below themselves; their work hangs under their own thread.
+  std::uint64_t broken_grafts() const noexcept { return broken_grafts_; }
+
+  const StringTable& strings() const noexcept { return strings_; }
+  const FrameTable& frames() const noexcept { return frames_; }
+  const NodeTable& nodes() const noexcept { return nodes_; }
+
+ private:
+  // Per thread, what has been taken over: number here for each number there, kUnknown where not yet.
+  struct ThreadState {
+    NodeId root;
+    std::vector<std::uint32_t> strings;
+    std::vector<std::uint32_t> frames;
+    std::vector<std::uint32_t> nodes;
+  };
+  struct Place {
+    ThreadIndex thread;
+    NodeId node;
+  };
+  static constexpr std::uint32_t kUnknown = 0xffffffffu;
+  static constexpr std::uint32_t kOnTheWay = 0xfffffffeu;  // being resolved: meeting it again means a circle
+
+  ThreadState& state_of(ThreadIndex thread);
+  std::uint32_t& number_of(Place place);
+  bool exists(Place place) const noexcept;
+  NodeId break_circle();
+  FrameId frame(ThreadIndex thread, FrameId frame);
+  StringId string(ThreadIndex thread, StringId string);
+  NodeId made(NodeId node) const;
+  FrameId made(FrameId frame) const;
+
+  const TreeRegistry& trees_;
+  NodeBudget budget_;
+  StringTable strings_;
+  FrameTable frames_;
+  NodeTable nodes_;
+  NodeId process_node_;
+  std::vector<ThreadState> threads_;
+  std::vector<Place> way_;  // of resolve(), kept for its memory
+  std::uint64_t broken_grafts_ = 0;
+};
+
+}  // namespace leadline

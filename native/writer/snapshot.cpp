@@ -1,0 +1,199 @@
+#include "writer/snapshot.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "writer/merged_tree.h"
+
+namespace leadline {
+namespace {
+
+std::string process_detail(const ProcessInfo& process) {
+  std::string detail = "{\"pid\": " + std::to_string(process.pid);
+  if (process.rank >= 0) detail += ", \"rank\": " + std::to_string(process.rank);
+  return detail + "}";
+}
+
+// The shares of one node on one device may come from several threads; the node's peak is one measurement of their sum.
+void add_peak_shares(MergedTree& tree, MemoryLedger& ledger) {
+  struct Share {
+    NodeId node;
+    std::int16_t device;
+    std::int64_t bytes;
+  };
+  std::vector<Share> shares;
+  for (const PeakShare& share : ledger.peak_shares()) {
+    shares.push_back({tree.resolve(share.thread, share.node), share.device, share.bytes});
+  }
+  const auto place = [](const Share& share) { return std::tuple(raw(share.node), share.device); };
+  std::sort(shares.begin(), shares.end(), [&](const Share& a, const Share& b) { return place(a) < place(b); });
+  for (std::size_t i = 0; i < shares.size();) {
+    std::int64_t bytes = 0;
+    const Share first = shares[i];
+    for (; i < shares.size() && place(shares[i]) == place(first); ++i) bytes += shares[i].bytes;
+    tree.add(first.node, {MetricKind::kPeakLiveBytes, first.device, kNoStream}, MetricValues::of(bytes));
+  }
+}
+
+tables::Events events_table(MergedTree& tree, const TraceEventSource& source) {
+  std::vector<TraceEvent> events;
+  source.for_each_event([&](const TraceEvent& event) { events.push_back(event); });
+  std::stable_sort(events.begin(), events.end(),
+                   [](const TraceEvent& a, const TraceEvent& b) { return a.start_ns < b.start_ns; });
+  const auto row = [&](ThreadIndex thread) {
+    if (!tree.has_thread(thread)) return std::int32_t{-1};
+    tree.thread_node(thread);  // its row is made when the thread is new
+    return static_cast<std::int32_t>(raw(thread));
+  };
+  tables::Events table;
+  for (const TraceEvent& event : events) {
+    table.start_ns.push_back(event.start_ns);
+    table.duration_ns.push_back(event.duration_ns);
+    table.kind.push_back(static_cast<std::uint8_t>(event.kind));
+    table.node.push_back(raw(tree.resolve(event.tree, event.node)));
+    table.thread.push_back(row(event.thread));
+    table.device.push_back(event.device);
+    table.stream.push_back(event.stream);
+    table.correlation.push_back(event.correlation);
+    table.sequence.push_back(event.sequence);
+    table.forward_thread.push_back(row(event.forward_thread));
+    table.bytes.push_back(event.bytes);
+    table.awaits.push_back(event.awaits);
+    table.awaits_correlation.push_back(event.awaits_correlation);
+    table.graph_node.push_back(event.graph_node);
+    table.step.push_back(event.step);
+  }
+  return table;
+}
+
+void fill_tree(Snapshot& snapshot, const MergedTree& tree) {
+  const std::uint32_t nodes = tree.nodes().size();
+  snapshot.nodes.parent.reserve(nodes);
+  snapshot.nodes.frame.reserve(nodes);
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    const NodeId node{i};
+    snapshot.nodes.parent.push_back(static_cast<std::int32_t>(raw(tree.nodes().parent(node))));  // kNoNode is -1
+    snapshot.nodes.frame.push_back(raw(tree.nodes().frame(node)));
+    tree.nodes().for_each_metric(node, [&](const MetricKey& key, const MetricValues& values) {
+      if (values.count == 0) return;  // its thread is just making it
+      tables::Metrics& table = snapshot.metrics;
+      table.node.push_back(i);
+      table.metric.push_back(static_cast<std::uint8_t>(key.metric));
+      table.device.push_back(key.device);
+      table.stream.push_back(key.stream);
+      table.count.push_back(values.count);
+      table.sum.push_back(values.sum);
+      table.min.push_back(values.min);
+      table.max.push_back(values.max);
+      table.sum_squares.push_back(values.sum_squares);
+    });
+  }
+  const std::uint32_t frames = tree.frames().size();
+  for (std::uint32_t i = 0; i < frames; ++i) {
+    const FrameKey& key = tree.frames()[FrameId{i}];
+    tables::Frames& table = snapshot.frames;
+    table.kind.push_back(static_cast<std::uint8_t>(key.kind));
+    table.name.push_back(raw(key.name));
+    table.file.push_back(raw(key.file));
+    table.line.push_back(key.line);
+    table.first_line.push_back(key.first_line);
+    table.module.push_back(raw(key.module));
+    table.address.push_back(key.address);
+    table.detail.push_back(raw(key.detail));
+  }
+}
+
+void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& trees) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  for (std::uint32_t i = 0; i < tree.thread_count(); ++i) {
+    const ThreadTree& thread = trees[ThreadIndex{i}];
+    const ThreadStats& stats = thread.stats();
+    tables::Threads& table = snapshot.threads;
+    table.process.push_back(0);
+    table.tid.push_back(thread.tid());
+    table.name.push_back(raw(tree.string(thread.name())));
+    table.node.push_back(raw(tree.thread_node(ThreadIndex{i})));
+    table.operator_ns.push_back(stats.operator_ns.load(relaxed));
+    table.data_ns.push_back(stats.data_ns.load(relaxed));
+    const std::int64_t first_ns = stats.first_ns.load(relaxed);
+    table.wall_ns.push_back(std::max<std::int64_t>(0, stats.last_ns.load(relaxed) - first_ns));
+    table.cpu_ns.push_back(stats.cpu_ns.load(relaxed));
+  }
+}
+
+void fill_process(Snapshot& snapshot, MergedTree& tree, const ProcessInfo& process) {
+  tables::Processes& table = snapshot.processes;
+  table.pid.push_back(process.pid);
+  table.parent_pid.push_back(process.parent_pid);
+  table.rank.push_back(process.rank);
+  table.local_rank.push_back(process.local_rank);
+  table.node.push_back(raw(tree.process_node()));
+  table.name.push_back(raw(tree.string(process.name)));
+  table.start_ns.push_back(process.start_ns);
+  table.end_ns.push_back(process.end_ns);
+  table.complete.push_back(process.complete ? 1 : 0);
+}
+
+void fill_devices(Snapshot& snapshot, MergedTree& tree, const DeviceTable& devices) {
+  for (const DeviceDescription& device : devices.rows()) {
+    tables::Devices& table = snapshot.devices;
+    table.process.push_back(0);
+    table.index.push_back(device.index);
+    table.name.push_back(raw(tree.string(device.name)));
+    table.uuid.push_back(raw(tree.string(device.uuid)));
+    table.memory_bytes.push_back(device.memory_bytes);
+    table.detail.push_back(raw(tree.string(device.detail)));
+  }
+}
+
+void fill_losses(Snapshot& snapshot, MergedTree& tree, const LossCounters& losses) {
+  for (std::size_t number = 0; number < kLossKindCount; ++number) {
+    const auto kind = static_cast<LossKind>(number);
+    std::uint64_t count = losses.total(kind);
+    std::string detail = losses.detail(kind);
+    // Found anew in every snapshot, so it is no business of the counters.
+    if (kind == LossKind::kInternalError && tree.broken_grafts() > 0) {
+      count += tree.broken_grafts();
+      if (detail.empty())
+        detail = "a call path pointed at a place that does not exist; its work is shown under its thread";
+    }
+    if (count == 0) continue;
+    snapshot.losses.process.push_back(0);
+    snapshot.losses.kind.push_back(static_cast<std::uint8_t>(number));
+    snapshot.losses.count.push_back(count);
+    snapshot.losses.detail.push_back(raw(tree.string(detail)));
+  }
+}
+
+// Last of all, when no table will ask for another string.
+void fill_strings(Snapshot& snapshot, const StringTable& strings) {
+  const std::uint32_t count = strings.size();
+  snapshot.strings.offsets.reserve(count + std::size_t{1});
+  snapshot.strings.offsets.push_back(0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::string_view text = strings.text(StringId{i});
+    snapshot.strings.bytes.insert(snapshot.strings.bytes.end(), text.begin(), text.end());
+    snapshot.strings.offsets.push_back(snapshot.strings.bytes.size());
+  }
+}
+
+}  // namespace
+
+Snapshot take_snapshot(const SegmentSources& sources) {
+  Snapshot snapshot;
+  MergedTree tree(sources.trees, sources.process.name, process_detail(sources.process));
+  tree.add_all_threads();
+  if (sources.ledger != nullptr) add_peak_shares(tree, *sources.ledger);
+  if (sources.events != nullptr && sources.events->was_opened()) snapshot.events = events_table(tree, *sources.events);
+  fill_tree(snapshot, tree);
+  fill_threads(snapshot, tree, sources.trees);
+  fill_process(snapshot, tree, sources.process);
+  if (sources.devices != nullptr) fill_devices(snapshot, tree, *sources.devices);
+  fill_losses(snapshot, tree, sources.losses);
+  fill_strings(snapshot, tree.strings());
+  return snapshot;
+}
+
+}  // namespace leadline

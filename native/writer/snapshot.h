@@ -1,0 +1,40 @@
+// One moment of the process as the tables of the file.
+#pragma once
+
+#include <optional>
+
+#include "base/schema_generated.h"
+#include "writer/segment.h"
+
+namespace leadline {
+
+struct Snapshot {
+  tables::Strings strings;
+  tables::Frames frames;
+  tables::Nodes nodes;
+  tables::Metrics metrics;
+  tables::Processes processes;
+  tables::Threads threads;
+  tables::Devices devices;
+  tables::Losses losses;
+  std::optional<tables::Events> events;  // only when there was a trace window
+
+  // Calls f(table) for every table there is.
+  template <class F>
+  void for_each_table(F&& f) const {
+    f(strings);
+    f(frames);
+    f(nodes);
+    f(metrics);
+    f(processes);
+    f(threads);
+    f(devices);
+    f(losses);
+    if (events) f(*events);
+  }
+};
+
+// Throws std::bad_alloc. May run while threads measure.
+Snapshot take_snapshot(const SegmentSources& sources);
+
+}  // namespace leadline
