@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the C++ header, the Python module and (where ui/model exists) the TypeScript types from leadline.toml.
+"""Write the C++ header, the Python module, the reference page and (where ui/model exists) the TypeScript types.
 
     python schema/generate.py            write every output that differs
     python schema/generate.py --check    write nothing; exit 1 and name the outputs that are out of date
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from model import Schema, SchemaError, load
-from outputs import cpp, python, typescript
+from outputs import cpp, markdown, python, typescript
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -26,6 +26,7 @@ def outputs(root: Path) -> dict[Path, Callable[[Schema], str]]:
     files: dict[Path, Callable[[Schema], str]] = {
         root / "native/base/schema_generated.h": cpp,
         root / "python/leadline/schema.py": python,
+        root / "docs/schema.md": markdown,
     }
     if (root / "ui/model").is_dir():
         files[root / "ui/model/schema.generated.ts"] = typescript

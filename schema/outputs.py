@@ -189,6 +189,37 @@ class LossInfo:
     doc: str'''
 
 
+# ---------------------------------------------------------------- Markdown
+
+
+def markdown(schema: Schema) -> str:
+    lines = [
+        f"<!-- {NOTE} -->",
+        "# Tables, kinds and units",
+        "",
+        f"Format version {schema.format_version}. How they are stored: [file-format.md](file-format.md).",
+        "A kind's number in the file is its position in the list, from 0.",
+        "",
+        "## Tables",
+    ]
+    for table in schema.tables:
+        optional = " Optional." if table.optional else ""
+        lines += ["", f"### {table.name}", "", table.doc + optional, "", "| column | type | meaning |", "|---|---|---|"]
+        for c in table.columns:
+            row_of = f" (row of `{c.ref}`)" if c.ref else ""
+            lines.append(f"| `{c.name}` | {c.type} | {c.doc}{row_of} |")
+    lines += ["", "## Metrics", "", "| number | name | unit | additive | meaning |", "|---|---|---|---|---|"]
+    for number, m in enumerate(schema.metrics):
+        lines.append(f"| {number} | `{m.name}` | {m.unit} | {'yes' if m.additive else 'no'} | {m.doc} |")
+    for enum in schema.enums:
+        if enum.name == "MetricKind":
+            continue
+        lines += ["", f"## {enum.name}", "", "| number | name | meaning |", "|---|---|---|"]
+        docs = enum.docs or ("",) * len(enum.values)
+        lines += [f"| {n} | `{value}` | {doc} |" for n, (value, doc) in enumerate(zip(enum.values, docs, strict=True))]
+    return "\n".join([*lines, ""])
+
+
 # ---------------------------------------------------------------- TypeScript
 
 

@@ -128,7 +128,7 @@ def _python_problem(package: Path, folder: str, target: str, lazy: bool) -> str 
     if "leadline" in table.PYTHON_FOREIGN[folder] and not rest.partition(".")[2]:
         return None  # only the public names
     first = rest.partition(".")[0]
-    other = first if (package / first).is_dir() or first in table.PYTHON_ALWAYS or first == "_native" else ""
+    other = first if (package / first).is_dir() or first in table.PYTHON_ALWAYS | table.PYTHON_NATIVE else ""
     allowed = table.PYTHON[folder] | table.PYTHON_ALWAYS | {folder}
     if lazy:
         allowed |= table.PYTHON_LAZY.get(folder, set())

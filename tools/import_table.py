@@ -43,9 +43,11 @@ PYTHON: dict[str, set[str]] = {
     "cli": {"", "capture", "profile", "trace", "whatif", "convert", "report", "demo"},
     "demo": set(),
 }
-PYTHON_ALWAYS = {"schema", "_version", "_package"}
+PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
+# Compiled modules of this package.
+PYTHON_NATIVE = {"_native", "_simulate"}
 # The public entry points open offline packages when they are called, never when they are imported.
-PYTHON_LAZY: dict[str, set[str]] = {"": {"profile", "_native"}}
+PYTHON_LAZY: dict[str, set[str]] = {"": {"profile", "_native"}, "whatif": {"_simulate"}}
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
     "": set(),
@@ -59,4 +61,9 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "demo": {"torch", "leadline"},
 }
 # third-party packages inside a function only: frameworks that the profiled program brings
-PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {"capture": {"torch", "numpy"}, "cli": {"torch"}, "whatif": {"pyarrow"}}
+PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
+    "capture": {"torch", "numpy"},
+    "cli": {"torch"},
+    "trace": {"orjson"},
+    "whatif": {"pyarrow"},
+}

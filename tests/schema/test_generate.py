@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTPUTS = ["native/base/schema_generated.h", "python/leadline/schema.py"]
+OUTPUTS = ["native/base/schema_generated.h", "python/leadline/schema.py", "docs/schema.md"]
 
 
 def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
