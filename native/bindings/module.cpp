@@ -1,0 +1,211 @@
+// leadline._native: what python/leadline/capture calls. Conversions only; the session does the work.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/losses.h"
+#include "bindings/bindings.h"
+#include "leadline/monitor.h"
+#include "session/session.h"
+#include "stack/python_frames.h"
+
+namespace nb = nanobind;
+using namespace leadline;
+
+namespace {
+
+const char* g_python_frames_missing = nullptr;  // why, or nullptr when they are read
+
+void load_python() {
+  Monitor& monitor = Monitor::instance();
+  if (monitor.python() != nullptr || g_python_frames_missing != nullptr) return;
+  monitor.set_python(load_python_source(&g_python_frames_missing));
+}
+
+void start(const std::string& segment_path, uint64_t max_nodes, double flush_interval_s, uint64_t trace_max_events,
+           bool record_shapes, bool memory, bool track_modules) {
+  load_python();
+  SessionOptions options;
+  options.segment_path = segment_path;
+  options.max_nodes = max_nodes;
+  options.flush_interval_s = flush_interval_s;
+  options.trace_max_events = trace_max_events;
+  if (!Session::instance().start(options)) {
+    throw std::runtime_error("Leadline already measures this process; stop that session first.");
+  }
+  if (g_python_frames_missing != nullptr) losses().count(LossKind::kPythonFramesUnavailable, 1, g_python_frames_missing);
+  bindings::remember_options({memory, record_shapes, track_modules});
+}
+
+nb::dict losses_dict() {
+  nb::dict result;
+  for (size_t i = 0; i < kLossKindCount; ++i) {
+    const auto kind = static_cast<LossKind>(i);
+    const uint64_t total = losses().total(kind);
+    if (total == 0) continue;
+    nb::list entry;
+    entry.append(total);
+    entry.append(losses().detail(kind));
+    result[nb::str(to_string(kind).data())] = entry;
+  }
+  return result;
+}
+
+nb::dict stats() {
+  const SessionCost now = Session::instance().cost();
+  nb::dict cost;
+  cost["callbacks_ns"] = now.callbacks_ns;
+  cost["flush_ns"] = now.flush_ns;
+  cost["events"] = now.events;
+  cost["held_bytes"] = now.held_bytes;
+  nb::dict result;
+  result["losses"] = losses_dict();
+  result["cost"] = cost;
+  result["nodes"] = now.nodes;
+  result["threads"] = now.threads;
+  result["steps"] = now.steps;
+  result["clock"] = clock_source() == ClockSource::kCounter ? "counter" : "system call";
+  result["python_frames"] = g_python_frames_missing == nullptr;
+  result["python_frames_missing"] = g_python_frames_missing == nullptr ? "" : g_python_frames_missing;
+  return result;
+}
+
+nb::dict stop() {
+  bindings::detach_providers();
+  const nb::dict last = stats();
+  WriteResult written;
+  {
+    const nb::gil_scoped_release no_gil;
+    written = Session::instance().stop();
+  }
+  last["written"] = static_cast<bool>(written);
+  last["write_status"] = Session::instance().write_status();
+  last["losses"] = losses_dict();
+  return last;
+}
+
+bool flush() {
+  const nb::gil_scoped_release no_gil;
+  return static_cast<bool>(Session::instance().flush());
+}
+
+// Tokens of regions, so that an end finds its begin among interleaved coroutines.
+std::atomic<uintptr_t> g_next_token{1};
+
+uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* name, const char* detail, uintptr_t token) {
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_REGION;
+  event.phase = phase;
+  if (phase == LEADLINE_BEGIN) token = (g_next_token.fetch_add(1, std::memory_order_relaxed) << 1) | 1;
+  event.token = reinterpret_cast<const void*>(token);
+  event.of.region.kind = kind;
+  event.of.region.name = name;
+  event.of.region.detail = detail;
+  leadline_monitor_emit(&event);
+  return token;
+}
+
+uintptr_t region_begin(const char* name, const std::optional<std::string>& detail) {
+  return region(LEADLINE_REGION_USER, LEADLINE_BEGIN, name, detail ? detail->c_str() : nullptr, 0);
+}
+
+void step(int64_t number) {
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_REGION;
+  event.phase = LEADLINE_INSTANT;
+  event.of.region.name = "step";
+  event.of.region.kind = LEADLINE_REGION_STEP;
+  event.of.region.step = number;
+  leadline_monitor_emit(&event);
+}
+
+nb::list callpath(uint32_t sources) {
+  load_python();
+  std::vector<leadline_frame> frames(256);
+  size_t count = frames.size();
+  if (leadline_callpath_get(sources, frames.data(), &count) == LEADLINE_ERROR_FULL) {
+    frames.resize(count);
+    leadline_callpath_get(sources, frames.data(), &count);
+  }
+  nb::list result;
+  for (size_t i = 0; i < count && i < frames.size(); ++i) {
+    nb::dict frame;
+    frame["kind"] = to_string(static_cast<FrameKind>(frames[i].kind)).data();
+    frame["name"] = frames[i].name;
+    frame["file"] = frames[i].file;
+    frame["line"] = frames[i].line;
+    result.append(frame);
+  }
+  return result;
+}
+
+void count_loss(const std::string& kind, uint64_t count, const std::string& detail) {
+  for (size_t i = 0; i < kLossKindCount; ++i) {
+    if (to_string(static_cast<LossKind>(i)) == kind) {
+      losses().count(static_cast<LossKind>(i), count, detail);
+      return;
+    }
+  }
+  throw nb::value_error("unknown loss kind");
+}
+
+void set_process_info(const nb::dict& info) {
+  ProcessDetails details;
+  if (info.contains("name")) details.name = nb::cast<std::string>(info["name"]);
+  if (info.contains("rank") && !info["rank"].is_none()) details.rank = nb::cast<int32_t>(info["rank"]);
+  if (info.contains("local_rank") && !info["local_rank"].is_none()) details.local_rank = nb::cast<int32_t>(info["local_rank"]);
+  Session::instance().set_process(details);
+}
+
+void module_register(uintptr_t parent, uintptr_t child, std::string name) {
+  ModuleNames& names = Monitor::instance().modules();
+  if (parent == 0) {
+    names.name_root(child, std::move(name));
+  } else {
+    names.add(parent, child, std::move(name));
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.def("start", &start, nb::arg("segment_path"), nb::arg("max_nodes"), nb::arg("flush_interval_s"), nb::arg("trace_max_events"),
+        nb::arg("record_shapes"), nb::arg("memory"), nb::arg("track_modules"));
+  m.def("stop", &stop);
+  m.def("pause", [] {
+    bindings::set_providers_running(false);
+    Session::instance().pause();
+  });
+  m.def("resume", [] {
+    Session::instance().resume();
+    bindings::set_providers_running(true);
+  });
+  m.def("flush", &flush);
+  m.def("is_running", [] { return Session::instance().running(); });
+  m.def("stats", &stats);
+  m.def("write_status", [] { return Session::instance().write_status(); });
+  m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none());
+  m.def(
+      "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); }, nb::arg("token") = 0);
+  m.def("phase_begin", [](const char* name) { return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0); });
+  m.def(
+      "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); }, nb::arg("token") = 0);
+  m.def("step", &step, nb::arg("n") = -1);
+  m.def("trace_start", [] { Session::instance().open_trace(); });
+  m.def("trace_stop", [] { Session::instance().close_trace(); });
+  m.def("callpath", &callpath, nb::arg("sources") = static_cast<uint32_t>(LEADLINE_SOURCE_ALL));
+  m.def("count_loss", &count_loss, nb::arg("kind"), nb::arg("count"), nb::arg("detail"));
+  m.def("set_process_info", &set_process_info);
+  m.def("module_register", &module_register);
+  m.def("module_forget", [](uintptr_t id) { Monitor::instance().modules().forget(id); });
+  m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
+  m.def("now_ns", &now_ns);
+  bindings::define_torch(m);
+}

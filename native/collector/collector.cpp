@@ -1,0 +1,386 @@
+#include "collector/collector.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "base/clock.h"
+
+namespace leadline {
+namespace {
+
+constexpr std::string_view kOptimizer = "optimizer";
+constexpr std::string_view kDataLoading = "data loading";
+
+class Spin {
+ public:
+  explicit Spin(std::atomic_flag& flag) noexcept : flag_(flag) {
+    while (flag_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  ~Spin() { flag_.clear(std::memory_order_release); }
+  Spin(const Spin&) = delete;
+  Spin& operator=(const Spin&) = delete;
+
+ private:
+  std::atomic_flag& flag_;
+};
+
+std::string thread_name(uint64_t tid) {
+  if (tid == static_cast<uint64_t>(getpid())) return "main";
+  char text[16] = {};
+  pthread_getname_np(pthread_self(), text, sizeof text);
+  return text;
+}
+
+int64_t clock_ns(clockid_t clock) noexcept {
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return 0;
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+EventKind event_kind(const leadline_event& event, const Scope& scope) noexcept {
+  if (scope.kind == ScopeKind::kOperator) return EventKind::kOperator;
+  if (scope.kind == ScopeKind::kRegion) return EventKind::kRegion;
+  if (scope.kind == ScopeKind::kPhase) return EventKind::kPhase;
+  switch (event.of.gpu_api.kind) {
+    case LEADLINE_GPU_SYNC:
+      return EventKind::kSynchronize;
+    case LEADLINE_GPU_STREAM_WAIT:
+      return EventKind::kStreamWait;
+    case LEADLINE_GPU_EVENT_RECORD:
+      return EventKind::kEventRecord;
+    case LEADLINE_GPU_ALLOC:
+    case LEADLINE_GPU_FREE:
+      return EventKind::kAllocate;
+    case LEADLINE_GPU_GRAPH_LAUNCH:
+      return EventKind::kGraphLaunch;
+    default:
+      return EventKind::kApi;
+  }
+}
+
+}  // namespace
+
+Collector::Collector(const CollectorOptions& options) : trees_(options.max_nodes) {}
+
+Collector::~Collector() = default;
+
+Lane* Collector::lane(ThreadState& thread) noexcept {
+  auto* known = static_cast<Lane*>(thread.subscriber);
+  if (known != nullptr && known->alive.load(std::memory_order_relaxed)) [[likely]] return known;
+  try {
+    ThreadTree& tree = trees_.create(thread.tid, thread_name(thread.tid));
+    std::unique_ptr<Lane> made;
+    if (known == nullptr) made = std::make_unique<Lane>(window_.create_lane(), thread.path.frames());
+    Lane* const lane = known == nullptr ? made.get() : known;
+    lane->begin(tree);
+    int64_t never = 0;
+    tree.stats().first_ns.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
+    const Spin hold(lanes_busy_);
+    if (made != nullptr) lanes_.push_back(std::move(made));
+    lane->alive.store(true, std::memory_order_relaxed);
+    thread.subscriber = lane;
+  } catch (const std::bad_alloc&) {
+    losses().count(LossKind::kInternalError, 1, "out of memory for a thread's tree");
+    return nullptr;
+  }
+  return static_cast<Lane*>(thread.subscriber);
+}
+
+void Collector::on_thread_exit(ThreadState& thread) noexcept {
+  auto* lane = static_cast<Lane*>(thread.subscriber);
+  if (lane == nullptr || !lane->alive.load(std::memory_order_relaxed)) return;
+  lane->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
+  lane->tree->stats().cpu_ns.store(thread_cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
+  const Spin hold(lanes_busy_);
+  lane->alive.store(false, std::memory_order_relaxed);
+  trees_.retire(*lane->tree);
+}
+
+void Collector::refresh_thread_times() noexcept {
+  const int64_t now = now_ns();
+  const Spin hold(lanes_busy_);
+  for (const auto& lane : lanes_) {
+    if (!lane->alive.load(std::memory_order_relaxed)) continue;
+    lane->tree->stats().last_ns.store(now, std::memory_order_relaxed);
+    if (lane->has_cpu_clock) {
+      lane->tree->stats().cpu_ns.store(clock_ns(lane->cpu_clock) - lane->cpu_begin_ns, std::memory_order_relaxed);
+    }
+  }
+}
+
+void Collector::bind(Lane& lane, uint64_t framework_thread) noexcept {
+  lane.bound = true;
+  if (framework_thread < kFrameworkThreads) by_framework_thread_[framework_thread].store(&lane, std::memory_order_release);
+}
+
+// The deepest level that has a node is where to go on from; usually the one just below the leaf.
+NodeId Collector::resolve(Lane& lane, CallPath& path) noexcept {
+  std::vector<PathEntry>& entries = path.entries();
+  size_t known = entries.size();
+  while (known > 0 && entries[known - 1].slot == 0) --known;
+  NodeId node = known == 0 ? lane.tree->root() : NodeId{static_cast<uint32_t>(entries[known - 1].slot - 1)};
+  for (; known < entries.size(); ++known) {
+    node = lane.tree->child(node, lane.frame(entries[known].frame));
+    entries[known].slot = uint64_t{raw(node)} + 1;
+  }
+  return node;
+}
+
+NodeId Collector::place(Lane& lane, ThreadState& thread) noexcept {
+  CallPath& path = thread.path;
+  const Scope* scope = path.innermost();
+  // Below an operator Python seldom runs; what it allocates there is the operator's.
+  if (scope == nullptr || scope->kind != ScopeKind::kOperator) path.sync();
+  return resolve(lane, path);
+}
+
+NodeId Collector::backward_parent(Lane& lane, const leadline_operator_event& event) noexcept {
+  if (event.forward_thread >= kFrameworkThreads || event.sequence < 0) return kNoNode;
+  Lane* forward = by_framework_thread_[event.forward_thread].load(std::memory_order_acquire);
+  if (forward == nullptr) return kNoNode;
+  const uint32_t tree = forward->tree_index.load(std::memory_order_acquire);
+  const NodeId node = forward->ring.find(event.sequence);
+  // Between the two reads another thread may have taken the lane over.
+  const bool same = tree == forward->tree_index.load(std::memory_order_acquire) && tree != raw(kNoThread);
+  if (node == kNoNode || !same) return kNoNode;
+  return lane.tree->child(lane.graft(ThreadIndex{tree}, node), lane.backward_phase);
+}
+
+void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
+  CallPath& path = thread.path;
+  Scope& scope = path.scopes().back();
+  NodeId node = kNoNode;
+  if (event.domain == LEADLINE_DOMAIN_OPERATOR) {
+    const leadline_operator_event& op = event.of.op;
+    if (op.backward != 0) {
+      const bool nested_in_backward = path.scopes().size() > 1 && path.scopes()[path.scopes().size() - 2].sequence == op.sequence &&
+                                      path.scopes()[path.scopes().size() - 2].backward;
+      if (!nested_in_backward) {
+        const NodeId parent = backward_parent(lane, op);
+        if (parent != kNoNode) {
+          PathEntry& entry = path.entries()[scope.entry];
+          node = lane.tree->child(parent, lane.frame(entry.frame));
+          entry.slot = uint64_t{raw(node)} + 1;
+        } else if (op.sequence >= 0) {
+          losses().count(LossKind::kBackwardWithoutForward, 1);
+        }
+      }
+      scope.backward = true;
+    }
+    if (node == kNoNode) node = resolve(lane, path);
+    if (op.sequence >= 0 && op.backward == 0) {
+      if (!lane.bound) [[unlikely]] bind(lane, op.thread);
+      lane.ring.store(op.sequence, node);
+    }
+  } else {
+    node = resolve(lane, path);
+    if (event.domain == LEADLINE_DOMAIN_REGION) scope.mark = lane.operator_ns;
+  }
+  scope.slot = uint64_t{raw(node)} + 1;
+  scope.begin_ns = now_ns();
+}
+
+void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
+  CallPath& path = thread.path;
+  const Scope& scope = path.scopes().back();
+  if (scope.slot == 0) return;
+  const NodeId node{static_cast<uint32_t>(scope.slot - 1)};
+  const int64_t duration_ns = event.time_ns > scope.begin_ns ? event.time_ns - scope.begin_ns : 0;
+  const int64_t own_ns = duration_ns > scope.child_ns ? duration_ns - scope.child_ns : 0;
+  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
+  lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, own_ns);
+  if (path.scopes().size() > 1) path.scopes()[path.scopes().size() - 2].child_ns += duration_ns;
+  if (scope.kind == ScopeKind::kOperator) {
+    if (thread.operators_open == 0) {
+      lane.operator_ns += duration_ns;
+      lane.tree->stats().operator_ns.store(lane.operator_ns, std::memory_order_relaxed);
+    }
+  } else if (scope.kind == ScopeKind::kPhase) {
+    const std::string_view name = path.frames()[path.entries()[scope.entry].frame].name;
+    if (name == kDataLoading && thread.operators_open == 0) {
+      const int64_t waited_ns = duration_ns - (lane.operator_ns - scope.mark);
+      lane.tree->stats().data_ns.fetch_add(waited_ns, std::memory_order_relaxed);
+    } else if (name == kOptimizer && !steps_given_.load(std::memory_order_relaxed)) {
+      uint64_t expected = 0;
+      const uint64_t here = lane.token(node);
+      if (step_place_.compare_exchange_strong(expected, here, std::memory_order_relaxed) || expected == here) {
+        end_step(lane, -1, event.time_ns);
+      }
+    }
+  }
+  if (window_.is_open()) [[unlikely]] record(event, scope, lane, lane, duration_ns);
+}
+
+void Collector::record(const leadline_event& event, const Scope& scope, const Lane& lane_of, Lane& lane, int64_t duration_ns) noexcept {
+  TraceEvent row;
+  row.start_ns = scope.begin_ns;
+  row.duration_ns = duration_ns;
+  row.kind = event_kind(event, scope);
+  row.tree = lane_of.tree->index();
+  row.node = NodeId{static_cast<uint32_t>(scope.slot - 1)};
+  row.thread = lane.tree->index();
+  row.sequence = scope.sequence;
+  row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
+  if (scope.kind == ScopeKind::kOperator && scope.backward) {
+    const Lane* forward = event.of.op.forward_thread < kFrameworkThreads
+                              ? by_framework_thread_[event.of.op.forward_thread].load(std::memory_order_acquire)
+                              : nullptr;
+    if (forward != nullptr) row.forward_thread = ThreadIndex{forward->tree_index.load(std::memory_order_acquire)};
+  }
+  if (scope.kind == ScopeKind::kApi) {
+    const leadline_gpu_api_event& api = event.of.gpu_api;
+    row.device = api.device < 0 ? kCpuDevice : devices_.row(api.device);
+    row.stream = static_cast<int32_t>(api.stream);
+    row.correlation = api.correlation;
+    row.bytes = api.bytes;
+    row.awaits = api.awaits;
+    row.awaits_correlation = api.awaits_correlation;
+  }
+  lane.events.add(row);
+}
+
+void Collector::on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept {
+  const NodeId node = place(lane, thread);
+  const int16_t device = event.device_type == 0 ? kCpuDevice : devices_.row(event.device);
+  int64_t bytes = event.bytes;
+  if (bytes >= 0) {
+    ledger_.allocate(event.address, bytes, device, lane.tree->index(), node);
+    lane.tree->add(node, MetricKind::kAllocBytes, device, kNoStream, bytes);
+  } else {
+    const int64_t booked = ledger_.release(event.address);
+    bytes = booked >= 0 ? booked : (event.bytes == INT64_MIN ? -1 : -event.bytes);
+    if (bytes < 0) return;  // counted by the ledger
+    lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, bytes);
+    bytes = -bytes;
+  }
+  if (!window_.is_open()) [[likely]] return;
+  TraceEvent row;
+  row.start_ns = now_ns();
+  row.duration_ns = 0;
+  row.kind = EventKind::kAllocate;
+  row.device = device;
+  row.tree = row.thread = lane.tree->index();
+  row.node = node;
+  row.bytes = bytes;
+  row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
+  lane.events.add(row);
+}
+
+void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
+  const auto valid = [this](leadline_context context) {
+    const uint64_t thread = context >> 32;
+    return thread != 0 && thread - 1 < trees_.size();
+  };
+  const auto tree_of = [](leadline_context context) { return ThreadIndex{static_cast<uint32_t>((context >> 32) - 1)}; };
+  const auto node_of = [](leadline_context context) { return NodeId{static_cast<uint32_t>(context)}; };
+  NodeId parent{};
+  if (valid(event.context)) {
+    parent = lane.graft(tree_of(event.context), node_of(event.context));
+  } else {
+    losses().count(LossKind::kGpuRecordUnattributed, 1);
+    parent = lane.tree->child(lane.tree->root(), lane.phase("launched before measuring began"));
+  }
+  if (valid(event.via)) {
+    parent = lane.tree->child(parent, lane.phase("captured at"));
+    parent = lane.copy_path(trees_[tree_of(event.via)], node_of(event.via), parent);
+  }
+  const int16_t device = event.device < 0 ? kCpuDevice : devices_.row(event.device);
+  const auto stream = static_cast<int32_t>(event.stream);
+  const auto kind = static_cast<FrameKind>(event.frame_kind);
+  const FrameId frame = lane.plain(kind, event.name, event.file == nullptr ? "" : event.file, event.line,
+                                   event.detail == nullptr ? "" : event.detail);
+  const NodeId node = lane.tree->child(parent, frame);
+  lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
+  for (uint32_t i = 0; i < event.measure_count; ++i) {
+    const leadline_measure& measure = event.measures[i];
+    if (measure.metric >= kMetricKindCount) continue;
+    lane.tree->add(node, static_cast<MetricKind>(measure.metric), device, stream, measure.value);
+  }
+  if (!window_.is_open()) return;
+  TraceEvent row;
+  row.start_ns = event.start_ns;
+  row.duration_ns = event.duration_ns;
+  row.kind = static_cast<EventKind>(event.event_kind);
+  row.device = device;
+  row.stream = stream;
+  row.tree = lane.tree->index();
+  row.node = node;
+  row.correlation = event.correlation;
+  row.bytes = event.bytes;
+  row.graph_node = event.graph_node;
+  row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
+  lane.events.add(row);
+}
+
+void Collector::on_event(const leadline_event& event, ThreadState& thread) noexcept {
+  Lane* own = lane(thread);
+  if (own == nullptr) return;
+  switch (event.domain) {
+    case LEADLINE_DOMAIN_MEMORY:
+      return on_memory(event.of.memory, thread, *own);
+    case LEADLINE_DOMAIN_GPU_ACTIVITY:
+      return on_activity(event.of.gpu_activity, *own);
+    case LEADLINE_DOMAIN_GPU_MODULE:
+      return;
+    default:
+      break;
+  }
+  if (event.phase == LEADLINE_BEGIN) {
+    on_begin(event, thread, *own);
+  } else if (event.phase == LEADLINE_END) {
+    on_end(event, thread, *own);
+  } else if (event.domain == LEADLINE_DOMAIN_REGION && event.of.region.kind == LEADLINE_REGION_STEP) {
+    steps_given_.store(true, std::memory_order_relaxed);
+    end_step(*own, event.of.region.step, event.time_ns);
+  }
+}
+
+void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
+  const int64_t ended = number >= 0 ? number : steps_.load(std::memory_order_relaxed);
+  steps_.store(ended + 1, std::memory_order_relaxed);
+  const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);
+  if (before_ns == 0) return;  // where the first step began is not known
+  const NodeId node = lane.tree->child(lane.tree->root(), lane.phase("step"));
+  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, time_ns - before_ns);
+  if (!window_.is_open()) return;
+  TraceEvent row;
+  row.start_ns = before_ns;
+  row.duration_ns = time_ns - before_ns;
+  row.kind = EventKind::kStep;
+  row.tree = row.thread = lane.tree->index();
+  row.node = node;
+  row.step = static_cast<int32_t>(ended);
+  lane.events.add(row);
+}
+
+leadline_context Collector::context(ThreadState& thread) noexcept {
+  Lane* own = lane(thread);
+  if (own == nullptr) return 0;
+  return own->token(place(*own, thread));
+}
+
+size_t Collector::held_bytes() const noexcept { return trees_.held_bytes() + ledger_.held_bytes() + window_.held_bytes(); }
+
+void Collector::after_fork() noexcept {
+  // Whoever held the lane list in the parent does not exist here. The lanes' memory is given up rather than walked.
+  lanes_busy_.clear();
+  for (auto& lane : lanes_) static_cast<void>(lane.release());
+  lanes_.clear();
+  for (auto& entry : by_framework_thread_) entry.store(nullptr, std::memory_order_relaxed);
+  trees_.clear();
+  ledger_.clear();
+  window_.clear();
+  devices_.clear();
+  steps_.store(0, std::memory_order_relaxed);
+  step_place_.store(0, std::memory_order_relaxed);
+  last_step_ns_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace leadline

@@ -1,0 +1,76 @@
+// Folds events into the threads' trees as they come. The first subscriber of the monitor.
+//
+// Each thread owns its tree, so nothing on the event path locks. Work that belongs under another thread's path hangs below a graft.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/device_table.h"
+#include "base/losses.h"
+#include "cct/memory_ledger.h"
+#include "cct/tree_registry.h"
+#include "collector/event_window.h"
+#include "collector/lane.h"
+#include "monitor/monitor.h"
+
+namespace leadline {
+
+struct CollectorOptions {
+  uint64_t max_nodes = 4'000'000;
+};
+
+class Collector final : public Subscriber {
+ public:
+  explicit Collector(const CollectorOptions& options);
+  ~Collector() override;
+
+  void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
+  leadline_context context(ThreadState& thread) noexcept override;
+  void on_thread_exit(ThreadState& thread) noexcept override;
+
+  // Training steps ended so far: told by the program, or else seen at the end of the first optimizer's step.
+  int64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
+
+  // Brings the threads' CPU times up to date; the flush thread calls it before each segment.
+  void refresh_thread_times() noexcept;
+
+  TreeRegistry& trees() noexcept { return trees_; }
+  MemoryLedger& ledger() noexcept { return ledger_; }
+  EventWindow& window() noexcept { return window_; }
+  DeviceTable& devices() noexcept { return devices_; }
+  size_t held_bytes() const noexcept;
+  void after_fork() noexcept;
+
+ private:
+  static constexpr size_t kFrameworkThreads = 4096;
+
+  Lane* lane(ThreadState& thread) noexcept;
+  void bind(Lane& lane, uint64_t framework_thread) noexcept;
+  NodeId resolve(Lane& lane, CallPath& path) noexcept;
+  NodeId place(Lane& lane, ThreadState& thread) noexcept;
+  NodeId backward_parent(Lane& lane, const leadline_operator_event& event) noexcept;
+  void on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
+  void on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
+  void on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept;
+  void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
+  void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
+  void record(const leadline_event& event, const Scope& scope, const Lane& lane_of, Lane& lane, int64_t duration_ns) noexcept;
+
+  TreeRegistry trees_;
+  MemoryLedger ledger_;
+  EventWindow window_;
+  DeviceTable devices_;
+  std::array<std::atomic<Lane*>, kFrameworkThreads> by_framework_thread_{};
+  std::atomic<int64_t> steps_{0};
+  std::atomic<bool> steps_given_{false};
+  std::atomic<uint64_t> step_place_{0};  // where the first optimizer step ended: the only place that counts
+  std::atomic<int64_t> last_step_ns_{0};
+  std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by lanes_busy_
+  std::atomic_flag lanes_busy_ = ATOMIC_FLAG_INIT;
+};
+
+}  // namespace leadline

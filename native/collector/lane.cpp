@@ -1,0 +1,82 @@
+#include "collector/lane.h"
+
+#include "base/clock.h"
+
+namespace leadline {
+
+void Lane::begin(ThreadTree& its_tree) noexcept {
+  // Numbers of the thread before must not be found with nodes of this one.
+  tree_index.store(raw(kNoThread), std::memory_order_release);
+  ring.clear();
+  translated_.clear();
+  copies_.clear();
+  tree = &its_tree;
+  backward_phase = phase("backward");
+  operator_ns = 0;
+  bound = false;
+  has_cpu_clock = pthread_getcpuclockid(pthread_self(), &cpu_clock) == 0;
+  cpu_begin_ns = thread_cpu_ns() - its_tree.stats().cpu_ns.load(std::memory_order_relaxed);
+  tree_index.store(raw(its_tree.index()), std::memory_order_release);
+}
+
+FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail) noexcept {
+  FrameKey key;
+  key.kind = kind;
+  key.name = tree->string(name);
+  key.file = tree->string(file);
+  key.line = line;
+  key.detail = tree->string(detail);
+  return tree->frame(key);
+}
+
+FrameId Lane::phase(std::string_view name) noexcept { return plain(FrameKind::kPhase, name, {}, 0, {}); }
+
+FrameId Lane::translate(uint32_t index) noexcept {
+  const PathFrame& frame = frames[PathFrameId{index}];
+  FrameKey key;
+  key.kind = frame.kind;
+  key.name = tree->string(frame.name);
+  key.file = tree->string(frame.file);
+  key.line = frame.line;
+  key.first_line = frame.first_line;
+  key.module = tree->string(frame.module);
+  key.detail = tree->string(frame.detail);
+  const FrameId id = tree->frame(key);
+  try {
+    if (index >= translated_.size()) translated_.resize(frames.size(), kNoFrame);
+    translated_[index] = id;
+  } catch (const std::bad_alloc&) {
+    return id;  // translated again next time
+  }
+  return id;
+}
+
+NodeId Lane::graft(ThreadIndex thread, NodeId node) noexcept {
+  return thread == tree->index() ? node : tree->graft(thread, node);
+}
+
+NodeId Lane::copy_path(const ThreadTree& other, NodeId node, NodeId parent) noexcept {
+  const uint64_t key = (uint64_t{raw(other.index())} << 52) ^ (uint64_t{raw(parent)} << 26) ^ raw(node);
+  const auto known = copies_.find(key);
+  if (known != copies_.end()) return known->second;
+  NodeId at = parent;
+  try {
+    std::vector<NodeId> steps;
+    for (NodeId step = node; step != other.root() && !other.is_graft(step); step = other.parent(step)) steps.push_back(step);
+    for (size_t i = steps.size(); i-- > 0;) {
+      const FrameKey& from = other.frame_key(other.frame_of(steps[i]));
+      FrameKey to = from;
+      to.name = tree->string(other.text(from.name));
+      to.file = tree->string(other.text(from.file));
+      to.module = tree->string(other.text(from.module));
+      to.detail = tree->string(other.text(from.detail));
+      at = tree->child(at, tree->frame(to));
+    }
+    copies_.emplace(key, at);
+  } catch (const std::bad_alloc&) {
+    return at;
+  }
+  return at;
+}
+
+}  // namespace leadline

@@ -1,0 +1,61 @@
+// What the collector keeps for one thread: its tree, the frames already translated, and the forward nodes of its sequence numbers.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "cct/thread_tree.h"
+#include "collector/event_window.h"
+#include "collector/sequence_ring.h"
+#include "stack/path_frames.h"
+
+namespace leadline {
+
+class Lane {
+ public:
+  Lane(EventLane& events, const PathFrames& frames) : events(events), frames(frames) {}
+
+  // A thread begins (or another one takes over the lane of one that ended).
+  void begin(ThreadTree& its_tree) noexcept;
+
+  // The tree's frame for a frame of the path.
+  FrameId frame(PathFrameId id) noexcept {
+    const auto index = static_cast<uint32_t>(id);
+    if (index < translated_.size() && translated_[index] != kNoFrame) [[likely]] return translated_[index];
+    return translate(index);
+  }
+  FrameId phase(std::string_view name) noexcept;
+  FrameId plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail) noexcept;
+
+  // The place of a node of another thread in this thread's tree.
+  NodeId graft(ThreadIndex thread, NodeId node) noexcept;
+  // The same frames as the path to (thread, node), below `parent`. For the capture path of CUDA graphs.
+  NodeId copy_path(const ThreadTree& other, NodeId node, NodeId parent) noexcept;
+
+  uint64_t token(NodeId node) const noexcept { return (uint64_t{raw(tree->index())} + 1) << 32 | raw(node); }
+
+  ThreadTree* tree = nullptr;
+  std::atomic<uint32_t> tree_index{raw(kNoThread)};  // of `tree`, for other threads
+  EventLane& events;
+  SequenceRing ring;
+  const PathFrames& frames;
+  FrameId backward_phase = kNoFrame;
+  int64_t cpu_begin_ns = 0;
+  clockid_t cpu_clock = 0;
+  bool has_cpu_clock = false;
+  std::atomic<bool> alive{false};
+  bool bound = false;       // the framework's number of the thread is known
+  int64_t operator_ns = 0;  // as in ThreadStats, without the atomics
+
+ private:
+  FrameId translate(uint32_t index) noexcept;
+
+  std::vector<FrameId> translated_;
+  std::unordered_map<uint64_t, NodeId> copies_;
+};
+
+}  // namespace leadline

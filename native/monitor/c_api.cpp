@@ -1,0 +1,40 @@
+// The C functions of leadline/monitor.h: nothing but calls into Monitor.
+#include "base/clock.h"
+#include "base/losses.h"
+#include "monitor/monitor.h"
+
+using leadline::Monitor;
+
+extern "C" {
+
+leadline_status leadline_monitor_register(uint32_t domains, leadline_callback callback, void* user,
+                                          leadline_subscription* out) {
+  return Monitor::instance().subscribe(domains, callback, user, out);
+}
+
+leadline_status leadline_monitor_unregister(leadline_subscription subscription) {
+  return Monitor::instance().unsubscribe(subscription);
+}
+
+void leadline_monitor_finalize(void) { Monitor::instance().finalize(); }
+
+void leadline_monitor_emit(const leadline_event* event) {
+  if (event != nullptr) Monitor::instance().emit(*event);
+}
+
+uint32_t leadline_monitor_active(uint32_t domains) { return Monitor::instance().active(domains); }
+
+leadline_context leadline_monitor_context(void) { return Monitor::instance().context(); }
+
+void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
+  if (kind >= leadline::kLossKindCount) return;
+  leadline::losses().count(static_cast<leadline::LossKind>(kind), count, detail == nullptr ? "" : detail);
+}
+
+int64_t leadline_monitor_now(void) { return leadline::now_ns(); }
+
+leadline_status leadline_callpath_get(uint32_t sources, leadline_frame* frames, size_t* count) {
+  return Monitor::instance().call_path(sources, frames, count);
+}
+
+}  // extern "C"

@@ -1,0 +1,391 @@
+#include "monitor/monitor.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "base/clock.h"
+#include "base/losses.h"
+
+namespace leadline {
+namespace {
+
+long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
+
+thread_local ThreadState* t_state = nullptr;
+
+ScopeKind scope_kind(const leadline_event& event) noexcept {
+  switch (event.domain) {
+    case LEADLINE_DOMAIN_OPERATOR:
+      return ScopeKind::kOperator;
+    case LEADLINE_DOMAIN_GPU_API:
+      return ScopeKind::kApi;
+    case LEADLINE_DOMAIN_COMPILE:
+      return ScopeKind::kPhase;
+    default:
+      return event.of.region.kind == LEADLINE_REGION_PHASE ? ScopeKind::kPhase : ScopeKind::kRegion;
+  }
+}
+
+uint32_t source_of(FrameKind kind) noexcept {
+  switch (kind) {
+    case FrameKind::kPython:
+      return LEADLINE_SOURCE_PYTHON;
+    case FrameKind::kModule:
+      return LEADLINE_SOURCE_MODULE;
+    case FrameKind::kOperator:
+      return LEADLINE_SOURCE_OPERATOR;
+    case FrameKind::kApi:
+      return LEADLINE_SOURCE_API;
+    case FrameKind::kNative:
+      return LEADLINE_SOURCE_NATIVE;
+    default:
+      return LEADLINE_SOURCE_REGION;
+  }
+}
+
+}  // namespace
+
+// Marks the thread as inside an event. Refuses to nest: an event caused by handling an event is not one of the program.
+class Monitor::Busy {
+ public:
+  Busy(ThreadState& state, bool fence) noexcept : state_(state), entered_(!state.busy.load(std::memory_order_relaxed)) {
+    if (!entered_) return;
+    state_.busy.store(true, std::memory_order_relaxed);
+    if (fence) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else {
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // unsubscribe brings the real barrier
+    }
+  }
+  ~Busy() {
+    if (entered_) state_.busy.store(false, std::memory_order_release);
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  explicit operator bool() const noexcept { return entered_; }
+
+ private:
+  ThreadState& state_;
+  bool entered_;
+};
+
+// Gives the state of an ending thread back.
+struct ThreadExit {
+  ~ThreadExit() {
+    ThreadState* state = t_state;
+    if (state == nullptr) return;
+    t_state = nullptr;
+    Monitor& monitor = Monitor::instance();
+    const Monitor::Busy busy(*state, monitor.fence_needed_);
+    const uint32_t used = monitor.used_.load(std::memory_order_acquire);
+    const bool current = state->generation == monitor.generation_.load(std::memory_order_relaxed);
+    for (uint32_t i = 0; i < used && current; ++i) {
+      Monitor::Slot& slot = monitor.slots_[i];
+      if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr) slot.subscriber->on_thread_exit(*state);
+    }
+    state->path.clear();
+    state->alive.store(false, std::memory_order_release);  // the subscriber's part waits for the next thread
+  }
+};
+
+Monitor::Monitor() noexcept {
+  fence_needed_ = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
+}
+
+Monitor& Monitor::instance() noexcept {
+  // Never destroyed: threads may outlive main.
+  alignas(Monitor) static unsigned char storage[sizeof(Monitor)];
+  static Monitor* const monitor = new (storage) Monitor();
+  return *monitor;
+}
+
+ThreadState* Monitor::thread() noexcept {
+  ThreadState* state = t_state;
+  if (state == nullptr) [[unlikely]] {
+    state = new_thread();
+    if (state == nullptr) return nullptr;
+  }
+  const uint32_t epoch = epoch_.load(std::memory_order_relaxed);
+  if (state->epoch != epoch) [[unlikely]] {
+    state->epoch = epoch;
+    state->path.clear();
+    state->operators_open = 0;
+    const uint32_t generation = generation_.load(std::memory_order_relaxed);
+    if (state->generation != generation) {
+      state->generation = generation;
+      state->subscriber = nullptr;
+    }
+  }
+  return state;
+}
+
+ThreadState* Monitor::new_thread() noexcept {
+  thread_local ThreadExit at_exit;
+  (void)at_exit;
+  ThreadState* state = nullptr;
+  // A state whose thread has ended serves again: programs that start threads without end stay bounded.
+  for (ThreadState* old = threads_.load(std::memory_order_acquire); old != nullptr; old = old->next) {
+    bool alive = false;
+    if (!old->alive.load(std::memory_order_acquire) && old->alive.compare_exchange_strong(alive, true)) {
+      state = old;
+      break;
+    }
+  }
+  if (state == nullptr) {
+    try {
+      state = new ThreadState(python_, &modules_);
+    } catch (...) {
+      losses().count(LossKind::kInternalError, 1, "out of memory for a thread's state");
+      return nullptr;
+    }
+    state->next = threads_.load(std::memory_order_relaxed);
+    while (!threads_.compare_exchange_weak(state->next, state, std::memory_order_release)) {
+    }
+  }
+  state->tid = static_cast<uint64_t>(syscall(SYS_gettid));
+  state->epoch = epoch_.load(std::memory_order_relaxed) - 1;  // so that thread() brings it up to date
+  t_state = state;
+  return state;
+}
+
+leadline_status Monitor::add(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
+                             leadline_subscription* out) noexcept {
+  if (domains == 0 || out == nullptr || (subscriber == nullptr && callback == nullptr)) return LEADLINE_ERROR_INVALID;
+  const std::lock_guard lock(change_);
+  for (uint32_t i = 0; i < kMaxSubscribers; ++i) {
+    Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_relaxed) != 0) continue;
+    slot.subscriber = subscriber;
+    slot.callback = callback;
+    slot.user = user;
+    ++slot.generation;
+    slot.domains.store(domains, std::memory_order_release);
+    if (used_.load(std::memory_order_relaxed) <= i) used_.store(i + 1, std::memory_order_release);
+    refresh_active();
+    *out = (slot.generation << 8) | (i + 1);
+    return LEADLINE_OK;
+  }
+  return LEADLINE_ERROR_FULL;
+}
+
+leadline_status Monitor::subscribe(uint32_t domains, Subscriber* subscriber, leadline_subscription* out) noexcept {
+  return add(domains, subscriber, nullptr, nullptr, out);
+}
+
+leadline_status Monitor::subscribe(uint32_t domains, leadline_callback callback, void* user,
+                                   leadline_subscription* out) noexcept {
+  return add(domains, nullptr, callback, user, out);
+}
+
+void Monitor::refresh_active() noexcept {
+  uint32_t all = 0;
+  for (const Slot& slot : slots_) all |= slot.domains.load(std::memory_order_relaxed);
+  active_.store(all, std::memory_order_release);
+}
+
+leadline_status Monitor::unsubscribe(leadline_subscription subscription) noexcept {
+  const uint32_t index = (subscription & 0xff) - 1;
+  if (index >= kMaxSubscribers) return LEADLINE_ERROR_INVALID;
+  const std::lock_guard lock(change_);
+  Slot& slot = slots_[index];
+  if (slot.generation != subscription >> 8 || slot.domains.load(std::memory_order_relaxed) == 0) return LEADLINE_ERROR_INVALID;
+  slot.domains.store(0, std::memory_order_seq_cst);
+  refresh_active();
+  wait_until_idle();
+  slot.subscriber = nullptr;
+  slot.callback = nullptr;
+  return LEADLINE_OK;
+}
+
+void Monitor::wait_until_idle() noexcept {
+  if (fence_needed_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  }
+  for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
+    // A callback that unsubscribes itself would wait for its own end.
+    while (state != t_state && state->busy.load(std::memory_order_acquire)) usleep(50);
+  }
+}
+
+void Monitor::finalize() noexcept {
+  for (uint32_t i = 0; i < kMaxSubscribers; ++i) {
+    if (slots_[i].domains.load(std::memory_order_acquire) != 0) unsubscribe((slots_[i].generation << 8) | (i + 1));
+  }
+  forget_open_scopes();
+}
+
+void Monitor::after_fork() noexcept {
+  new (&change_) std::mutex();
+  modules_.after_fork();
+  reset_cost();
+  for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
+    state->busy.store(false, std::memory_order_relaxed);
+    if (state != t_state) {
+      state->path.clear();
+      state->alive.store(false, std::memory_order_relaxed);
+    }
+  }
+  if (t_state != nullptr) t_state->tid = static_cast<uint64_t>(syscall(SYS_gettid));
+  if (!fence_needed_) fence_needed_ = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
+  forget_subscriber_state();
+}
+
+void Monitor::deliver(const leadline_event& event, ThreadState& thread) noexcept {
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Slot& slot = slots_[i];
+    if ((slot.domains.load(std::memory_order_acquire) & event.domain) == 0) continue;
+    if (slot.subscriber != nullptr) {
+      slot.subscriber->on_event(event, thread);
+    } else {
+      slot.callback(&event, slot.user);
+    }
+  }
+}
+
+void Monitor::begin(leadline_event& event, ThreadState& thread) noexcept {
+  CallPath& path = thread.path;
+  path.sync();
+  const ScopeKind kind = scope_kind(event);
+  switch (event.domain) {
+    case LEADLINE_DOMAIN_OPERATOR:
+      path.push(event.token, kind, path.frames().operator_named(event.of.op.name, event.of.op.inputs));
+      path.scopes().back().sequence = event.of.op.sequence;
+      ++thread.operators_open;
+      break;
+    case LEADLINE_DOMAIN_GPU_API:
+      path.push(event.token, kind, path.frames().named(FrameKind::kApi, event.of.gpu_api.name));
+      break;
+    default: {
+      const leadline_region_event& region = event.of.region;
+      const FrameKind frame = kind == ScopeKind::kPhase ? FrameKind::kPhase : FrameKind::kRegion;
+      path.push_region(event.token, kind, path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail));
+    }
+  }
+  path.scopes().back().begin_ns = event.time_ns;
+  deliver(event, thread);
+}
+
+void Monitor::end(leadline_event& event, ThreadState& thread) noexcept {
+  CallPath& path = thread.path;
+  const void* token = event.token;
+  if (token == nullptr) {
+    const ScopeKind kind = scope_kind(event);
+    for (const Scope& scope : path.scopes()) {
+      if (scope.kind == kind) token = scope.token;
+    }
+  }
+  uint64_t dropped = 0;
+  // A region may end while its coroutine's frame is off the chain: it comes back to be ended in order.
+  if (path.find_and_trim(token, &dropped) == nullptr && !path.restore_parked(token)) {
+    losses().count(LossKind::kOperatorEndUnmatched, 1);
+    return;
+  }
+  if (dropped != 0) {
+    losses().count(LossKind::kOperatorEndUnmatched, dropped);
+    thread.operators_open = 0;
+    for (const Scope& scope : path.scopes()) thread.operators_open += scope.kind == ScopeKind::kOperator ? 1 : 0;
+  }
+  if (event.domain == LEADLINE_DOMAIN_OPERATOR && thread.operators_open > 0) --thread.operators_open;
+  deliver(event, thread);
+  path.pop();
+}
+
+void Monitor::emit(const leadline_event& given) noexcept {
+  if (active(given.domain) == 0) return;
+  ThreadState* state = thread();
+  if (state == nullptr) return;
+  const Busy busy(*state, fence_needed_);
+  if (!busy) return;
+  const uint64_t number = state->events.load(std::memory_order_relaxed) + 1;
+  state->events.store(number, std::memory_order_relaxed);
+  const bool measured = number % kCostSample == 0;
+  const bool is_end = given.phase == LEADLINE_END;
+  leadline_event event = given;
+  if (event.time_ns == 0) event.time_ns = now_ns();
+  try {
+    const bool nests = given.domain == LEADLINE_DOMAIN_OPERATOR || given.domain == LEADLINE_DOMAIN_REGION ||
+                       given.domain == LEADLINE_DOMAIN_GPU_API || given.domain == LEADLINE_DOMAIN_COMPILE;
+    if (nests && given.phase == LEADLINE_BEGIN) {
+      begin(event, *state);
+    } else if (nests && is_end) {
+      end(event, *state);
+    } else {
+      deliver(event, *state);
+    }
+  } catch (...) {
+    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely for want of memory");
+    state->path.clear();
+  }
+  if (measured) [[unlikely]] {
+    state->sampled_ns.fetch_add(now_ns() - event.time_ns, std::memory_order_relaxed);
+    state->sampled.fetch_add(1, std::memory_order_relaxed);
+    state->held_bytes.store(state->path.frames().held_bytes(), std::memory_order_relaxed);
+  }
+}
+
+leadline_context Monitor::context() noexcept {
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  ThreadState* state = used == 0 ? nullptr : thread();
+  if (state == nullptr) return 0;
+  for (uint32_t i = 0; i < used; ++i) {
+    Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
+    // A provider asks from inside its own event as well as between events.
+    const Busy busy(*state, fence_needed_);
+    return slot.subscriber->context(*state);
+  }
+  return 0;
+}
+
+leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {
+  if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
+  ThreadState* state = thread();
+  if (state == nullptr) return LEADLINE_ERROR_UNAVAILABLE;
+  const size_t room = *count;
+  size_t needed = 0;
+  const Busy busy(*state, fence_needed_);
+  if (busy) state->path.sync();  // inside an event the path is up to date already
+  for (const PathEntry& entry : state->path.entries()) {
+    const PathFrame& frame = state->path.frames()[entry.frame];
+    if ((source_of(frame.kind) & sources) == 0) continue;
+    if (needed < room) {
+      frames[needed] = {static_cast<uint8_t>(frame.kind), frame.line, frame.name, frame.file, 0};
+    }
+    ++needed;
+  }
+  *count = needed;
+  return needed > room ? LEADLINE_ERROR_FULL : LEADLINE_OK;
+}
+
+void Monitor::reset_cost() noexcept {
+  for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
+    state->events.store(0, std::memory_order_relaxed);
+    state->sampled_ns.store(0, std::memory_order_relaxed);
+    state->sampled.store(0, std::memory_order_relaxed);
+  }
+}
+
+Monitor::Cost Monitor::cost() const noexcept {
+  Cost cost;
+  int64_t sampled_ns = 0;
+  uint64_t sampled = 0;
+  for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
+    cost.events += state->events.load(std::memory_order_relaxed);
+    sampled_ns += state->sampled_ns.load(std::memory_order_relaxed);
+    sampled += state->sampled.load(std::memory_order_relaxed);
+    cost.held_bytes += sizeof(ThreadState) + state->held_bytes.load(std::memory_order_relaxed);
+  }
+  if (sampled != 0) {
+    cost.callbacks_ns = static_cast<int64_t>(static_cast<double>(sampled_ns) / static_cast<double>(sampled) *
+                                             static_cast<double>(cost.events));
+  }
+  return cost;
+}
+
+}  // namespace leadline

@@ -1,0 +1,103 @@
+// The monitor as the core sees it. Providers hand over events; subscribers get them with the thread's state.
+//
+// Promises of the event path: no lock, no exception, no GIL; allocation only when a thread or a statement is new.
+// Unsubscribing waits until no thread is inside a callback (membarrier makes that free for the event path).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "leadline/monitor.h"
+#include "monitor/thread_state.h"
+
+namespace leadline {
+
+// An in-process subscriber, such as the collector. The first one registered may use PathEntry::slot, Scope::slot and ThreadState::subscriber.
+class Subscriber {
+ public:
+  virtual ~Subscriber() = default;
+  // At BEGIN the scope is the innermost one of the thread's path; at END it is still there.
+  virtual void on_event(const leadline_event& event, ThreadState& thread) noexcept = 0;
+  virtual leadline_context context(ThreadState& thread) noexcept = 0;
+  virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
+};
+
+class Monitor {
+ public:
+  static constexpr uint32_t kMaxSubscribers = 8;
+  static constexpr uint32_t kCostSample = 64;
+
+  static Monitor& instance() noexcept;
+
+  // Set before the first event; nullptr: no Python frames.
+  void set_python(const PythonSource* python) noexcept { python_ = python; }
+  const PythonSource* python() const noexcept { return python_; }
+  ModuleNames& modules() noexcept { return modules_; }
+
+  leadline_status subscribe(uint32_t domains, Subscriber* subscriber, leadline_subscription* out) noexcept;
+  leadline_status subscribe(uint32_t domains, leadline_callback callback, void* user, leadline_subscription* out) noexcept;
+  leadline_status unsubscribe(leadline_subscription subscription) noexcept;
+  void finalize() noexcept;
+
+  uint32_t active(uint32_t domains) const noexcept { return active_.load(std::memory_order_relaxed) & domains; }
+  void emit(const leadline_event& event) noexcept;
+
+  leadline_context context() noexcept;
+  leadline_status call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept;
+
+  // Scopes that are open now are forgotten by their threads: events were missed (pause) or belong to another process (fork).
+  void forget_open_scopes() noexcept { epoch_.fetch_add(1, std::memory_order_relaxed); }
+  // As above, and what subscribers keep for threads is void: the next session has another collector.
+  void forget_subscriber_state() noexcept {
+    generation_.fetch_add(1, std::memory_order_relaxed);
+    forget_open_scopes();
+  }
+  // Own cost starts from zero.
+  void reset_cost() noexcept;
+  // In the child of a fork: the other threads are gone.
+  void after_fork() noexcept;
+
+  struct Cost {
+    uint64_t events = 0;
+    int64_t callbacks_ns = 0;
+    size_t held_bytes = 0;
+  };
+  Cost cost() const noexcept;
+
+ private:
+  struct Slot {
+    std::atomic<uint32_t> domains{0};
+    Subscriber* subscriber = nullptr;
+    leadline_callback callback = nullptr;
+    void* user = nullptr;
+    uint32_t generation = 0;
+  };
+  class Busy;
+
+  Monitor() noexcept;
+  ThreadState* thread() noexcept;
+  ThreadState* new_thread() noexcept;
+  leadline_status add(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
+                      leadline_subscription* out) noexcept;
+  void begin(leadline_event& event, ThreadState& thread) noexcept;
+  void end(leadline_event& event, ThreadState& thread) noexcept;
+  void deliver(const leadline_event& event, ThreadState& thread) noexcept;
+  void wait_until_idle() noexcept;
+  void refresh_active() noexcept;
+  friend struct ThreadExit;
+
+  const PythonSource* python_ = nullptr;
+  ModuleNames modules_;
+  std::array<Slot, kMaxSubscribers> slots_;
+  std::atomic<uint32_t> active_{0};
+  std::atomic<uint32_t> used_{0};  // slots ever used; the event path looks no further
+  std::atomic<uint32_t> epoch_{0};
+  std::atomic<uint32_t> generation_{0};
+  std::atomic<ThreadState*> threads_{nullptr};
+  std::mutex change_;  // subscribe and unsubscribe only
+  bool fence_needed_ = false;
+};
+
+}  // namespace leadline

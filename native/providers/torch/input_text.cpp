@@ -1,0 +1,45 @@
+#include "providers/torch/input_text.h"
+
+namespace leadline::torch {
+namespace {
+
+void append_escaped(std::string* out, const std::string& text) {
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out->push_back('\\');
+    out->push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  }
+}
+
+}  // namespace
+
+const char* InputText::describe(const Symbols& symbols, const RecordFunction& function) noexcept {
+  try {
+    const Shapes shapes = symbols.input_shapes(function, false);
+    text_ = "{\"shapes\": [";
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      text_ += i == 0 ? "[" : ", [";
+      for (size_t j = 0; j < shapes[i].size(); ++j) {
+        if (j != 0) text_ += ", ";
+        text_ += std::to_string(shapes[i][j]);
+      }
+      text_ += "]";
+    }
+    text_ += "]";
+    if (symbols.input_types != nullptr) {
+      const Types types = symbols.input_types(function);
+      text_ += ", \"types\": [";
+      for (size_t i = 0; i < types.size(); ++i) {
+        text_ += i == 0 ? "\"" : ", \"";
+        append_escaped(&text_, types[i]);
+        text_ += "\"";
+      }
+      text_ += "]";
+    }
+    text_ += "}";
+    return text_.c_str();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace leadline::torch

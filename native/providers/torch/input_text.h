@@ -1,0 +1,19 @@
+// Shapes and types of an operator's inputs as JSON, by torch's own functions. Slow: only when the user asks for shapes.
+#pragma once
+
+#include <string>
+
+#include "providers/torch/record_function.h"
+
+namespace leadline::torch {
+
+class InputText {
+ public:
+  // Valid as long as this object; nullptr when there is nothing to say.
+  const char* describe(const Symbols& symbols, const RecordFunction& function) noexcept;
+
+ private:
+  std::string text_;
+};
+
+}  // namespace leadline::torch

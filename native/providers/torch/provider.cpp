@@ -1,0 +1,157 @@
+#include "providers/torch/provider.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "leadline/monitor.h"
+#include "providers/torch/input_text.h"
+#include "providers/torch/scope_names.h"
+
+namespace leadline::torch {
+namespace {
+
+constexpr int kProbeRuns = 4;
+
+// Read by callbacks of any thread; written before they are registered. Callbacks may still run once after detach, so this lives on.
+struct Shared {
+  std::atomic<bool> running{false};
+  Symbols symbols;
+  Offsets offsets;
+  bool has_offsets = false;
+  bool shapes = false;
+};
+Shared g_shared;
+
+template <typename T>
+T field(const RecordFunction& function, uint32_t offset) noexcept {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const char*>(&function) + offset, sizeof value);
+  return value;
+}
+
+template <Scope kScope>
+std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
+  if (!g_shared.running.load(std::memory_order_relaxed)) return nullptr;
+  leadline_event event{};
+  event.phase = LEADLINE_BEGIN;
+  event.token = &function;
+  const char* name = g_shared.symbols.name(&function);
+  if constexpr (kScope == Scope::kUserScope) {
+    ScopeName scope;
+    read_scope_name(name, &scope);
+    event.domain = LEADLINE_DOMAIN_REGION;
+    event.of.region.name = scope.name;
+    event.of.region.detail = scope.detail[0] == '\0' ? nullptr : scope.detail;
+    event.of.region.kind = scope.is_phase ? LEADLINE_REGION_PHASE : LEADLINE_REGION_USER;
+    leadline_monitor_emit(&event);
+  } else {
+    event.domain = LEADLINE_DOMAIN_OPERATOR;
+    leadline_operator_event& op = event.of.op;
+    op.name = name;
+    op.sequence = -1;
+    op.backward = kScope == Scope::kBackwardFunction ? 1 : 0;
+    if (g_shared.has_offsets) {
+      op.sequence = field<int64_t>(function, g_shared.offsets.sequence);
+      if (op.sequence >= 0) {
+        op.thread = g_shared.symbols.current_thread();
+        if (kScope == Scope::kBackwardFunction) op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
+      }
+    }
+    if (g_shared.shapes) [[unlikely]] {
+      InputText inputs;
+      op.inputs = inputs.describe(g_shared.symbols, function);
+      leadline_monitor_emit(&event);
+    } else {
+      leadline_monitor_emit(&event);
+    }
+  }
+  return nullptr;
+}
+
+template <Scope kScope>
+void on_end(const RecordFunction& function, ObserverContext*) {
+  if (!g_shared.running.load(std::memory_order_relaxed)) return;
+  leadline_event event{};
+  event.domain = kScope == Scope::kUserScope ? LEADLINE_DOMAIN_REGION : LEADLINE_DOMAIN_OPERATOR;
+  event.phase = LEADLINE_END;
+  event.token = &function;
+  if constexpr (kScope == Scope::kBackwardFunction) {
+    if (g_shared.has_offsets) event.of.op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
+  }
+  leadline_monitor_emit(&event);
+}
+
+template <Scope kScope>
+Handle add(const Symbols& symbols, bool shapes) {
+  Callback callback;
+  callback.start = on_start<kScope>;
+  callback.end = on_end<kScope>;
+  callback.scopes[static_cast<size_t>(kScope)] = true;
+  callback.needs_inputs = shapes && kScope == Scope::kFunction;
+  return symbols.add_global_callback(callback);
+}
+
+void append(std::string* to, const std::string& sentence) {
+  if (!to->empty()) to->append("; ");
+  to->append(sentence);
+}
+
+}  // namespace
+
+Provider& Provider::instance() {
+  static auto* const provider = new Provider();  // never destroyed: callbacks may outlive main
+  return *provider;
+}
+
+AttachResult Provider::attach(const AttachOptions& options, const std::function<ProbeRun()>& run_known_operator) {
+  AttachResult result;
+  if (attached_) detach();
+  std::optional<Symbols> symbols = Symbols::find(&result.message);
+  if (!symbols) return result;
+  std::string why;
+  std::optional<Offsets> offsets;
+  bool operator_seen = false;
+  {
+    Probe probe(*symbols);
+    for (int i = 0; i < kProbeRuns; ++i) operator_seen = probe.observe(run_known_operator());
+    offsets = probe.conclude(&why);
+  }
+  if (!operator_seen) {
+    result.message = why;
+    return result;
+  }
+  if (!offsets) append(&result.message, why);
+  g_shared.symbols = *symbols;
+  g_shared.has_offsets = offsets.has_value();
+  if (offsets) g_shared.offsets = *offsets;
+  g_shared.shapes = options.shapes && symbols->input_shapes != nullptr;
+  if (options.shapes && !g_shared.shapes) append(&result.message, "this torch does not tell the shapes of inputs");
+  if (options.memory) {
+    result.memory = memory_.attach(&why);
+    if (!result.memory) append(&result.message, why);
+  }
+  g_shared.running.store(true);
+  handles_[0] = add<Scope::kFunction>(g_shared.symbols, g_shared.shapes);
+  handles_[1] = add<Scope::kBackwardFunction>(g_shared.symbols, false);
+  handles_[2] = add<Scope::kUserScope>(g_shared.symbols, false);
+  attached_ = true;
+  result.ok = true;
+  result.sequence = g_shared.has_offsets;
+  result.shapes = g_shared.shapes;
+  return result;
+}
+
+void Provider::set_running(bool running) noexcept { g_shared.running.store(running && attached_); }
+
+void Provider::detach() noexcept {
+  if (!attached_) return;
+  g_shared.running.store(false);
+  for (Handle& handle : handles_) {
+    if (handle != 0) g_shared.symbols.remove_callback(handle);
+    handle = 0;
+  }
+  memory_.detach();
+  attached_ = false;
+}
+
+}  // namespace leadline::torch

@@ -1,0 +1,29 @@
+#include "providers/torch/record_function.h"
+
+namespace leadline::torch {
+
+std::optional<Symbols> Symbols::find(std::string* why) {
+  const std::optional<Library> library = Library::find_loaded("libtorch_cpu.so");
+  if (!library) {
+    *why = "libtorch_cpu.so is not loaded in this process, so there are no PyTorch operators to see";
+    return std::nullopt;
+  }
+  Symbols found;
+  found.add_global_callback = library->symbol<Handle(Callback)>("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+  found.remove_callback = library->symbol<void(Handle)>("_ZN2at14removeCallbackEm");
+  found.name = library->symbol<const char*(const RecordFunction*)>("_ZNK2at14RecordFunction4nameEv");
+  found.current_thread = library->symbol<uint64_t()>("_ZN2at14RecordFunction15currentThreadIdEv");
+  if (found.add_global_callback == nullptr || found.remove_callback == nullptr || found.name == nullptr ||
+      found.current_thread == nullptr) {
+    *why = "this libtorch does not export the profiling hooks of torch 2.4 and later (at::addGlobalCallback); use a newer torch";
+    return std::nullopt;
+  }
+  found.input_shapes =
+      library->symbol<Shapes(const RecordFunction&, bool)>("_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb");
+  // The name carries the string ABI, so a torch with old strings does not match and gives no types.
+  found.input_types =
+      library->symbol<Types(const RecordFunction&)>("_ZN5torch8profiler4impl10inputTypesB5cxx11ERKN2at14RecordFunctionE");
+  return found;
+}
+
+}  // namespace leadline::torch

@@ -1,0 +1,185 @@
+#include "session/session.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <new>
+
+#include "base/clock.h"
+
+namespace leadline {
+namespace {
+
+constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY | LEADLINE_DOMAIN_REGION |
+                              LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_COMPILE;
+
+}  // namespace
+
+class Session::Flusher {
+ public:
+  Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) {
+    // The program's signals are not for this thread.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread_.native_handle(), "leadline-flush");
+  }
+  ~Flusher() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Flusher(const Flusher&) = delete;
+  Flusher& operator=(const Flusher&) = delete;
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    // The first segment comes early, so that a program that dies young leaves something.
+    double wait_s = interval_ < 1.0 ? interval_ : 1.0;
+    while (!wake_.wait_for(lock, std::chrono::duration<double>(wait_s), [this] { return stop_; })) {
+      lock.unlock();
+      session_.flush();
+      lock.lock();
+      wait_s = interval_;
+    }
+  }
+
+  Session& session_;
+  double interval_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+Session& Session::instance() {
+  static auto* const session = new Session();  // never destroyed: threads may outlive main
+  return *session;
+}
+
+void Session::describe_process(const std::string& segment_path) {
+  options_.segment_path = segment_path;
+  process_.pid = static_cast<uint32_t>(getpid());
+  process_.parent_pid = static_cast<uint32_t>(getppid());
+  process_.start_ns = realtime_ns();
+  process_.complete = false;
+}
+
+bool Session::start(const SessionOptions& options) {
+  if (running()) return false;
+  options_ = options;
+  {
+    const std::lock_guard lock(writing_);
+    describe_process(options.segment_path);
+    status_.clear();
+  }
+  losses().clear();
+  flush_ns_.store(0);
+  Monitor& monitor = Monitor::instance();
+  monitor.forget_subscriber_state();
+  monitor.reset_cost();
+  collector_ = std::make_unique<Collector>(CollectorOptions{options.max_nodes});
+  monitor.subscribe(kDomains, collector_.get(), &subscription_);
+  if (options.flush_interval_s > 0) flusher_ = std::make_unique<Flusher>(*this, options.flush_interval_s);
+  return true;
+}
+
+WriteResult Session::write(bool complete) {
+  const std::lock_guard lock(writing_);
+  const int64_t begin_ns = now_ns();
+  collector_->refresh_thread_times();
+  process_.end_ns = realtime_ns();
+  process_.complete = complete;
+  const SegmentSources sources{collector_->trees(), losses(), process_, &collector_->ledger(), &collector_->window(),
+                               &collector_->devices()};
+  const WriteResult result = write_segment(options_.segment_path, sources);
+  if (!result) status_ = describe(result, options_.segment_path);
+  flush_ns_.fetch_add(now_ns() - begin_ns);
+  return result;
+}
+
+WriteResult Session::flush() { return running() ? write(false) : WriteResult{}; }
+
+WriteResult Session::stop() {
+  if (!running()) return {};
+  flusher_.reset();
+  Monitor::instance().unsubscribe(subscription_);
+  subscription_ = 0;
+  const WriteResult result = write(true);
+  collector_.reset();
+  Monitor::instance().forget_subscriber_state();
+  return result;
+}
+
+void Session::pause() noexcept {
+  if (subscription_ == 0) return;
+  Monitor::instance().unsubscribe(subscription_);
+  subscription_ = 0;
+}
+
+void Session::resume() noexcept {
+  if (!running() || subscription_ != 0) return;
+  Monitor::instance().forget_open_scopes();
+  Monitor::instance().subscribe(kDomains, collector_.get(), &subscription_);
+}
+
+void Session::set_process(const ProcessDetails& details) {
+  const std::lock_guard lock(writing_);
+  process_.name = details.name;
+  process_.rank = details.rank;
+  process_.local_rank = details.local_rank;
+}
+
+void Session::open_trace() noexcept {
+  if (running()) collector_->window().open(options_.trace_max_events);
+}
+
+void Session::close_trace() noexcept {
+  if (running()) collector_->window().close();
+}
+
+SessionCost Session::cost() const {
+  const Monitor::Cost monitor = Monitor::instance().cost();
+  SessionCost cost;
+  cost.events = monitor.events;
+  cost.callbacks_ns = monitor.callbacks_ns;
+  cost.flush_ns = flush_ns_.load();
+  cost.held_bytes = monitor.held_bytes;
+  if (collector_ != nullptr) {
+    cost.held_bytes += collector_->held_bytes();
+    cost.nodes = collector_->trees().node_count();
+    cost.threads = collector_->trees().size();
+    cost.steps = collector_->steps();
+  }
+  return cost;
+}
+
+std::string Session::write_status() const {
+  const std::lock_guard lock(writing_);
+  return status_;
+}
+
+void Session::after_fork(const std::string& segment_path) {
+  // The parent's flush thread is not here, and may have held the lock when the process was copied.
+  static_cast<void>(flusher_.release());
+  new (&writing_) std::mutex();
+  new (&status_) std::string();
+  Monitor::instance().after_fork();
+  if (!running()) return;
+  losses().clear();
+  collector_->after_fork();
+  describe_process(segment_path);
+  flush_ns_.store(0);
+  if (options_.flush_interval_s > 0) flusher_ = std::make_unique<Flusher>(*this, options_.flush_interval_s);
+}
+
+}  // namespace leadline

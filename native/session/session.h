@@ -1,0 +1,81 @@
+// One measurement from start to stop in this process. At most one runs at a time.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "collector/collector.h"
+#include "monitor/monitor.h"
+#include "writer/segment.h"
+
+namespace leadline {
+
+struct SessionOptions {
+  std::string segment_path;
+  uint64_t max_nodes = 4'000'000;
+  double flush_interval_s = 10.0;
+  uint64_t trace_max_events = 1'000'000;
+};
+
+struct ProcessDetails {
+  std::string name;
+  int32_t rank = -1;
+  int32_t local_rank = -1;
+};
+
+struct SessionCost {
+  uint64_t events = 0;
+  int64_t callbacks_ns = 0;
+  int64_t flush_ns = 0;
+  uint64_t held_bytes = 0;
+  uint64_t nodes = 0;
+  uint32_t threads = 0;
+  int64_t steps = 0;
+};
+
+class Session {
+ public:
+  static Session& instance();
+
+  // False when one runs already.
+  bool start(const SessionOptions& options);
+  // Writes the last segment with complete = 1. Providers must be detached before.
+  WriteResult stop();
+  void pause() noexcept;
+  void resume() noexcept;
+  WriteResult flush();
+  bool running() const noexcept { return collector_ != nullptr; }
+  void set_process(const ProcessDetails& details);
+
+  void open_trace() noexcept;
+  void close_trace() noexcept;
+  DeviceTable* devices() noexcept { return collector_ == nullptr ? nullptr : &collector_->devices(); }
+
+  SessionCost cost() const;
+  // What the last failed write said, or empty.
+  std::string write_status() const;
+  // In the child of a fork: forget what the parent measured and go on into another file.
+  void after_fork(const std::string& segment_path);
+
+ private:
+  // Writes segments now and then on a thread of its own.
+  class Flusher;
+
+  WriteResult write(bool complete);
+  void describe_process(const std::string& segment_path);
+
+  SessionOptions options_;
+  ProcessInfo process_;
+  std::unique_ptr<Collector> collector_;
+  std::unique_ptr<Flusher> flusher_;
+  leadline_subscription subscription_ = 0;
+  mutable std::mutex writing_;  // one segment at a time; also guards process_ and status_
+  std::string status_;
+  std::atomic<int64_t> flush_ns_{0};
+};
+
+}  // namespace leadline

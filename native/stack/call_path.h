@@ -1,0 +1,105 @@
+// The joined call path of one thread: Python frames, modules, operators, regions and API calls from root to leaf.
+//
+// Two kinds of things stand on it. *Scopes* (operators, regions, API calls) are pushed and popped by events. *Python frames* come and
+// go unseen, so `sync` compares the interpreter's chain with what it saw last time and replaces only what differs.
+// Each scope remembers its anchor, the Python frame on which it stands; a walk ends there. An operator under an operator with no
+// Python between finds its anchor on top and costs one comparison.
+//
+// Used by its own thread only. Allocates only when something new appears.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "stack/path_frames.h"
+#include "stack/python_source.h"
+
+namespace leadline {
+
+// One level of the path. `slot` belongs to the first subscriber: 0 until it caches something for this level.
+struct PathEntry {
+  PathFrameId frame{};
+  uint64_t slot = 0;
+};
+
+enum class ScopeKind : uint8_t { kOperator, kRegion, kPhase, kApi };
+
+struct Scope {
+  const void* token = nullptr;  // identifies the begin to its end
+  ScopeKind kind = ScopeKind::kOperator;
+  bool backward = false;        // an operator run by autograd
+  bool below_module = false;    // an nn.Module or a phase encloses it
+  uint32_t python_base = 0;     // Python frames that lie above it
+  uint32_t entry = 0;           // its own entry
+  uintptr_t anchor = 0;         // Python frame on which it stands
+  bool anchor_inside = false;   // the anchor frame itself shows below the scope (regions)
+  int64_t begin_ns = 0;
+  int64_t child_ns = 0;         // time of scopes that ended directly inside
+  uint64_t slot = 0;            // subscriber's place for this scope
+  int64_t sequence = -1;
+  int64_t mark = 0;             // subscriber's note at begin
+};
+
+struct PathLosses {
+  uint64_t truncated = 0;
+  uint64_t unanchored = 0;
+};
+
+class CallPath {
+ public:
+  explicit CallPath(const PythonSource* python, ModuleNames* modules);
+
+  // Bring the Python part up to date.
+  void sync() noexcept;
+  // As sync, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are left out
+  // and the frame that asked for it stays below.
+  void push_region(const void* token, ScopeKind kind, PathFrameId frame) noexcept;
+  void push(const void* token, ScopeKind kind, PathFrameId frame) noexcept;
+  // The scope of a token with everything above it dropped, or nullptr. `dropped` counts scopes that never ended.
+  const Scope* find_and_trim(const void* token, uint64_t* dropped) noexcept;
+  void pop() noexcept;
+  // Innermost scope of a kind, or nullptr.
+  Scope* innermost() noexcept { return scopes_.empty() ? nullptr : &scopes_.back(); }
+  // A region of a suspended coroutine comes back as the innermost scope; false when no scope of this token was set aside.
+  bool restore_parked(const void* token) noexcept;
+  void clear() noexcept;
+
+  PathFrames& frames() noexcept { return frames_; }
+  std::vector<PathEntry>& entries() noexcept { return entries_; }
+  std::vector<Scope>& scopes() noexcept { return scopes_; }
+  PathLosses& losses() noexcept { return losses_; }
+
+ private:
+  // A Python frame that the path shows, with the state below it.
+  struct Shown {
+    RawFrame raw;
+    uintptr_t self = 0;  // nn.Module of a module frame
+    uintptr_t fingerprint = 0;
+    uint32_t entries = 0;  // entries on the path once it is applied
+    bool below_module = false;
+  };
+
+  size_t walk(uintptr_t stop, bool* found) noexcept;
+  void apply(size_t count, uint32_t base) noexcept;
+  void append(const RawFrame& raw) noexcept;
+  void park_until_anchored() noexcept;
+  void unpark() noexcept;
+  void restore_parked(size_t index) noexcept;
+  void truncate(uint32_t python_frames) noexcept;
+  uint32_t base() const noexcept { return scopes_.empty() ? 0 : scopes_.back().python_base; }
+  bool enclosed(uint32_t python_frames) const noexcept;
+
+  const PythonSource* python_;
+  PathFrames frames_;
+  std::vector<PathEntry> entries_;
+  std::vector<Shown> shown_;
+  std::vector<Scope> scopes_;
+  std::vector<Scope> parked_;
+  std::vector<PathFrameId> parked_frames_;
+  std::vector<RawFrame> walk_;
+  size_t walked_ = 0;
+  PathLosses losses_;
+};
+
+}  // namespace leadline

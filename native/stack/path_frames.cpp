@@ -1,0 +1,148 @@
+#include "stack/path_frames.h"
+
+#include <atomic>
+#include <cstring>
+
+namespace leadline {
+namespace {
+
+constexpr size_t kNameSlots = 1024;
+constexpr size_t kCallersSearched = 12;
+
+// Readers may be anywhere, so a set of roles is replaced whole and never freed; it is set once or twice per session.
+std::atomic<const CodeRoles*> g_roles{new CodeRoles()};
+
+const CodeRoles& roles() noexcept { return *g_roles.load(std::memory_order_acquire); }
+
+size_t name_slot(const char* pointer) noexcept {
+  const auto bits = reinterpret_cast<uintptr_t>(pointer);
+  return ((bits >> 3) ^ (bits >> 13)) & (kNameSlots - 1);
+}
+
+}  // namespace
+
+PathFrames::PathFrames(const PythonSource* python, ModuleNames* modules)
+    : python_(python), modules_(modules), name_cache_(kNameSlots) {}
+
+void PathFrames::set_roles(const CodeRoles& new_roles) { g_roles.store(new CodeRoles(new_roles), std::memory_order_release); }
+
+const char* PathFrames::keep(std::string_view text) {
+  if (text.empty()) return "";
+  const auto found = kept_.find(text);
+  if (found != kept_.end()) return found->second;
+  text_.emplace_back(text);
+  const std::string& kept = text_.back();
+  text_bytes_ += kept.size() + sizeof(std::string);
+  kept_.emplace(std::string_view(kept), kept.c_str());
+  return kept.c_str();
+}
+
+PathFrameId PathFrames::add(const PathFrame& frame) {
+  frames_.push_back(frame);
+  return static_cast<PathFrameId>(frames_.size() - 1);
+}
+
+PathFrameId PathFrames::named(FrameKind kind, std::string_view name, std::string_view detail) {
+  std::string key;
+  key.reserve(name.size() + detail.size() + 2);
+  key.push_back(static_cast<char>(kind));
+  key.append(name).push_back('\0');
+  key.append(detail);
+  const auto [found, is_new] = named_.try_emplace(std::move(key));
+  if (is_new) {
+    PathFrame frame;
+    frame.kind = kind;
+    frame.name = keep(name);
+    frame.detail = keep(detail);
+    found->second = add(frame);
+  }
+  return found->second;
+}
+
+PathFrameId PathFrames::operator_named(const char* name, const char* inputs) {
+  if (inputs != nullptr) return named(FrameKind::kOperator, name, inputs);
+  NameSlot& slot = name_cache_[name_slot(name)];
+  if (slot.pointer == name && std::strcmp(frames_[static_cast<uint32_t>(slot.id)].name, name) == 0) return slot.id;
+  slot.id = named(FrameKind::kOperator, name);
+  slot.pointer = name;
+  return slot.id;
+}
+
+const PathFrames::CodeEntry& PathFrames::code_entry(const RawFrame& raw) {
+  CodeEntry& entry = codes_[raw.code];
+  const uintptr_t fingerprint = python_->fingerprint(raw.code);
+  if (entry.fingerprint == fingerprint) return entry;
+  if (entry.fingerprint != 0) {
+    // Another code object took the address: what was known about its statements is void.
+    std::erase_if(statements_, [&raw](const auto& item) { return item.first.code == raw.code; });
+  }
+  entry = CodeEntry{fingerprint, CodeRole::kPlain};
+  for (const CodeRoles::Known& known : roles().known) {
+    if (known.code == raw.code) entry.role = known.role;
+  }
+  if (entry.role == CodeRole::kPlain && !roles().own_package.empty()) {
+    FrameText text;
+    python_->describe(raw, &text);
+    if (text.file.starts_with(roles().own_package)) entry.role = CodeRole::kOpener;
+  }
+  return entry;
+}
+
+CodeRole PathFrames::role(const RawFrame& raw) { return code_entry(raw).role; }
+
+PathFrameId PathFrames::python(const RawFrame& raw) {
+  const auto [found, is_new] = statements_.try_emplace(StatementKey{raw.code, raw.instruction});
+  if (is_new) {
+    FrameText text;
+    python_->describe(raw, &text);
+    PathFrame frame;
+    frame.kind = FrameKind::kPython;
+    frame.name = keep(text.name);
+    frame.file = keep(text.file);
+    frame.line = text.line;
+    frame.first_line = text.first_line;
+    found->second = add(frame);
+  }
+  return found->second;
+}
+
+PathFrameId PathFrames::module(uintptr_t object, const RawFrame* callers, size_t caller_count) {
+  const uint64_t generation = modules_->generation();
+  ModuleEntry& entry = modules_seen_[object];
+  if (entry.generation == generation) return entry.id;
+  std::string class_name;
+  python_->describe_object(object, &class_name);
+  ModuleNames::Qualified qualified = modules_->qualified(object);
+  if (qualified.complete && !qualified.root_named) {
+    std::string variable;
+    for (size_t i = 0; i < caller_count && i < kCallersSearched && variable.empty(); ++i) {
+      // `self` names whatever object runs, not the model.
+      if (!python_->local_name_of(callers[i].frame, qualified.root, &variable) || variable == "self") variable.clear();
+    }
+    if (variable.empty()) {
+      python_->describe_object(qualified.root, &variable);
+    } else {
+      modules_->try_name_root(qualified.root, variable);
+    }
+    qualified.name = qualified.name.empty() ? variable : variable + "." + qualified.name;
+  }
+  if (qualified.name.empty()) qualified.name = class_name;
+  std::string key = "\x01" + qualified.name + '\0' + class_name;
+  const auto [found, is_new] = named_.try_emplace(std::move(key));
+  if (is_new) {
+    PathFrame frame;
+    frame.kind = FrameKind::kModule;
+    frame.name = keep(qualified.name);
+    frame.module = keep(class_name);
+    found->second = add(frame);
+  }
+  if (qualified.complete) entry = ModuleEntry{generation, found->second};
+  return found->second;
+}
+
+size_t PathFrames::held_bytes() const {
+  return text_bytes_ + frames_.capacity() * sizeof(PathFrame) + statements_.size() * 48 + codes_.size() * 48 +
+         named_.size() * 96 + name_cache_.size() * sizeof(NameSlot);
+}
+
+}  // namespace leadline

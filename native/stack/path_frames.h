@@ -1,0 +1,111 @@
+// Distinct frames of one thread's paths, interned: (code, instruction, module object), operator names, region names.
+//
+// Hits cost a hash of two or three words. Misses decode names and allocate; they happen once per distinct statement.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/schema_generated.h"
+#include "stack/module_names.h"
+#include "stack/python_source.h"
+
+namespace leadline {
+
+enum class PathFrameId : uint32_t {};
+
+// Text is owned by the table and lives as long as it.
+struct PathFrame {
+  FrameKind kind = FrameKind::kPython;
+  const char* name = "";
+  const char* file = "";
+  const char* module = "";
+  const char* detail = "";
+  int32_t line = 0;
+  int32_t first_line = 0;
+};
+
+// What a code object means to the path.
+enum class CodeRole : uint8_t {
+  kPlain,
+  kModuleCall,  // nn.Module.__call__: becomes a module frame
+  kHidden,      // wrapper that a person does not want to see
+  kOpener,      // opens regions: record_function.__enter__, contextlib, our own package
+  kRecompute,   // torch.utils.checkpoint running the forward again
+};
+
+// Special code objects, found by the Python side by what they are, not by their names.
+struct CodeRoles {
+  struct Known {
+    uintptr_t code;
+    CodeRole role;
+  };
+  std::vector<Known> known;
+  std::string own_package;  // folder whose frames are openers
+};
+
+class PathFrames {
+ public:
+  explicit PathFrames(const PythonSource* python, ModuleNames* modules);
+
+  PathFrameId named(FrameKind kind, std::string_view name, std::string_view detail = {});
+  // Operators come with the same pointer again and again; the text is compared all the same.
+  PathFrameId operator_named(const char* name, const char* inputs = nullptr);
+  PathFrameId python(const RawFrame& raw);
+  // `callers`: frames outside the module's own, innermost first, searched for the variable that holds the model.
+  PathFrameId module(uintptr_t object, const RawFrame* callers, size_t caller_count);
+  CodeRole role(const RawFrame& raw);
+
+  const PathFrame& operator[](PathFrameId id) const { return frames_[static_cast<uint32_t>(id)]; }
+  uint32_t size() const { return static_cast<uint32_t>(frames_.size()); }
+  size_t held_bytes() const;
+
+  // For all threads; statements seen before keep the role they had.
+  static void set_roles(const CodeRoles& roles);
+
+ private:
+  struct CodeEntry {
+    uintptr_t fingerprint = 0;
+    CodeRole role = CodeRole::kPlain;
+  };
+  struct StatementKey {
+    uintptr_t code;
+    uintptr_t instruction;
+    bool operator==(const StatementKey&) const = default;
+  };
+  struct StatementHash {
+    size_t operator()(const StatementKey& key) const noexcept {
+      return (key.code >> 4) * 0x9E3779B97F4A7C15ull ^ (key.instruction >> 1) * 0xC2B2AE3D27D4EB4Full;
+    }
+  };
+  struct NameSlot {
+    const char* pointer = nullptr;
+    PathFrameId id{};
+  };
+  struct ModuleEntry {
+    uint64_t generation = 0;
+    PathFrameId id{};
+  };
+
+  const char* keep(std::string_view text);
+  PathFrameId add(const PathFrame& frame);
+  const CodeEntry& code_entry(const RawFrame& raw);
+
+  const PythonSource* python_;
+  ModuleNames* modules_;
+  std::deque<std::string> text_;
+  std::unordered_map<std::string_view, const char*> kept_;
+  std::vector<PathFrame> frames_;
+  std::unordered_map<std::string, PathFrameId> named_;
+  std::vector<NameSlot> name_cache_;
+  std::unordered_map<StatementKey, PathFrameId, StatementHash> statements_;
+  std::unordered_map<uintptr_t, CodeEntry> codes_;
+  std::unordered_map<uintptr_t, ModuleEntry> modules_seen_;
+  size_t text_bytes_ = 0;
+};
+
+}  // namespace leadline

@@ -1,0 +1,262 @@
+#include "stack/python_frames.h"
+
+#include <Python.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "stack/python_layout.h"
+
+#if PY_VERSION_HEX < 0x030B0000
+#include <frameobject.h>
+#endif
+
+namespace leadline {
+namespace {
+
+FrameLayout g_layout;  // set once by load_python_source, read-only afterwards
+
+template <typename T>
+T read_at(uintptr_t base, uint32_t offset) noexcept {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const char*>(base) + offset, sizeof value);
+  return value;
+}
+
+uintptr_t thread_state() noexcept { return reinterpret_cast<uintptr_t>(PyGILState_GetThisThreadState()); }
+
+bool is_shim(uintptr_t frame) noexcept {
+  return g_layout.owner >= 0 && read_at<uint8_t>(frame, static_cast<uint32_t>(g_layout.owner)) == g_layout.shim_owner;
+}
+
+uintptr_t raw_top(uintptr_t thread) noexcept {
+  uintptr_t holder = read_at<uintptr_t>(thread, g_layout.thread_frame);
+  if (g_layout.through_cframe && holder != 0) holder = read_at<uintptr_t>(holder, g_layout.cframe_frame);
+  return holder;
+}
+
+uintptr_t skip_shims(uintptr_t frame) noexcept {
+  while (frame != 0 && is_shim(frame)) frame = read_at<uintptr_t>(frame, g_layout.previous);
+  return frame;
+}
+
+uintptr_t top() {
+  const uintptr_t thread = thread_state();
+  return thread == 0 ? 0 : skip_shims(raw_top(thread));
+}
+
+RawFrame read_frame(uintptr_t frame) noexcept {
+  RawFrame raw;
+  raw.frame = frame;
+  raw.code = read_at<uintptr_t>(frame, g_layout.code) & g_layout.code_mask;
+  raw.instruction = g_layout.instruction_is_index
+                        ? static_cast<uintptr_t>(static_cast<intptr_t>(read_at<int>(frame, g_layout.instruction)))
+                        : read_at<uintptr_t>(frame, g_layout.instruction);
+  return raw;
+}
+
+size_t walk(RawFrame* out, size_t room, uintptr_t stop, bool* found) {
+  size_t count = 0;
+  *found = stop == 0;
+  for (uintptr_t frame = top(); frame != 0; frame = skip_shims(read_at<uintptr_t>(frame, g_layout.previous))) {
+    if (count < room) out[count] = read_frame(frame);
+    ++count;
+    if (frame == stop) {
+      *found = true;
+      break;
+    }
+  }
+  return count;
+}
+
+uintptr_t first_local(uintptr_t frame) {
+  uintptr_t object = read_at<uintptr_t>(frame, g_layout.locals) & g_layout.code_mask;
+  if (object != 0 && Py_TYPE(reinterpret_cast<PyObject*>(object)) == &PyCell_Type) {
+    object = reinterpret_cast<uintptr_t>(reinterpret_cast<PyCellObject*>(object)->ob_ref);
+  }
+  return object;
+}
+
+uintptr_t fingerprint(uintptr_t address) {
+  const auto* code = reinterpret_cast<const PyCodeObject*>(address);
+#if PY_VERSION_HEX >= 0x030C0000
+  // Given out once per code object and never again.
+  return (static_cast<uintptr_t>(code->co_version) << 32) ^ static_cast<uintptr_t>(code->co_firstlineno);
+#else
+  return reinterpret_cast<uintptr_t>(code->co_filename) ^ (reinterpret_cast<uintptr_t>(code->co_linetable) << 1) ^
+         (static_cast<uintptr_t>(code->co_firstlineno) << 40);
+#endif
+}
+
+void append_utf8(std::string* out, Py_UCS4 c) {
+  if (c < 0x80) {
+    out->push_back(static_cast<char>(c));
+  } else if (c < 0x800) {
+    out->push_back(static_cast<char>(0xC0 | (c >> 6)));
+    out->push_back(static_cast<char>(0x80 | (c & 0x3F)));
+  } else if (c < 0x10000) {
+    const bool surrogate = c >= 0xD800 && c <= 0xDFFF;  // undecodable file names carry lone surrogates
+    if (surrogate) c = 0xFFFD;
+    out->push_back(static_cast<char>(0xE0 | (c >> 12)));
+    out->push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (c & 0x3F)));
+  } else {
+    out->push_back(static_cast<char>(0xF0 | (c >> 18)));
+    out->push_back(static_cast<char>(0x80 | ((c >> 12) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | ((c >> 6) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (c & 0x3F)));
+  }
+}
+
+// PyUnicode_AsUTF8 would cache, which allocates Python memory; here the GIL may not be held.
+void assign_text(std::string* out, PyObject* text) {
+  out->clear();
+  if (text == nullptr || !PyUnicode_Check(text)) return;
+  const int kind = static_cast<int>(PyUnicode_KIND(text));
+  const void* data = PyUnicode_DATA(text);
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+  for (Py_ssize_t i = 0; i < length; ++i) append_utf8(out, PyUnicode_READ(kind, data, i));
+}
+
+void describe(const RawFrame& raw, FrameText* out) {
+  auto* code = reinterpret_cast<PyCodeObject*>(raw.code);
+#if PY_VERSION_HEX >= 0x030B0000
+  assign_text(&out->name, code->co_qualname);
+  const uintptr_t start = raw.code + g_layout.code_start;
+  const int offset = raw.instruction < start ? -1 : static_cast<int>(raw.instruction - start);
+#else
+  assign_text(&out->name, code->co_name);
+  const int offset = static_cast<int>(static_cast<intptr_t>(raw.instruction)) * static_cast<int>(sizeof(_Py_CODEUNIT));
+#endif
+  assign_text(&out->file, code->co_filename);
+  out->first_line = code->co_firstlineno;
+  // A frame that has not run its first instruction stands on its own first line.
+  const int line = PyCode_Addr2Line(code, offset);
+  out->line = line > 0 ? line : code->co_firstlineno;
+}
+
+void describe_object(uintptr_t object, std::string* class_name) {
+  const char* name = Py_TYPE(reinterpret_cast<PyObject*>(object))->tp_name;
+  const char* dot = std::strrchr(name, '.');
+  *class_name = dot == nullptr ? name : dot + 1;
+}
+
+bool local_name_of(uintptr_t frame, uintptr_t object, std::string* name) {
+  const RawFrame raw = read_frame(frame);
+  auto* code = reinterpret_cast<PyCodeObject*>(raw.code);
+#if PY_VERSION_HEX >= 0x030B0000
+  PyObject* names = code->co_localsplusnames;
+  const int count = code->co_nlocalsplus;
+#else
+  PyObject* names = code->co_varnames;
+  const int count = code->co_nlocals;
+#endif
+  if (names == nullptr || !PyTuple_Check(names)) return false;
+  for (int i = 0; i < count && i < PyTuple_GET_SIZE(names); ++i) {
+    uintptr_t value = read_at<uintptr_t>(frame, g_layout.locals + static_cast<uint32_t>(i * static_cast<int>(sizeof(void*)))) &
+                      g_layout.code_mask;
+    if (value != 0 && value != object && Py_TYPE(reinterpret_cast<PyObject*>(value)) == &PyCell_Type) {
+      value = reinterpret_cast<uintptr_t>(reinterpret_cast<PyCellObject*>(value)->ob_ref);
+    }
+    if (value == object) {
+      assign_text(name, PyTuple_GET_ITEM(names, i));
+      return true;
+    }
+  }
+  return false;
+}
+
+// Reads through the kernel, by way of a pipe: a wrong address is an error, not a crash, and no container forbids it.
+class SafeReader {
+ public:
+  SafeReader() noexcept {
+    if (pipe(ends_) != 0) ends_[0] = ends_[1] = -1;
+  }
+  ~SafeReader() {
+    if (ends_[0] >= 0) close(ends_[0]);
+    if (ends_[1] >= 0) close(ends_[1]);
+  }
+  SafeReader(const SafeReader&) = delete;
+  SafeReader& operator=(const SafeReader&) = delete;
+
+  template <typename T>
+  bool read(uintptr_t address, T* out) const noexcept {
+    const auto size = static_cast<ssize_t>(sizeof(T));
+    if (write(ends_[1], reinterpret_cast<const void*>(address), sizeof(T)) != size) return false;
+    return ::read(ends_[0], out, sizeof(T)) == size;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+// Walk by safe reads and compare code objects with the frames that Python itself reports.
+bool matches_getframe() {
+  const SafeReader memory;
+  uintptr_t frame = 0;
+  const uintptr_t thread = thread_state();
+  if (thread == 0 || !memory.read(thread + g_layout.thread_frame, &frame)) return false;
+  if (g_layout.through_cframe && !memory.read(frame + g_layout.cframe_frame, &frame)) return false;
+  // Skips entries from C; false when memory cannot be read.
+  const auto skip = [&memory](uintptr_t* at) {
+    for (int guard = 0; *at != 0 && g_layout.owner >= 0 && guard < 8; ++guard) {
+      uint8_t owner = 0;
+      if (!memory.read(*at + static_cast<uint32_t>(g_layout.owner), &owner)) return false;
+      if (owner != g_layout.shim_owner) return true;
+      if (!memory.read(*at + g_layout.previous, at)) return false;
+    }
+    return true;
+  };
+  PyFrameObject* expected = PyEval_GetFrame();
+  Py_XINCREF(expected);
+  bool good = expected != nullptr;
+  for (int depth = 0; good && depth < 64; ++depth) {
+    good = skip(&frame);
+    if (!good || expected == nullptr || frame == 0) break;
+    PyCodeObject* real = PyFrame_GetCode(expected);
+    uintptr_t code = 0;
+    good = memory.read(frame + g_layout.code, &code) && (code & g_layout.code_mask) == reinterpret_cast<uintptr_t>(real);
+    uintptr_t instruction = 0;
+    if (good && !g_layout.instruction_is_index) {
+      const uintptr_t start = reinterpret_cast<uintptr_t>(real) + g_layout.code_start;
+      good = memory.read(frame + g_layout.instruction, &instruction) && instruction + 64 >= start &&
+             instruction < start + (uintptr_t{1} << 24);
+    }
+    Py_DECREF(real);
+    PyFrameObject* back = PyFrame_GetBack(expected);
+    Py_DECREF(expected);
+    expected = back;
+    good = good && memory.read(frame + g_layout.previous, &frame);
+  }
+  // Both chains end together, unless the walk stopped at its depth limit.
+  if (good && expected == nullptr) good = skip(&frame) && frame == 0;
+  Py_XDECREF(expected);
+  return good;
+}
+
+constexpr PythonSource kSource = {top, walk, first_local, fingerprint, describe, describe_object, local_name_of};
+
+}  // namespace
+
+const PythonSource* load_python_source(const char** why) {
+  static const char kLayout[] =
+      "this build of Python keeps its frames in a way that Leadline does not know (free-threaded or newer), so Python lines are missing";
+  static const char kSelfTest[] =
+      "the self-test of Python frame reading failed on this interpreter, so Python lines are missing";
+  *why = nullptr;
+#ifdef Py_GIL_DISABLED
+  *why = kLayout;
+  return nullptr;
+#endif
+  if (!load_frame_layout(&g_layout)) {
+    *why = kLayout;
+    return nullptr;
+  }
+  if (!matches_getframe()) {
+    *why = kSelfTest;
+    return nullptr;
+  }
+  return &kSource;
+}
+
+}  // namespace leadline

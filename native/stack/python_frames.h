@@ -1,0 +1,13 @@
+// The PythonSource of the interpreter this module runs in.
+#pragma once
+
+#include "stack/python_source.h"
+
+namespace leadline {
+
+// nullptr with a sentence in *why when this interpreter's frames cannot be read: layout not understood, or the
+// self-test (a walk compared with what sys._getframe says, read through the kernel so that a wrong offset cannot crash) failed.
+// Needs the GIL.
+const PythonSource* load_python_source(const char** why);
+
+}  // namespace leadline

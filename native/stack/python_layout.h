@@ -1,0 +1,26 @@
+// Where this interpreter keeps what a frame walk reads. Offsets are bytes.
+#pragma once
+
+#include <cstdint>
+
+namespace leadline {
+
+struct FrameLayout {
+  uint32_t thread_frame = 0;    // in PyThreadState: the current frame, or the C frame that holds it
+  bool through_cframe = false;  // 3.11 and 3.12 keep the current frame in a C frame
+  uint32_t cframe_frame = 0;
+  uint32_t previous = 0;
+  uint32_t code = 0;
+  uintptr_t code_mask = ~uintptr_t{0};  // clears the tag bits of a stack reference (3.14)
+  uint32_t instruction = 0;
+  bool instruction_is_index = false;  // 3.10: an index, not an address
+  uint32_t locals = 0;
+  int32_t owner = -1;       // -1: no such field
+  uint8_t shim_owner = 3;   // frames that only mark an entry from C
+  uint32_t code_start = 0;  // in the code object: the first instruction
+};
+
+// False when this interpreter describes a layout that this build does not understand.
+bool load_frame_layout(FrameLayout* out) noexcept;
+
+}  // namespace leadline
