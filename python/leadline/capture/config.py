@@ -100,7 +100,7 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Options:
-        """From names and values, as a caller or a JSON object gives them; raises ProfileError for unknown or wrong ones.
+        """From names and values, as a caller or a JSON object gives them; raises ProfileError for wrong ones.
 
         `trace` may be a TraceWindow, its text (`steps=5`) or the object that `asked` makes.
         """

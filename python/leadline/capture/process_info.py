@@ -1,4 +1,4 @@
-"""What a process says of itself in its side file `<pid>-<start_ns>.json`: who it is, what it runs, how its clock goes."""
+"""What a process says of itself in its side file `<pid>-<start_ns>.json`: who, what, and by which clock."""
 
 from __future__ import annotations
 

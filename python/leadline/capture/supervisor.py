@@ -44,7 +44,7 @@ class Command:
 
     @classmethod
     def module(cls, words: Sequence[str]) -> Command:
-        """`pkg.mod ARGS` of `-m pkg.mod ARGS`. Python itself finds out whether it exists: looking imports its parents."""
+        """`pkg.mod ARGS` of `-m pkg.mod ARGS`. Whether it exists is Python's to say: looking imports its parents."""
         return cls(("-m", *words), (sys.executable, "-m", *words))
 
     @classmethod

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import dropwhile, islice
 from types import CodeType
 
-_RETURN_SELF = frozenset(
-    ("to", "cuda", "cpu", "xpu", "half", "float", "double", "bfloat16", "type", "to_empty")
-    + ("eval", "train", "requires_grad_", "apply", "share_memory")
-)
+_MOVES = ("to", "cuda", "cpu", "xpu", "half", "float", "double", "bfloat16", "type", "to_empty")
+_SETTINGS = ("eval", "train", "requires_grad_", "apply", "share_memory")
+_RETURN_SELF = frozenset((*_MOVES, *_SETTINGS))
 """Methods of nn.Module that return the module itself, so that the name behind them is the module's."""
 _STORES = ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_FAST")
 _LOADS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST")

@@ -99,8 +99,8 @@ def version_pair(version: str) -> tuple[int, int]:
 def attach_info(torch: ModuleType) -> dict[str, Any]:
     """What the native side needs to know: code objects with a meaning, by role, and an operator to test itself with.
 
-    Keys: `version`; `module_call`, `hidden`, `opener`, `recompute` (lists of code objects, see CodeRole in
-    native/stack/path_frames.h); `self_test` (callable, runs one operator and returns its `operator` name and autograd `sequence` number).
+    Keys: `version`; `module_call`, `hidden`, `opener`, `recompute`: lists of code objects (CodeRole in
+    native/stack/path_frames.h); `self_test`: runs one operator, returns its `operator` name and `sequence` number.
     """
     return {"version": str(torch.__version__), **code_roles(torch), "self_test": lambda: run_known_operator(torch)}
 

@@ -1,0 +1,61 @@
+"""Being told of an import that the program makes, without changing the import."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from leadline.capture.import_hook import ImportHook
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "leadline_probe.py").write_text("import os\nif os.environ.get('PROBE_FAILS'): raise ValueError('x')\nA = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.delitem(sys.modules, "leadline_probe", raising=False)
+    return "leadline_probe"
+
+
+def test_called_once_with_the_whole_module(package: str) -> None:
+    seen: list[int] = []
+    hook = ImportHook(package, lambda module: seen.append(module.A))
+    hook.install()
+    assert seen == []
+    module = importlib.import_module(package)
+    importlib.reload(module)
+    assert seen == [1]
+    assert hook not in sys.meta_path
+    assert "exec_module" not in vars(module.__loader__)
+    assert type(module.__loader__).__name__ == "SourceFileLoader"
+
+
+def test_called_at_once_when_it_is_there(package: str) -> None:
+    module = importlib.import_module(package)
+    seen: list[ModuleType] = []
+    ImportHook(package, seen.append).install()
+    assert seen == [module]
+
+
+def test_an_import_that_fails_may_be_tried_again(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ModuleType] = []
+    hook = ImportHook(package, seen.append)
+    hook.install()
+    monkeypatch.setenv("PROBE_FAILS", "1")
+    with pytest.raises(ValueError, match="x"):
+        importlib.import_module(package)
+    assert seen == []
+    monkeypatch.delenv("PROBE_FAILS")
+    module = importlib.import_module(package)
+    assert seen == [module]
+
+
+def test_a_package_that_is_not_there(package: str) -> None:
+    hook = ImportHook("leadline_no_such_package", lambda module: None)
+    hook.install()
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("leadline_no_such_package")
+    hook.uninstall()
+    assert hook not in sys.meta_path

@@ -1,0 +1,215 @@
+"""Regions open and close around exactly what runs, and decorating changes nothing else."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+from leadline.capture.current import CURRENT
+from leadline.capture.region import region
+
+
+class Recorder:
+    """Stands for the native module: notes what begins and ends."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def region_begin(self, name: str, detail: str | None = None) -> None:
+        self.log.append(f"+{name}" + (detail or ""))
+
+    def region_end(self) -> None:
+        self.log.append("-")
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    recorder = Recorder()
+    monkeypatch.setattr(CURRENT, "native", recorder)
+    return recorder.log
+
+
+def test_a_block(log: list[str]) -> None:
+    with region("load", {"split": "train", "a": 1}):
+        log.append("work")
+    assert log == ['+load{"a": 1, "split": "train"}', "work", "-"]
+
+
+def test_a_block_that_raises(log: list[str]) -> None:
+    with pytest.raises(ValueError), region("load"):
+        raise ValueError
+    assert log == ["+load", "-"]
+
+
+def test_one_region_object_nests_in_itself(log: list[str]) -> None:
+    again = region("again")
+    with again, again:
+        pass
+    assert log == ["+again", "+again", "-", "-"]
+
+
+def test_nothing_is_recorded_while_nothing_is_measured() -> None:
+    assert CURRENT.native is None
+    with region("load"):
+        assert region("f")(lambda: 3)() == 3
+
+
+def test_a_region_that_began_before_the_session_does_not_end_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    with region("outside"):
+        monkeypatch.setattr(CURRENT, "native", recorder)
+        monkeypatch.setattr(CURRENT, "generation", CURRENT.generation + 1)
+    assert recorder.log == []
+
+
+def test_a_region_of_the_session_before_does_not_end_in_the_next(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with region("first"):
+        monkeypatch.setattr(CURRENT, "generation", CURRENT.generation + 1)
+    assert log == ["+first"]
+
+
+def test_a_function(log: list[str]) -> None:
+    @region("f")
+    def f(a: int, *, b: int) -> int:
+        """Doc."""
+        log.append("work")
+        return a + b
+
+    assert f(1, b=2) == 3
+    assert log == ["+f", "work", "-"]
+    assert (f.__name__, f.__doc__, str(inspect.signature(f))) == ("f", "Doc.", "(a: int, *, b: int) -> int")
+
+
+def test_a_generator_is_outside_while_suspended(log: list[str]) -> None:
+    @region("g")
+    def g() -> Iterator[int]:
+        log.append("one")
+        yield 1
+        log.append("two")
+        yield 2
+
+    for value in g():
+        log.append(f"got {value}")
+    assert log == ["+g", "one", "-", "got 1", "+g", "two", "-", "got 2", "+g", "-"]
+    assert inspect.isgeneratorfunction(g)
+
+
+def protocol(decorate) -> list[object]:
+    """Everything a generator can be put through."""
+    seen: list[object] = []
+
+    @decorate
+    def g():
+        try:
+            seen.append((yield 1))
+            try:
+                yield 2
+            except KeyError as error:
+                seen.append(error.args)
+            yield 3
+            return "value"
+        finally:
+            seen.append("closed")
+
+    def delegate():
+        seen.append((yield from g()))
+
+    running = delegate()
+    seen += [next(running), running.send("sent"), running.throw(KeyError("k")), list(running)]
+    closing = g()
+    next(closing)
+    closing.close()
+    raising = g()
+    next(raising)
+    with pytest.raises(ZeroDivisionError):
+        raising.throw(ZeroDivisionError())
+    return seen
+
+
+def test_the_generator_protocol_is_unchanged(log: list[str]) -> None:
+    plain = protocol(lambda function: function)
+    assert plain == protocol(region("g"))
+    assert log.count("+g") == log.count("-") > 0
+
+
+def test_coroutines_are_outside_while_others_run(log: list[str]) -> None:
+    @region("a")
+    async def a() -> str:
+        log.append("a1")
+        await asyncio.sleep(0)
+        log.append("a2")
+        return "value"
+
+    async def b() -> None:
+        log.append("b1")
+        await asyncio.sleep(0)
+        log.append("b2")
+
+    async def both() -> list[object]:
+        return list(await asyncio.gather(a(), b()))
+
+    assert inspect.iscoroutinefunction(a)
+    assert asyncio.run(both()) == ["value", None]
+    assert log == ["+a", "a1", "-", "b1", "+a", "a2", "-", "b2"]
+
+
+def test_a_cancelled_coroutine_closes_its_region(log: list[str]) -> None:
+    @region("wait")
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            log.append("cleanup")
+
+    async def cancel() -> None:
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert log == ["+wait", "-", "+wait", "cleanup", "-"]
+
+
+def async_protocol(decorate) -> list[object]:
+    seen: list[object] = []
+
+    @decorate
+    async def g():
+        try:
+            seen.append((yield 1))
+            try:
+                await asyncio.sleep(0)
+                yield 2
+            except KeyError as error:
+                seen.append(error.args)
+            yield 3
+        finally:
+            seen.append("closed")
+
+    async def use() -> None:
+        running = g()
+        seen.append(await running.__anext__())
+        seen.append(await running.asend("sent"))
+        seen.append(await running.athrow(KeyError("k")))
+        seen.append([item async for item in running])
+        closing = g()
+        await closing.__anext__()
+        await closing.aclose()
+        seen.append([item async for item in g()])
+
+    asyncio.run(use())
+    return seen
+
+
+def test_the_async_generator_protocol_is_unchanged(log: list[str]) -> None:
+    plain = async_protocol(lambda function: function)
+    assert plain == async_protocol(region("g"))
+    assert log.count("+g") == log.count("-") > 0
+
+
+def test_a_detail_that_json_cannot_hold_is_refused() -> None:
+    with pytest.raises(TypeError):
+        region("load", {"tensor": object()})
