@@ -1,0 +1,99 @@
+"""What the pages say is so: links lead somewhere, commands exist, and the code about the file runs on a real file."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadline.cli.main import VERBS
+from leadline.profile.build import build
+from leadline.profile.writer import write_profile
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("docs", "bench", "python", "native", "tests", "tools", "schema", "requirements")
+PAGES = sorted([*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [code for name, code in BLOCK.findall(text) if name == language]
+
+
+def anchors(path: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{page.name} links to {link}, which does not exist"
+        assert not anchor or anchor in anchors(path), f"{page.name} links to {link}, no heading of {path.name}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/getting-started.md"])
+def test_commands_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    commands = [line for code in blocks(page, "sh") for line in code.splitlines()] + re.findall(r"`([^`\n]+)`", text)
+    makes = {words[1] for words in map(str.split, commands) if words[:1] == ["make"] and len(words) > 1}
+    verbs = {words[1] for words in map(str.split, commands) if words[:1] == ["leadline"] and len(words) > 1}
+    assert makes <= targets
+    assert {verb for verb in verbs if not verb.startswith("-")} <= {verb.name for verb in VERBS}
+
+
+def test_options_exist() -> None:
+    import importlib
+
+    for page in ("README.md", "docs/getting-started.md"):
+        for line in "\n".join(blocks(page, "sh")).splitlines():
+            words = line.partition("#")[0].split()
+            if words[:1] != ["leadline"] or len(words) < 2:
+                continue
+            verb = next(verb for verb in VERBS if verb.name == words[1])
+            parser = argparse.ArgumentParser(prog=verb.name)
+            importlib.import_module(verb.module).add_arguments(parser)
+            arguments = re.findall(r"'[^']*'|\S+", line.partition("#")[0].partition(words[1])[2].partition(";")[0])
+            parser.parse_args([argument.strip("'") for argument in arguments])
+
+
+def test_every_python_block_is_python() -> None:
+    for page in PAGES:
+        for code in BLOCK.findall(page.read_text(encoding="utf-8")):
+            if code[0] == "python":
+                compile(code[1], str(page), "exec")
+
+
+def test_the_file_format_page_reads_a_file(tmp_path: Path) -> None:
+    profile = build(
+        """
+        process train.py
+          thread MainThread
+            python main @ train.py:3
+              operator aten::linear | cpu_time=5,7
+                operator aten::addmm | cpu_time=11
+        """
+    )
+    write_profile(tmp_path / "out.leadline", profile)
+    load, roll_up = blocks("docs/file-format.md", "python")
+    names: dict[str, object] = {}
+    exec(load.replace('"out.leadline"', repr(str(tmp_path / "out.leadline"))), names)
+    exclusive = profile.tree.exclusive("cpu_time").sum.copy()
+    names["exclusive"] = exclusive
+    exec(roll_up, names)
+    assert isinstance(names["first_name"], str)
+    assert names["first_name"]
+    inclusive = names["inclusive"]
+    assert isinstance(inclusive, np.ndarray)
+    assert inclusive[0] == 23
+    assert np.array_equal(inclusive, profile.tree.inclusive("cpu_time").sum)
