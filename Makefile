@@ -14,7 +14,7 @@
 #   make format        rewrite sources in the project's format
 #   make clean         remove what was built (keeps .venv)
 
-SHELL := /usr/bin/env bash
+SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .NOTPARALLEL:
