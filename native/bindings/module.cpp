@@ -200,6 +200,9 @@ NB_MODULE(_native, m) {
   m.def("step", &step, nb::arg("n") = -1);
   m.def("trace_start", [] { Session::instance().open_trace(); });
   m.def("trace_stop", [] { Session::instance().close_trace(); });
+  m.def(
+      "trace_steps", [](int64_t wait, int64_t count) { Session::instance().trace_steps(wait, count); }, nb::arg("wait"),
+      nb::arg("count"));
   m.def("callpath", &callpath, nb::arg("sources") = static_cast<uint32_t>(LEADLINE_SOURCE_ALL));
   m.def("count_loss", &count_loss, nb::arg("kind"), nb::arg("count"), nb::arg("detail"));
   m.def("set_process_info", &set_process_info);

@@ -44,6 +44,12 @@ int64_t clock_ns(clockid_t clock) noexcept {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// The engine's range around one node of the autograd graph; it has no sequence number of its own.
+bool wraps_backward(const char* name) noexcept {
+  constexpr char kPrefix[] = "autograd::engine::evaluate_function: ";
+  return name[1] == 'u' && std::strncmp(name, kPrefix, sizeof kPrefix - 1) == 0;
+}
+
 EventKind event_kind(const leadline_event& event, const Scope& scope) noexcept {
   if (scope.kind == ScopeKind::kOperator) return EventKind::kOperator;
   if (scope.kind == ScopeKind::kRegion) return EventKind::kRegion;
@@ -133,6 +139,12 @@ NodeId Collector::resolve(Lane& lane, CallPath& path) noexcept {
   return node;
 }
 
+// Of the innermost scope, whatever Python frames have come since it began.
+NodeId Collector::resolve_scope(Lane& lane, CallPath& path) noexcept {
+  path.trim_to_scope();
+  return resolve(lane, path);
+}
+
 NodeId Collector::place(Lane& lane, ThreadState& thread) noexcept {
   CallPath& path = thread.path;
   const Scope* scope = path.innermost();
@@ -153,45 +165,57 @@ NodeId Collector::backward_parent(Lane& lane, const leadline_operator_event& eve
   return lane.tree->child(lane.graft(ThreadIndex{tree}, node), lane.backward_phase);
 }
 
+// A backward operator goes below its forward operator; autograd's wrapper around it, begun just before, goes there with it.
+NodeId Collector::home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept {
+  std::vector<Scope>& scopes = path.scopes();
+  Scope& scope = scopes.back();
+  Scope* outer = scopes.size() > 1 ? &scopes[scopes.size() - 2] : nullptr;
+  if (outer != nullptr && outer->backward && outer->sequence == op.sequence) return kNoNode;  // inside its own twin
+  NodeId parent = backward_parent(lane, op);
+  if (parent == kNoNode) {
+    if (op.sequence >= 0) losses().count(LossKind::kBackwardWithoutForward, 1);
+    return kNoNode;
+  }
+  const auto settle = [&](const Scope& which, NodeId below) {
+    PathEntry& entry = path.entries()[which.entry];
+    const NodeId node = lane.tree->child(below, lane.frame(entry.frame));
+    entry.slot = uint64_t{raw(node)} + 1;
+    return node;
+  };
+  const bool wrapped = outer != nullptr && outer->deferred && path.entries()[outer->entry].slot == 0;
+  if (wrapped) parent = settle(*outer, parent);
+  return settle(scope, parent);
+}
+
 void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
   CallPath& path = thread.path;
   Scope& scope = path.scopes().back();
-  NodeId node = kNoNode;
   if (event.domain == LEADLINE_DOMAIN_OPERATOR) {
     const leadline_operator_event& op = event.of.op;
+    NodeId node = kNoNode;
     if (op.backward != 0) {
-      const bool nested_in_backward = path.scopes().size() > 1 && path.scopes()[path.scopes().size() - 2].sequence == op.sequence &&
-                                      path.scopes()[path.scopes().size() - 2].backward;
-      if (!nested_in_backward) {
-        const NodeId parent = backward_parent(lane, op);
-        if (parent != kNoNode) {
-          PathEntry& entry = path.entries()[scope.entry];
-          node = lane.tree->child(parent, lane.frame(entry.frame));
-          entry.slot = uint64_t{raw(node)} + 1;
-        } else if (op.sequence >= 0) {
-          losses().count(LossKind::kBackwardWithoutForward, 1);
-        }
-      }
+      node = home_backward(op, path, lane);
       scope.backward = true;
+    } else if (wraps_backward(op.name)) {
+      scope.deferred = true;
     }
-    if (node == kNoNode) node = resolve(lane, path);
+    if (node == kNoNode && !scope.deferred) node = resolve(lane, path);
     if (op.sequence >= 0 && op.backward == 0) {
       if (!lane.bound) [[unlikely]] bind(lane, op.thread);
       lane.ring.store(op.sequence, node);
     }
   } else {
-    node = resolve(lane, path);
+    resolve(lane, path);
     if (event.domain == LEADLINE_DOMAIN_REGION) scope.mark = lane.operator_ns;
   }
-  scope.slot = uint64_t{raw(node)} + 1;
   scope.begin_ns = now_ns();
 }
 
 void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
   CallPath& path = thread.path;
   const Scope& scope = path.scopes().back();
-  if (scope.slot == 0) return;
-  const NodeId node{static_cast<uint32_t>(scope.slot - 1)};
+  const uint64_t slot = path.entries()[scope.entry].slot;
+  const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
   const int64_t duration_ns = event.time_ns > scope.begin_ns ? event.time_ns - scope.begin_ns : 0;
   const int64_t own_ns = duration_ns > scope.child_ns ? duration_ns - scope.child_ns : 0;
   lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
@@ -215,16 +239,16 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
       }
     }
   }
-  if (window_.is_open()) [[unlikely]] record(event, scope, lane, lane, duration_ns);
+  if (window_.is_open()) [[unlikely]] record(event, scope, node, lane, duration_ns);
 }
 
-void Collector::record(const leadline_event& event, const Scope& scope, const Lane& lane_of, Lane& lane, int64_t duration_ns) noexcept {
+void Collector::record(const leadline_event& event, const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns) noexcept {
   TraceEvent row;
   row.start_ns = scope.begin_ns;
   row.duration_ns = duration_ns;
   row.kind = event_kind(event, scope);
-  row.tree = lane_of.tree->index();
-  row.node = NodeId{static_cast<uint32_t>(scope.slot - 1)};
+  row.tree = lane.tree->index();
+  row.node = node;
   row.thread = lane.tree->index();
   row.sequence = scope.sequence;
   row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
@@ -293,16 +317,20 @@ void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane
   }
   const int16_t device = event.device < 0 ? kCpuDevice : devices_.row(event.device);
   const auto stream = static_cast<int32_t>(event.stream);
+  const auto add_measures = [&](NodeId to) {
+    for (uint32_t i = 0; i < event.measure_count; ++i) {
+      const leadline_measure& measure = event.measures[i];
+      if (measure.metric >= kMetricKindCount) continue;
+      lane.tree->add(to, static_cast<MetricKind>(measure.metric), device, stream, measure.value);
+    }
+  };
+  if (event.name == nullptr) return add_measures(parent);
   const auto kind = static_cast<FrameKind>(event.frame_kind);
   const FrameId frame = lane.plain(kind, event.name, event.file == nullptr ? "" : event.file, event.line,
                                    event.detail == nullptr ? "" : event.detail);
   const NodeId node = lane.tree->child(parent, frame);
   lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
-  for (uint32_t i = 0; i < event.measure_count; ++i) {
-    const leadline_measure& measure = event.measures[i];
-    if (measure.metric >= kMetricKindCount) continue;
-    lane.tree->add(node, static_cast<MetricKind>(measure.metric), device, stream, measure.value);
-  }
+  add_measures(node);
   if (!window_.is_open()) return;
   TraceEvent row;
   row.start_ns = event.start_ns;
@@ -342,7 +370,22 @@ void Collector::on_event(const leadline_event& event, ThreadState& thread) noexc
   }
 }
 
+void Collector::trace_steps(int64_t wait, int64_t count, uint64_t max_events) noexcept {
+  trace_from_ = wait;
+  trace_to_ = wait + count;
+  trace_max_events_ = max_events;
+  if (wait == 0) window_.open(max_events);
+}
+
 void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
+  book_step(lane, number, time_ns);
+  // Behind the booking, so that the last step of the window is in it and the one before its first is not.
+  const int64_t ended = steps_ended_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (ended == trace_from_) window_.open(trace_max_events_);
+  if (ended == trace_to_) window_.close();
+}
+
+void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
   const int64_t ended = number >= 0 ? number : steps_.load(std::memory_order_relaxed);
   steps_.store(ended + 1, std::memory_order_relaxed);
   const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);
@@ -381,6 +424,7 @@ void Collector::after_fork() noexcept {
   steps_.store(0, std::memory_order_relaxed);
   step_place_.store(0, std::memory_order_relaxed);
   last_step_ns_.store(0, std::memory_order_relaxed);
+  steps_ended_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace leadline

@@ -35,6 +35,9 @@ class Collector final : public Subscriber {
   // Training steps ended so far: told by the program, or else seen at the end of the first optimizer's step.
   int64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
 
+  // Opens the trace window when `wait` steps have ended and closes it `count` steps later. Called before the first step.
+  void trace_steps(int64_t wait, int64_t count, uint64_t max_events) noexcept;
+
   // Brings the threads' CPU times up to date; the flush thread calls it before each segment.
   void refresh_thread_times() noexcept;
 
@@ -51,6 +54,8 @@ class Collector final : public Subscriber {
   Lane* lane(ThreadState& thread) noexcept;
   void bind(Lane& lane, uint64_t framework_thread) noexcept;
   NodeId resolve(Lane& lane, CallPath& path) noexcept;
+  NodeId resolve_scope(Lane& lane, CallPath& path) noexcept;
+  NodeId home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept;
   NodeId place(Lane& lane, ThreadState& thread) noexcept;
   NodeId backward_parent(Lane& lane, const leadline_operator_event& event) noexcept;
   void on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
@@ -58,7 +63,8 @@ class Collector final : public Subscriber {
   void on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
-  void record(const leadline_event& event, const Scope& scope, const Lane& lane_of, Lane& lane, int64_t duration_ns) noexcept;
+  void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
+  void record(const leadline_event& event, const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns) noexcept;
 
   TreeRegistry trees_;
   MemoryLedger ledger_;
@@ -69,6 +75,11 @@ class Collector final : public Subscriber {
   std::atomic<bool> steps_given_{false};
   std::atomic<uint64_t> step_place_{0};  // where the first optimizer step ended: the only place that counts
   std::atomic<int64_t> last_step_ns_{0};
+  std::atomic<int64_t> steps_ended_{0};  // counted here; numbers given by the program may begin anywhere
+  // The window by steps; -1: none asked for.
+  int64_t trace_from_ = -1;
+  int64_t trace_to_ = -1;
+  uint64_t trace_max_events_ = 0;
   std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by lanes_busy_
   std::atomic_flag lanes_busy_ = ATOMIC_FLAG_INIT;
 };

@@ -147,6 +147,10 @@ void Session::close_trace() noexcept {
   if (running()) collector_->window().close();
 }
 
+void Session::trace_steps(int64_t wait, int64_t count) noexcept {
+  if (running()) collector_->trace_steps(wait, count, options_.trace_max_events);
+}
+
 SessionCost Session::cost() const {
   const Monitor::Cost monitor = Monitor::instance().cost();
   SessionCost cost;
@@ -175,6 +179,12 @@ void Session::after_fork(const std::string& segment_path) {
   new (&status_) std::string();
   Monitor::instance().after_fork();
   if (!running()) return;
+  if (segment_path.empty()) {
+    if (subscription_ != 0) Monitor::instance().unsubscribe(subscription_);
+    subscription_ = 0;
+    static_cast<void>(collector_.release());  // its lanes belong to threads that are not here
+    return;
+  }
   losses().clear();
   collector_->after_fork();
   describe_process(segment_path);

@@ -53,12 +53,14 @@ class Session {
 
   void open_trace() noexcept;
   void close_trace() noexcept;
+  // Keeps single events of `count` training steps after the first `wait`.
+  void trace_steps(int64_t wait, int64_t count) noexcept;
   DeviceTable* devices() noexcept { return collector_ == nullptr ? nullptr : &collector_->devices(); }
 
   SessionCost cost() const;
   // What the last failed write said, or empty.
   std::string write_status() const;
-  // In the child of a fork: forget what the parent measured and go on into another file.
+  // In the child of a fork: forget what the parent measured and go on into another file. Without a path: measure no more.
   void after_fork(const std::string& segment_path);
 
  private:

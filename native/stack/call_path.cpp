@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kWalkRoom = 512;      // frames held by a walk before its buffer grows
 constexpr size_t kMaxFrames = 65536;   // deeper stacks are cut at the root side and counted
 constexpr size_t kMaxParked = 64;      // suspended regions of one thread
-constexpr size_t kMaxOpenerFrames = 8;  // machinery between a region and who asked for it
+constexpr uint32_t kMaxAboveOpener = 4;  // frames that the machinery itself calls
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void CallPath::clear() noexcept {
   shown_.clear();
   scopes_.clear();
   parked_.clear();
-  parked_frames_.clear();
+  parked_entries_.clear();
 }
 
 bool CallPath::enclosed(uint32_t python_frames) const noexcept {
@@ -87,10 +87,10 @@ void CallPath::park_until_anchored() noexcept {
       return;
     }
     parked_.push_back(scope);
-    parked_frames_.push_back(entries_[scope.entry].frame);
+    parked_entries_.push_back(entries_[scope.entry]);
     if (parked_.size() > kMaxParked) {
       parked_.erase(parked_.begin());
-      parked_frames_.erase(parked_frames_.begin());
+      parked_entries_.erase(parked_entries_.begin());
     }
     const uint32_t entry = scope.entry;
     const uint32_t python_base = scope.python_base;
@@ -179,18 +179,21 @@ void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) noexce
 void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame) noexcept {
   uintptr_t anchor = 0;
   if (python_ != nullptr) {
-    // Take away the frames of the machinery, then the frame that asked: it shows below the region with its own line.
+    // Take away the machinery that opens regions, with what it calls itself, then the frame that asked: it shows below the region
+    // with its own line.
+    auto opener = static_cast<uint32_t>(shown_.size());
+    const uint32_t lowest = opener > base() + kMaxAboveOpener ? opener - kMaxAboveOpener : base();
+    while (opener > lowest && frames_.role(shown_[opener - 1].raw) != CodeRole::kOpener) --opener;
     auto keep = static_cast<uint32_t>(shown_.size());
-    size_t openers = 0;
-    while (keep > base() && openers < kMaxOpenerFrames && frames_.role(shown_[keep - 1].raw) == CodeRole::kOpener) {
-      --keep;
-      ++openers;
+    if (opener > lowest) {
+      keep = opener;
+      while (keep > base() && frames_.role(shown_[keep - 1].raw) == CodeRole::kOpener) --keep;
     }
     if (keep > base()) {
       --keep;
       anchor = shown_[keep].raw.frame;
       truncate(keep);
-    } else if (openers > 0) {
+    } else if (keep < shown_.size()) {
       truncate(keep);
     }
   }
@@ -220,12 +223,12 @@ void CallPath::pop() noexcept {
 void CallPath::restore_parked(size_t index) noexcept {
   const auto at = static_cast<std::ptrdiff_t>(index);
   Scope scope = parked_[index];
-  const PathFrameId frame = parked_frames_[index];
+  const PathEntry entry = parked_entries_[index];
   parked_.erase(parked_.begin() + at);
-  parked_frames_.erase(parked_frames_.begin() + at);
+  parked_entries_.erase(parked_entries_.begin() + at);
   scope.python_base = static_cast<uint32_t>(shown_.size());
   scope.entry = static_cast<uint32_t>(entries_.size());
-  entries_.push_back(PathEntry{frame, scope.slot});
+  entries_.push_back(entry);
   scopes_.push_back(scope);
 }
 

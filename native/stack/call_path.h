@@ -29,6 +29,7 @@ struct Scope {
   const void* token = nullptr;  // identifies the begin to its end
   ScopeKind kind = ScopeKind::kOperator;
   bool backward = false;        // an operator run by autograd
+  bool deferred = false;        // its place is settled by what begins inside
   bool below_module = false;    // an nn.Module or a phase encloses it
   uint32_t python_base = 0;     // Python frames that lie above it
   uint32_t entry = 0;           // its own entry
@@ -36,7 +37,6 @@ struct Scope {
   bool anchor_inside = false;   // the anchor frame itself shows below the scope (regions)
   int64_t begin_ns = 0;
   int64_t child_ns = 0;         // time of scopes that ended directly inside
-  uint64_t slot = 0;            // subscriber's place for this scope
   int64_t sequence = -1;
   int64_t mark = 0;             // subscriber's note at begin
 };
@@ -59,6 +59,8 @@ class CallPath {
   // The scope of a token with everything above it dropped, or nullptr. `dropped` counts scopes that never ended.
   const Scope* find_and_trim(const void* token, uint64_t* dropped) noexcept;
   void pop() noexcept;
+  // Drops the Python frames above the innermost scope.
+  void trim_to_scope() noexcept { truncate(base()); }
   // Innermost scope of a kind, or nullptr.
   Scope* innermost() noexcept { return scopes_.empty() ? nullptr : &scopes_.back(); }
   // A region of a suspended coroutine comes back as the innermost scope; false when no scope of this token was set aside.
@@ -96,7 +98,7 @@ class CallPath {
   std::vector<Shown> shown_;
   std::vector<Scope> scopes_;
   std::vector<Scope> parked_;
-  std::vector<PathFrameId> parked_frames_;
+  std::vector<PathEntry> parked_entries_;
   std::vector<RawFrame> walk_;
   size_t walked_ = 0;
   PathLosses losses_;

@@ -37,7 +37,6 @@ class Probe {
   std::optional<Offsets> conclude(std::string* why) const;
 
  private:
-  static constexpr size_t kWords = 40;  // 320 bytes: at::RecordFunction of every known torch is larger
   uint64_t candidates_ = ~uint64_t{0};  // bit i: the sequence number may stand in word i
   uint64_t shaped_ = ~uint64_t{0};      // bit i: what follows word i looks right
   uint32_t seen_ = 0;
