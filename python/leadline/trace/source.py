@@ -1,0 +1,95 @@
+"""Opens what a user has: a JSON file, a gzip of it, or a tar of one file per rank; nothing is unpacked to disk."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from leadline.trace.tables import TraceError
+
+_TRACE_SUFFIXES = (".json", ".json.gz")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One rank's trace. `open()` gives a fresh stream of decoded bytes each time it is called.
+
+    `size_bytes` is that of the stored form; a gzip is about 15 times larger inside.
+    """
+
+    name: str
+    size_bytes: int
+    compressed: bool
+    open: Callable[[], BinaryIO]
+
+
+def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
+    """The traces behind a path: a file, a tar(.gz) of ranks, a directory of ranks, or several paths.
+
+    Raises TraceError when there is none.
+    """
+    if not isinstance(path, str | Path):
+        return [source for item in path for source in sources(item)]
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(item for item in place.iterdir() if item.name.endswith(_TRACE_SUFFIXES))
+        if not found:
+            raise TraceError(
+                f"{place.name} holds no .json or .json.gz file; give the folder that holds the ranks' traces"
+            )
+        return [_file(item) for item in found]
+    if not place.exists():
+        raise TraceError(f"{place} does not exist; give a Kineto trace (.json, .json.gz, .tar.gz of ranks)")
+    if tarfile.is_tarfile(place):
+        return _archive(place)
+    return [_file(place)]
+
+
+def _file(place: Path) -> Source:
+    with place.open("rb") as stream:
+        compressed = stream.read(2) == b"\x1f\x8b"
+
+    def reopen() -> BinaryIO:
+        return gzip.open(place, "rb") if compressed else place.open("rb")  # type: ignore[return-value]
+
+    return Source(place.name, place.stat().st_size, compressed, reopen)
+
+
+def _archive(place: Path) -> list[Source]:
+    with tarfile.open(place) as archive:
+        members = [item for item in archive.getmembers() if item.isfile() and item.name.endswith(_TRACE_SUFFIXES)]
+    if not members:
+        raise TraceError(f"{place.name} holds no .json or .json.gz file; an archive of Kineto traces is needed")
+
+    def opener(name: str) -> Callable[[], BinaryIO]:
+        def reopen() -> BinaryIO:
+            archive = tarfile.open(place)  # noqa: SIM115  (closed with the stream below)
+            stream = archive.extractfile(name)
+            if stream is None:
+                raise TraceError(f"{name} in {place.name} is not a file")
+            inner = _Member(stream, archive)
+            return gzip.open(inner, "rb") if name.endswith(".gz") else inner  # type: ignore[return-value]
+
+        return reopen
+
+    return [
+        Source(Path(item.name).name, item.size, item.name.endswith(".gz"), opener(item.name))
+        for item in sorted(members, key=lambda item: item.name)
+    ]
+
+
+class _Member(io.BufferedReader):
+    """A member of an archive that closes the archive with itself."""
+
+    def __init__(self, stream: object, archive: tarfile.TarFile) -> None:
+        super().__init__(stream)  # type: ignore[arg-type]
+        self._archive = archive
+
+    def close(self) -> None:
+        super().close()
+        self._archive.close()

@@ -1,0 +1,1 @@
+"""From event tables to a dependency graph."""

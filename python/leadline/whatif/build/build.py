@@ -1,0 +1,92 @@
+"""`build`: the dependency graph of one rank's window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.trace.steps import Step, main_thread
+from leadline.trace.tables import Trace
+from leadline.whatif.build import cpu, device, layers, threads, waits
+from leadline.whatif.build.draft import Draft
+from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
+from leadline.whatif.kinds import TaskKind
+from leadline.whatif.simulator import step_completions
+
+
+@dataclass(frozen=True)
+class Window:
+    """Steps to look at; the window reaches from the first one's start to the last one's end on the CPU."""
+
+    steps: Sequence[Step]
+    found_by: str = "profiler"
+
+    @property
+    def range_ns(self) -> tuple[int, int]:
+        return self.steps[0].start_ns, self.steps[-1].end_ns
+
+
+def build(trace: Trace, window: Window) -> Graph:
+    """The graph of a window of one rank."""
+    draft = Draft(trace, window.range_ns)
+    main = main_thread(trace)
+    timelines = cpu.lay_out(draft)
+    streams = device.lay_out(draft)
+    threads.connect(draft, timelines, main)
+    marks = waits.add_marks(draft, streams)
+    timing = device.time_streams(draft, streams, marks)
+    waits.explain(draft, streams, timing)
+    device.launch_edges(draft, timing)
+    waits.synchronise(draft, streams)
+    waits.split_blocking_copies(draft, streams)
+    layers.assign(draft, timelines, window.steps, main)
+    _warn(draft, window)
+    tasks, edges, awaited = draft.tables()
+    numbers = tuple(step.number for step in window.steps)
+    # an operator's span ends after its task does; what was measured is the last end of anything, as simulated
+    ends = draft["end_ns"] - draft.window_ns[0]
+    own = draft["start_ns"] + draft["duration_ns"] - draft.window_ns[0]
+    ended = np.where(draft["kind"] == TaskKind.CPU, np.minimum(np.maximum(own, 0), np.maximum(ends, 0)), ends)
+    completed = step_completions(draft["step"], ended, numbers)
+    info = GraphInfo(
+        source=trace.source,
+        window_ns=draft.window_ns,
+        steps=numbers,
+        step_ns=tuple(np.diff(completed, prepend=0).tolist()),
+        measured_ns=int(completed[-1]) if completed.size else 0,
+        ranks=(trace.rank,),
+        world_size=max(trace.world_size, 1),
+        devices=tuple(
+            DeviceInfo(item.name, item.memory_bytes, item.compute_capability, item.multiprocessors)
+            for item in trace.devices
+        ),
+        unexplained_ns=draft.unexplained_ns,
+        warnings=tuple([*trace.warnings, *draft.warnings]),
+        facts={**trace.facts, **draft.facts, "steps_found_by": window.found_by},
+    )
+    return Graph(tasks, edges, awaited, draft.lanes, list(draft.names), list(draft.layers), trace.details, info)
+
+
+def _warn(draft: Draft, window: Window) -> None:
+    kinds = draft["kind"]
+    if not np.isin(kinds, [TaskKind.GPU, TaskKind.COMM]).any():
+        draft.warnings.append("there is no device work in the window; only CPU changes can be predicted")
+    if window.found_by == "whole trace":
+        draft.warnings.append("no step marks and no repetition were found; the whole trace counts as one step")
+    elif window.found_by == "repetition":
+        draft.warnings.append("steps carry no marks; they were found by the repetition of operators")
+    if draft.unexplained_ns:
+        total = max(draft.window_ns[1] - draft.window_ns[0], 1)
+        draft.warnings.append(
+            f"{draft.unexplained_ns / 1e6:.2f} ms of device idle time ({draft.unexplained_ns / total:.1%} of the window) "
+            "has no known reason; it stays as it is in every prediction"
+        )
+    comm = np.flatnonzero(kinds == TaskKind.COMM)
+    if comm.size:
+        spent = int(draft["measured_ns"][comm].sum())
+        draft.warnings.append(
+            f"{comm.size} collective kernels ({spent / 1e6:.2f} ms) include waiting for other ranks, which one rank's "
+            "trace cannot tell from transfer; load all ranks together to separate them"
+        )

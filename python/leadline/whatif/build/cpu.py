@@ -1,0 +1,105 @@
+"""CPU timelines: every operator, API call and data-loading span of a thread becomes one task.
+
+Spans nest, tasks of a lane do not: a task lasts from its span's start to the start of the first span inside it, and its
+gap is the rest of the time until the next span or the end of the outermost one. Durations and gaps of a thread add up
+to its outermost spans exactly; the time between those is Python, which threads.py turns into tasks of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.trace.tables import CALL_KINDS, Kind
+from leadline.whatif.build.draft import Draft
+from leadline.whatif.kinds import Discipline, IntArray, Lane, LaneKind, Phase, TaskKind
+
+_DATA = re.compile(r"^(enumerate\(DataLoader\)#|data loading$)")
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Tasks of one thread in lane order, parallel arrays: graph ids, span ends, and row of the outermost span's task."""
+
+    thread: int
+    lane: int
+    ids: IntArray
+    span_end_ns: IntArray
+    root: IntArray
+
+    @property
+    def root_end_ns(self) -> IntArray:
+        """End of the outermost span around each task."""
+        ends: IntArray = self.span_end_ns[self.root]
+        return ends
+
+
+def lay_out(draft: Draft) -> list[Timeline]:
+    """Add a lane and the tasks of every thread that did something in the window."""
+    trace = draft.trace
+    events = trace.events
+    begin, end = draft.window_ns
+    data_names = np.array([_DATA.match(name) is not None for name in trace.strings], dtype=np.bool_)
+    is_data = np.isin(events["kind"], [Kind.REGION, Kind.PHASE]) & data_names[events["name"]]
+    calls = np.isin(events["kind"], [int(kind) for kind in (Kind.OPERATOR, *CALL_KINDS)])
+    inside = (events["start_ns"] >= begin) & (events["start_ns"] < end) & (events["thread"] >= 0)
+    rows = np.flatnonzero((calls | is_data) & inside)
+    timelines = []
+    for thread in np.unique(events["thread"][rows]).tolist():
+        mine = rows[events["thread"][rows] == thread]
+        timelines.append(_thread(draft, thread, mine, is_data[mine]))
+    return timelines
+
+
+def _thread(draft: Draft, thread: int, rows: IntArray, is_data: np.ndarray) -> Timeline:
+    trace = draft.trace
+    events = trace.events
+    start = events["start_ns"][rows]
+    end = start + events["duration_ns"][rows]
+    parent, root = _nesting(start, end)
+    # a child may end after its parent by rounding; the outermost end then moves with it
+    root_end = end.copy()
+    np.maximum.at(root_end, root, end)
+    following = np.append(start[1:], np.iinfo(np.int64).max)
+    head_end = np.minimum(end, following)
+    limit = np.minimum(root_end[root], following)
+    origin = trace.threads[thread]
+    lane = len(draft.lanes)
+    name = origin.name or f"thread {origin.tid}"
+    draft.lanes.append(Lane(name, LaneKind.THREAD, Discipline.ORDER, trace.rank, -1, origin.tid))
+    draft.lane_of_thread[thread] = lane
+    names = draft.trace_names(events["name"][rows])
+    first = len(draft)
+    ids = draft.add(
+        rows.size,
+        kind=np.where(is_data, int(TaskKind.DATA), int(TaskKind.CPU)),
+        lane=lane,
+        duration_ns=head_end - start,
+        gap_ns=np.maximum(limit - head_end, 0),
+        start_ns=start,
+        end_ns=end,
+        measured_ns=end - start,
+        name=names,
+        operator=names[root],
+        parent=np.where(parent >= 0, parent + first, -1),
+        detail=events["detail"][rows],
+        phase=np.where(is_data, int(Phase.DATA_LOADING), int(Phase.OTHER)),
+        row=rows,
+        tie=np.arange(rows.size, dtype=np.float64),
+    )
+    return Timeline(thread, lane, ids, root_end, root)
+
+
+def _nesting(start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+    """Row of the enclosing span (-1 for none) and of the outermost one, for spans sorted by (start, longest first)."""
+    parents, roots = [0] * start.size, [0] * start.size
+    stack: list[tuple[int, int]] = []
+    for row, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        while stack and stack[-1][0] <= begin:
+            stack.pop()
+        parents[row] = stack[-1][1] if stack else -1
+        roots[row] = roots[parents[row]] if stack else row
+        stack.append((finish, row))
+    return np.array(parents, dtype=np.int64), np.array(roots, dtype=np.int64)

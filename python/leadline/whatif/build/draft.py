@@ -1,0 +1,99 @@
+"""The graph while it is being built: growing columns of tasks and edges in trace time, turned into a Graph at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.trace.tables import Trace
+from leadline.whatif.columns import ColumnTable
+from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, WAIT_COLUMNS
+from leadline.whatif.kinds import EdgeType, IntArray, Lane
+
+_DEFAULTS: dict[str, Any] = {
+    "duration_ns": 0, "measured_ns": 0, "gap_ns": 0, "earliest_ns": 0, "operator": 0, "parent": -1, "layer": 0, "phase": 0, "step": -1, "bytes": 0,
+    "priority": 0.0, "group": -1, "detail": -1, "alive": True, "row": -1, "end_ns": 0, "tie": 0.0, "order": 0.0,
+}  # fmt: skip
+_EXTRA = {"row": "i8", "end_ns": "i8", "tie": "f8"}  # event row, measured end, order among equal starts
+
+
+class Draft:
+    """Tasks of one rank and window. Times are those of the trace until `tables` subtracts the window's start."""
+
+    def __init__(self, trace: Trace, window_ns: tuple[int, int]) -> None:
+        self.trace = trace
+        self.window_ns = window_ns
+        self.lanes: list[Lane] = []
+        self.lane_of_thread: dict[int, int] = {}
+        self.lane_of_stream: dict[tuple[int, int], int] = {}
+        self.names: dict[str, int] = {"": 0}
+        self.layers: dict[str, int] = {"": 0}
+        self.warnings: list[str] = []
+        self.unexplained_ns = 0
+        self.facts: dict[str, Any] = {}
+        self._columns: dict[str, NDArray[Any]] = {
+            name: np.zeros(0, dtype=dtype) for name, dtype in {**TASK_COLUMNS, **_EXTRA}.items()
+        }
+        self._edges: list[tuple[int, int, int, int]] = []
+        self._bulk_edges: list[NDArray[np.int64]] = []
+        self.waits: list[tuple[int, int]] = []
+        self._name_map: IntArray | None = None
+
+    def __len__(self) -> int:
+        return int(self._columns["kind"].size)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """A task column that may be written."""
+        return self._columns[name]
+
+    def add(self, count: int, **values: Any) -> IntArray:
+        """Append tasks; columns not named get their default. Returns the new ids."""
+        first = len(self)
+        for name, column in self._columns.items():
+            part = np.empty(count, dtype=column.dtype)
+            part[:] = values[name] if name in values else _DEFAULTS[name]
+            self._columns[name] = np.concatenate((column, part))
+        return np.arange(first, first + count)
+
+    def name_id(self, name: str) -> int:
+        """Row of a name in the graph."""
+        return self.names.setdefault(name, len(self.names))
+
+    def layer_id(self, layer: str) -> int:
+        """Row of a layer in the graph."""
+        return self.layers.setdefault(layer, len(self.layers))
+
+    def trace_names(self, rows: IntArray) -> IntArray:
+        """Graph name ids of the trace's string rows."""
+        if self._name_map is None:
+            self._name_map = np.array([self.name_id(text) for text in self.trace.strings], dtype=np.int64)
+        mapped: IntArray = self._name_map[rows]
+        return mapped
+
+    def edge(self, source: int, target: int, edge_type: EdgeType, latency_ns: int = 0) -> None:
+        """Add an edge."""
+        self._edges.append((source, target, int(edge_type), latency_ns))
+
+    def edges(self, sources: IntArray, targets: IntArray, edge_type: EdgeType, latency_ns: IntArray) -> None:
+        """Add many edges."""
+        kind = np.full(sources.size, int(edge_type), dtype=np.int64)
+        self._bulk_edges.append(np.stack((sources, targets, kind, latency_ns), axis=1))
+
+    def sort_key(self) -> IntArray:
+        """Task ids in time order: by start, then by the order in which the timelines were laid out."""
+        return np.lexsort((self._columns["tie"], self._columns["start_ns"]))
+
+    def tables(self) -> tuple[ColumnTable, ColumnTable, ColumnTable]:
+        """Tasks, edges and waits, with times relative to the window's start."""
+        columns = {name: self._columns[name] for name in TASK_COLUMNS}
+        columns["order"] = np.empty(len(self), dtype=np.float64)
+        columns["order"][self.sort_key()] = np.arange(len(self))
+        columns["start_ns"] = columns["start_ns"] - self.window_ns[0]
+        single = np.array(self._edges, dtype=np.int64).reshape(len(self._edges), 4)
+        rows = np.concatenate([single, *self._bulk_edges])
+        edges = {name: rows[:, at].astype(dtype) for at, (name, dtype) in enumerate(EDGE_COLUMNS.items())}
+        pairs = np.array(self.waits, dtype=np.int64).reshape(len(self.waits), 2)
+        waits = {name: pairs[:, at].astype(dtype) for at, (name, dtype) in enumerate(WAIT_COLUMNS.items())}
+        return ColumnTable(columns), ColumnTable(edges), ColumnTable(waits)

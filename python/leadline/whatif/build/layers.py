@@ -1,0 +1,257 @@
+"""Which layer and phase a task belongs to, without synchronising anything (Daydream, section 4.3).
+
+Forward tasks lie in time inside a module's span on their thread. Backward operators lead to their forward operator by
+autograd's sequence number or by the fwdbwd flow. Device work belongs where its launch belongs. Where a trace has no
+module spans, a layer is an outermost forward operator and its place in the step: `aten::conv2d (3)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from leadline.trace.steps import Step
+from leadline.trace.tables import Kind
+from leadline.whatif.build.cpu import Timeline
+from leadline.whatif.build.draft import Draft
+from leadline.whatif.build.threads import PYTHON
+from leadline.whatif.kinds import IntArray, Phase, TaskKind
+
+_BACKWARD_OPERATOR = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::")
+_REGIONS: tuple[tuple[Phase, re.Pattern[str]], ...] = (
+    (Phase.OPTIMIZER, re.compile(r"^Optimizer\.step#|^optimizer$|^#+ *optimizer(_?step)? *#+$", re.IGNORECASE)),
+    (Phase.ZERO_GRAD, re.compile(r"^Optimizer\.zero_grad#|zero_grad", re.IGNORECASE)),
+    (Phase.DATA_LOADING, re.compile(r"^enumerate\(DataLoader\)#|^data loading$", re.IGNORECASE)),
+    (Phase.BACKWARD, re.compile(r"^backward$|^#+ *backward *#+$", re.IGNORECASE)),
+    (Phase.FORWARD, re.compile(r"^forward$|^#+ *forward *#+$|\.forward$", re.IGNORECASE)),
+)
+_ACCUMULATE = "AccumulateGrad"
+
+
+def assign(draft: Draft, timelines: Sequence[Timeline], steps: Sequence[Step], main: int) -> None:
+    """Fill the step, phase and layer of every task."""
+    _steps(draft, steps)
+    _phases(draft, timelines)
+    _inherit(draft, "phase")
+    _layers(draft, timelines, main)
+    _inherit(draft, "layer")
+    device = np.flatnonzero(np.isin(draft["kind"], [TaskKind.GPU, TaskKind.COMM]) & (draft["parent"] >= 0))
+    draft["operator"][device] = draft["operator"][draft["parent"][device]]
+
+
+def _steps(draft: Draft, steps: Sequence[Step]) -> None:
+    starts = np.array([step.start_ns for step in steps], dtype=np.int64)
+    numbers = np.array([step.number for step in steps], dtype=np.int64)
+    at = np.searchsorted(starts, draft["start_ns"], side="right") - 1
+    own = np.where(at >= 0, numbers[np.maximum(at, 0)], -1)
+    device = np.isin(draft["kind"], [TaskKind.GPU, TaskKind.COMM])
+    parent = draft["parent"]
+    launched = device & (parent >= 0)
+    own[launched] = own[parent[launched]]
+    # work carried into the window belongs to no step of it
+    own[device & (parent < 0) & (draft["start_ns"] <= starts[0])] = -1
+    draft["step"][:] = own
+
+
+def _inherit(draft: Draft, column: str) -> None:
+    """Device work and added CPU tasks take the value of their launch; Python tasks that of the task before."""
+    values = draft[column]
+    parent = draft["parent"]
+    later = np.flatnonzero((draft["row"] < 0) | np.isin(draft["kind"], [TaskKind.GPU, TaskKind.COMM]))
+    launched = later[parent[later] >= 0]
+    values[launched] = values[parent[launched]]
+
+
+def _phases(draft: Draft, timelines: Sequence[Timeline]) -> None:
+    trace = draft.trace
+    phase_of_name = np.zeros(len(trace.strings), dtype=np.uint8)
+    for row, name in enumerate(trace.strings):
+        for phase, pattern in _REGIONS:
+            if pattern.search(name):
+                phase_of_name[row] = int(phase)
+                break
+    regions = trace.of_kind(Kind.REGION, Kind.PHASE)
+    regions = regions[phase_of_name[trace.events["name"][regions]] > 0]
+    python = draft.names.get(PYTHON, -1)
+    for timeline in timelines:
+        lane = np.flatnonzero((draft["lane"] == timeline.lane) & (draft["kind"] != TaskKind.GPU))
+        start = draft["start_ns"][lane]
+        found = np.zeros(lane.size, dtype=np.uint8)
+        for row in regions[trace.events["thread"][regions] == timeline.thread].tolist():  # outer first
+            low, high = int(trace.events["start_ns"][row]), int(trace.end_ns[row])
+            found[(start >= low) & (start < high)] = phase_of_name[trace.events["name"][row]]
+        operators = draft["operator"][lane]
+        backward = np.array([_BACKWARD_OPERATOR.search(name) is not None for name in draft.names], dtype=np.bool_)
+        found[(found == 0) & backward[operators]] = int(Phase.BACKWARD)
+        own = found.copy()
+        sequenced = draft["row"][lane] >= 0
+        has_forward = np.zeros(lane.size, dtype=np.bool_)
+        has_forward[sequenced] = trace.events["sequence"][draft["row"][lane[sequenced]]] >= 0
+        own[(found == 0) & has_forward] = int(Phase.FORWARD)
+        order = np.lexsort((draft["tie"][lane], start))
+        own[order] = _fill(own[order], draft["name"][lane][order] == python, draft["step"][lane][order])
+        draft["phase"][lane] = own
+
+
+def _fill(phase: np.ndarray, python: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Tasks without a phase between two of the same phase and step belong to it; Python goes with what follows it."""
+    known = np.where(phase > 0, np.arange(phase.size), -1)
+    before = np.maximum.accumulate(known)
+    after = np.minimum.accumulate(np.where(phase > 0, np.arange(phase.size), phase.size)[::-1])[::-1]
+    inside = (before >= 0) & (after < phase.size)
+    left, right = np.maximum(before, 0), np.minimum(after, max(phase.size - 1, 0))
+    same = inside & (phase[left] == phase[right]) & (step[left] == step[right]) & (phase == 0)
+    filled = phase.copy()
+    filled[same] = phase[left][same]
+    follows = python & (filled == 0) & (after < phase.size)
+    filled[follows] = phase[right][follows]
+    return filled
+
+
+def _layers(draft: Draft, timelines: Sequence[Timeline], main: int) -> None:
+    trace = draft.trace
+    by_thread = {timeline.thread: timeline for timeline in timelines}
+    modules = trace.of_kind(Kind.MODULE)
+    for timeline in timelines:
+        # module spans of a thread that runs no operators come from a recorder that numbers threads on its own
+        mine = [
+            row
+            for row in modules.tolist()
+            if trace.events["thread"][row] == timeline.thread
+            or (timeline.thread == main and int(trace.events["thread"][row]) not in by_thread)
+        ]
+        if mine:
+            _contained(draft, timeline, mine)
+    covered = _modules_cover(draft, timelines)
+    if not covered:
+        for timeline in timelines:
+            _by_operator(draft, timeline)
+    _backward(draft, timelines)
+    _rest(draft, timelines)
+
+
+def _contained(draft: Draft, timeline: Timeline, modules: Sequence[int]) -> None:
+    trace = draft.trace
+    start = draft["start_ns"][timeline.ids]
+    for row in modules:  # outer first, so the innermost stays
+        low, high = int(trace.events["start_ns"][row]), int(trace.end_ns[row])
+        first, last = np.searchsorted(start, [low, high])
+        draft["layer"][timeline.ids[first:last]] = draft.layer_id(trace.name(row))
+
+
+def _modules_cover(draft: Draft, timelines: Sequence[Timeline]) -> bool:
+    """Whether module spans hold most forward operators."""
+    ids = np.concatenate([item.ids for item in timelines]) if timelines else np.zeros(0, dtype=np.int64)
+    forward = ids[draft["phase"][ids] == Phase.FORWARD]
+    return bool(forward.size) and bool((draft["layer"][forward] > 0).mean() > 0.5)
+
+
+def _by_operator(draft: Draft, timeline: Timeline) -> None:
+    """Layers by outermost forward operator and its number within the step."""
+    roots = np.unique(timeline.root)
+    tasks = timeline.ids[roots]
+    forward = draft["phase"][tasks] == Phase.FORWARD
+    seen: dict[tuple[int, int], int] = {}
+    names = list(draft.names)
+    layer_of_root: dict[int, int] = {}
+    for root, task in zip(roots[forward].tolist(), tasks[forward].tolist(), strict=True):
+        key = (int(draft["step"][task]), int(draft["name"][task]))
+        seen[key] = seen.get(key, 0) + 1
+        layer_of_root[root] = draft.layer_id(f"{names[key[1]]} ({seen[key]})")
+    if layer_of_root:
+        table = np.zeros(timeline.ids.size, dtype=np.int64)
+        table[list(layer_of_root)] = list(layer_of_root.values())
+        unset = draft["layer"][timeline.ids] == 0
+        draft["layer"][timeline.ids[unset]] = table[timeline.root][unset]
+
+
+def _backward(draft: Draft, timelines: Sequence[Timeline]) -> None:
+    """Give backward operators the layer of their forward operator, and parameter gradients that of the one before."""
+    trace = draft.trace
+    layer_of_sequence: dict[int, int] = {}
+    for timeline in timelines:
+        rows = draft["row"][timeline.ids]
+        sequence = trace.events["sequence"][rows]
+        forward = (sequence >= 0) & (draft["phase"][timeline.ids] == Phase.FORWARD)
+        for number, layer in zip(
+            sequence[forward].tolist(), draft["layer"][timeline.ids[forward]].tolist(), strict=True
+        ):
+            if layer:
+                layer_of_sequence[number] = layer
+    layer_of_flow = _flow_layers(draft, timelines)
+    names = list(draft.names)
+    accumulate = np.array([_ACCUMULATE in name for name in names], dtype=np.bool_)
+    for timeline in timelines:
+        _backward_thread(draft, timeline, layer_of_sequence, layer_of_flow, accumulate)
+
+
+def _flow_layers(draft: Draft, timelines: Sequence[Timeline]) -> dict[tuple[int, int], int]:
+    """(thread, start) of a backward operator to the layer at the start of its flow."""
+    by_thread = {timeline.thread: timeline for timeline in timelines}
+    found: dict[tuple[int, int], int] = {}
+    for flow in draft.trace.flows:
+        timeline = by_thread.get(flow.forward_thread)
+        if timeline is None:
+            continue
+        start = draft["start_ns"][timeline.ids]
+        at = int(np.searchsorted(start, flow.forward_ns, side="right")) - 1
+        if at >= 0 and draft["layer"][timeline.ids[at]]:
+            found[(flow.backward_thread, flow.backward_ns)] = int(draft["layer"][timeline.ids[at]])
+    return found
+
+
+def _backward_thread(
+    draft: Draft,
+    timeline: Timeline,
+    layer_of_sequence: dict[int, int],
+    layer_of_flow: dict[tuple[int, int], int],
+    accumulate: np.ndarray,
+) -> None:
+    ids = timeline.ids
+    backward = draft["phase"][ids] == Phase.BACKWARD
+    if not backward.any():
+        return
+    rows = draft["row"][ids]
+    sequence = draft.trace.events["sequence"][rows].tolist()
+    start = draft["start_ns"][ids].tolist()
+    names, roots = draft["name"][ids].tolist(), timeline.root.tolist()
+    of_root: dict[int, int] = {}
+    for place in np.flatnonzero(backward).tolist():
+        layer = layer_of_sequence.get(sequence[place], 0) or layer_of_flow.get((timeline.thread, start[place]), 0)
+        if layer:
+            of_root.setdefault(roots[place], layer)
+    last = 0
+    layers: IntArray = draft["layer"][ids].astype(np.int64)
+    for place in np.flatnonzero(backward).tolist():
+        root = roots[place]
+        layer = of_root.get(root, 0)
+        if not layer and accumulate[names[root]]:
+            layer = last
+        if layer:
+            last = layer
+            # recomputation inside backward has module spans of its own; they stay
+            layers[place] = layers[place] or layer
+    draft["layer"][ids] = layers
+
+
+def _rest(draft: Draft, timelines: Sequence[Timeline]) -> None:
+    """What has no layer yet gets its phase's region or its outermost operator as one."""
+    trace = draft.trace
+    regions = trace.of_kind(Kind.REGION, Kind.PHASE)
+    names = list(draft.names)
+    for timeline in timelines:
+        ids = timeline.ids
+        start = draft["start_ns"][ids]
+        unset = draft["layer"][ids] == 0
+        for row in regions[trace.events["thread"][regions] == timeline.thread].tolist():
+            low, high = int(trace.events["start_ns"][row]), int(trace.end_ns[row])
+            first, last = np.searchsorted(start, [low, high])
+            chosen = ids[first:last][unset[first:last]]
+            special = np.isin(draft["phase"][chosen], [Phase.OPTIMIZER, Phase.ZERO_GRAD, Phase.DATA_LOADING])
+            if special.any():
+                draft["layer"][chosen[special]] = draft.layer_id(trace.name(row))
+        left = ids[draft["layer"][ids] == 0]
+        for operator in np.unique(draft["operator"][left]).tolist():
+            draft["layer"][left[draft["operator"][left] == operator]] = draft.layer_id(names[operator])
