@@ -1,5 +1,7 @@
 #include "cct/memory_ledger.h"
 
+#include <sched.h>
+
 #include <array>
 #include <memory>
 
@@ -187,22 +189,33 @@ std::int64_t MemoryLedger::release(std::uint64_t address) noexcept {
 
 std::int64_t MemoryLedger::submit(const Event& event) noexcept {
   std::int64_t bytes = kUnknownBytes;
-  if (!lock_.try_lock()) {
-    enqueue(event);
-  } else {
-    // What is still being put into the queue came before this event, which must not overtake it.
-    if (drain()) {
-      bytes = book(event);
-    } else {
-      enqueue(event);
+  for (int attempt = 0;; ++attempt) {
+    if (lock_.try_lock()) {
+      bytes = book_in_order(event);
+      lock_.unlock();
+      break;
     }
-    lock_.unlock();
+    if (queue_->push(event)) break;
+    if (attempt == kPatience) {
+      losses_->count(LossKind::kMemoryEventsDropped, 1, "more threads allocated at once than could be booked");
+      break;
+    }
+    sched_yield();
   }
+  // What others queued while this thread was the holder; a new holder drains it anyway.
   if (!queue_->empty() && lock_.try_lock()) {
     drain();
     lock_.unlock();
   }
   return bytes;
+}
+
+// Holder only. What is just being put into the queue came before this event, which must not overtake it.
+std::int64_t MemoryLedger::book_in_order(const Event& event) noexcept {
+  if (drain()) return book(event);
+  if (queue_->push(event)) return kUnknownBytes;
+  losses_->count(LossKind::kMemoryEventsDropped, 1, "more threads allocated at once than could be booked");
+  return kUnknownBytes;
 }
 
 std::int64_t MemoryLedger::book(const Event& event) noexcept {
@@ -216,12 +229,6 @@ std::int64_t MemoryLedger::book(const Event& event) noexcept {
   const std::int64_t bytes = books_->release(event.address);
   if (bytes == kUnknownBytes) losses_->count(LossKind::kFreeUnknown);
   return bytes;
-}
-
-void MemoryLedger::enqueue(const Event& event) noexcept {
-  if (!queue_->push(event)) {
-    losses_->count(LossKind::kMemoryEventsDropped, 1, "more threads allocated at once than could be booked");
-  }
 }
 
 // True when the queue is empty afterwards.

@@ -36,6 +36,7 @@ class MemoryLedger {
  public:
   static constexpr std::int64_t kUnknownBytes = -1;
   static constexpr std::uint32_t kQueueEvents = 4096;
+  static constexpr int kPatience = 64;
 
   // Throws std::bad_alloc.
   explicit MemoryLedger(LossCounters& losses = leadline::losses());
@@ -71,7 +72,7 @@ class MemoryLedger {
 
   std::int64_t submit(const Event& event) noexcept;
   std::int64_t book(const Event& event) noexcept;
-  void enqueue(const Event& event) noexcept;
+  std::int64_t book_in_order(const Event& event) noexcept;
   bool drain() noexcept;
 
   LossCounters* losses_;

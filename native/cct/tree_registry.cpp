@@ -26,7 +26,7 @@ ThreadTree& TreeRegistry::create(std::uint64_t tid, std::string_view name) {
     }
   }
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / 2;
-  const auto max_frames = static_cast<std::uint32_t>(std::min(std::max<std::uint64_t>(max_nodes_, 1), kMost));
+  const auto max_frames = static_cast<std::uint32_t>(std::min(max_nodes_, kMost)) + 1;  // and the thread's own
   const ThreadIndex index{trees_->size()};
   auto tree = std::make_unique<ThreadTree>(index, tid, name, budget_, max_frames, *losses_);
   retired_.reserve(trees_->size() + 1);  // so that retire() never allocates

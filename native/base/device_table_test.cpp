@@ -1,0 +1,49 @@
+#include "base/device_table.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+#include <vector>
+
+#include "base/ids.h"
+
+using namespace leadline;
+
+TEST_CASE("Devices get rows in the order they are met and keep them when described") {
+  DeviceTable table;
+  CHECK(table.row(3) == 0);
+  CHECK(table.row(0) == 1);
+  CHECK(table.row(3) == 0);
+  CHECK(table.describe({3, "H100", "GPU-1", 80, "{}"}) == 0);
+  const auto rows = table.rows();
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].name == "H100");
+  CHECK(rows[0].index == 3);
+  CHECK(rows[1].name.empty());
+  CHECK(rows[1].index == 0);
+}
+
+TEST_CASE("A device number out of range is not a device") {
+  DeviceTable table;
+  CHECK(table.row(-1) == kCpuDevice);
+  CHECK(table.row(DeviceTable::kMaxDevices) == kCpuDevice);
+  CHECK(table.describe({-1, "x", "", 0, ""}) == kCpuDevice);
+  CHECK(table.rows().empty());
+}
+
+TEST_CASE("Threads that meet the same devices at once agree on their rows") {
+  DeviceTable table;
+  std::vector<std::array<std::int16_t, 8>> seen(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < seen.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (std::int32_t device = 0; device < 8; ++device) seen[t][static_cast<std::size_t>(device)] = table.row(device);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(table.rows().size() == 8);
+  for (const auto& rows : seen) CHECK(rows == seen[0]);
+  table.clear();
+  CHECK(table.rows().empty());
+  CHECK(table.row(5) == 0);
+}

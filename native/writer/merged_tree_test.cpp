@@ -1,0 +1,139 @@
+#include "writer/merged_tree.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace leadline;
+
+namespace {
+
+struct Fixture {
+  LossCounters losses;
+  TreeRegistry registry{1'000'000, losses};
+
+  static NodeId child(ThreadTree& tree, NodeId parent, std::string_view name) {
+    FrameKey key;
+    key.kind = FrameKind::kPython;
+    key.name = tree.string(name);
+    return tree.child(parent, tree.frame(key));
+  }
+};
+
+// Names from below the process down to the node.
+std::string path(const MergedTree& tree, NodeId node) {
+  std::string text;
+  for (; node != tree.process_node(); node = tree.nodes().parent(node)) {
+    text = "/" + std::string(tree.strings().text(tree.frames()[tree.nodes().frame(node)].name)) + text;
+  }
+  return text;
+}
+
+std::int64_t sum(const MergedTree& tree, NodeId node) {
+  std::int64_t total = 0;
+  tree.nodes().for_each_metric(node, [&](const MetricKey&, const MetricValues& values) { total += values.sum; });
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("Threads stay apart, strings and frames become one") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "worker");
+  ThreadTree& b = f.registry.create(2, "worker");
+  Fixture::child(b, b.root(), "other");
+  const NodeId in_a = Fixture::child(a, a.root(), "f");
+  const NodeId in_b = Fixture::child(b, b.root(), "f");
+  MergedTree tree(f.registry, "train.py", "{}");
+  tree.add_all_threads();
+  const NodeId x = tree.resolve(a.index(), in_a);
+  const NodeId y = tree.resolve(b.index(), in_b);
+  CHECK(x != y);
+  CHECK(tree.nodes().frame(x) == tree.nodes().frame(y));
+  CHECK(path(tree, x) == "/worker/f");
+  CHECK(tree.nodes().parent(y) == tree.thread_node(b.index()));
+  CHECK(tree.nodes().size() == 2 + 2 + 3);
+}
+
+TEST_CASE("Work under a graft hangs under the other thread's node, together with what is there") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "main");
+  ThreadTree& b = f.registry.create(2, "autograd 1");
+  ThreadTree& c = f.registry.create(3, "autograd 2");
+  const NodeId forward = Fixture::child(a, a.root(), "linear");
+  for (ThreadTree* tree : {&b, &c}) {
+    const NodeId backward = Fixture::child(*tree, tree->graft(a.index(), forward), "backward");
+    tree->add(Fixture::child(*tree, backward, "addmm"), MetricKind::kCpuTime, kCpuDevice, kNoStream, 10);
+  }
+  a.add(Fixture::child(a, forward, "backward"), MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
+  MergedTree tree(f.registry, "p", "");
+  tree.add_all_threads();
+  const NodeId addmm = tree.resolve(b.index(), NodeId{3});
+  CHECK(path(tree, addmm) == "/main/linear/backward/addmm");
+  CHECK(sum(tree, addmm) == 20);
+  CHECK(sum(tree, tree.nodes().parent(addmm)) == 1);
+  CHECK(tree.broken_grafts() == 0);
+}
+
+TEST_CASE("Grafts lead through grafts, also of threads that came later") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "a");
+  ThreadTree& b = f.registry.create(2, "b");
+  ThreadTree& c = f.registry.create(3, "c");
+  const NodeId in_c = Fixture::child(c, c.root(), "x");
+  const NodeId in_b = Fixture::child(b, b.graft(c.index(), in_c), "y");
+  const NodeId in_a = Fixture::child(a, a.graft(b.index(), in_b), "z");
+  const NodeId onto_graft = Fixture::child(a, a.graft(b.index(), b.graft(c.index(), in_c)), "w");
+  MergedTree tree(f.registry, "p", "");
+  tree.add_all_threads();
+  CHECK(path(tree, tree.resolve(a.index(), in_a)) == "/c/x/y/z");
+  CHECK(path(tree, tree.resolve(a.index(), onto_graft)) == "/c/x/w");
+}
+
+TEST_CASE("A graft to nowhere falls under its own thread and is counted") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "a");
+  const NodeId no_thread = Fixture::child(a, a.graft(ThreadIndex{9}, NodeId{0}), "x");
+  const NodeId no_node = Fixture::child(a, a.graft(a.index(), NodeId{1'000}), "y");
+  MergedTree tree(f.registry, "p", "");
+  tree.add_all_threads();
+  CHECK(path(tree, tree.resolve(a.index(), no_thread)) == "/a/x");
+  CHECK(path(tree, tree.resolve(a.index(), no_node)) == "/a/y");
+  CHECK(tree.broken_grafts() == 2);
+  CHECK(tree.resolve(ThreadIndex{9}, NodeId{0}) == tree.process_node());
+}
+
+TEST_CASE("Grafts that point below themselves end under their thread") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "a");
+  ThreadTree& b = f.registry.create(2, "b");
+  // a: graft to b's node 2, which lies below b's graft to a's node 2, which lies below a's graft.
+  const NodeId graft_a = a.graft(b.index(), NodeId{2});
+  const NodeId x = Fixture::child(a, graft_a, "x");
+  const NodeId graft_b = b.graft(a.index(), x);
+  const NodeId y = Fixture::child(b, graft_b, "y");
+  REQUIRE(x == NodeId{2});
+  REQUIRE(y == NodeId{2});
+  const NodeId itself = a.graft(a.index(), NodeId{a.node_count()});
+  MergedTree tree(f.registry, "p", "");
+  tree.add_all_threads();
+  CHECK(tree.broken_grafts() == 2);
+  CHECK(tree.resolve(a.index(), itself) == tree.thread_node(a.index()));
+  const std::string x_path = path(tree, tree.resolve(a.index(), x));
+  const std::string y_path = path(tree, tree.resolve(b.index(), y));
+  CHECK(x_path == "/b/y/x");
+  CHECK(y_path == "/b/y");
+  for (std::uint32_t i = 1; i < tree.nodes().size(); ++i) CHECK(raw(tree.nodes().parent(NodeId{i})) < i);
+}
+
+TEST_CASE("A path of a hundred thousand frames needs no stack") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "a");
+  ThreadTree& b = f.registry.create(2, "b");
+  NodeId deep = b.root();
+  for (int i = 0; i < 100'000; ++i) deep = Fixture::child(b, deep, i % 2 == 0 ? "even" : "odd");
+  const NodeId leaf = Fixture::child(a, a.graft(b.index(), deep), "leaf");
+  MergedTree tree(f.registry, "p", "");
+  tree.resolve(a.index(), leaf);
+  CHECK(tree.nodes().size() == 2 + 2 + 100'000 + 1);
+}

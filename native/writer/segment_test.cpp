@@ -1,0 +1,210 @@
+// What only C++ can say about segments: failures, threads that write meanwhile. What is inside a segment is compared
+// with a slow reference by tests/cct.
+#include "writer/segment.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "writer/snapshot.h"
+
+using namespace leadline;
+
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/leadline_segment_XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::string path_;
+};
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Fixture {
+  LossCounters losses;
+  TreeRegistry registry{1'000'000, losses};
+  ProcessInfo process{7, 1, -1, -1, "train.py", 100, 200, true};
+  SegmentSources sources{registry, losses, process};
+
+  void measure() {
+    ThreadTree& tree = registry.create(1, "main");
+    for (int line = 1; line <= 200; ++line) {
+      FrameKey key;
+      key.line = line;
+      tree.add(tree.child(tree.root(), tree.frame(key)), MetricKind::kCpuTime, kCpuDevice, kNoStream, line);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("The same measurements give the same bytes, and nothing else stays in the folder") {
+  const Folder folder;
+  Fixture f;
+  f.measure();
+  const WriteResult result = write_segment(folder.file("a.segment"), f.sources);
+  CHECK(result);
+  CHECK(result.nodes == 2 + 1 + 200);
+  CHECK(describe(result, "x").empty());
+  const std::string first = content(folder.file("a.segment"));
+  CHECK(first.size() == result.bytes);
+  CHECK(write_segment(folder.file("a.segment"), f.sources));
+  CHECK(content(folder.file("a.segment")) == first);
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("A folder that does not exist is an error, one sentence and a loss") {
+  const Folder folder;
+  Fixture f;
+  const std::string path = folder.file("missing/a.segment");
+  const WriteResult result = write_segment(path, f.sources);
+  CHECK(result.error == WriteError::kOpen);
+  CHECK(result.system_errno == ENOENT);
+  CHECK(describe(result, path).find("could not be created") != std::string::npos);
+  CHECK(f.losses.total(LossKind::kWriteFailed) == 1);
+  CHECK(f.losses.detail(LossKind::kWriteFailed) == describe(result, path));
+}
+
+TEST_CASE("A segment that cannot take its place leaves no rest behind") {
+  const Folder folder;
+  Fixture f;
+  std::filesystem::create_directories(folder.file("a.segment/in the way"));
+  const WriteResult result = write_segment(folder.file("a.segment"), f.sources);
+  CHECK(result.error == WriteError::kRename);
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("When there is no room the segment before stays and the program goes on") {
+  const Folder folder;
+  Fixture f;
+  const std::string path = folder.file("a.segment");
+  CHECK(write_segment(path, f.sources));
+  const std::string before = content(path);
+  f.measure();
+  rlimit old{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const rlimit tight{4096, old.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  const WriteResult result = write_segment(path, f.sources);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &old) == 0);
+  CHECK(result.error == WriteError::kWrite);
+  CHECK(result.system_errno == EFBIG);
+  CHECK(describe(result, path).find("make room") != std::string::npos);
+  CHECK(content(path) == before);
+  CHECK(folder.files() == 1);
+  sigset_t pending;
+  sigpending(&pending);
+  CHECK(sigismember(&pending, SIGXFSZ) == 0);
+  CHECK(write_segment(path, f.sources));
+  CHECK(content(path).size() > before.size());
+}
+
+TEST_CASE("Losses, threads and a broken graft are in the tables") {
+  Fixture f;
+  f.measure();
+  ThreadTree& tree = f.registry[ThreadIndex{0}];
+  tree.graft(ThreadIndex{5}, NodeId{5});
+  tree.stats().first_ns.store(50);
+  tree.stats().last_ns.store(80);
+  tree.stats().cpu_ns.store(20);
+  f.losses.count(LossKind::kEventsDropped, 3, "why");
+  const Snapshot snapshot = take_snapshot(f.sources);
+  REQUIRE(snapshot.losses.kind.size() == 2);
+  CHECK(snapshot.losses.kind[0] == static_cast<std::uint8_t>(LossKind::kEventsDropped));
+  CHECK(snapshot.losses.count[0] == 3);
+  CHECK(snapshot.losses.kind[1] == static_cast<std::uint8_t>(LossKind::kInternalError));
+  CHECK(snapshot.losses.count[1] == 1);
+  REQUIRE(snapshot.threads.tid.size() == 1);
+  CHECK(snapshot.threads.wall_ns[0] == 30);
+  CHECK(snapshot.threads.cpu_ns[0] == 20);
+  CHECK_FALSE(snapshot.events.has_value());
+  CHECK(snapshot.nodes.parent[0] == -1);
+  CHECK(snapshot.nodes.parent[1] == 0);
+}
+
+TEST_CASE("Segments are whole while threads measure, and the last one has everything") {
+  constexpr int kThreads = 4;
+  constexpr int kSteps = 3'000;
+  const Folder folder;
+  LossCounters losses;
+  TreeRegistry registry(1'000'000, losses);
+  MemoryLedger ledger(losses);
+  const ProcessInfo process{7, 1, -1, -1, "train.py", 100, 200, false};
+  const SegmentSources sources{registry, losses, process, &ledger};
+  std::vector<std::thread> threads;
+  std::atomic<int> finished{0};
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      ThreadTree& tree = registry.create(static_cast<std::uint64_t>(t), "worker");
+      for (int step = 0; step < kSteps; ++step) {
+        FrameKey key;
+        key.kind = FrameKind::kPython;
+        key.name = tree.string("function " + std::to_string(step % 1500));
+        const NodeId outer = tree.child(tree.root(), tree.frame(key));
+        const ThreadIndex other{static_cast<std::uint32_t>(t == 0 ? 0 : t - 1)};
+        const NodeId graft = tree.graft(other, NodeId{static_cast<std::uint32_t>(step % 3)});
+        const NodeId inner = tree.child(step % 2 == 0 ? outer : graft, tree.frame(key));
+        tree.add(inner, MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
+        tree.add(inner, MetricKind::kAllocBytes, kCpuDevice, step % 4, 2);
+        tree.stats().last_ns.store(step, std::memory_order_relaxed);
+        const auto address = static_cast<std::uint64_t>(t * 100 + step % 50 + 1);
+        ledger.allocate(address, 64, kCpuDevice, tree.index(), inner);
+        if (step % 3 == 0) ledger.release(address);
+      }
+      finished.fetch_add(1);
+    });
+  }
+  int written = 0;
+  do {
+    const Snapshot snapshot = take_snapshot(sources);
+    for (std::size_t i = 1; i < snapshot.nodes.parent.size(); ++i) {
+      REQUIRE(snapshot.nodes.parent[i] >= 0);
+      REQUIRE(snapshot.nodes.parent[i] < static_cast<std::int32_t>(i));
+      REQUIRE(snapshot.nodes.frame[i] < snapshot.frames.kind.size());
+    }
+    for (const std::uint32_t name : snapshot.frames.name) REQUIRE(name + 1 < snapshot.strings.offsets.size());
+    REQUIRE(write_segment(folder.file("a.segment"), sources));
+    ++written;
+  } while (finished < kThreads);
+  for (auto& thread : threads) thread.join();
+  const Snapshot last = take_snapshot(sources);
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < last.metrics.metric.size(); ++i) {
+    if (last.metrics.metric[i] == static_cast<std::uint8_t>(MetricKind::kCpuTime)) count += last.metrics.count[i];
+  }
+  CHECK(count == kThreads * kSteps);
+  CHECK(written > 0);
+}
