@@ -1,0 +1,97 @@
+"""Edits that several scenarios share, built from the graph's primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import EdgeType, IntArray, LaneKind, Phase, Selection, TaskKind
+from leadline.whatif.model import in_lane_order
+
+
+def calls_of(graph: Graph, device: Selection) -> Selection:
+    """CPU tasks that exist only to launch this device work: the launches, and operators all of whose work it is."""
+    edges = graph.edges
+    launch = edges["type"] == EdgeType.LAUNCH
+    alive = graph.alive
+    source, target = edges["src"][launch], edges["dst"][launch]
+    living = alive[source] & alive[target]
+    source, target = source[living], target[living]
+    chosen = device.mask(len(graph))[target]
+    parent = graph.column("parent")
+    total = np.zeros(len(graph), dtype=np.int64)
+    ours = np.zeros(len(graph), dtype=np.int64)
+    at, mine = source.copy(), chosen
+    while at.size:
+        np.add.at(total, at, 1)
+        np.add.at(ours, at, mine)
+        at = parent[at]
+        up = at >= 0
+        at, mine = at[up], mine[up]
+    return Selection((ours > 0) & (ours == total) & alive & (graph.column("kind") == TaskKind.CPU))
+
+
+def main_lane(graph: Graph, tasks: Selection) -> int:
+    """The lane that holds most of the tasks."""
+    lanes = graph.column("lane")[tasks.ids]
+    return int(np.bincount(lanes).argmax())
+
+
+def on_lane(graph: Graph, tasks: Selection, lane: int) -> IntArray:
+    """Those tasks that are on the lane, in order."""
+    return in_lane_order(graph, Selection(tasks.ids[graph.column("lane")[tasks.ids] == lane]))
+
+
+def launch_latency_ns(graph: Graph) -> int:
+    """Typical time from the start of a launch to the start of its kernel on a free stream; 5 us without launches."""
+    latency = graph.edges["latency_ns"][graph.edges["type"] == EdgeType.LAUNCH]
+    return int(np.median(latency)) if latency.size else 5000
+
+
+def launch_cost_ns(graph: Graph, fallback_ns: float) -> int:
+    """Median CPU time of a launch call in this graph, gap included; `fallback_ns` when it has none."""
+    launch = graph.edges["type"] == EdgeType.LAUNCH
+    source = np.unique(graph.edges["src"][launch])
+    if not source.size:
+        return int(fallback_ns)
+    return int(np.median(graph.column("duration_ns")[source] + np.maximum(graph.column("gap_ns")[source], 0)))
+
+
+def step_parts(graph: Graph, tasks: Selection) -> Iterator[tuple[int, int, Selection]]:
+    """(step, rank, tasks of that step and rank), ordered."""
+    step = graph.column("step")[tasks.ids]
+    rank = graph.rank_of_tasks()[tasks.ids]
+    for pair in np.unique(np.stack((step, rank), axis=1), axis=0).tolist():
+        yield pair[0], pair[1], Selection(tasks.ids[(step == pair[0]) & (rank == pair[1])])
+
+
+def stream_runs(graph: Graph, tasks: Selection) -> Iterator[IntArray]:
+    """Maximal runs of the chosen tasks that follow one another on a lane, within one step and phase."""
+    living = graph.alive
+    chosen = tasks.mask(len(graph))
+    lane, order = graph.column("lane"), graph.column("order")
+    step, phase = graph.column("step"), graph.column("phase")
+    streams = [at for at, item in enumerate(graph.lanes) if item.kind == LaneKind.STREAM]
+    for stream in streams:
+        ids = np.flatnonzero(living & (lane == stream))
+        ids = ids[np.argsort(order[ids], kind="stable")]
+        if not ids.size:
+            continue
+        same = (step[ids][1:] == step[ids][:-1]) & (phase[ids][1:] == phase[ids][:-1])
+        linked = chosen[ids][1:] & chosen[ids][:-1] & same
+        for run in np.split(ids, np.flatnonzero(~linked) + 1):
+            if chosen[run[0]]:
+                yield run
+
+
+def optimizer_start(graph: Graph, step: int, rank: int) -> Selection:
+    """First task of the weight update on each lane of the device (of the CPU where there is no device)."""
+    update = graph.select(phase=Phase.OPTIMIZER, step=step, rank=rank, kind=TaskKind.GPU)
+    update = update or graph.select(phase=Phase.OPTIMIZER, step=step, rank=rank, kind=TaskKind.CPU)
+    first: dict[int, int] = {}
+    lanes = graph.column("lane")
+    for task in in_lane_order(graph, update).tolist():
+        first.setdefault(int(lanes[task]), task)
+    return Selection(list(first.values()))

@@ -1,0 +1,39 @@
+"""How fast this GPU moves bytes in element-wise kernels, from the trace itself; the scale for inserted kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.whatif.graph import Graph
+from leadline.whatif.kernels import KernelClass, KernelTable
+from leadline.whatif.kinds import Selection
+from leadline.whatif.model import bytes_of
+from leadline.whatif.scenarios.base import gpu_of
+
+DEFAULT_BYTES_S = 500e9
+
+
+def moved_bytes(graph: Graph, task: int) -> int:
+    """Bytes that an element-wise kernel must move: its tensor inputs and one output; 0 without shapes."""
+    shapes, dtypes = graph.shapes(task), graph.dtypes(task)
+    sizes = [
+        bytes_of(shape, dtypes[at] if at < len(dtypes) else "float")
+        for at, shape in enumerate(shapes)
+        if isinstance(shape, list) and shape and all(isinstance(axis, int) for axis in shape)
+    ]
+    return sum(sizes) + max(sizes) if sizes else 0
+
+
+def nanoseconds_per_byte(graph: Graph) -> tuple[float, str]:
+    """Time per byte moved, and where it comes from: the trace's own kernels, the GPU's memory, or a default."""
+    light = KernelTable(graph).all(KernelClass.ELEMENTWISE, KernelClass.OPTIMIZER)
+    duration = graph.column("duration_ns")
+    longest = Selection(light.ids[np.argsort(-duration[light.ids])[:200]])
+    rates = [(moved_bytes(graph, task), int(duration[task])) for task in longest]
+    known = [(size, time) for size, time in rates if size > 1_000_000 and time > 0]
+    if known:
+        return sum(time for _, time in known) / sum(size for size, _ in known), "the trace's own element-wise kernels"
+    gpu = gpu_of(graph)
+    if gpu is not None:
+        return 1e9 / (0.8 * gpu.memory_bytes_s), f"80 % of the {gpu.name}'s memory bandwidth"
+    return 1e9 / DEFAULT_BYTES_S, "500 GB/s, since the GPU is unknown"

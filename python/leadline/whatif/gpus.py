@@ -1,0 +1,105 @@
+"""Peak rates of GPUs and ranges of technique factors, read from `factors/*.json`; each knows its source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+
+class Bound(Enum):
+    """Which end of the range a prediction is made for. LOW is the shortest step time that can be defended."""
+
+    LOW = "low"
+    EXPECTED = "expected"
+    HIGH = "high"
+
+
+@dataclass(frozen=True)
+class Range:
+    """A factor that is not known exactly. `optimistic` gives the shorter step time."""
+
+    optimistic: float
+    expected: float
+    pessimistic: float
+    source: str = ""
+
+    def at(self, bound: Bound) -> float:
+        return {Bound.LOW: self.optimistic, Bound.EXPECTED: self.expected, Bound.HIGH: self.pessimistic}[bound]
+
+    def __str__(self) -> str:
+        least, most = sorted((self.optimistic, self.pessimistic))
+        return f"{self.expected:g} ({least:g} to {most:g})"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU model. Rates are dense; bandwidths count one direction."""
+
+    name: str
+    generation: str
+    vendor: str
+    peak_tflops: Mapping[str, float]
+    memory_gb_s: float
+    memory_gib: float
+    multiprocessors: int
+    pcie_gb_s: float
+    link_gb_s: float
+    source: str
+
+    def peak_flops(self, precision: str) -> float | None:
+        """Peak of `fp64 fp32 tf32 fp16 bf16 fp8` in FLOP/s; None where the GPU has no such unit."""
+        rate = self.peak_tflops.get(precision)
+        return None if rate is None else rate * 1e12
+
+    @property
+    def memory_bytes_s(self) -> float:
+        return self.memory_gb_s * 1e9
+
+
+def find_gpu(device_name: str) -> Gpu | None:
+    """The GPU whose known device name is the longest part of `device_name`; None for an unknown one."""
+    best: tuple[int, Gpu] | None = None
+    for pattern, gpu in _catalogue():
+        if pattern.lower() in device_name.lower() and (best is None or len(pattern) > best[0]):
+            best = (len(pattern), gpu)
+    return None if best is None else best[1]
+
+
+def known_gpus() -> tuple[Gpu, ...]:
+    return tuple({gpu.name: gpu for _, gpu in _catalogue()}.values())
+
+
+def technique(name: str, *, larger_is_faster: bool) -> Range:
+    """The range of a named factor, turned so that `optimistic` means a shorter step time.
+
+    Raises KeyError when `techniques.json` has no such factor.
+    """
+    entry = _techniques()[name]
+    least, most = float(entry["least"]), float(entry["most"])
+    optimistic, pessimistic = (most, least) if larger_is_faster else (least, most)
+    return Range(optimistic, float(entry["expected"]), pessimistic, str(entry["source"]))
+
+
+@lru_cache(maxsize=1)
+def _catalogue() -> tuple[tuple[str, Gpu], ...]:
+    found: list[tuple[str, Gpu]] = []
+    for entry in sorted(resources.files(__package__).joinpath("factors").iterdir(), key=lambda item: item.name):
+        if not entry.name.endswith(".json") or entry.name == "techniques.json":
+            continue
+        content: dict[str, Any] = json.loads(entry.read_text(encoding="utf-8"))
+        for row in content["gpus"]:
+            fields = {key: value for key, value in row.items() if key != "match"}
+            gpu = Gpu(generation=content["generation"], vendor=content["vendor"], **fields)
+            found += [(pattern, gpu) for pattern in row["match"]]
+    return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def _techniques() -> dict[str, dict[str, Any]]:
+    text = resources.files(__package__).joinpath("factors").joinpath("techniques.json").read_text(encoding="utf-8")
+    return {entry["name"]: entry for entry in json.loads(text)["factors"]}

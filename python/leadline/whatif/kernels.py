@@ -1,0 +1,153 @@
+"""What a kernel does and in which precision, from its name; operators say it where names do not.
+
+Names differ by library and generation (`sgemm`, `xmma_fprop`, `nvjet_tst`, `cutlass::Kernel2`, `Cijk_`, `triton_poi`);
+the first rule that matches wins, so order matters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+
+import numpy as np
+
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import Selection, TaskKind
+
+
+class KernelClass(Enum):
+    """What limits a kernel: MATMUL, CONVOLUTION and ATTENTION compute, the others memory."""
+
+    COLLECTIVE = "collective"
+    COPY = "copy"
+    OPTIMIZER = "optimizer"
+    ATTENTION = "attention"
+    NORMALISATION = "normalisation"
+    CONVOLUTION = "convolution"
+    MATMUL = "matmul"
+    ELEMENTWISE = "elementwise"
+    REDUCTION = "reduction"
+    OTHER = "other"
+
+
+COMPUTE = (KernelClass.MATMUL, KernelClass.CONVOLUTION, KernelClass.ATTENTION)
+
+_CLASSES: tuple[tuple[KernelClass, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        (KernelClass.COLLECTIVE, r"nccl|rccl|all_?reduce_kernel|all_?gather_kernel|deepep"),
+        (KernelClass.COPY, r"^mem(cpy|set)|^copybuffer"),
+        (KernelClass.OPTIMIZER, r"multi_tensor_apply|fused_?adam|fused_?sgd|foreach"),
+        (KernelClass.ATTENTION, r"flash|fmha|attention|mha_(fwd|bwd|varlen)|sdpa"),
+        (
+            KernelClass.NORMALISATION,
+            r"batch_?norm|layer_?norm|group_?norm|rms_?norm|instance_?norm|cudnn::bn|(^|_)bn_(fw|bw)|GammaBeta",
+        ),
+        # layout changes around a convolution only move memory, whatever library they come from
+        (KernelClass.ELEMENTWISE, r"nchwToNhwc|nhwcToNchw|transpose|convert_?tensor|batched_?transpose"),
+        (
+            KernelClass.CONVOLUTION,
+            r"fprop|dgrad|wgrad|scudnn|implicit|winograd|conv(?!ert)|cudnn_.*engine|gridwise|igemm|naive_conv|SubTensorOp",
+        ),
+        (
+            KernelClass.MATMUL,
+            r"gemm|gemv|nvjet|cutlass::|cublas|cijk_|matmul|splitK|wgmma|triton_mm|triton_tem|bmm|dot_kernel|_mm_",
+        ),
+        (KernelClass.REDUCTION, r"reduce|softmax|triton_(red|per)|nll_loss|arg(max|min)|scan|cub::|sort|topk|norm"),
+        (
+            KernelClass.ELEMENTWISE,
+            r"elementwise|triton_poi|CatArray|dropout|gelu|silu|relu|threshold|fill|copy|index|gather|scatter|embedding"
+            r"|pool|pad|upsample|distribution|where|pointwise|OpTensor|ScaleTensor",
+        ),
+    )
+)
+
+_PRECISIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (precision, re.compile(pattern, re.IGNORECASE))
+    for precision, pattern in (
+        ("fp8", r"e4m3|e5m2|fp8|qgmma|nvjet_qq"),
+        ("bf16", r"bf16|bfloat16|BFloat16|nvjet_tst|nvjet_ttt|_BBS_|_BSS_"),
+        ("fp32", r"ffma|simt_sgemm|f32f32_f32f32|(?<!s1688)sgemm|scudnn|sgemv"),
+        ("tf32", r"tf32|s1688|nvjet_sst|nvjet_sss"),
+        ("fp16", r"f16|fp16|half|h884|s884|h1688|hmma|hgemm|nvjet_hsh|nvjet_hhh|_HHS_|_HSS_"),
+        ("fp64", r"dgemm|f64|double"),
+    )
+)
+
+_DTYPE_PRECISION = {
+    "float": "fp32", "double": "fp64", "c10::Half": "fp16", "c10::BFloat16": "bf16", "float32": "fp32",
+    "float16": "fp16", "bfloat16": "bf16", "c10::Float8_e4m3fn": "fp8", "c10::Float8_e5m2": "fp8",
+}  # fmt: skip
+ELEMENT_BYTES = {
+    "float": 4, "double": 8, "c10::Half": 2, "c10::BFloat16": 2, "long int": 8, "long": 8, "int": 4, "bool": 1,
+    "unsigned char": 1, "signed char": 1, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "short": 2,
+}  # fmt: skip
+PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
+
+
+def classify(name: str, operator: str = "") -> KernelClass:
+    """The class of a kernel by its name; an unknown name is judged by the operator that launched it."""
+    for kind, pattern in _CLASSES:
+        if pattern.search(name):
+            return kind
+    op = operator.lower()
+    if re.search(r"convolution|conv\d?d", op):
+        return KernelClass.CONVOLUTION
+    if re.search(r"::(addmm|mm|bmm|baddbmm|linear|matmul|_scaled_mm)\b|addmmbackward|mmbackward", op):
+        return KernelClass.MATMUL
+    if "attention" in op:
+        return KernelClass.ATTENTION
+    return KernelClass.OTHER
+
+
+def precision_of(name: str, dtypes: Sequence[str] = ()) -> str | None:
+    """Precision in which a kernel computes: by its name, else by its first floating-point input; None if unknown."""
+    for precision, pattern in _PRECISIONS:
+        if pattern.search(name):
+            return precision
+    return next((_DTYPE_PRECISION[dtype] for dtype in dtypes if dtype in _DTYPE_PRECISION), None)
+
+
+def is_device_copy(name: str) -> bool:
+    """A copy that stays on one device (not over PCIe)."""
+    return bool(re.search(r"DtoD|device -> device|Memset|peer", name, re.IGNORECASE))
+
+
+_ORDER = tuple(KernelClass)
+
+
+class KernelTable:
+    """The class of every device task of one graph, worked out once per distinct (name, operator)."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        kind = graph.column("kind")
+        self.device = Selection(graph.alive & np.isin(kind, (int(TaskKind.GPU), int(TaskKind.COMM))))
+        ids = self.device.ids
+        pairs = np.stack((graph.column("name")[ids], graph.column("operator")[ids]), axis=1)
+        distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+        codes = [
+            _ORDER.index(classify(graph.names[name], graph.names[operator])) for name, operator in distinct.tolist()
+        ]
+        self._code = np.full(len(graph), -1, dtype=np.int8)
+        if ids.size:
+            self._code[ids] = np.array(codes, dtype=np.int8)[which.reshape(-1)]
+        self._code[ids[kind[ids] == TaskKind.COMM]] = _ORDER.index(KernelClass.COLLECTIVE)
+
+    def of(self, task: int) -> KernelClass:
+        """Class of a device task. Raises KeyError for a CPU task."""
+        if self._code[task] < 0:
+            raise KeyError(task)
+        return _ORDER[int(self._code[task])]
+
+    def all(self, *classes: KernelClass) -> Selection:
+        return Selection(np.isin(self._code, [_ORDER.index(kind) for kind in classes]))
+
+    @property
+    def kernels(self) -> Selection:
+        """Device tasks that compute: no copies, no collectives."""
+        return self.device - self.all(KernelClass.COPY, KernelClass.COLLECTIVE)
+
+    def precision(self, task: int) -> str | None:
+        return precision_of(self.graph.names[self.graph.column("name")[task]], self.graph.dtypes(task))

@@ -1,0 +1,168 @@
+"""What a graph says about the trained network: gradients and their readiness, layers, activations, parameters.
+
+All of it comes from operator shapes and layer names in the trace; functions return nothing rather than guess.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.whatif.graph import Graph
+from leadline.whatif.kernels import ELEMENT_BYTES
+from leadline.whatif.kinds import EdgeType, IntArray, Phase, Selection, TaskKind
+
+ACCUMULATE = r"^torch::autograd::AccumulateGrad$"
+_WEIGHTED = {
+    "aten::linear": (1, 2), "aten::addmm": (2, 0), "aten::conv1d": (1, 2), "aten::conv2d": (1, 2),
+    "aten::conv3d": (1, 2), "aten::batch_norm": (1, 2), "aten::layer_norm": (2, 3), "aten::embedding": (0,),
+    "aten::group_norm": (2, 3),
+}  # fmt: skip
+"""Operators with parameters and the positions of these among the inputs (aten native_functions.yaml)."""
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """One parameter's gradient in one step."""
+
+    bytes: int
+    ready_after: tuple[int, ...]
+    """Tasks whose end makes it complete."""
+    layer: str
+    order: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Device work (CPU work where there is no device) of one layer in one step."""
+
+    name: str
+    forward: Selection
+    backward: Selection
+    first: float
+    """Position of its first forward task."""
+
+
+def bytes_of(shape: Sequence[int], dtype: str) -> int:
+    """Bytes of a tensor; unknown element types count four bytes."""
+    return math.prod(shape) * ELEMENT_BYTES.get(dtype, 4)
+
+
+def worker_kinds(graph: Graph) -> tuple[TaskKind, ...]:
+    """What does the arithmetic: device tasks, or CPU tasks in a trace without a device."""
+    return (TaskKind.GPU,) if bool((graph.column("kind")[graph.alive] == TaskKind.GPU).any()) else (TaskKind.CPU,)
+
+
+def gradients(graph: Graph, step: int, rank: int | None = None) -> list[Gradient]:
+    """Gradients of one step in the order in which they become complete; empty when the trace has no shapes."""
+    marks = graph.select(name=ACCUMULATE, step=step, rank=rank)
+    found: list[Gradient] = []
+    launches = _Launches(graph, step)
+    for mark in marks:
+        shapes, dtypes = graph.shapes(mark), graph.dtypes(mark)
+        if shapes and isinstance(shapes[0], list):
+            size = bytes_of(shapes[0], dtypes[0] if dtypes else "float")
+            found.append(Gradient(size, launches.before(mark), _layer(graph, mark), float(graph.column("order")[mark])))
+    return sorted(found, key=lambda item: item.order) or _gradients_of_layers(graph, step)
+
+
+def _gradients_of_layers(graph: Graph, step: int) -> list[Gradient]:
+    found = []
+    for layer in layers(graph, step):
+        if not layer.backward:
+            continue
+        size = sum(parameter_bytes(graph, task) for task in graph.select(layer=f"^{_quoted(layer.name)}$", step=step))
+        if size:
+            orders = graph.column("order")[layer.backward.ids]
+            last = int(layer.backward.ids[orders.argmax()])
+            found.append(Gradient(size, (last,), layer.name, float(orders.max())))
+    return sorted(found, key=lambda item: item.order)
+
+
+def parameter_bytes(graph: Graph, task: int) -> int:
+    """Bytes of the parameters that an operator task uses; 0 for other tasks."""
+    positions = _WEIGHTED.get(graph.names[graph.column("name")[task]])
+    detail = graph.detail(task)
+    if positions is None or "Input Dims" not in detail or int(graph.column("phase")[task]) == Phase.BACKWARD:
+        return 0
+    shapes, dtypes = graph.shapes(task), graph.dtypes(task)
+    total = 0
+    for position in positions:
+        if position < len(shapes) and isinstance(shapes[position], list) and shapes[position]:
+            total += bytes_of(shapes[position], dtypes[position] if position < len(dtypes) else "float")
+    return total
+
+
+def layers(graph: Graph, step: int, rank: int | None = None) -> list[Layer]:
+    """Layers of one step in forward order; only those with a name and forward work."""
+    work = graph.select(kind=worker_kinds(graph), step=step, rank=rank)
+    layer, phase, order = (graph.column(name)[work.ids] for name in ("layer", "phase", "order"))
+    found: list[Layer] = []
+    for row in np.unique(layer).tolist():
+        if not graph.layers[row]:
+            continue
+        forward = work.ids[(layer == row) & (phase == Phase.FORWARD)]
+        backward = work.ids[(layer == row) & (phase == Phase.BACKWARD)]
+        if forward.size:
+            first = float(order[(layer == row) & (phase == Phase.FORWARD)].min())
+            found.append(Layer(graph.layers[row], Selection(forward), Selection(backward), first))
+    return sorted(found, key=lambda item: item.first)
+
+
+def layer_activations(graph: Graph, step: int) -> dict[str, int]:
+    """Bytes of the input that each layer keeps for its backward pass: its first tensor operand; by layer name."""
+    found: dict[str, int] = {}
+    tasks = graph.select(kind=(TaskKind.CPU, TaskKind.GPU), phase=Phase.FORWARD, step=step)
+    layer, order = graph.column("layer")[tasks.ids], graph.column("order")[tasks.ids]
+    for task in tasks.ids[np.argsort(order, kind="stable")][layer[np.argsort(order, kind="stable")] > 0].tolist():
+        name = _layer(graph, task)
+        if name in found:
+            continue
+        shapes, dtypes = graph.shapes(task), graph.dtypes(task)
+        if shapes and isinstance(shapes[0], list) and shapes[0]:
+            found[name] = bytes_of(shapes[0], dtypes[0] if dtypes else "float")
+    return found
+
+
+def in_lane_order(graph: Graph, tasks: Selection) -> IntArray:
+    """Task ids sorted by their position in time."""
+    ids: IntArray = tasks.ids[np.argsort(graph.column("order")[tasks.ids], kind="stable")]
+    return ids
+
+
+def steps_of(graph: Graph) -> tuple[int, ...]:
+    """Steps of the window; the distinct step numbers of the tasks where the graph does not say."""
+    if graph.info.steps:
+        return tuple(graph.info.steps)
+    return tuple(np.unique(graph.column("step")[graph.alive]).tolist())
+
+
+class _Launches:
+    """Looks up the last device task launched before a CPU task."""
+
+    def __init__(self, graph: Graph, step: int) -> None:
+        self.graph = graph
+        edges = graph.edges
+        launch = edges["type"] == EdgeType.LAUNCH
+        source, target = edges["src"][launch], edges["dst"][launch]
+        compute = (graph.column("kind")[target] == TaskKind.GPU) & (graph.column("step")[target] == step)
+        order = graph.column("order")[source[compute]]
+        by_order = np.argsort(order, kind="stable")
+        self.order = order[by_order]
+        self.target = target[compute][by_order]
+
+    def before(self, task: int) -> tuple[int, ...]:
+        """The CPU task itself and the device work launched last before it."""
+        at = int(np.searchsorted(self.order, self.graph.column("order")[task]))
+        return (task, int(self.target[at - 1])) if at else (task,)
+
+
+def _layer(graph: Graph, task: int) -> str:
+    return graph.layers[int(graph.column("layer")[task])]
+
+
+def _quoted(text: str) -> str:
+    return "".join(f"\\{letter}" if not letter.isalnum() and letter != "_" else letter for letter in text)

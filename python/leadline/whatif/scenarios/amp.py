@@ -1,0 +1,124 @@
+"""`amp`: automatic mixed precision: matrix work in bf16 or fp16, element-wise work on half the bytes, casts added.
+
+model=roofline predicts each kernel from the ratio of two roofline bounds on this GPU; model=paper is Algorithm 2 of
+Daydream literally (names with sgemm or scudnn divided by 3, every other GPU task by 2).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kernels import COMPUTE, KernelClass, KernelTable
+from leadline.whatif.kinds import Phase, Selection, TaskKind
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
+from leadline.whatif.scenarios.lower_precision import scale_compute
+from leadline.whatif.units import Unit
+
+AUTOCAST_FP32 = re.compile(
+    r"softmax|nll_loss|cross_entropy|layer_?norm|group_?norm|mse_loss|bce|kl_div|cumsum|cumprod|::(exp|log|pow|prod|sum|norm)\b",
+    re.IGNORECASE,
+)
+"""Operators that autocast keeps in fp32 (PyTorch, "Autocast Op Reference")."""
+
+
+class Amp(Scenario):
+    """Shrinks kernels by precision; the optimizer, copies and collectives keep their time."""
+
+    name = "amp"
+    advice = "train in mixed precision (torch.autocast)"
+    parameters = (
+        Parameter(
+            "dtype", Unit.TEXT, "low precision; auto is bf16 where the GPU has it", "auto", ("auto", "bf16", "fp16")
+        ),
+        Parameter("model", Unit.TEXT, "how to predict kernels", "roofline", ("roofline", "paper")),
+    )
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        table = KernelTable(graph)
+        if not table.kernels:
+            return "the trace has no GPU kernel, and mixed precision is predicted for GPUs only"
+        if values.text("model") == "paper":
+            return None
+        low = {"fp16", "bf16", "fp8"}
+        compute = table.all(*COMPUTE)
+        if compute and all(table.precision(task) in low for task in compute):
+            return "all matrix kernels already run in low precision"
+        return None
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        table = KernelTable(graph)
+        if values.text("model") == "paper":
+            return _as_in_the_paper(graph, table, bound)
+        gpu = gpu_of(graph)
+        target = values.text("dtype")
+        if target == "auto":
+            target = "bf16" if gpu is None or gpu.peak_flops("bf16") else "fp16"
+        if gpu is not None and gpu.peak_flops(target) is None:
+            raise ScenarioError(f"amp: {gpu.name} has no {target} matrix units; use --set dtype=fp16.")
+        compute = scale_compute(graph, table, table.all(*COMPUTE), target, gpu, bound)
+        light = _halved(graph, table)
+        kept = technique("memory_low_precision", larger_is_faster=True).at(bound)
+        graph.scale(light, 1 / (1 + kept))
+        casts = technique("cast_kernels", larger_is_faster=False).at(bound)
+        _add_casts(graph, table, casts)
+        assumptions = (
+            *compute.assumptions,
+            f"element-wise, pooling and batch-norm kernels keep {kept:.0%} of the saving from moving half the bytes",
+            "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
+            f"casts add {casts:.0%} of the forward kernel time",
+        )
+        if target == "fp16":
+            assumptions += ("the loss scaler's own kernels and its synchronisation are not counted",)
+        return Applied(
+            graph, assumptions, count(matrix_kernels=compute.changed, memory_kernels=len(light)), compute.warnings
+        )
+
+
+def _halved(graph: Graph, table: KernelTable) -> Selection:
+    """Memory-bound kernels of forward and backward that would move half the bytes."""
+    light = table.all(KernelClass.ELEMENTWISE, KernelClass.REDUCTION, KernelClass.NORMALISATION)
+    light = light - graph.select(phase=(Phase.OPTIMIZER, Phase.ZERO_GRAD, Phase.DATA_LOADING))
+    names, operators = graph.column("name"), graph.column("operator")
+
+    def moves_floats(task: int) -> bool:
+        operator, name = graph.names[operators[task]], graph.names[names[task]]
+        if AUTOCAST_FP32.search(operator) or AUTOCAST_FP32.search(name):
+            return False
+        return table.precision(task) not in ("fp16", "bf16", "fp8")
+
+    return Selection([task for task in light if moves_floats(task)])
+
+
+def _add_casts(graph: Graph, table: KernelTable, share: float) -> None:
+    """Lengthens the matrix kernels of the forward pass by the casts in front of them."""
+    forward = table.all(*COMPUTE) & graph.select(phase=(Phase.FORWARD, Phase.OTHER))
+    if not forward or share == 0:
+        return
+    total = float(
+        graph.column("duration_ns")[(table.kernels & graph.select(phase=(Phase.FORWARD, Phase.OTHER))).ids].sum()
+    )
+    own = graph.column("duration_ns")[forward.ids].astype(np.float64)
+    if own.sum() > 0:
+        graph.scale(forward, 1 + share * total / own.sum())
+
+
+def _as_in_the_paper(graph: Graph, table: KernelTable, bound: Bound) -> Applied:
+    matrix = technique("daydream_matmul", larger_is_faster=True).at(bound)
+    other = technique("daydream_memory", larger_is_faster=True).at(bound)
+    device = graph.select(kind=TaskKind.GPU)
+    heavy = graph.select(kind=TaskKind.GPU, name=r"sgemm|scudnn")
+    graph.scale(heavy, 1 / matrix)
+    graph.scale(device - heavy, 1 / other)
+    warnings = (
+        () if heavy else ("no kernel is called sgemm or scudnn: the paper's rule fits Volta and Turing libraries",)
+    )
+    return Applied(
+        graph,
+        (f"kernels named sgemm or scudnn take 1/{matrix:g}, other GPU tasks 1/{other:g} of their time (Daydream)",),
+        count(matrix_kernels=len(heavy), other_kernels=len(device) - len(heavy)),
+        warnings,
+    )

@@ -1,0 +1,78 @@
+"""`batch_size`: `factor` times as many samples in a step; the speed-up counts samples per second."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kernels import KernelClass, KernelTable
+from leadline.whatif.kinds import Phase, Selection, TaskKind
+from leadline.whatif.model import worker_kinds
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
+from leadline.whatif.units import Unit
+
+CONSTANT = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
+
+
+class BatchSize(Scenario):
+    """Scales the work that grows with the batch; the update, collectives and per-call costs stay."""
+
+    name = "batch_size"
+    advice = "use a larger batch, if memory and convergence allow"
+    parameters = (Parameter("factor", Unit.FACTOR, "new batch over old batch", "2"),)
+
+    def title(self, values: Values) -> str:
+        return f"{self.name} {values.number('factor'):g}x"
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        grows = graph.select(kind=worker_kinds(graph)) - graph.select(phase=CONSTANT)
+        return None if grows else "the window has no work outside the weight update"
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        require_positive(self.name, values, ["factor"])
+        factor = values.number("factor")
+        loading = graph.select(kind=TaskKind.DATA) | graph.select(phase=Phase.DATA_LOADING, kind=TaskKind.GPU)
+        constant = graph.select(phase=CONSTANT)
+        if worker_kinds(graph) == (TaskKind.GPU,):
+            table = KernelTable(graph)
+            copies = (table.all(KernelClass.COPY) - constant) | loading
+            grows = table.kernels - constant - copies
+            graph.scale(grows, _kernel_factors(graph, grows, factor, bound))
+            graph.scale(copies, factor)
+            how = "kernels with idle multiprocessors fill these first, the others grow with the batch"
+        else:
+            grows = graph.select(kind=TaskKind.CPU) - constant
+            overhead = _call_overhead_ns(graph, bound)
+            own = graph.column("duration_ns")[grows.ids].astype(np.float64)
+            graph.set_duration(grows, np.rint(own + (factor - 1) * np.maximum(own - overhead, 0)).astype(np.int64))
+            how = f"{overhead / 1000:.3g} µs of every operator do not depend on the batch, the rest grows with it"
+        graph.scale(loading, factor)
+        return Applied(
+            graph,
+            (how, "the weight update, collectives and Python time stay", "memory suffices and kernels stay the same"),
+            count(tasks=len(grows), loading=len(loading)),
+            samples=factor,
+        )
+
+
+def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound) -> np.ndarray:
+    exponent = technique("memory_bound_batch", larger_is_faster=False).at(bound)
+    if factor < 1:
+        exponent = technique("memory_bound_batch", larger_is_faster=True).at(bound)
+    found = np.empty(len(tasks))
+    for at, task in enumerate(tasks):
+        filled = graph.detail(task).get("blocks per SM")
+        blocks = float(filled) if isinstance(filled, (int, float)) and filled > 0 else 1.0
+        found[at] = (max(blocks * factor, 1.0) / max(blocks, 1.0)) ** exponent
+    return found
+
+
+def _call_overhead_ns(graph: Graph, bound: Bound) -> float:
+    """Cost of an operator that does almost nothing: a low percentile of the CPU tasks of this trace."""
+    tasks = graph.select(kind=TaskKind.CPU, phase=(Phase.FORWARD, Phase.BACKWARD))
+    own = graph.column("duration_ns")[tasks.ids]
+    if not own.size:
+        return 0.0
+    percentile = {Bound.LOW: 50, Bound.EXPECTED: 20, Bound.HIGH: 0}[bound]
+    return float(min(np.percentile(own, percentile), 10_000.0))

@@ -1,0 +1,156 @@
+"""`distributed`: data-parallel training on `world_size` workers, predicted from the profile of one.
+
+An all-reduce per gradient bucket starts when the bucket's last gradient is complete, one after another on one channel
+beside the backward pass; the weight update waits for the last one (Daydream 5.1; buckets as DistributedDataParallel
+makes them). Where the trace already holds collectives, their transfers are rescaled instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.whatif.collectives import Collective, Network, collective_ns, kind_of
+from leadline.whatif.edits import optimizer_start
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
+from leadline.whatif.scenarios.gradient_exchange import (
+    NETWORK,
+    bucketed,
+    collective_overhead,
+    compute_tasks,
+    has_collectives,
+    network_of,
+    step_gradients,
+    why_no_gradients,
+    world_size,
+)
+from leadline.whatif.simulator import simulate
+from leadline.whatif.units import Unit, show_bytes
+
+
+class Distributed(Scenario):
+    """Inserts bucketed all-reduces, or rescales the collectives of a distributed trace."""
+
+    name = "distributed"
+    advice = "train data-parallel on more workers"
+    parameters = (
+        *NETWORK,
+        Parameter("bucket_size", Unit.SIZE, "gradients per all-reduce", "25MiB"),
+        Parameter("first_bucket_size", Unit.SIZE, "size of the first bucket", "1MiB"),
+        Parameter("algorithm", Unit.TEXT, "all-reduce algorithm", "auto", ("auto", "ring", "tree")),
+    )
+
+    def title(self, values: Values) -> str:
+        return f"{self.name} world_size={values.optional('world_size') or 0:g}"
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        if values.optional("world_size") is None:
+            return "the number of workers is not given (--set world_size=8)"
+        return None if has_collectives(graph) else why_no_gradients(graph, values)
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        workers = world_size(self.name, values)
+        if has_collectives(graph):
+            return _rescaled(graph, values, workers, bound)
+        network, assumed = network_of(graph, values)
+        algorithm = values.text("algorithm")
+        overhead = collective_overhead(bound)
+        channel = graph.add_lane("all-reduce", LaneKind.CHANNEL)
+        inserted: list[int] = []
+        total = 0
+        for step, found in step_gradients(graph, values).items():
+            targets = optimizer_start(graph, step, 0)
+            buckets = bucketed(found, values.number("bucket_size"), values.number("first_bucket_size"))
+            total = sum(bucket.bytes for bucket in buckets)
+            for number, bucket in enumerate(buckets):
+                time = collective_ns(Collective.ALL_REDUCE, bucket.bytes, workers, network, algorithm) * overhead
+                inserted.append(
+                    graph.insert(
+                        "all_reduce", TaskKind.COMM, channel, int(time), after=list(bucket.ready_after),
+                        before=targets, phase=Phase.BACKWARD, step=step, bytes=bucket.bytes, layer=bucket.layer,
+                        priority=float(number),
+                    )
+                )  # fmt: skip
+        graph.info = replace(graph.info, world_size=workers)
+        slowed = _slow_overlapped(graph, inserted, bound) if workers > 1 else 0
+        assumptions = (
+            f"{show_bytes(total)} of gradients per step in {len(inserted)} all-reduces ({algorithm}), {assumed}",
+            f"a collective takes {overhead:g} of its formula's time; kernels that run beside one are slowed by "
+            f"{technique('overlap_slowdown', larger_is_faster=False).at(bound):g}",
+            "every worker takes the same time as this one, on a batch of the same size",
+        )
+        applied = count(all_reduces=len(inserted), slowed_kernels=slowed)
+        return Applied(graph, assumptions, applied, samples=float(workers))
+
+
+def _slow_overlapped(graph: Graph, collectives: list[int], bound: Bound) -> int:
+    """Lengthens compute tasks by the share of their time that a collective runs beside them."""
+    factor = technique("overlap_slowdown", larger_is_faster=False).at(bound)
+    if factor <= 1 or not collectives:
+        return 0
+    result = simulate(graph)
+    order = np.argsort(result.start_ns[collectives], kind="stable")
+    begin = result.start_ns[collectives][order]
+    end = np.maximum.accumulate(result.end_ns[collectives][order])
+    tasks = Selection([])
+    for step in {int(value) for value in graph.column("step")[collectives]}:
+        tasks = tasks | compute_tasks(graph, Phase.BACKWARD, step)
+    tasks = tasks - Selection(collectives)
+    covered = np.array([_covered(begin, end, result.start_ns[t], result.end_ns[t]) for t in tasks], dtype=np.float64)
+    own = np.maximum(graph.column("duration_ns")[tasks.ids].astype(np.float64), 1.0)
+    share = np.minimum(covered / own, 1.0)
+    graph.scale(tasks, 1 + share * (factor - 1))
+    return int((share > 0).sum())
+
+
+def _covered(begin: np.ndarray, end: np.ndarray, start: int, stop: int) -> float:
+    """Time of [start, stop) inside the intervals, which are in order and do not overlap."""
+    first, last = int(np.searchsorted(end, start, side="right")), int(np.searchsorted(begin, stop, side="left"))
+    lows, highs = np.maximum(begin[first:last], start), np.minimum(end[first:last], stop)
+    return float(np.maximum(highs - lows, 0).sum())
+
+
+def _rescaled(graph: Graph, values: Values, workers: int, bound: Bound) -> Applied:
+    """Collectives of a distributed trace at another number of workers, by the ratio of their cost formulas."""
+    tasks = graph.select(kind=TaskKind.COMM)
+    before = max(graph.info.world_size, 1)
+    if before == 1:
+        raise ScenarioError(
+            "distributed: the trace has collectives but does not tell how many workers took part; "
+            "record it with torch.distributed initialised, so that the file names its world size."
+        )
+    given = values.optional("bandwidth")
+    latency = values.number("latency")
+    factors = []
+    for task in tasks:
+        size = max(float(graph.column("bytes")[task]), 1.0)
+        operation = kind_of(graph.names[graph.column("name")[task]])
+        measured = float(graph.column("duration_ns")[task])
+        old = Network(given, latency) if given is not None else _implied(operation, size, before, latency, measured)
+        new_ns = collective_ns(operation, size, workers, old, values.text("algorithm"))
+        old_ns = collective_ns(operation, size, before, old, values.text("algorithm"))
+        factors.append(new_ns / old_ns if old_ns > 0 else 1.0)
+    spread = {Bound.LOW: 1.0, Bound.EXPECTED: 1.0, Bound.HIGH: collective_overhead(Bound.HIGH)}[bound]
+    graph.scale(tasks, np.array(factors) * (spread if workers > before else 1.0))
+    source = "as measured" if given is None else f"{given / 1e9:g} GB/s"
+    return Applied(
+        graph,
+        (
+            f"collectives of {before} workers are rescaled to {workers} by their cost formula, bandwidth {source}",
+            "waiting for other workers is simulated where their traces are loaded, otherwise as measured",
+        ),
+        count(collectives=len(tasks)),
+        samples=workers / before,
+    )
+
+
+def _implied(operation: Collective, size: float, ranks: int, latency_ns: float, measured_ns: float) -> Network:
+    """The network on which the formula gives the measured time."""
+    unit = collective_ns(operation, size, ranks, Network(1e9, 0.0), "ring")
+    hops = collective_ns(operation, 0.0, ranks, Network(1e9, latency_ns), "ring")
+    moving = max(measured_ns - hops, measured_ns * 0.1, 1.0)
+    return Network(1e9 * unit / moving, latency_ns)

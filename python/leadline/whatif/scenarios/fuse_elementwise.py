@@ -1,0 +1,55 @@
+"""`fuse_elementwise`: runs of element-wise kernels become one kernel each (torch.compile, a fused operator, Triton)."""
+
+from __future__ import annotations
+
+from leadline.whatif.edits import calls_of, stream_runs
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kernels import KernelClass, KernelTable
+from leadline.whatif.kinds import Phase, Selection
+from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
+
+
+class FuseElementwise(Scenario):
+    """Keeps the longest kernel of each run, slightly lengthened, and removes the others with their launches."""
+
+    name = "fuse_elementwise"
+    advice = "fuse element-wise operators (torch.compile)"
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        return (
+            None
+            if _runs(graph)
+            else "no two element-wise kernels of forward or backward follow one another on a stream"
+        )
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        factor = technique("fused_elementwise", larger_is_faster=False).at(bound)
+        duration = graph.column("duration_ns")
+        kept: list[int] = []
+        gone: list[int] = []
+        limits: list[int] = []
+        runs = _runs(graph)
+        for run in runs:
+            longest = max(run, key=lambda task: int(duration[task]))
+            kept.append(longest)
+            limits.append(min(int(duration[longest] * factor), int(sum(duration[task] for task in run))))
+            gone += [task for task in run if task != longest]
+        for task, limit in zip(kept, limits, strict=True):
+            graph.set_duration(task, limit)
+        removed = Selection(gone)
+        graph.remove(removed | calls_of(graph, removed))
+        return Applied(
+            graph,
+            (
+                f"a fused kernel takes {factor:g} of its longest member: intermediate values stay in registers",
+                "neighbouring element-wise kernels work on tensors that can be fused (same shape, no other reader)",
+            ),
+            count(runs=len(runs), removed_kernels=len(gone)),
+        )
+
+
+def _runs(graph: Graph) -> list[list[int]]:
+    light = KernelTable(graph).all(KernelClass.ELEMENTWISE)
+    light = light - graph.select(phase=(Phase.OPTIMIZER, Phase.ZERO_GRAD))
+    return [run.tolist() for run in stream_runs(graph, light) if run.size > 1]

@@ -1,0 +1,129 @@
+"""`fused_optimizer`: the whole weight update as one kernel (FusedAdam, torch.optim fused=True).
+
+Daydream 5.1 removes all tasks of the update phase and inserts one GPU task as long as the removed compute kernels
+together. That is the pessimistic end here. A fused kernel reads and writes each state once, so the expected time is the
+removed time scaled by memory accesses: Adam needs 7 (read p, g, m, v; write p, m, v) where separate kernels need 18.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_parts
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import Phase, Selection, TaskKind
+from leadline.whatif.model import ACCUMULATE
+from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Memory accesses per parameter element, fused and as separate operators."""
+
+    name: str
+    fused: int
+    separate: int
+
+
+ADAM = Algorithm("Adam", 7, 18)
+SGD = Algorithm("SGD with momentum", 5, 8)
+PLAIN_SGD = Algorithm("SGD", 3, 3)
+
+
+class FusedOptimizer(Scenario):
+    """Removes the update phase and inserts one call and one kernel per step."""
+
+    name = "fused_optimizer"
+    advice = "use the fused optimizer (fused=True)"
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        update = _update(graph)
+        if not update:
+            return (
+                "no task of the window belongs to the weight update (record a whole step, with the optimizer's marks)"
+            )
+        if any(
+            re.search(r"fused_?(adam|sgd|adagrad|lamb)", graph.names[row], re.IGNORECASE)
+            for row in _names(graph, update)
+        ):
+            return "the optimizer is fused already"
+        return None
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        algorithm = _algorithm(graph)
+        traffic = technique("fused_optimizer_traffic", larger_is_faster=False).at(bound)
+        scale = min(1.0, algorithm.fused / algorithm.separate * traffic)
+        if bound is Bound.HIGH:
+            scale = 1.0
+        per_tensor = technique("fused_optimizer_tensor_ns", larger_is_faster=False).at(bound)
+        per_call = technique("fused_optimizer_call_ns", larger_is_faster=False).at(bound)
+        removed_gpu = removed_cpu = 0
+        for step, rank, tasks in step_parts(graph, _update(graph)):
+            device = tasks & graph.select(kind=TaskKind.GPU)
+            host = tasks - device
+            tensors = len(graph.select(name=ACCUMULATE, step=step, rank=rank))
+            bookkeeping = int(per_call + per_tensor * tensors)
+            _replace(graph, device, host, scale, bookkeeping, step)
+            removed_gpu, removed_cpu = removed_gpu + len(device), removed_cpu + len(host)
+        where = "removed kernels" if removed_gpu else "removed operators"
+        assumptions = (
+            f"one fused step takes {scale:.0%} of the {where}' time: {algorithm.name} moves {algorithm.fused} values "
+            f"per parameter instead of {algorithm.separate}; the high end is Daydream's estimate, all of it",
+            "the Python side collects parameters as before and launches once",
+        )
+        return Applied(graph, assumptions, count(removed_kernels=removed_gpu, removed_calls=removed_cpu))
+
+
+def _replace(graph: Graph, device: Selection, host: Selection, scale: float, bookkeeping_ns: int, step: int) -> None:
+    """One call and one kernel in place of the update tasks of one step."""
+    duration = graph.column("duration_ns")
+    if not host:
+        stream = main_lane(graph, device)
+        last = int(on_lane(graph, device, stream)[-1])
+        total = int(duration[device.ids].sum() * scale)
+        graph.insert("fused optimizer", TaskKind.GPU, stream, total, after=last, phase=Phase.OPTIMIZER, step=step)
+        graph.remove(device)
+        return
+    thread = main_lane(graph, host)
+    last = int(on_lane(graph, host, thread)[-1])
+    host_total = int((duration[host.ids] + graph.column("gap_ns")[host.ids].clip(min=0)).sum())
+    if device:
+        call_ns = min(bookkeeping_ns, host_total)
+        call = graph.insert(
+            "fused optimizer", TaskKind.CPU, thread, call_ns, after=last, phase=Phase.OPTIMIZER, step=step
+        )
+        stream = main_lane(graph, device)
+        anchor = int(on_lane(graph, device, stream)[-1])
+        total = int(duration[device.ids].sum() * scale)
+        latency = launch_latency_ns(graph)
+        graph.insert(
+            "fused optimizer", TaskKind.GPU, stream, total, after=anchor, launch=call, latency_ns=latency,
+            phase=Phase.OPTIMIZER, step=step,
+        )  # fmt: skip
+    else:
+        work = int(duration[host.ids].sum() * scale)
+        call_ns = min(bookkeeping_ns + work, host_total)
+        graph.insert("fused optimizer", TaskKind.CPU, thread, call_ns, after=last, phase=Phase.OPTIMIZER, step=step)
+    graph.remove(device | host)
+
+
+def _update(graph: Graph) -> Selection:
+    return graph.select(phase=Phase.OPTIMIZER, kind=(TaskKind.GPU, TaskKind.CPU))
+
+
+def _names(graph: Graph, tasks: Selection) -> set[int]:
+    return set(graph.column("name")[tasks.ids].tolist()) | set(graph.column("operator")[tasks.ids].tolist())
+
+
+def _algorithm(graph: Graph) -> Algorithm:
+    """The optimizer by the framework's mark, else by its operators."""
+    names = {graph.names[row] for row in _names(graph, _update(graph))} | set(graph.names)
+    text = " ".join(name for name in names if "Optimizer.step" in name)
+    if re.search(r"adam", text, re.IGNORECASE):
+        return ADAM
+    updates = " ".join(graph.names[row] for row in _names(graph, _update(graph)))
+    if re.search(r"addcdiv|adam", updates, re.IGNORECASE):
+        return ADAM
+    return SGD if re.search(r"mul", updates) else PLAIN_SGD

@@ -1,0 +1,60 @@
+"""`kernel_speedup`: the kernels (or, on CPU, operators) whose name matches become `factor` times faster."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from leadline.whatif.gpus import Bound
+from leadline.whatif.graph import Graph
+from leadline.whatif.kernels import KernelTable
+from leadline.whatif.kinds import Selection, TaskKind
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, require_positive
+from leadline.whatif.units import Unit
+
+
+class KernelSpeedup(Scenario):
+    """Divides durations; without a pattern it takes the kernel with the largest total time."""
+
+    name = "kernel_speedup"
+    advice = "make the most expensive kernel faster"
+    hypothetical = True
+    parameters = (
+        Parameter("kernel", Unit.TEXT, "regular expression on kernel (or operator) names; default: the most expensive"),
+        Parameter("factor", Unit.FACTOR, "how many times faster", "2"),
+    )
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        if not _candidates(graph):
+            return "the trace has neither kernels nor operators"
+        if values.text("kernel") and not _chosen(graph, values)[0]:
+            return f"no kernel or operator matches {values.text('kernel')!r}"
+        return None
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        require_positive(self.name, values, ["factor"])
+        tasks, what = _chosen(graph, values)
+        factor = values.number("factor")
+        graph.scale(tasks, 1 / factor)
+        return Applied(graph, (f"{what} takes 1/{factor:g} of its measured time",), count(tasks=len(tasks)))
+
+
+def _candidates(graph: Graph) -> Selection:
+    return KernelTable(graph).kernels or graph.select(kind=TaskKind.CPU)
+
+
+def _chosen(graph: Graph, values: Values) -> tuple[Selection, str]:
+    candidates = _candidates(graph)
+    pattern = values.text("kernel")
+    if pattern:
+        try:
+            return candidates & graph.select(name=pattern), f"every kernel that matches {pattern!r}"
+        except re.error as error:
+            raise ScenarioError(f"kernel={pattern} is not a regular expression ({error}); correct it.") from error
+    names = graph.column("name")[candidates.ids]
+    total = np.bincount(names, weights=graph.column("duration_ns")[candidates.ids])
+    hottest = int(total.argmax())
+    share = total[hottest] / max(total.sum(), 1)
+    shown = graph.names[hottest] if len(graph.names[hottest]) <= 80 else graph.names[hottest][:77] + "..."
+    return Selection(candidates.ids[names == hottest]), f"{shown} ({share:.0%} of all kernel time)"

@@ -1,0 +1,95 @@
+"""`launch_free`: kernels of a step replayed as CUDA graphs (torch.compile mode="reduce-overhead", torch.cuda.graphs).
+
+The CPU tasks that launch kernels go away; one graph launch per stretch between two synchronisations takes their place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.whatif.edits import launch_latency_ns
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
+from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
+from leadline.whatif.model import in_lane_order
+from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
+
+
+class LaunchFree(Scenario):
+    """Replaces launching calls by graph launches; synchronisations, copies to and from the host, and loading stay."""
+
+    name = "launch_free"
+    advice = "replay the step as CUDA graphs (torch.compile with mode='reduce-overhead')"
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        return None if _capturable(graph) else "no kernel of the trace is launched by a call in it"
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        launch_ns = int(technique("graph_launch_ns", larger_is_faster=False).at(bound))
+        gap_ns = int(technique("graph_gap_ns", larger_is_faster=False).at(bound))
+        kernels = _capturable(graph)
+        latency = launch_latency_ns(graph)
+        removed = 0
+        segments = _segments(graph, kernels)
+        for calls in segments:
+            launched = kernels & graph.launched_by(Selection(calls))
+            first = calls[0]
+            step, phase = int(graph.column("step")[first]), Phase(int(graph.column("phase")[first]))
+            lane = int(graph.column("lane")[first])
+            replay = graph.insert("graph launch", TaskKind.CPU, lane, launch_ns, after=first, phase=phase, step=step)
+            graph.disconnect(EdgeType.LAUNCH, launched)
+            for task in launched:
+                graph.connect(replay, task, EdgeType.LAUNCH, latency)
+            graph.set_gap(launched, np.maximum(graph.column("gap_ns")[launched.ids], gap_ns))
+            graph.remove(Selection(calls))
+            removed += len(calls)
+        return Applied(
+            graph,
+            (
+                f"one graph launch of {launch_ns / 1000:g} µs between two synchronisations replaces all launches",
+                f"kernels of a graph follow one another after {gap_ns / 1000:g} µs",
+                "shapes are static and nothing inside the step needs the CPU; synchronisations and host copies stay",
+            ),
+            count(kernels=len(kernels), removed_calls=removed, graph_launches=len(segments)),
+        )
+
+
+def _capturable(graph: Graph) -> Selection:
+    """Launched device work of the training phases, without copies between host and device and collectives."""
+    table = KernelTable(graph)
+    names = graph.column("name")
+    host_copies = [t for t in table.all(KernelClass.COPY) if not is_device_copy(graph.names[names[t]])]
+    launched = np.zeros(len(graph), dtype=np.bool_)
+    launched[graph.edges["dst"][graph.edges["type"] == EdgeType.LAUNCH]] = True
+    loading = graph.select(phase=Phase.DATA_LOADING)
+    return (Selection(launched) & table.device) - Selection(host_copies) - table.all(KernelClass.COLLECTIVE) - loading
+
+
+def _segments(graph: Graph, kernels: Selection) -> list[list[int]]:
+    """Calls that one graph launch replaces, in order: all CPU tasks of a step between two that must stay."""
+    launchers = graph.launchers_of(kernels)
+    stays = np.zeros(len(graph), dtype=np.bool_)
+    stays[graph.waits["task"]] = True
+    stays[graph.edges["dst"][graph.edges["type"] == EdgeType.SYNC]] = True
+    others = KernelTable(graph).device - kernels
+    stays[graph.launchers_of(others).ids] = True
+    cpu = graph.select(kind=(TaskKind.CPU, TaskKind.DATA))
+    stays[graph.select(kind=TaskKind.DATA).ids] = True
+    launcher = launchers.mask(len(graph))
+    step = graph.column("step")
+    found: list[list[int]] = []
+    current: list[int] = []
+    for task in in_lane_order(graph, cpu).tolist():
+        if stays[task] or (current and step[task] != step[current[0]]):
+            found.append(current)
+            current = []
+        if not stays[task]:
+            current.append(task)
+    found.append(current)
+    result = []
+    for calls in found:
+        positions = [at for at, task in enumerate(calls) if launcher[task]]
+        if positions:
+            result.append(calls[positions[0] : positions[-1] + 1])
+    return result

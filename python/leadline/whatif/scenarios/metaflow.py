@@ -1,0 +1,178 @@
+"""`metaflow`: layers substituted by others (MetaFlow, TASO): kernels of the old layers out, kernels of the new ones in.
+
+The substitutions come from a JSON file (Daydream 5.2: new layers are mostly existing layers with other dimensions, so
+their kernel times are inferred from profiled ones):
+
+    {"substitutions": [
+      {"remove": ["Conv2d_1", "ReLU_1"],
+       "insert": [{"name": "fused conv", "like": "Conv2d_1", "scale": 1.05},
+                  {"name": "merge", "forward_us": 12.5, "backward_us": 30}]}]}
+
+`remove` and `like` are regular expressions on whole layer names. `like` times `scale` gives the time of a new layer's
+forward and backward pass; explicit times go before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.whatif.edits import calls_of, launch_cost_ns, launch_latency_ns, main_lane, on_lane
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
+from leadline.whatif.model import steps_of, worker_kinds
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
+from leadline.whatif.units import Unit
+
+SHAPE_DOUBT = 0.15
+"""Half width of the range of an inferred layer's time: other dimensions run at another efficiency."""
+
+
+@dataclass(frozen=True)
+class NewLayer:
+    """A layer to insert; times in ns, None where they follow from `like`."""
+
+    name: str
+    like: str
+    scale: float
+    forward_ns: float | None
+    backward_ns: float | None
+
+
+@dataclass(frozen=True)
+class Substitution:
+    remove: tuple[str, ...]
+    insert: tuple[NewLayer, ...]
+
+
+class MetaFlow(Scenario):
+    """Applies the substitutions of a specification."""
+
+    name = "metaflow"
+    advice = "substitute layers by cheaper equivalents (MetaFlow)"
+    parameters = (Parameter("spec", Unit.TEXT, "JSON file with the substitutions, or the JSON itself"),)
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        if not values.text("spec"):
+            return "no substitution is given (--set spec=FILE.json)"
+        if len(graph.layers) < 2:
+            return "the trace has no layer names; record with module names (with_stack or with_modules)"
+        return None
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        removed = inserted = 0
+        doubt = {Bound.LOW: 1 - SHAPE_DOUBT, Bound.EXPECTED: 1.0, Bound.HIGH: 1 + SHAPE_DOUBT}[bound]
+        for substitution in read_spec(values.text("spec")):
+            for step in steps_of(graph):
+                gone, added = _substitute(graph, substitution, step, doubt)
+                removed, inserted = removed + gone, inserted + added
+        if not removed:
+            raise ScenarioError("metaflow: no layer of the trace matches what the specification removes.")
+        return Applied(
+            graph,
+            (
+                "new layers take the time of the layers they are said to be like, times the given scale",
+                f"times that are inferred that way are known to {SHAPE_DOUBT:.0%}",
+            ),
+            count(removed_kernels=removed, inserted_kernels=inserted),
+        )
+
+
+def read_spec(text: str) -> list[Substitution]:
+    """Substitutions from a JSON file or literal. Raises ScenarioError in one sentence."""
+    source = text if text.lstrip().startswith("{") else None
+    if source is None:
+        try:
+            source = Path(text).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ScenarioError(f"metaflow: {text} cannot be read ({error.strerror}); give a JSON file.") from error
+    try:
+        content = json.loads(source)
+        return [
+            Substitution(tuple(_names(row["remove"])), tuple(_new_layer(item) for item in row.get("insert", [])))
+            for row in content["substitutions"]
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ScenarioError(
+            f"metaflow: the specification is not as expected ({type(error).__name__}: {error}); it needs "
+            '{"substitutions": [{"remove": ["layer"], "insert": [{"name": ..., "like": ..., "scale": 1.0}]}]}.'
+        ) from error
+
+
+def _names(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(item) for item in value]
+
+
+def _new_layer(item: Mapping[str, Any]) -> NewLayer:
+    def time(key: str) -> float | None:
+        return float(item[key]) * 1000 if key in item else None
+
+    layer = NewLayer(str(item["name"]), str(item.get("like", "")), float(item.get("scale", 1.0)), time("forward_us"),
+                     time("backward_us"))  # fmt: skip
+    if not layer.like and layer.forward_ns is None and layer.backward_ns is None:
+        raise ValueError(f"{layer.name} needs `like` or `forward_us`")
+    return layer
+
+
+def _substitute(graph: Graph, substitution: Substitution, step: int, doubt: float) -> tuple[int, int]:
+    """One substitution in one step; returns removed and inserted device tasks."""
+    removed = inserted = 0
+    times = {
+        (layer, phase): _time(graph, layer, phase, step, doubt)
+        for layer in substitution.insert
+        for phase in (Phase.FORWARD, Phase.BACKWARD)
+    }
+    for phase in (Phase.FORWARD, Phase.BACKWARD):
+        old = Selection([])
+        for pattern in substitution.remove:
+            old = old | graph.select(layer=_whole(pattern), phase=phase, step=step, kind=worker_kinds(graph))
+        if not old:
+            continue
+        for layer in substitution.insert:
+            if times[layer, phase] > 0:
+                _insert(graph, old, layer.name, int(times[layer, phase]), phase, step)
+                inserted += 1
+        graph.remove(old | calls_of(graph, old))
+        removed += len(old)
+    return removed, inserted
+
+
+def _time(graph: Graph, layer: NewLayer, phase: Phase, step: int, doubt: float) -> float:
+    explicit = layer.forward_ns if phase == Phase.FORWARD else layer.backward_ns
+    if explicit is not None:
+        return explicit
+    if not layer.like:
+        return 0.0
+    tasks = graph.select(layer=_whole(layer.like), phase=phase, step=step, kind=worker_kinds(graph))
+    return float(graph.column("duration_ns")[tasks.ids].sum()) * layer.scale * doubt
+
+
+def _insert(graph: Graph, old: Selection, name: str, time_ns: int, phase: Phase, step: int) -> None:
+    """One task for the new layer where the old one's work begins, with a launch where the old one had launches."""
+    lane = main_lane(graph, old)
+    first = int(on_lane(graph, old, lane)[0])
+    launchers = graph.launchers_of(first)
+    if not launchers:
+        kind = TaskKind(int(graph.column("kind")[first]))
+        graph.insert(name, kind, lane, time_ns, after=first, phase=phase, step=step, layer=name)
+        return
+    at = int(launchers.ids[0])
+    cost = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
+    thread = int(graph.column("lane")[at])
+    call = graph.insert(f"launch {name}", TaskKind.CPU, thread, cost, after=at, phase=phase, step=step, layer=name)
+    task = graph.insert(name, TaskKind.GPU, lane, time_ns, after=first, phase=phase, step=step, layer=name)
+    graph.disconnect(EdgeType.LAUNCH, task)
+    graph.connect(call, task, EdgeType.LAUNCH, launch_latency_ns(graph))
+
+
+def _whole(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ScenarioError(f"metaflow: {pattern!r} is not a regular expression ({error}); correct it.") from error
+    return f"^(?:{pattern})$"

@@ -1,0 +1,138 @@
+"""`p3`: priority-based parameter propagation (Jayarajan et al., MLSys 2019) with a parameter server.
+
+Every layer's gradient is cut into slices; a slice is pushed when the layer's backward pass has ended and pulled
+afterwards; the layer's forward pass of the next step waits for its pulls. Channels take slices of the first layers
+first (Daydream 5.1: several push and pull tasks per layer and a priority queue in place of the scheduler). Edges lead
+into the next step, so the window is simulated twice in a row.
+"""
+
+from __future__ import annotations
+
+import math
+
+from leadline.whatif.gpus import Bound
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
+from leadline.whatif.model import Layer, gradients, layers, steps_of
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
+from leadline.whatif.scenarios.gradient_exchange import NETWORK, collective_overhead, network_of, unrolled, world_size
+from leadline.whatif.units import Unit, show_bytes
+
+
+class P3(Scenario):
+    """Inserts push and pull tasks per slice, with or without priorities."""
+
+    name = "p3"
+    advice = "propagate parameters in slices by priority (P3)"
+    parameters = (
+        *NETWORK,
+        Parameter("slice_size", Unit.SIZE, "bytes of one slice; P3 uses 50,000 values", "200kB"),
+        Parameter("order", Unit.TEXT, "which slice goes first", "priority", ("priority", "fifo")),
+    )
+
+    def title(self, values: Values) -> str:
+        return f"{self.name} world_size={values.optional('world_size') or 0:g}"
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        if values.optional("world_size") is None:
+            return "the number of workers is not given (--set world_size=8)"
+        if not any(layer.backward for step in steps_of(graph) for layer in layers(graph, step)):
+            return "no layer of the trace has both a forward and a backward pass (record with module names)"
+        if not any(_sizes(graph, step, values) for step in steps_of(graph)):
+            return "the trace has no shapes to size the gradients with; add --set gradient_bytes=100MB"
+        return None
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        workers = world_size(self.name, values)
+        network, assumed = network_of(graph, values)
+        limit = values.number("slice_size")
+        if limit <= 0:
+            raise ScenarioError("p3: slice_size must be greater than 0.")
+        overhead = collective_overhead(bound)
+        sizes = {step: _sizes(graph, step, values) for step in steps_of(graph)}
+        first_steps = steps_of(graph)
+        result = unrolled(graph)
+        shift = steps_of(result)[len(first_steps)] - first_steps[0]
+        send = result.add_lane("push", LaneKind.CHANNEL)
+        receive = result.add_lane("pull", LaneKind.CHANNEL)
+        share = (workers - 1) / workers
+        inserted = 0
+        all_steps = steps_of(result)
+        for position, step in enumerate(all_steps):
+            per_layer = sizes[step if step in sizes else step - shift]
+            following = all_steps[position + 1] if position + 1 < len(all_steps) else None
+            later = {layer.name: layer for layer in layers(result, following)} if following is not None else {}
+            for rank, layer in enumerate(layers(result, step)):
+                size = per_layer.get(layer.name, 0)
+                if not size or not layer.backward:
+                    continue
+                priority = float(rank) if values.text("order") == "priority" else 0.0
+                inserted += _exchange(
+                    result, layer, later.get(layer.name), size, limit, share / network.bandwidth_bytes_s * overhead,
+                    network.latency_ns, (send, receive), priority, step,
+                )  # fmt: skip
+        total = sum(sizes[first_steps[0]].values())
+        slices = "of the first layers first" if values.text("order") == "priority" else "in order of readiness"
+        return Applied(
+            result,
+            (
+                f"{show_bytes(total)} of gradients per step in slices of {show_bytes(limit)}, {slices}, {assumed}",
+                "servers are spread over the workers, so each pushes and pulls (n-1)/n of its gradients at full duplex",
+                "the update happens on the servers in no time; the traced update stays as it is",
+                "the window is repeated once, so that the next forward pass waits for its parameters",
+            ),
+            count(push_and_pull_tasks=inserted),
+            samples=float(workers),
+        )
+
+
+def _exchange(
+    graph: Graph,
+    layer: Layer,
+    following: Layer | None,
+    size: int,
+    limit: float,
+    seconds_per_byte: float,
+    latency_ns: float,
+    channels: tuple[int, int],
+    priority: float,
+    step: int,
+) -> int:
+    """Push and pull tasks of one layer in one step; returns how many."""
+    target = _first(graph, following.forward) if following is not None else Selection([])
+    slices = max(1, math.ceil(size / limit))
+    for number in range(slices):
+        part = min(limit, size - number * limit)
+        time = int(part * seconds_per_byte * 1e9 + latency_ns)
+        push = graph.insert(
+            "push", TaskKind.COMM, channels[0], time, after=_last(graph, layer.backward), phase=Phase.BACKWARD,
+            step=step, bytes=int(part), layer=layer.name, priority=priority,
+        )  # fmt: skip
+        # the last step's pulls count to the step that waits for them
+        graph.insert(
+            "pull", TaskKind.COMM, channels[1], time, after=push, before=target, phase=Phase.BACKWARD,
+            step=step, bytes=int(part), layer=layer.name, priority=priority,
+        )  # fmt: skip
+    return 2 * slices
+
+
+def _last(graph: Graph, tasks: Selection) -> Selection:
+    return Selection([int(tasks.ids[graph.column("order")[tasks.ids].argmax()])])
+
+
+def _first(graph: Graph, tasks: Selection) -> Selection:
+    return Selection([int(tasks.ids[graph.column("order")[tasks.ids].argmin()])])
+
+
+def _sizes(graph: Graph, step: int, values: Values) -> dict[str, int]:
+    """Gradient bytes by layer, from shapes, else `gradient_bytes` in proportion to backward time."""
+    total = values.optional("gradient_bytes")
+    found: dict[str, int] = {}
+    if total is None:
+        for gradient in gradients(graph, step):
+            found[gradient.layer] = found.get(gradient.layer, 0) + gradient.bytes
+        return {name: size for name, size in found.items() if name}
+    named = [layer for layer in layers(graph, step) if layer.backward]
+    duration = graph.column("duration_ns")
+    times = [float(duration[layer.backward.ids].sum()) for layer in named]
+    return {layer.name: int(total * time / max(sum(times), 1.0)) for layer, time in zip(named, times, strict=True)}

@@ -1,0 +1,74 @@
+"""`remove_sync`: the CPU no longer waits for the GPU (no .item(), .cpu(), print of a tensor, nonzero in the step)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from leadline.whatif.gpus import Bound
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import EdgeType, Selection, TaskKind
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
+from leadline.whatif.units import Unit
+
+
+class RemoveSync(Scenario):
+    """Takes out synchronisation edges; the calls stay as ordinary calls."""
+
+    name = "remove_sync"
+    advice = "remove the synchronisations inside the step (.item(), .cpu(), printing tensors)"
+    parameters = (
+        Parameter("sync", Unit.TEXT, "regular expression on the call or its operator; default: every synchronisation"),
+    )
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        if not _waiting(graph):
+            return "the CPU never waits for the GPU in this window"
+        if not _chosen(graph, values):
+            return f"no synchronisation matches {values.text('sync')!r}"
+        return None
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        chosen = _chosen(graph, values)
+        if bound is Bound.HIGH and not values.text("sync"):
+            # one wait per step is needed where the program reports its loss
+            chosen = chosen - _last_of_steps(graph, chosen)
+        graph.disconnect(EdgeType.SYNC, chosen)
+        return Applied(
+            graph,
+            (
+                "the program does not need the values on the CPU at this point",
+                "in the high end of the range the last synchronisation of each step stays",
+                "the GPU's queue is long enough for the CPU to run ahead",
+            ),
+            count(synchronisations=len(chosen)),
+        )
+
+
+def _waiting(graph: Graph) -> Selection:
+    mask = np.zeros(len(graph), dtype=np.bool_)
+    mask[graph.waits["task"]] = True
+    into = graph.edges["dst"][graph.edges["type"] == EdgeType.SYNC]
+    mask[into[graph.column("kind")[into] == TaskKind.CPU]] = True
+    return Selection(mask & graph.alive)
+
+
+def _chosen(graph: Graph, values: Values) -> Selection:
+    waiting, pattern = _waiting(graph), values.text("sync")
+    if not pattern:
+        return waiting
+    try:
+        return waiting & (graph.select(name=pattern) | graph.select(operator=pattern))
+    except re.error as error:
+        raise ScenarioError(f"sync={pattern} is not a regular expression ({error}); correct it.") from error
+
+
+def _last_of_steps(graph: Graph, chosen: Selection) -> Selection:
+    step, order = graph.column("step"), graph.column("order")
+    last: dict[int, int] = {}
+    for task in chosen:
+        key = int(step[task])
+        if key not in last or order[task] > order[last[key]]:
+            last[key] = task
+    return Selection(list(last.values()))

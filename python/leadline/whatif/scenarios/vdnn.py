@@ -1,0 +1,131 @@
+"""`vdnn`: activations go to host memory after their layer's forward pass and come back before its backward (vDNN).
+
+A device-to-host copy starts with the layer's forward kernels' end; the copy back starts when the backward pass reaches
+the layer `lookahead` before, and the layer's backward kernels wait for it. Copies have an engine per direction and are
+scheduled in order (Daydream 5.2: additional copies and a custom prefetch schedule).
+"""
+
+from __future__ import annotations
+
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
+from leadline.whatif.model import Layer, layer_activations, layers, steps_of
+from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
+from leadline.whatif.units import Unit, show_bytes
+
+DEFAULT_PCIE = 16e9
+
+
+class VDnn(Scenario):
+    """Inserts offload and prefetch copies per layer."""
+
+    name = "vdnn"
+    advice = "offload activations to host memory (vDNN) to save GPU memory"
+    costs_time = True
+    parameters = (
+        Parameter("policy", Unit.TEXT, "whose inputs are offloaded", "conv", ("conv", "all")),
+        Parameter("bandwidth", Unit.BANDWIDTH, "host link, one direction; default: the GPU's PCIe link"),
+        Parameter("lookahead", Unit.COUNT, "layers between a prefetch and its use", "1"),
+        Parameter("activation_bytes", Unit.SIZE, "size of one layer's input, where the trace has no shapes"),
+    )
+
+    def title(self, values: Values) -> str:
+        return f"{self.name} {values.text('policy')}"
+
+    def applicable(self, graph: Graph, values: Values) -> str | None:
+        if not graph.select(kind=TaskKind.GPU):
+            return "the trace has no GPU work"
+        chosen = [plan for step in steps_of(graph) for plan in _plan(graph, step, values)]
+        if chosen:
+            return None
+        return (
+            "no layer of the trace has a name, a backward pass and shapes (record with module names and record_shapes)"
+        )
+
+    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+        bandwidth, assumed = _bandwidth(graph, values, bound)
+        ahead = int(values.number("lookahead"))
+        if ahead < 1:
+            raise ScenarioError("vdnn: lookahead must be at least 1.")
+        out = graph.add_lane("offload", LaneKind.CHANNEL)
+        back = graph.add_lane("prefetch", LaneKind.CHANNEL)
+        copies = saved = 0
+        for step in steps_of(graph):
+            plan = _plan(graph, step, values)
+            saved = sum(size for _, size in plan)
+            ordered = [layer for layer in layers(graph, step) if layer.backward]
+            for number, (layer, size) in enumerate(plan):
+                time = int(size / bandwidth * 1e9)
+                offload = graph.insert(
+                    "Memcpy DtoH offload", TaskKind.GPU, out, time, after=_edge(graph, layer.forward, last=True),
+                    phase=Phase.FORWARD, step=step, bytes=size, layer=layer.name, priority=float(number),
+                )  # fmt: skip
+                at = next(i for i, other in enumerate(ordered) if other.name == layer.name)
+                trigger = ordered[min(at + ahead, len(ordered) - 1)]
+                after = [offload]
+                if trigger.name != layer.name:
+                    after += _before(graph, trigger).ids.tolist()
+                graph.insert(
+                    "Memcpy HtoD prefetch", TaskKind.GPU, back, time, after=after,
+                    before=_edge(graph, layer.backward, last=False), phase=Phase.BACKWARD, step=step, bytes=size,
+                    layer=layer.name, priority=float(-number),
+                )  # fmt: skip
+                copies += 2
+        return Applied(
+            graph,
+            (
+                f"{show_bytes(saved)} of activations leave the GPU between forward and backward, over {assumed}",
+                f"a layer's prefetch starts when the backward pass reaches the layer {ahead} after it",
+                "copies and kernels do not slow one another, and every offloaded buffer is pinned",
+            ),
+            count(copies=copies),
+        )
+
+
+def _plan(graph: Graph, step: int, values: Values) -> list[tuple[Layer, int]]:
+    """Layers to offload in forward order, with the bytes of their inputs. The last layer's input is needed at once."""
+    sizes = layer_activations(graph, step)
+    fixed = values.optional("activation_bytes")
+    everything = values.text("policy") == "all"
+    found = []
+    named = [layer for layer in layers(graph, step) if layer.backward]
+    for layer in named[:-1]:
+        size = int(fixed) if fixed is not None else sizes.get(layer.name, 0)
+        if size and (everything or "conv" in layer.name.lower() or _convolves(graph, layer)):
+            found.append((layer, size))
+    return found
+
+
+def _convolves(graph: Graph, layer: Layer) -> bool:
+    operators = graph.column("operator")[layer.forward.ids]
+    return any("conv" in graph.names[row].lower() for row in set(operators.tolist()))
+
+
+def _edge(graph: Graph, tasks: Selection, *, last: bool) -> Selection:
+    order = graph.column("order")[tasks.ids]
+    return Selection([int(tasks.ids[order.argmax() if last else order.argmin()])])
+
+
+def _before(graph: Graph, layer: Layer) -> Selection:
+    """The task on the stream right before the layer's backward pass: its end is where that pass begins."""
+    first = _edge(graph, layer.backward, last=False).ids[0]
+    lane, order = graph.column("lane"), graph.column("order")
+    earlier = graph.alive & (lane == lane[first]) & (order < order[first])
+    if not earlier.any():
+        return Selection([])
+    candidates = Selection(earlier)
+    return _edge(graph, candidates, last=True)
+
+
+def _bandwidth(graph: Graph, values: Values, bound: Bound) -> tuple[float, str]:
+    given = values.optional("bandwidth")
+    if given is not None:
+        if given <= 0:
+            raise ScenarioError("vdnn: bandwidth must be greater than 0.")
+        return given, f"a link of {given / 1e9:g} GB/s each way"
+    share = technique("vdnn_pcie", larger_is_faster=True).at(bound)
+    gpu = gpu_of(graph)
+    nominal = gpu.pcie_gb_s * 1e9 if gpu is not None else DEFAULT_PCIE
+    name = f"the {gpu.name}'s host link" if gpu is not None else "a PCIe 3.0 link, since the GPU is unknown"
+    return nominal * share, f"{name}, {share:.0%} of {nominal / 1e9:g} GB/s each way"
