@@ -30,8 +30,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 CONSTRAINTS := requirements/test-constraints.txt
 
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
-CPP_FILES := $(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp')
-TIDY_FOLDERS := base cct writer collector monitor stack providers session
+CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
 .PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons bench fuzz stress clean
 
@@ -64,21 +63,13 @@ demo: build
 
 test: lint test-cpp test-aarch64 test-python
 
-lint: $(STAMPS)/test $(STAMPS)/build
-	$(BIN)/python schema/generate.py --check
-	$(BIN)/python tools/check_imports.py
-	$(BIN)/python tools/check_length.py
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	clang-format --dry-run -Werror $(filter-out %_generated.h,$(CPP_FILES))
-	cmake -S . -B build/tidy -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON >/dev/null
-	$(BIN)/python tools/run_clang_tidy.py build/tidy $(JOBS) $(addprefix native/,$(TIDY_FOLDERS))
+lint: $(STAMPS)/test
+	@tools/lint.sh $(BIN) $(JOBS)
 
 format: $(STAMPS)/test
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	clang-format -i $(filter-out %_generated.h,$(CPP_FILES))
+	clang-format -i $(CPP_FILES)
 
 # $(call cpp_tests,FOLDER,CMAKE OPTIONS)
 define cpp_tests
@@ -88,13 +79,13 @@ define cpp_tests
 endef
 
 test-cpp: $(STAMPS)/test
-	$(call cpp_tests,address,-DLEADLINE_SANITIZE=address$(comma)undefined)
+	@$(call cpp_tests,address,-DLEADLINE_SANITIZE=address$(comma)undefined)
 	$(call cpp_tests,thread,-DLEADLINE_SANITIZE=thread)
 
 comma := ,
 
 test-aarch64: $(STAMPS)/test
-	$(call cpp_tests,aarch64,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake)
+	@$(call cpp_tests,aarch64,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake)
 
 test-python: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# lint.sh PYTHON_BIN_FOLDER JOBS: every check of the sources; runs them all, then fails if one has failed.
+set -uo pipefail
+
+bin="$1"
+jobs="$2"
+failed=()
+
+check() {
+  local name="$1" output
+  shift
+  if output="$("$@" 2>&1)"; then
+    echo "ok      $name"
+  else
+    failed+=("$name")
+    printf 'FAILED  %s\n%s\n' "$name" "$output"
+  fi
+}
+
+mapfile -t cpp < <(git ls-files --cached --others --exclude-standard 'native/*.h' 'native/*.c' 'native/*.cc' 'native/*.cpp' \
+  | grep -v '_generated\.h$')
+tidy_folders=(base cct stack monitor writer collector providers session)
+
+configure_tidy() { cmake -S . -B build/tidy -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON; }
+
+check "generated files are fresh" "$bin/python" schema/generate.py --check
+check "import table" "$bin/python" tools/check_imports.py
+check "file lengths" "$bin/python" tools/check_length.py
+check "ruff check" "$bin/ruff" check .
+check "ruff format" "$bin/ruff" format --check .
+check "mypy --strict" "$bin/mypy"
+check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"
+check "cmake" configure_tidy
+check "clang-tidy" "$bin/python" tools/run_clang_tidy.py build/tidy "$jobs" "${tidy_folders[@]/#/native/}"
+
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "lint: ${#failed[@]} checks failed: ${failed[*]}" >&2
+  exit 1
+fi
