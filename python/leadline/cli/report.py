@@ -7,19 +7,21 @@ import sys
 
 from leadline.cli.errors import CommandError
 
-_FORMATS = ("text", "markdown", "json", "html")
+_DEFAULT_ROWS = {"text": 10, "markdown": 10, "json": 1000, "html": 200}  # a page scrolls, a program filters
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument(
-        "--format", choices=_FORMATS, help="text (default; taken from the ending of OUT where it says one)"
+        "--format", choices=list(_DEFAULT_ROWS), help="text (default; taken from the ending of OUT where it says one)"
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
     parser.add_argument(
         "--sort", metavar="METRIC", help="order paths and operators by METRIC, such as cpu_time, alloc_bytes, count"
     )
-    parser.add_argument("--top", metavar="N", type=_rows, default=10, help="rows per table (default 10)")
+    parser.add_argument(
+        "--top", metavar="N", type=_rows, help="rows per table (default: 10; 200 in HTML, 1000 in JSON)"
+    )
     parser.add_argument(
         "--focus", metavar="REGEX", help="count only paths with a frame whose name or file:line matches REGEX"
     )
@@ -37,8 +39,15 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.report import BadPatternError, ReportOptions, UnknownMetricError, build_report
 
-    options = ReportOptions(arguments.sort, arguments.top, arguments.focus, arguments.hide_library_frames)
     chosen = arguments.format or _format_of(arguments.output)
+    top = arguments.top or _DEFAULT_ROWS[chosen]
+    options = ReportOptions(
+        sort=arguments.sort,
+        top=top,
+        focus=arguments.focus,
+        hide_library_frames=arguments.hide_library_frames,
+        merge_layers=chosen in ("text", "markdown"),
+    )
     if chosen == "html" and arguments.output is None and sys.stdout.isatty():
         raise CommandError("An HTML page is no use on a terminal; give it a file with -o NAME.html.")
     profile = open_profile(arguments.file)

@@ -5,13 +5,14 @@ that count.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profile import Tree
 from leadline.profile.measures import Measures
+from leadline.report.hotpaths import merged_layers
 from leadline.report.model import Distribution, ModuleRow, OperatorRow, PhaseRow
 from leadline.report.scopes import Rows, Scopes
 from leadline.schema import FrameKind
@@ -82,6 +83,7 @@ def _sums_by_operator(
 @dataclass
 class _ModuleSums:
     class_name: str = ""
+    names: set[str] = field(default_factory=set)
     cpu: int = 0
     own: int = 0
     backward: int = 0
@@ -89,16 +91,19 @@ class _ModuleSums:
     alloc: int = 0
 
 
-def modules(tree: Tree, scopes: Scopes, kept: Mask) -> list[ModuleRow]:
+def modules(tree: Tree, scopes: Scopes, kept: Mask, merge_layers: bool) -> list[ModuleRow]:
     """Every nn.Module by qualified name, with what its submodules took; the largest CPU (else GPU) time first."""
+    named = merged_layers if merge_layers else str
     sums: dict[str, _ModuleSums] = defaultdict(_ModuleSums)
     chains: dict[int, tuple[str, ...]] = {-1: ()}
     for row in np.flatnonzero(tree.kinds == int(FrameKind.MODULE)).tolist():  # parents have smaller rows
         frame = int(tree.frame_of[row])
-        name = tree.text("name", frame)
+        qualified = tree.text("name", frame)
+        name = named(qualified)
         above = chains[int(scopes.module[tree.parent[row]])]
         chains[row] = above if name in above else (*above, name)
         sums[name].class_name = tree.text("module", frame)
+        sums[name].names.add(qualified)
     for metric in ("cpu_time", "gpu_time", "alloc_bytes"):
         values = tree.exclusive(metric).sum
         for row in np.flatnonzero((values != 0) & kept & (scopes.module >= 0)).tolist():
@@ -107,12 +112,12 @@ def modules(tree: Tree, scopes: Scopes, kept: Mask) -> list[ModuleRow]:
             for name in names:
                 _book(sums[name], metric, value)
             if metric == "cpu_time":
-                sums[tree.text("name", int(tree.frame_of[scopes.module[row]]))].own += value
+                sums[named(tree.text("name", int(tree.frame_of[scopes.module[row]])))].own += value
                 if _phase(tree, scopes, row) == "backward":
                     for name in names:
                         sums[name].backward += value
     made = [
-        ModuleRow(name, m.class_name, m.cpu, m.own, m.cpu - m.backward, m.backward, m.gpu, m.alloc)
+        ModuleRow(name, m.class_name, m.cpu, m.own, m.cpu - m.backward, m.backward, m.gpu, m.alloc, len(m.names))
         for name, m in sums.items()
         if m.cpu or m.gpu or m.alloc
     ]

@@ -49,7 +49,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
     additive = [str(info.kind) for info in tree.measured if info.additive]
     paths = hot.ranked(path_metric, also=additive)
     operators = _ordered(breakdown.operators(tree, scope, kept), sort)
-    modules = breakdown.modules(tree, scope, kept)
+    modules = breakdown.modules(tree, scope, kept, options.merge_layers)
     top = max(options.top, 0)
     report = Report(
         meta=provenance.meta(profile, file),

@@ -21,6 +21,8 @@ class ReportOptions:
     """Regular expression; only call paths with a frame whose name or `file:line` it finds are counted."""
     hide_library_frames: bool = False
     """Leave Python frames of the standard library and of installed packages out of the paths shown."""
+    merge_layers: bool = False
+    """Modules that differ only in layer numbers are one row of the module table."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,10 @@ class OperatorRow:
 
 @dataclass(frozen=True)
 class ModuleRow:
-    """One nn.Module by qualified name; times include its submodules, `self` leaves them out."""
+    """One nn.Module by qualified name; times include its submodules, `self` leaves them out.
+
+    `modules`: how many were merged into the row, 1 unless layer numbers are merged.
+    """
 
     name: str
     class_name: str
@@ -81,6 +86,7 @@ class ModuleRow:
     backward_ns: int
     gpu_time_ns: int
     alloc_bytes: int
+    modules: int = 1
 
 
 @dataclass(frozen=True)

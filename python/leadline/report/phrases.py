@@ -9,6 +9,7 @@ from leadline.report.source import visible
 from leadline.report.units import duration, number, share
 
 STEP = " › "
+CALLED_FROM = " ← "
 
 METRIC_NAMES = {
     "cpu_time": "CPU time",
@@ -50,8 +51,13 @@ def below_text(path: HotPath, notes: bool = True) -> str:
         if notes and path.modules > 1:
             about.append(f"{path.modules} modules")
         parts.append(path.module + (f" ({', '.join(about)})" if about else ""))
-    parts += [part for part in (path.phase, path.operator) if part]
+    parts += [part for part in (path.phase, operator_text(path.operator)) if part]
     return visible(STEP.join(parts))
+
+
+def operator_text(operator: str) -> str:
+    """Without the name of autograd's engine, which says nothing that the phase does not."""
+    return operator.removeprefix("autograd::engine::evaluate_function: ")
 
 
 def calls_text(path: HotPath) -> str:
@@ -60,19 +66,16 @@ def calls_text(path: HotPath) -> str:
     return f"{number(path.calls)} call{'s' if path.calls != 1 else ''}"
 
 
-def callers_text(path: HotPath, short: dict[tuple[str, int], str], most: int = 4) -> str:
-    """The user's frames above the line: `train.py:88 main › train.py:41 step`; empty where there are none."""
-    python = [frame for frame in path.frames if frame.kind == "python"]
-    names = []
-    for frame in python:
-        place = short.get((frame.file, frame.line))
+def callers_text(path: HotPath, short: dict[tuple[str, int], str]) -> str:
+    """The user's frames above the line, nearest first: `train.py:41 step ← train.py:88 main`; may be empty."""
+    above = []
+    for frame in path.frames:
+        place = short.get((frame.file, frame.line)) if frame.kind == "python" else None
         if place and path.place and (frame.file, frame.line) == (path.place.file, path.place.line):
             break
         if place:
-            names.append(f"{place} {frame.name}" if frame.name != "<module>" else place)
-    if len(names) > most:
-        names = [names[0], "…", *names[-(most - 1) :]]
-    return visible(STEP.join(names))
+            above.append(place if frame.name == "<module>" else f"{place} {frame.name}")
+    return visible(CALLED_FROM.join(reversed(above)))
 
 
 def split_parts(split: TimeSplit) -> list[tuple[str, int]]:

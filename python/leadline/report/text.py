@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -24,7 +24,8 @@ from leadline.report.units import duration, in_unit, number, share, size
 
 _PLAIN_WIDTH = 100
 _NARROWEST = 60
-_ASCII = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~"})
+_INDENT = " " * 8
+_ASCII = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~", "←": "<"})
 _PARTS = {
     "operators": ("o", "blue"),
     "Python": ("P", "yellow"),
@@ -100,21 +101,24 @@ def _title(console: Console, text: str, note: str = "") -> None:
     console.print(line)
 
 
-def _table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str | Text]]) -> Padding:
-    """Columns are (heading, justify); the first column takes what width is left and folds nothing: it is cut at the
-    left.
-    """
+def _table(console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]) -> None:
+    """Columns are (heading, justify). Only the first one gives way where the window is narrow."""
     table = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
-    for heading, justify in columns:
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    others = sum(max(len(head), *(len(row[i]) for row in cells)) + 2 for i, (head, _) in enumerate(columns) if i)
+    room = max(console.width - others - 4, 16)
+    for i, (heading, justify) in enumerate(columns):
         table.add_column(
             heading,
             justify="right" if justify == "right" else "left",
             no_wrap=True,
             overflow="ellipsis",
+            max_width=None if i else room,
+            min_width=max(len(row[i]) for row in cells) if i else None,
         )
-    for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    return Padding(table, (0, 0, 0, 2))
+    for row in cells:
+        table.add_row(*row)
+    console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def _header(console: Console, report: Report) -> None:
@@ -152,7 +156,7 @@ def _time(console: Console, report: Report) -> None:
         ("Python", "right"),
         ("data loading", "right"),
     ]
-    console.print(_table([*columns, ("idle", "right"), ("", "left")], rows))
+    _table(console, [*columns, ("idle", "right"), ("", "left")], rows)
 
 
 def _bar(parts: list[tuple[str, int]], whole: int, width: int) -> Text:
@@ -187,16 +191,14 @@ def _paths(console: Console, report: Report) -> None:
 def _path(console: Console, rank: int, path: HotPath, part: str, value: str, short: dict[tuple[str, int], str]) -> None:
     head = Text(f"{rank:>4}  {part:>6}  {value:>9}  ")
     head.append(phrases.place_text(path.place), style="bold cyan")
-    indent = " " * 25
+    calls, below, callers = phrases.calls_text(path), phrases.below_text(path), phrases.callers_text(path, short)
+    if calls:
+        head.append(f"  {calls}", style="bright_black")
     lines = [head]
-    below, calls = phrases.below_text(path), phrases.calls_text(path)
     if below:
-        lines.append(Text(indent + below))
-        if calls:
-            lines[-1].append(f"  {calls}", style="bright_black")
-    callers = phrases.callers_text(path, short)
+        lines.append(Text(f"{_INDENT}{below}"))
     if callers:
-        lines.append(Text(f"{indent}from {callers}", style="bright_black"))
+        lines.append(Text(f"{_INDENT}from {callers}", style="bright_black"))
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, no_wrap=True)
@@ -236,7 +238,7 @@ def _gpu(console: Console, report: Report) -> None:
             ("total", "right"),
             ("share", "right"),
         ]
-        console.print(_table([*columns, ("mean", "right")], rows))
+        _table(console, [*columns, ("mean", "right")], rows)
     if report.gpu.sync_ns:
         console.print(Text(f"  threads waited {duration(report.gpu.sync_ns)} for devices", style="bright_black"))
 
@@ -279,7 +281,7 @@ def _operators(console: Console, report: Report) -> None:
         cells += [duration(row.gpu_time_ns)] if gpu else []
         cells += [size(row.alloc_bytes)] if alloc else []
         rows.append(cells)
-    console.print(_table(columns, rows))
+    _table(console, columns, rows)
     _more(console, report.operators_hidden, "more operators")
 
 
@@ -302,7 +304,7 @@ def _modules(console: Console, report: Report) -> None:
         cells = [visible(row.name), visible(row.class_name)]
         cells += [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
-    console.print(_table(columns, rows))
+    _table(console, columns, rows)
     _more(console, report.modules_hidden, "more modules")
 
 
@@ -329,7 +331,7 @@ def _phases(console: Console, report: Report) -> None:
         ]
         cells += [number(row.operators), size(row.alloc_bytes)]
         rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
-    console.print(_table(columns, rows))
+    _table(console, columns, rows)
 
 
 def _memory(console: Console, report: Report) -> None:
