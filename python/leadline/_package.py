@@ -1,7 +1,8 @@
 """The part directory of a session, and the `.leadline` file made from it when one process was measured.
 
 The one thing that capture and the offline folders share, so it needs the standard library only. Merging several
-processes needs NumPy and is `leadline.profile.finish`, which takes `read_part`, `build_meta`, `write_package` from here.
+processes needs NumPy and is `leadline.profile.finish`, which takes `read_part`, `build_meta`, `write_package` from
+here.
 
 Promises: the file appears whole, by an atomic rename, or not at all; what comes from a part directory is data and is
 checked for its type before use.
@@ -118,7 +119,7 @@ def build_meta(part: Part) -> dict[str, Any]:
 
 def sum_cost(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Own cost over processes; `percent`: time in callbacks of all threads over the wall time of all processes."""
-    total = {"callbacks_ns": 0, "events": 0, "held_bytes": 0}
+    total = {"callbacks_ns": 0, "flush_ns": 0, "events": 0, "held_bytes": 0}
     wall_ns = 0
     for record in records:
         cost = record.get("cost") or {}
@@ -160,7 +161,8 @@ def write_package(output: Path, meta: dict[str, Any], fill: Callable[[zipfile.Zi
     partial = output.with_name(f"{output.name}.tmp{os.getpid()}")
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as package:
-            package.writestr(META_MEMBER, json.dumps(meta, indent=1, ensure_ascii=False))
+            # A fresh ZipInfo has a fixed date. ASCII: a command line may hold what UTF-8 cannot (lone surrogates).
+            package.writestr(zipfile.ZipInfo(META_MEMBER), json.dumps(meta, indent=1), zipfile.ZIP_DEFLATED)
             fill(package)
         partial.replace(output)
     except (OSError, zipfile.BadZipFile) as error:
@@ -202,7 +204,7 @@ def _start_order(process: ProcessPart) -> tuple[int, str]:
 def _read_object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

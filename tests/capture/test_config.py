@@ -32,8 +32,10 @@ def test_trace_windows_are_read(text: str, window: TraceWindow) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "5", "steps", "steps=", "steps=x", "steps=1.5", "steps=0", "steps=-1", "steps=1,seconds=1", "seconds=0"]
-    + ["seconds=nan", "hours=1", "steps=1,wait=-1", "steps=1,wait=0.5", "steps=1,steps=2", "wait=1"],
+    [
+        *("", "5", "steps", "steps=", "steps=x", "steps=1.5", "steps=0", "steps=-1", "steps=1,seconds=1", "seconds=0"),
+        *("seconds=nan", "hours=1", "steps=1,wait=-1", "steps=1,wait=0.5", "steps=1,steps=2", "wait=1"),
+    ],
 )
 def test_bad_trace_windows_are_one_sentence(text: str) -> None:
     with pytest.raises(ProfileError) as caught:

@@ -12,7 +12,9 @@ from leadline.capture.import_hook import ImportHook
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "leadline_probe.py").write_text("import os\nif os.environ.get('PROBE_FAILS'): raise ValueError('x')\nA = 1\n")
+    (tmp_path / "leadline_probe.py").write_text(
+        "import os\nif os.environ.get('PROBE_FAILS'): raise ValueError('x')\nA = 1\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.delitem(sys.modules, "leadline_probe", raising=False)

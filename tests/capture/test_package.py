@@ -53,7 +53,7 @@ def test_one_process_becomes_the_file(tmp_path: Path) -> None:
     assert meta["program"] == {"argv": ["train.py"], "python": "3.11"}
     assert meta["wall_ns"] == 250
     assert meta["complete"] is True
-    assert meta["cost"] == {"callbacks_ns": 4, "events": 7, "held_bytes": 1000, "percent": 2.0}
+    assert meta["cost"] == {"callbacks_ns": 4, "flush_ns": 0, "events": 7, "held_bytes": 1000, "percent": 2.0}
     assert [process["pid"] for process in meta["processes"]] == [10]
 
 

@@ -16,10 +16,12 @@ class Recorder:
     def __init__(self) -> None:
         self.log: list[str] = []
 
-    def region_begin(self, name: str, detail: str | None = None) -> None:
+    def region_begin(self, name: str, detail: str | None = None) -> int:
         self.log.append(f"+{name}" + (detail or ""))
+        return len(self.log)
 
-    def region_end(self) -> None:
+    def region_end(self, token: int) -> None:
+        assert self.log[token - 1].startswith("+")
         self.log.append("-")
 
 
@@ -63,7 +65,9 @@ def test_a_region_that_began_before_the_session_does_not_end_in_it(monkeypatch: 
     assert recorder.log == []
 
 
-def test_a_region_of_the_session_before_does_not_end_in_the_next(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_region_of_the_session_before_does_not_end_in_the_next(
+    log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with region("first"):
         monkeypatch.setattr(CURRENT, "generation", CURRENT.generation + 1)
     assert log == ["+first"]
@@ -89,8 +93,7 @@ def test_a_generator_is_outside_while_suspended(log: list[str]) -> None:
         log.append("two")
         yield 2
 
-    for value in g():
-        log.append(f"got {value}")
+    log.extend(f"got {value}" for value in g())
     assert log == ["+g", "one", "-", "got 1", "+g", "two", "-", "got 2", "+g", "-"]
     assert inspect.isgeneratorfunction(g)
 

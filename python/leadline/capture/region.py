@@ -2,7 +2,8 @@
 
 Costs a look at one attribute while nothing is measured. A decorated coroutine or generator is inside its region only
 while it runs: each resumption opens the region and each suspension closes it, so that what other tasks do in between is
-not booked on it. (A `with` block around an `await` cannot know of the suspension; decorate the coroutine instead.)
+not booked on it. A `with` block around an `await` stays open in name; the native side sets it aside while its
+coroutine's frame is not running.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, TypeVar, cast
 from leadline.capture.current import CURRENT
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_OUTSIDE = -1  # entered while nothing was measured
+_OUTSIDE = (-1, 0)  # entered while nothing was measured
 
 
 class region:
@@ -34,7 +35,7 @@ class region:
     def __init__(self, name: str, detail: dict[str, Any] | None = None) -> None:
         self._name = str(name)
         self._detail = None if detail is None else json.dumps(detail, sort_keys=True)
-        self._entered: list[int] = []
+        self._entered: list[tuple[int, int]] = []
 
     def __enter__(self) -> region:
         self._entered.append(_begin(self._name, self._detail))
@@ -59,29 +60,28 @@ class region:
         return cast(_Function, wrapper)
 
 
-def _begin(name: str, detail: str | None) -> int:
-    """Open the region and return the session it was opened in."""
+def _begin(name: str, detail: str | None) -> tuple[int, int]:
+    """Open the region; returns the session it was opened in and the native side's token for its end."""
     native = CURRENT.native
     if native is None:
         return _OUTSIDE
-    native.region_begin(name, detail)
-    return CURRENT.generation
+    return CURRENT.generation, native.region_begin(name, detail)
 
 
-def _end(generation: int) -> None:
+def _end(begun: tuple[int, int]) -> None:
     native = CURRENT.native
-    if native is not None and generation == CURRENT.generation:
-        native.region_end()
+    if native is not None and begun[0] == CURRENT.generation:
+        native.region_end(begun[1])
 
 
 def _wrap_function(function: Callable[..., Any], name: str, detail: str | None) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*arguments: Any, **named: Any) -> Any:
-        generation = _begin(name, detail)
+        begun = _begin(name, detail)
         try:
             return function(*arguments, **named)
         finally:
-            _end(generation)
+            _end(begun)
 
     return wrapper
 
@@ -144,22 +144,22 @@ def _in_steps(inner: Any, name: str, detail: str | None) -> Generator[Any, Any, 
     resume: Callable[[Any], Any] = inner.send
     value: Any = None
     while True:
-        generation = _begin(name, detail)
+        begun = _begin(name, detail)
         try:
             item = resume(value)
         except StopIteration as end:
             return end.value
         finally:
-            _end(generation)
+            _end(begun)
         try:
             value = yield item
             resume = inner.send
         except GeneratorExit:
-            generation = _begin(name, detail)
+            begun = _begin(name, detail)
             try:
                 inner.close()
             finally:
-                _end(generation)
+                _end(begun)
             raise
         except BaseException as error:
             value, resume = error, inner.throw

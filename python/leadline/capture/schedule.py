@@ -1,4 +1,4 @@
-"""When single events are kept: opens and closes the native trace window on step boundaries or by the clock."""
+"""A trace window by the clock. (Windows by training steps are the native side's: it sees where steps end.)"""
 
 from __future__ import annotations
 
@@ -8,60 +8,34 @@ from collections.abc import Callable
 from leadline.capture.config import TraceWindow
 
 
-class TraceSchedule:
-    """Runs one trace window. `step_ended` is called at every training step's end; a daemon thread counts seconds."""
+class TimedWindow:
+    """Opens a trace window after `window.wait` seconds and closes it `window.seconds` later, on a daemon thread."""
 
     def __init__(self, window: TraceWindow, open_window: Callable[[], None], close_window: Callable[[], None]) -> None:
-        self._window = window
+        if window.seconds is None:
+            raise ValueError("a timed window needs seconds")
+        self._wait_s = window.wait
+        self._length_s = window.seconds
         self._open = open_window
         self._close = close_window
-        self._steps_ended = 0
-        self._state = "before"
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-
-    @property
-    def by_steps(self) -> bool:
-        """Whether the window needs to hear of steps."""
-        return self._window.steps is not None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="leadline-trace-window", daemon=True)
 
     def start(self) -> None:
-        """The session begins: a window without a wait opens now."""
-        if not self._window.wait:
-            self._advance("open")
-        elif self._window.seconds is not None:
-            self._later(self._window.wait, "open")
-
-    def step_ended(self) -> None:
-        """A training step has ended on this thread."""
-        if self._window.steps is None:
-            return
-        with self._lock:
-            self._steps_ended += 1
-            ended = self._steps_ended
-        if ended == int(self._window.wait):
-            self._advance("open")
-        elif ended == int(self._window.wait) + self._window.steps:
-            self._advance("closed")
+        """The session begins."""
+        if not self._wait_s:
+            self._open()
+        self._thread.start()
 
     def stop(self) -> None:
         """The session ends: an open window closes, one that has not opened never does."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._advance("closed")
+        self._ended.set()
+        self._thread.join()
 
-    def _advance(self, state: str) -> None:
-        with self._lock:
-            before, self._state = self._state, "closed" if self._state == "closed" else state
-        if before == "before" and state == "open":
+    def _run(self) -> None:
+        if self._wait_s:
+            if self._ended.wait(self._wait_s):
+                return
             self._open()
-            if self._window.seconds is not None:
-                self._later(self._window.seconds, "closed")
-        elif before == "open" and state == "closed":
-            self._close()
-
-    def _later(self, delay_s: float, state: str) -> None:
-        self._timer = threading.Timer(delay_s, self._advance, [state])
-        self._timer.daemon = True
-        self._timer.name = "leadline-trace-window"
-        self._timer.start()
+        self._ended.wait(self._length_s)
+        self._close()

@@ -25,7 +25,7 @@ from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import ProcessIdentity, first_record, native_info
 from leadline.capture.providers import Provider, create_providers
-from leadline.capture.schedule import TraceSchedule
+from leadline.capture.schedule import TimedWindow
 
 
 class Session:
@@ -43,7 +43,7 @@ class Session:
         self._record = first_record(self._identity)
         self._native: Native | None = None
         self._providers: tuple[Provider, ...] = ()
-        self._schedule: TraceSchedule | None = None
+        self._timed_window: TimedWindow | None = None
         self._follower = Follower(self._at_os_exit, self._before_exec)
 
     @property
@@ -68,19 +68,33 @@ class Session:
             )
         except RuntimeError as error:
             raise ProfileError(str(error)) from error
-        native.set_process_info(native_info(self._identity))
-        self._record["python_frames"] = native.write_status()
         CURRENT.set(self, native)
+        with _contained(native, "Measuring started, but not in full"):
+            self._start_rest(native)
+
+    def _start_rest(self, native: Native) -> None:
+        """What may fail without taking the session with it."""
+        self._introduce(native)
         self._install_process_hooks()
-        if options.trace is not None:
-            self._schedule = TraceSchedule(options.trace, native.trace_start, native.trace_stop)
-            self._schedule.start()
-        self._providers = create_providers(native, options, self._provider_changed)
+        window = self.options.trace
+        if window is not None and window.steps is not None:
+            native.trace_steps(int(window.wait), window.steps)
+        elif window is not None:
+            self._timed_window = TimedWindow(window, native.trace_start, native.trace_stop)
+            self._timed_window.start()
+        self._providers = create_providers(native, self.options, self._provider_changed)
         for provider in self._providers:
             with _contained(native, f"The provider {provider.name} could not start"):
                 provider.start()
         self._provider_changed()
         self._follower.install(self._environment())
+        native.flush()  # a process that is killed young leaves at least its name
+
+    def _introduce(self, native: Native) -> None:
+        """Tell the native side who this process is, and note what it says of this Python."""
+        native.set_process_info(native_info(self._identity))
+        stats = native.stats()
+        self._record["python_frames"] = "read" if stats.get("python_frames") else stats.get("python_frames_missing", "")
 
     def stop(self, exit_status: dict[str, Any] | None = None) -> Path | None:
         """End measuring in this process; as the owner, make the file. Returns its path, or None where there is none.
@@ -91,8 +105,8 @@ class Session:
             if CURRENT.session is not self or self._native is None:
                 return None
             native = self._native
-            if self._schedule is not None:
-                self._schedule.stop()
+            if self._timed_window is not None:
+                self._timed_window.stop()
             self._follower.uninstall()
             for provider in reversed(self._providers):
                 with _contained(native, f"The provider {provider.name} could not stop"):
@@ -115,12 +129,6 @@ class Session:
         """A training step has ended; `number` is its number, None to count up."""
         if self._native is not None:
             self._native.step(-1 if number is None else number)
-        self.step_ended()
-
-    def step_ended(self) -> None:
-        """A training step has ended that the native module has already counted."""
-        if self._schedule is not None:
-            self._schedule.step_ended()
 
     def _environment(self) -> dict[str, str]:
         """What children find; empty when they are not to be followed."""
@@ -190,7 +198,7 @@ class Session:
             return
         CURRENT.renew_lock()
         self.owner = False
-        self._schedule = None
+        self._timed_window = None  # its thread is not here
         if not self.options.follow:
             CURRENT.clear()
             native.after_fork("")
@@ -199,8 +207,7 @@ class Session:
         available = self._record["available"]
         self._record = {**first_record(self._identity), "available": available, "forked_from": previous.pid}
         native.after_fork(str(self.part.segment(self._identity.stem)))
-        native.set_process_info(native_info(self._identity))
-        self._record["python_frames"] = native.write_status()
+        self._introduce(native)
         self._write_record()
 
 
