@@ -7,14 +7,14 @@ Processes stay apart even when their command lines are equal: a process frame is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline._package import sum_cost
+from leadline.profile.meta import complete_meta
 from leadline.profile.profile import Profile
 from leadline.profile.rollup import Shape
 from leadline.profile.tables import Array, StringBuilder, Tables
@@ -61,21 +61,16 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     are theirs together; complete when all are.
     """
     tables = merge_tables([profile.tables for profile in profiles])
-    metas = sorted((profile.meta for profile in profiles), key=_started_at_ns)
-    records = [record for meta in metas for record in meta.get("processes") or ()]
-    ended_at_ns = max(_started_at_ns(meta) + int(meta.get("wall_ns") or 0) for meta in metas)
+    metas = sorted((complete_meta(profile.meta) for profile in profiles), key=lambda meta: int(meta["started_at_ns"]))
+    records = [record for meta in metas for record in meta["processes"]]
+    began_ns = metas[0]["started_at_ns"]
     together = {
-        "wall_ns": ended_at_ns - _started_at_ns(metas[0]),
+        "wall_ns": max(meta["started_at_ns"] + meta["wall_ns"] for meta in metas) - began_ns,
         "processes": records,
         "cost": sum_cost(records),
-        "complete": all(bool(meta.get("complete")) for meta in metas),
+        "complete": all(meta["complete"] for meta in metas),
     }
     return Profile(tables, {**metas[0], **together})
-
-
-def _started_at_ns(meta: Mapping[str, Any]) -> int:
-    value = meta.get("started_at_ns")
-    return value if isinstance(value, int) else 0
 
 
 def _string_map(part: Tables, strings: StringBuilder) -> _Ids:

@@ -5,7 +5,6 @@ Also reads the segments that a running process leaves (the same archive without 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from leadline.profile.archive import Archive, Limits, open_archive, printable
 from leadline.profile.check import TableError, check_tables
 from leadline.profile.errors import ProfileFileError
 from leadline.profile.formats import FORMATS, Format, RawProfile, upgraded
+from leadline.profile.meta import MetaError, complete_meta, parse_meta
 from leadline.profile.npy import NpyError, read_column
 from leadline.profile.profile import Profile
 from leadline.profile.tables import Array, Tables, empty_columns
@@ -30,27 +30,19 @@ def open_profile(path: str | os.PathLike[str], limits: Limits | None = None) -> 
     with open_archive(path, limits or Limits()) as archive:
         if "meta.json" not in archive:
             raise ProfileFileError(f"{archive.name} is a ZIP archive but not a Leadline profile: it has no meta.json.")
-        meta = _read_meta(archive)
-        format = _format_of(archive.name, meta, FORMATS)
-        raw = RawProfile(_read_columns(archive, format.tables), meta)
-        raw = upgraded(raw, format.version)
-        return Profile(_checked(archive.name, raw.columns), raw.meta)
+        try:
+            meta = parse_meta(archive.read("meta.json", archive.limits.meta_bytes))
+            format = _format_of(archive.name, meta, FORMATS)
+            raw = upgraded(RawProfile(_read_columns(archive, format.tables), meta), format.version)
+            return Profile(_checked(archive.name, raw.columns), complete_meta(raw.meta))
+        except MetaError as error:
+            raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
 
 
 def open_segment(path: str | os.PathLike[str], limits: Limits | None = None) -> Tables:
     """The tables of one process as its writer left them; raises ProfileFileError."""
     with open_archive(path, limits or Limits()) as archive:
         return _checked(archive.name, _read_columns(archive, FORMATS[-1].tables))
-
-
-def _read_meta(archive: Archive) -> dict[str, Any]:
-    try:
-        meta = json.loads(archive.read("meta.json", archive.limits.meta_bytes))
-    except (ValueError, RecursionError):
-        raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json is not JSON.") from None
-    if not isinstance(meta, dict):
-        raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json is not a JSON object.")
-    return meta
 
 
 def _format_of(name: str, meta: dict[str, Any], formats: Sequence[Format]) -> Format:

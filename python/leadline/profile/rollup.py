@@ -82,11 +82,11 @@ class Shape:
 
 def inclusive_measures(shape: Shape, exclusive: Measures) -> Measures:
     """Each row's own measurements together with those of its whole subtree."""
-    result = exclusive.copy()
-    if shape.size <= 1:
-        return result
-    if shape.narrow:
-        return _inclusive_by_node(shape, result)
+    return _inclusive_by_node(shape, exclusive) if shape.narrow else _inclusive_by_level(shape, exclusive)
+
+
+def _inclusive_by_level(shape: Shape, own: Measures) -> Measures:
+    result = own.copy()
     bounds = shape.level_offsets.tolist()
     for level in range(len(bounds) - 2, 0, -1):
         rows = shape.by_level[bounds[level] : bounds[level + 1]]

@@ -1,0 +1,102 @@
+"""`meta.json` read without trust: after `parse_meta` its well-known keys exist and have the types that readers count
+on.
+
+Numbers fit 64 bits and are finite, nesting is bounded, text can be encoded in UTF-8, so that whoever prints or writes
+it again need not check. Keys that are not known here are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+_MAX_DEPTH = 64
+_INT64 = 2**63
+_TYPES: dict[str, type] = {
+    "leadline": str,
+    "program": dict,
+    "started_at_ns": int,
+    "wall_ns": int,
+    "asked": dict,
+    "available": dict,
+    "cost": dict,
+    "clock": dict,
+    "host": dict,
+    "processes": list,
+    "complete": bool,
+}
+_NUMBERS = ("cost", "clock")
+"""Objects whose values are numbers or null."""
+
+
+class MetaError(ValueError):
+    """The message completes "its part meta.json ..."."""
+
+
+def parse_meta(data: bytes) -> dict[str, Any]:
+    """The object in `data`, its text cleaned; raises MetaError."""
+    try:
+        meta = json.loads(data, parse_constant=_refuse_constant, parse_int=_int64, parse_float=_finite)
+    except MetaError:
+        raise
+    except (ValueError, RecursionError):
+        raise MetaError("is not JSON") from None
+    if not isinstance(meta, dict):
+        raise MetaError("is not a JSON object")
+    cleaned: dict[str, Any] = _clean(meta, 0)
+    return cleaned
+
+
+def complete_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """`meta` with every well-known key, empty where it was absent; raises MetaError for one of another type than
+    readers expect."""
+    known = {name: kind() for name, kind in _TYPES.items()}
+    whole = {**known, **{name: value for name, value in meta.items() if value is not None or name not in known}}
+    _check_types("", whole)
+    for record in whole["processes"]:
+        if not isinstance(record, dict):
+            raise MetaError("has a process that is not a JSON object")
+        _check_types("processes.", {name: value for name, value in record.items() if value is not None})
+    return whole
+
+
+def _check_types(where: str, values: Mapping[str, Any]) -> None:
+    for name, kind in _TYPES.items():
+        value = values.get(name, kind())
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise MetaError(f"has a {where}{name} that is not of type {kind.__name__}")
+    for name in _NUMBERS:
+        for value in values.get(name, {}).values():
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise MetaError(f"has a value in {where}{name} that is not a number")
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise MetaError(f"is nested more than {_MAX_DEPTH} levels deep")
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_clean(one, depth + 1) for one in value]
+    if isinstance(value, dict):
+        return {_clean(name, depth + 1): _clean(one, depth + 1) for name, one in value.items()}
+    return value
+
+
+def _int64(text: str) -> int:
+    if len(text) > 20 or not -_INT64 <= int(text) < _INT64:
+        raise MetaError("has a number beyond 64 bits")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise MetaError("has a number that is not finite")
+    return value
+
+
+def _refuse_constant(text: str) -> float:
+    raise MetaError(f"has the number {text}, which JSON does not know")
