@@ -311,7 +311,7 @@ def _flows(reader: _Reader, origin: float) -> list[Flow]:
 
 
 def _devices(header: Mapping[str, Any]) -> list[Device]:
-    found = []
+    found: list[Device] = []
     for item in header.get("deviceProperties") or ():
         major, minor = item.get("computeMajor"), item.get("computeMinor")
         found.append(

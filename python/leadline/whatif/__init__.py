@@ -13,6 +13,7 @@ from leadline.whatif.kinds import (
     Task,
     TaskKind,
 )
+from leadline.whatif.load import load
 from leadline.whatif.simulator import Result, simulate
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "Selection",
     "Task",
     "TaskKind",
+    "load",
     "simulate",
 ]

@@ -1,4 +1,4 @@
-"""A table of NumPy columns that copies cheaply (columns are shared until one side writes) and appends in amortised O(1)."""
+"""A table of NumPy columns that copies cheaply (columns are shared until one side writes) and appends fast."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import Discipline, EdgeType, IntArray, Lane, LaneKind, TaskKind
 
 DEFAULT_LATENCY_NS = 5_000  # where a trace never shows an idle stream; CUDA launches take 3-8 us
+HIDDEN = "(unrecorded graph work)"
 GAP_LIMIT_NS = 20_000  # a busy stream starts the next kernel within about 1 us; beyond this something else held it
 LATENCY_LIMIT = 10  # a launch that took this many times its usual latency waited for something
 BACKLOG_GAP_NS = 20_000
@@ -152,58 +153,100 @@ def _clock_shift(draft: Draft, start: IntArray, launch_ns: IntArray, launched: n
 
 @dataclass(frozen=True)
 class Timing:
-    """Launch latency of every launched task, the usual one of its call, and (task, ns) of work that started later than
-    everything known about it allows."""
+    """Launch latency of every launched task, and (task, task before it on the stream, ns) of work that started later
+    than everything known about it allows; that time stands in the gap before it."""
 
     latency_ns: dict[int, int]
-    usual_ns: dict[int, int]
-    suspicious: list[tuple[int, int]]
+    usual_gap_ns: int
+    suspicious: list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Task columns as lists, for loops over single tasks."""
+
+    start: list[int]
+    end: list[int]
+    launch: list[int]
+    name: list[int]
+
+    @staticmethod
+    def of(draft: Draft) -> _Times:
+        return _Times(*(draft[name].tolist() for name in ("start_ns", "end_ns", "parent", "name")))
 
 
 def time_streams(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> Timing:
     """Set gaps and find launch latencies. `marks`: zero-length event tasks and their launch."""
-    usual = _usual_latencies(draft, streams, marks)
-    suspicious: list[tuple[int, int]] = []
-    gaps = _busy_gaps(draft, streams, marks, usual)
+    times = _Times.of(draft)
+    usual = _usual_latencies(times, streams, marks)
+    gaps = _busy_gaps(times, streams, marks, usual)
     usual_gap = int(np.median(gaps)) if gaps else 0
     limit = max(GAP_LIMIT_NS, 5 * usual_gap)
-    begin = draft.window_ns[0]
-    latencies: dict[int, int] = {}
-    normals: dict[int, int] = {}
+    graphs = set(calls_of(draft, Kind.GRAPH_LAUNCH))
+    timing = Timing({}, usual_gap, [])
+    gap_after: dict[int, int] = {}
+    hidden: list[tuple[int, int]] = []
     for stream in streams:
         previous, previous_end = -1, np.iinfo(np.int64).min
         for task in stream.ids:
-            start, end = int(draft["start_ns"][task]), int(draft["end_ns"][task])
-            launch = marks[task] if task in marks else int(draft["parent"][task])
-            latency = 0
+            start, launch = times.start[task], times.launch[task]
+            gap = start - previous_end if previous >= 0 else 0
             if task in marks:
-                gap = 0
+                timing.latency_ns[task] = gap = 0
             elif launch < 0:
-                gap = start - previous_end if previous >= 0 else 0
                 if previous < 0 or gap > BACKLOG_GAP_NS:
-                    draft["earliest_ns"][task] = max(start - begin, 0)
+                    draft["earliest_ns"][task] = max(start - draft.window_ns[0], 0)
                     gap = 0
             else:
-                normal = usual[int(draft["name"][launch])]
-                allowed = int(draft["start_ns"][launch]) + normal
-                gap = start - previous_end if previous >= 0 else 0
-                if previous >= 0 and previous_end >= allowed and gap <= limit:
-                    latency = normal
+                begin, normal = times.start[launch], usual[times.name[launch]]
+                if previous >= 0 and previous_end >= begin + normal:
+                    timing.latency_ns[task] = normal
+                    if gap > limit and launch in graphs:
+                        hidden.append((previous, task))
+                        gap = usual_gap
+                    elif gap > limit:
+                        timing.suspicious.append((task, previous, gap - usual_gap))
                 else:
-                    latency = max(start - int(draft["start_ns"][launch]), 0)
-                    late = start - max(allowed, previous_end + usual_gap if previous >= 0 else allowed)
-                    if late > max(GAP_LIMIT_NS, (LATENCY_LIMIT - 1) * normal):
-                        suspicious.append((task, late))
+                    timing.latency_ns[task] = max(start - begin, 0)
                     gap = min(usual_gap, gap)
+                    # a call that took long itself (loading a module, staging a copy) is a reason of its own
+                    late = start - max(begin + normal, min(start, times.end[launch]))
+                    if late > max(GAP_LIMIT_NS, (LATENCY_LIMIT - 1) * normal):
+                        timing.suspicious.append((task, -1, late))
             if previous >= 0:
-                room = int(draft["duration_ns"][previous])
-                draft["gap_ns"][previous] = max(gap, -room)
-            if launch >= 0:
-                latencies[task] = latency
-                normals[task] = 0 if task in marks else usual[int(draft["name"][launch])]
-            previous, previous_end = task, end
+                gap_after[previous] = max(gap, times.start[previous] - times.end[previous])
+            previous, previous_end = task, times.end[task]
+    draft["gap_ns"][list(gap_after)] = list(gap_after.values())
     draft.facts["launch_latency_ns"] = {name: usual[row] for name, row in draft.names.items() if row in usual}
-    return Timing(latencies, normals, suspicious)
+    if hidden:
+        _add_hidden(draft, streams, times, timing, hidden)
+    return timing
+
+
+def _add_hidden(
+    draft: Draft, streams: list[Stream], times: _Times, timing: Timing, hidden: list[tuple[int, int]]
+) -> None:
+    """CUDA graphs hold nodes that are not recorded: pauses before recorded ones become device work of the graph."""
+    before, after = (np.array(side, dtype=np.int64) for side in zip(*hidden, strict=True))
+    begin = draft["end_ns"][before] + timing.usual_gap_ns
+    end = np.maximum(draft["start_ns"][after] - timing.usual_gap_ns, begin)
+    added = draft.add(
+        after.size, kind=int(TaskKind.GPU), lane=draft["lane"][after], duration_ns=end - begin, start_ns=begin,
+        end_ns=end, measured_ns=end - begin, gap_ns=draft["start_ns"][after] - end, name=draft.name_id(HIDDEN),
+        parent=draft["parent"][after], tie=draft["tie"][after] - 0.5,
+    )  # fmt: skip
+    in_front = dict(zip(after.tolist(), added.tolist(), strict=True))
+    for stream in streams:
+        placed = [(task, at) for task, at in zip(stream.ids, stream.launch_ns, strict=True)]
+        merged = [pair for task, at in placed for pair in ((in_front.get(task, -1), at), (task, at)) if pair[0] >= 0]
+        stream.ids, stream.launch_ns = [task for task, _ in merged], [at for _, at in merged]
+        stream.index(draft)
+    for task, new in in_front.items():
+        timing.latency_ns[new] = timing.latency_ns[task]
+    draft.warnings.append(
+        f"{int((end - begin).sum()) / 1e6:.2f} ms pass inside CUDA graphs without a recorded kernel; they count as "
+        f"device work named {HIDDEN!r}"
+    )
 
 
 def launch_edges(draft: Draft, timing: Timing) -> None:
@@ -213,21 +256,37 @@ def launch_edges(draft: Draft, timing: Timing) -> None:
     draft.edges(draft["parent"][tasks].astype(np.int64), tasks, EdgeType.LAUNCH, delays)
 
 
-def _usual_latencies(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> dict[int, int]:
+def calls_of(draft: Draft, kind: Kind) -> list[int]:
+    """Tasks of API calls of one kind, in time order."""
+    rows = draft["row"]
+    known = np.flatnonzero((rows >= 0) & (draft["kind"] == TaskKind.CPU))
+    chosen = known[draft.trace.events["kind"][rows[known]] == kind]
+    ordered = chosen[np.argsort(draft["start_ns"][chosen], kind="stable")]
+    return [int(task) for task in ordered]
+
+
+def launch_edges(draft: Draft, timing: Timing) -> None:
+    """Add the edge from every launch to its work."""
+    tasks = np.array(list(timing.latency_ns), dtype=np.int64)
+    delays = np.array(list(timing.latency_ns.values()), dtype=np.int64)
+    draft.edges(draft["parent"][tasks].astype(np.int64), tasks, EdgeType.LAUNCH, delays)
+
+
+def _usual_latencies(times: _Times, streams: list[Stream], marks: dict[int, int]) -> dict[int, int]:
     """Median of start - launch by call name, over work that found its stream idle."""
     samples: dict[int, list[int]] = {}
     least: dict[int, int] = {}
     for stream in streams:
         previous_end = np.iinfo(np.int64).min
         for task in stream.ids:
-            launch = -1 if task in marks else int(draft["parent"][task])
+            launch = -1 if task in marks else times.launch[task]
             if launch >= 0:
-                name, begin = int(draft["name"][launch]), int(draft["start_ns"][launch])
-                latency = max(int(draft["start_ns"][task]) - begin, 0)
+                name, begin = times.name[launch], times.start[launch]
+                latency = max(times.start[task] - begin, 0)
                 least[name] = min(least.get(name, latency), latency)
                 if previous_end <= begin:
                     samples.setdefault(name, []).append(latency)
-            previous_end = max(previous_end, int(draft["end_ns"][task]))
+            previous_end = max(previous_end, times.end[task])
     everything = [latency for found in samples.values() for latency in found]
     fallback = int(np.median(everything)) if everything else DEFAULT_LATENCY_NS
     return {
@@ -236,16 +295,16 @@ def _usual_latencies(draft: Draft, streams: list[Stream], marks: dict[int, int])
     }
 
 
-def _busy_gaps(draft: Draft, streams: list[Stream], marks: dict[int, int], usual: dict[int, int]) -> list[int]:
+def _busy_gaps(times: _Times, streams: list[Stream], marks: dict[int, int], usual: dict[int, int]) -> list[int]:
     """Gaps between work that was surely queued behind one another."""
     gaps = []
     for stream in streams:
         for previous, task in zip(stream.ids[:-1], stream.ids[1:], strict=True):
-            launch = int(draft["parent"][task])
+            launch = times.launch[task]
             if launch < 0 or task in marks or previous in marks:
                 continue
-            gap = int(draft["start_ns"][task] - draft["end_ns"][previous])
-            allowed = int(draft["start_ns"][launch]) + usual[int(draft["name"][launch])]
-            if draft["end_ns"][previous] >= allowed and 0 <= gap <= GAP_LIMIT_NS:
+            gap = times.start[task] - times.end[previous]
+            allowed = times.start[launch] + usual[times.name[launch]]
+            if times.end[previous] >= allowed and 0 <= gap <= GAP_LIMIT_NS:
                 gaps.append(gap)
     return gaps

@@ -6,27 +6,31 @@ observed times decide: a wait was for work that had been issued before it and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from leadline.trace.calls import is_blocking_copy, waits_for_device, waits_for_event
 from leadline.trace.tables import Kind
-from leadline.whatif.build.device import TOLERANCE_NS, Stream, Timing
+from leadline.whatif.build.device import TOLERANCE_NS, Stream, Timing, calls_of
 from leadline.whatif.build.draft import Draft
-from leadline.whatif.kinds import EdgeType, TaskKind
+from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
 
 _WAITED_NS = 20_000  # a synchronisation that took longer did wait
-_CLOSE_NS = 15_000  # work that began this soon after other work ended may have waited for it
+_CLOSE_NS = 20_000  # work that began this soon after other work ended may have waited for it
 
 
-def calls_of(draft: Draft, kind: Kind) -> list[int]:
-    """Tasks of API calls of one kind, in time order."""
-    rows = draft["row"]
-    known = np.flatnonzero((rows >= 0) & (draft["kind"] == TaskKind.CPU))
-    chosen = known[draft.trace.events["kind"][rows[known]] == kind]
-    ordered = chosen[np.argsort(draft["start_ns"][chosen], kind="stable")]
-    return [int(task) for task in ordered]
+@dataclass(frozen=True)
+class _Wait:
+    """One stream wait: the stream that waits, the call, and what it waits for: the place on another stream up to which
+    work must have ended, and the call that recorded it (-1 where only the observed times say so)."""
+
+    call: int
+    stream: Stream
+    source: Stream
+    place: int
+    record: int
 
 
 def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
@@ -35,139 +39,148 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
     Returns the launch (call) of each mark. Marks take their place among what their stream was given in call order, so
     later edits move the wait with the work that is really in front of it.
     """
-    marks: dict[int, int] = {}
-    guessed = 0
-    for record, source, wait, target in _pairs(draft, streams):
-        if wait < 0:
-            continue
-        place = source.issued_before(int(draft["start_ns"][record]))
-        if place < 0:
-            continue
-        guessed += not _has_record(draft, wait)
-        reached = int(source.drained[place])
-        marks_of_record = [m for m, call in marks.items() if call == record and m in source.ids]
-        mark = marks_of_record[0] if marks_of_record else _mark(draft, "event record", source, record, reached, marks)
-        at = target.issued_before(int(draft["start_ns"][wait]))
-        before = int(target.drained[at]) if at >= 0 else draft.window_ns[0]
-        passed = max(before, reached, int(draft["start_ns"][wait]))
-        gate = _mark(draft, "stream wait", target, wait, passed, marks)
-        draft.edge(mark, gate, EdgeType.STREAM_WAIT)
-    draft.facts["stream_waits"] = sum(1 for task in marks if draft["name"][task] == draft.name_id("stream wait"))
+    waits = _stream_waits(draft, streams)
+    if not waits:
+        return {}
+    guessed = sum(1 for wait in waits if wait.record < 0)
     if guessed:
         draft.warnings.append(
             f"{guessed} stream waits carry no record of what they wait for; it is inferred from the order of calls and "
             "the observed times (torch.profiler's enable_cuda_sync_events=True would record it)"
         )
+    draft.facts["stream_waits"] = len(waits)
+    recorded = {(wait.record, wait.source.lane): wait for wait in waits if wait.record >= 0}
+    first = len(draft)
+    gates = {first + at: wait for at, wait in enumerate(waits)}
+    record_marks = {key: first + len(waits) + at for at, key in enumerate(recorded)}
+    calls = [*(wait.call for wait in waits), *(call for call, _ in recorded)]
+    on = [*(wait.stream for wait in waits), *(wait.source for wait in recorded.values())]
+    texts = [*("stream wait" for _ in waits), *("event record" for _ in recorded)]
+    draft.add(
+        len(calls), kind=int(TaskKind.GPU), lane=[stream.lane for stream in on], parent=calls,
+        name=[draft.name_id(text) for text in texts],
+    )  # fmt: skip
+    for gate, wait in gates.items():
+        source = record_marks.get((wait.record, wait.source.lane), wait.source.ids[wait.place])
+        draft.edge(source, gate, EdgeType.STREAM_WAIT)
+    reached = {gate: int(wait.source.drained[wait.place]) for gate, wait in gates.items()}
+    marks = {first + at: call for at, call in enumerate(calls)}
+    for stream in streams:
+        mine = [task for task, owner in zip(marks, on, strict=True) if owner is stream]
+        if mine:
+            _place(draft, stream, mine, marks, reached)
     return marks
 
 
-def _mark(draft: Draft, name: str, stream: Stream, call: int, time_ns: int, marks: dict[int, int]) -> int:
-    begin = int(draft["start_ns"][call])
-    place = stream.issued_before(begin)
-    # queued marks of the same moment keep their order of calls
-    anchor = stream.ids[place] if place >= 0 else -1
-    tie = (float(draft["tie"][anchor]) if anchor >= 0 else -1.0) + 1e-6
-    time_ns = max(time_ns, int(draft["start_ns"][anchor]) if anchor >= 0 else time_ns)
-    task = int(
-        draft.add(
-            1, kind=int(TaskKind.GPU), lane=stream.lane, start_ns=time_ns, end_ns=time_ns, name=draft.name_id(name),
-            parent=call, tie=tie,
-        )[0]
-    )  # fmt: skip
-    marks[task] = call
-    stream.ids.insert(place + 1, task)
-    stream.launch_ns.insert(place + 1, begin)
+def _place(draft: Draft, stream: Stream, mine: list[int], marks: dict[int, int], reached: dict[int, int]) -> None:
+    """Put marks into a stream in the order of their calls and give them times between their neighbours'."""
+    ids = np.array([*stream.ids, *mine], dtype=np.int64)
+    calls = np.array([marks[task] for task in mine], dtype=np.int64)
+    launched = np.concatenate((stream.launched, draft["start_ns"][calls]))
+    own_tie = np.concatenate((np.full(len(stream.ids), np.inf), draft["tie"][calls]))
+    order = np.lexsort((own_tie, launched))
+    stream.ids, stream.launch_ns = ids[order].tolist(), launched[order].tolist()
+    following = np.iinfo(np.int64).max
+    limits = []
+    for task in reversed(stream.ids):
+        limits.append(following)
+        if task not in marks:
+            following = int(draft["start_ns"][task])
+    at, tie = draft.window_ns[0], -1.0
+    for task, limit in zip(stream.ids, reversed(limits), strict=True):
+        if task in marks:
+            at = max(at, int(draft["start_ns"][marks[task]]), reached.get(task, at))
+            at = min(at, limit)
+            tie += 1e-6
+            draft["start_ns"][task] = draft["end_ns"][task] = at
+            draft["tie"][task] = tie
+        else:
+            at, tie = max(at, int(draft["end_ns"][task])), float(draft["tie"][task])
     stream.index(draft)
-    return task
 
 
-def _has_record(draft: Draft, wait: int) -> bool:
-    return int(draft.trace.events["awaits_correlation"][draft["row"][wait]]) > 0
-
-
-def _pairs(draft: Draft, streams: Sequence[Stream]) -> list[tuple[int, Stream, int, Stream]]:
-    """(record call, its stream, wait call, its stream) of stream waits, in the order of the waits."""
+def _stream_waits(draft: Draft, streams: Sequence[Stream]) -> list[_Wait]:
+    """All stream waits of the window with what they wait for; those that await nothing known are left out."""
     events = draft.trace.events
     by_number = {(stream.device, stream.number): stream for stream in streams}
-    records = calls_of(draft, Kind.EVENT_RECORD)
-    record_of = {int(events["correlation"][draft["row"][task]]): task for task in records}
+    records = {int(events["correlation"][draft["row"][task]]): task for task in calls_of(draft, Kind.EVENT_RECORD)}
+    by_lane = _launches_by_lane(draft, streams)
     found = []
-    for wait in calls_of(draft, Kind.STREAM_WAIT):
-        row = int(draft["row"][wait])
-        record = record_of.get(int(events["awaits_correlation"][row]), -1)
-        if record >= 0:
-            device = streams[0].device if streams else 0
-            source = by_number.get((device, int(events["awaits"][row])))
-            target = by_number.get((device, int(events["stream"][row])))
-            if source and target and source is not target:
-                found.append((record, source, wait, target))
+    for call in calls_of(draft, Kind.STREAM_WAIT):
+        row = int(draft["row"][call])
+        record = records.get(int(events["awaits_correlation"][row]), -1)
+        if record < 0:
+            guess = _guess(draft, streams, by_lane, call)
+            if guess is not None:
+                found.append(guess)
             continue
-        guess = _guess(draft, streams, records, wait)
-        if guess is not None:
-            found.append(guess)
+        device = streams[0].device if streams else 0
+        source = by_number.get((device, int(events["awaits"][row])))
+        target = by_number.get((device, int(events["stream"][row])))
+        if source and target and source is not target:
+            place = source.issued_before(int(draft["start_ns"][record]))
+            if place >= 0:
+                found.append(_Wait(call, target, source, place, record))
     return found
 
 
+def _launches_by_lane(draft: Draft, streams: Sequence[Stream]) -> dict[int, tuple[IntArray, list[tuple[Stream, int]]]]:
+    """Per CPU lane: start of every launch in order, and the stream and task that it launched."""
+    everything: dict[int, list[tuple[int, int, Stream]]] = {}
+    for stream in streams:
+        ids = np.array(stream.ids, dtype=np.int64)
+        launches = draft["parent"][ids]
+        for task, launch in zip(ids[launches >= 0].tolist(), launches[launches >= 0].tolist(), strict=True):
+            everything.setdefault(int(draft["lane"][launch]), []).append((int(draft["start_ns"][launch]), task, stream))
+    result = {}
+    for lane, found in everything.items():
+        found.sort(key=lambda item: item[:2])
+        result[lane] = (np.array([item[0] for item in found]), [(item[2], item[1]) for item in found])
+    return result
+
+
 def _guess(
-    draft: Draft, streams: Sequence[Stream], records: Sequence[int], wait: int
-) -> tuple[int, Stream, int, Stream] | None:
+    draft: Draft,
+    streams: Sequence[Stream],
+    by_lane: Mapping[int, tuple[IntArray, list[tuple[Stream, int]]]],
+    call: int,
+) -> _Wait | None:
     """A stream wait without a record of it.
 
-    The waiting stream is that of the thread's next launch. When the thread launched to another stream before, that one
-    is awaited (the framework makes a side stream follow the current one); otherwise the stream whose work, issued
-    before the wait, ended last before that next launch's work began (the current stream rejoins a side stream).
+    The waiting stream is that of the thread's next launch. It waits for the work that ended just before that launch's
+    work began, if any did; else, when the thread launched to another stream before, for that stream (the framework
+    makes a side stream follow the current one); else for the stream whose work ended last (the current stream rejoins
+    a side stream). Only work issued before the call, and ended before the waiting work began, can be meant.
     """
-    now, lane = int(draft["start_ns"][wait]), int(draft["lane"][wait])
-    nearest_before: tuple[int, Stream] | None = None
-    nearest_after: tuple[int, Stream, int] | None = None
-    for stream in streams:
-        place = stream.issued_before(now)
-        while place >= 0 and not _launched_on(draft, stream.ids[place], lane):
-            place -= 1
-        if place >= 0 and (nearest_before is None or stream.launch_ns[place] > nearest_before[0]):
-            nearest_before = (stream.launch_ns[place], stream)
-        place = stream.issued_before(now) + 1
-        while place < len(stream.ids) and not _launched_on(draft, stream.ids[place], lane):
-            place += 1
-        if place < len(stream.ids) and (nearest_after is None or stream.launch_ns[place] < nearest_after[0]):
-            nearest_after = (stream.launch_ns[place], stream, stream.ids[place])
-    if nearest_after is None:
+    starts, launched = by_lane.get(int(draft["lane"][call]), (np.zeros(0, dtype=np.int64), []))
+    now = int(draft["start_ns"][call])
+    at = int(np.searchsorted(starts, now, side="left"))
+    if at >= len(launched):
         return None
-    _, target, first = nearest_after
-    begin = int(draft["start_ns"][first]) + TOLERANCE_NS
-    record = max((task for task in records if draft["start_ns"][task] < now and draft["lane"][task] == lane),
-                 key=lambda task: int(draft["start_ns"][task]), default=-1)  # fmt: skip
-    if nearest_before is not None and nearest_before[1] is not target:
-        source = nearest_before[1]
-        place = source.issued_before(now)
-        if record >= 0 and int(source.drained[place]) <= begin:
-            return record, source, wait, target
-    best: tuple[int, int, Stream] | None = None
+    target, first = launched[at]
+    begin = int(draft["start_ns"][first])
+    previous = launched[at - 1][0] if at > 0 else None
+    complete: list[tuple[int, _Wait]] = []
+    close: list[tuple[int, _Wait]] = []
     for stream in streams:
-        place = stream.issued_before(now)
-        if stream is target or place < 0 or int(stream.drained[place]) > begin:
+        issued = stream.issued_before(now)
+        if stream is target or issued < 0:
             continue
-        launch = int(draft["parent"][stream.ids[place]])
-        behind = _record_behind(draft, records, launch, now)
-        if behind >= 0 and (best is None or int(stream.drained[place]) > best[0]):
-            best = (int(stream.drained[place]), behind, stream)
-    return (best[1], best[2], wait, target) if best else None
-
-
-def _launched_on(draft: Draft, task: int, lane: int) -> bool:
-    launch = int(draft["parent"][task])
-    return launch >= 0 and int(draft["lane"][launch]) == lane
-
-
-def _record_behind(draft: Draft, records: Sequence[int], launch: int, until_ns: int) -> int:
-    """The first event record after a launch on its thread, before `until_ns`; -1 for none."""
-    if launch < 0:
-        return -1
-    begin, lane = int(draft["start_ns"][launch]), int(draft["lane"][launch])
-    for record in records:
-        if begin < draft["start_ns"][record] < until_ns and draft["lane"][record] == lane:
-            return record
-    return -1
+        place = int(np.searchsorted(stream.drained[: issued + 1], begin + TOLERANCE_NS, side="right")) - 1
+        if place < 0:
+            continue
+        ended = int(stream.drained[place])
+        wait = _Wait(call, target, stream, place, -1)
+        if begin - ended <= _CLOSE_NS:
+            close.append((ended, wait))
+        elif place == issued:
+            complete.append((ended, wait))
+    if close:
+        return max(close, key=lambda item: item[0])[1]
+    for _, wait in complete:
+        if wait.source is previous:
+            return wait
+    return max(complete, key=lambda item: item[0])[1] if complete else None
 
 
 def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
@@ -228,37 +241,39 @@ def _most_likely(draft: Draft, issued: Sequence[tuple[Stream, int]], call: int) 
 def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
     """A copy from or to pageable memory returns when it is done: issue, and wait for the very copy."""
     usual = draft.facts.get("launch_latency_ns", {})
-    for stream in streams:
-        for copy in stream.ids:
-            call = int(draft["parent"][copy])
-            row = int(draft["row"][copy])
-            if call < 0 or row < 0 or draft.trace.events["kind"][row] != Kind.COPY:
-                continue
-            name = draft.trace.name(int(draft["row"][call]))
-            begin, done = int(draft["start_ns"][call]), int(draft["end_ns"][copy])
-            end = begin + int(draft["duration_ns"][call])
-            if not is_blocking_copy(name, draft.trace.name(row)) or done > end + TOLERANCE_NS:
-                continue
+    copies, calls, issues, ends, names = [], [], [], [], []
+    for copy in (task for stream in streams for task in stream.ids):
+        call, row = int(draft["parent"][copy]), int(draft["row"][copy])
+        if call < 0 or row < 0 or draft.trace.events["kind"][row] != Kind.COPY:
+            continue
+        name = draft.trace.name(int(draft["row"][call]))
+        begin, done = int(draft["start_ns"][call]), int(draft["end_ns"][copy])
+        end = begin + int(draft["duration_ns"][call])
+        if is_blocking_copy(name, draft.trace.name(row)) and done <= end + TOLERANCE_NS:
             issue = min(int(usual.get(name, 0)), int(draft["start_ns"][copy]) - begin, end - begin)
-            issue = max(issue, 0)
-            wait = int(
-                draft.add(
-                    1, kind=int(TaskKind.CPU), lane=draft["lane"][call], duration_ns=max(end - max(done, begin + issue), 0),
-                    gap_ns=draft["gap_ns"][call], start_ns=begin + issue, end_ns=end, measured_ns=end - begin - issue,
-                    name=draft.name_id(f"{name} (wait)"), operator=draft["operator"][call], parent=call,
-                    tie=draft["tie"][call] + 0.25,
-                )[0]
-            )  # fmt: skip
-            draft["duration_ns"][call] = issue
-            draft["gap_ns"][call] = 0
-            draft["measured_ns"][call] = issue
-            draft.edge(copy, wait, EdgeType.SYNC)
+            copies.append(copy)
+            calls.append(call)
+            issues.append(begin + max(issue, 0))
+            ends.append(end)
+            names.append(draft.name_id(f"{name} (wait)"))
+    if not copies:
+        return
+    of, begin_ns, end_ns = np.array(calls), np.array(issues), np.array(ends)
+    own = np.maximum(end_ns - np.maximum(draft["end_ns"][np.array(copies)], begin_ns), 0)
+    waits = draft.add(
+        of.size, kind=int(TaskKind.CPU), lane=draft["lane"][of], duration_ns=own, gap_ns=draft["gap_ns"][of],
+        start_ns=begin_ns, end_ns=end_ns, measured_ns=end_ns - begin_ns, name=names, operator=draft["operator"][of],
+        parent=of, tie=draft["tie"][of] + 0.25,
+    )  # fmt: skip
+    draft["duration_ns"][of] = draft["measured_ns"][of] = begin_ns - draft["start_ns"][of]
+    draft["gap_ns"][of] = 0
+    draft.edges(np.array(copies), waits, EdgeType.SYNC, np.zeros(of.size, dtype=np.int64))
 
 
 def explain(draft: Draft, streams: Sequence[Stream], timing: Timing) -> None:
     """Late starts that no call explains: work of another stream that ended just then is taken as the reason."""
     inferred = 0
-    for task, late in timing.suspicious:
+    for task, before, late in timing.suspicious:
         start = int(draft["start_ns"][task])
         launch = int(draft["parent"][task])
         lane = int(draft["lane"][task])
@@ -277,6 +292,9 @@ def explain(draft: Draft, streams: Sequence[Stream], timing: Timing) -> None:
             continue
         inferred += 1
         draft.edge(best, task, EdgeType.STREAM_WAIT, max(start - best_end, 0))
-        timing.latency_ns[task] = timing.usual_ns[task]
+        if before >= 0:
+            draft["gap_ns"][before] = min(timing.usual_gap_ns, int(draft["gap_ns"][before]))
+        else:
+            timing.latency_ns[task] -= late
     if inferred:
         draft.warnings.append(f"{inferred} waits between streams are inferred from observed times only")
