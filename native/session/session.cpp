@@ -1,13 +1,17 @@
 #include "session/session.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <atomic>
+#include <cerrno>
 #include <new>
 
 #include "base/clock.h"
+#include "session/termination.h"
 
 namespace leadline {
 namespace {
@@ -20,6 +24,7 @@ constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY 
 class Session::Flusher {
  public:
   Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) {
+    sem_init(&wake_, 0, 0);
     // The program's signals are not for this thread.
     sigset_t all;
     sigset_t before;
@@ -28,36 +33,56 @@ class Session::Flusher {
     thread_ = std::thread([this] { run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_setname_np(thread_.native_handle(), "leadline-flush");
+    termination::listen(&wake_);
   }
   ~Flusher() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
+    termination::forget();
+    stop_.store(true);
+    sem_post(&wake_);
     if (thread_.joinable()) thread_.join();
+    // A signal that came while it stopped.
+    if (const int signal = termination::pending(); signal != 0) termination::die(signal);
+    sem_destroy(&wake_);
   }
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
 
  private:
   void run() {
-    std::unique_lock lock(mutex_);
     // The first segment comes early, so that a program that dies young leaves something.
     double wait_s = interval_ < 1.0 ? interval_ : 1.0;
-    while (!wake_.wait_for(lock, std::chrono::duration<double>(wait_s), [this] { return stop_; })) {
-      lock.unlock();
+    for (;;) {
+      const bool timed_out = wait(wait_s);
+      if (stop_.load()) return;
+      if (const int signal = termination::pending(); signal != 0) {
+        session_.write(true);
+        termination::die(signal);
+        return;
+      }
+      if (!timed_out) continue;
       session_.flush();
-      lock.lock();
       wait_s = interval_;
     }
   }
 
+  // False when woken before the time.
+  bool wait(double seconds) noexcept {
+    timespec until{};
+    clock_gettime(CLOCK_REALTIME, &until);  // the only clock that sem_timedwait knows
+    const auto nanoseconds = static_cast<int64_t>(seconds * 1e9) + until.tv_nsec;
+    until.tv_sec += nanoseconds / 1'000'000'000;
+    until.tv_nsec = nanoseconds % 1'000'000'000;
+    int result = 0;
+    do {
+      result = sem_timedwait(&wake_, &until);
+    } while (result != 0 && errno == EINTR);
+    return result != 0;
+  }
+
   Session& session_;
   double interval_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stop_ = false;
+  sem_t wake_{};  // a semaphore, since a signal handler can post nothing else
+  std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
@@ -175,6 +200,7 @@ std::string Session::write_status() const {
 void Session::after_fork(const std::string& segment_path) {
   // The parent's flush thread is not here, and may have held the lock when the process was copied.
   static_cast<void>(flusher_.release());
+  termination::forget();
   new (&writing_) std::mutex();
   new (&status_) std::string();
   Monitor::instance().after_fork();

@@ -1,7 +1,7 @@
 // One measurement from start to stop in this process. At most one runs at a time.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>

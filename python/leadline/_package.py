@@ -47,10 +47,8 @@ class ProcessPart:
     record: dict[str, Any]
     """Its side file; empty when there was none or it could not be read."""
 
-    @property
-    def complete(self) -> bool:
-        """Whether the process stopped in order."""
-        return self.segment is not None and self.record.get("complete") is True
+    complete: bool
+    """Whether its last segment holds all it measured: it stopped, or was ended by a signal that let it write."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +80,16 @@ def read_part(directory: Path) -> Part:
     for stem in stems:
         segment = directory / f"{stem}{SEGMENT_SUFFIX}"
         record = _read_object(directory / f"{stem}.json")
-        processes.append(ProcessPart(stem, segment if segment.exists() else None, record))
+        written = segment.exists()
+        complete = written and (record.get("complete") is True or _is_last(segment))
+        processes.append(ProcessPart(stem, segment if written else None, record, complete))
     processes.sort(key=_start_order)
     return Part(directory, _read_object(directory / SESSION_FILE), tuple(processes))
 
 
 def build_meta(part: Part) -> dict[str, Any]:
     """`meta.json` of the finished file, from the session's and the processes' own words (keys: docs/format.md)."""
-    records = [process.record for process in part.processes]
+    records = [{**process.record, "complete": process.complete} for process in part.processes]
     first = _first_process(part)
     started_at_ns = (
         _integer(part.session.get("started_at_ns")) or _integer(first.get("started_at_ns")) or time.time_ns()
@@ -194,6 +194,15 @@ def _copy_member(source: zipfile.ZipFile, member: zipfile.ZipInfo, package: zipf
 def _first_process(part: Part) -> dict[str, Any]:
     """The process that began first among those that say what they are; empty when none does."""
     return next((process.record for process in part.processes if process.record), {})
+
+
+def _is_last(segment: Path) -> bool:
+    """Whether a segment says of itself that nothing comes after it: its one value of `processes.complete` is 1."""
+    try:
+        with zipfile.ZipFile(segment) as source:
+            return source.read("processes.complete.npy")[-1:] == b"\x01"
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return False
 
 
 def _start_order(process: ProcessPart) -> tuple[int, str]:

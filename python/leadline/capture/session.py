@@ -150,7 +150,7 @@ class Session:
 
     def _end_record(self, stats: dict[str, Any], exit_status: dict[str, Any] | None) -> None:
         self._record.update(
-            complete=True,
+            complete=bool(stats.get("written", True)),
             cost=dict(stats.get("cost") or {}),
             ended_at_ns=time.time_ns(),
             wall_ns=time.monotonic_ns() - self._identity.started_monotonic_ns,

@@ -1,0 +1,71 @@
+#include "session/termination.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+
+namespace leadline::termination {
+namespace {
+
+constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGXCPU};
+
+// A signal handler can reach only globals; all are lock-free.
+std::atomic<pid_t> g_listener{0};  // the process that listens; its forked child has another number
+std::atomic<sem_t*> g_wake{nullptr};
+std::atomic<int> g_pending{0};
+
+void on_signal(int signal) {
+  const int saved_errno = errno;
+  sem_t* const wake = g_wake.load();
+  if (wake != nullptr && g_listener.load() == getpid()) {
+    g_pending.store(signal);
+    sem_post(wake);
+  } else {
+    die(signal);
+  }
+  errno = saved_errno;
+}
+
+}  // namespace
+
+void listen(sem_t* wake) noexcept {
+  g_pending.store(0);
+  g_wake.store(wake);
+  g_listener.store(getpid());
+  for (const int signal : kSignals) {
+    struct sigaction before {};
+    if (sigaction(signal, nullptr, &before) != 0) continue;
+    if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) continue;
+    struct sigaction ours {};
+    ours.sa_handler = on_signal;
+    ours.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigaction(signal, &ours, nullptr);
+  }
+}
+
+void forget() noexcept {
+  g_listener.store(0);
+  g_wake.store(nullptr);
+  for (const int signal : kSignals) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != on_signal) continue;
+    struct sigaction restored {};
+    restored.sa_handler = SIG_DFL;
+    sigaction(signal, &restored, nullptr);
+  }
+}
+
+int pending() noexcept { return g_pending.load(); }
+
+void die(int signal) noexcept {
+  struct sigaction restored {};
+  restored.sa_handler = SIG_DFL;
+  sigaction(signal, &restored, nullptr);
+  // To the process: the calling thread may have the signal blocked, as a handler and the flush thread do.
+  kill(getpid(), signal);
+}
+
+}  // namespace leadline::termination
