@@ -59,6 +59,17 @@ def launch_cost_ns(graph: Graph, fallback_ns: float) -> int:
     return int(np.median(graph.column("duration_ns")[source] + np.maximum(graph.column("gap_ns")[source], 0)))
 
 
+def cost_per_kernel_ns(graph: Graph) -> float:
+    """CPU time that the framework spends per kernel in this trace: all of forward and backward over its kernels."""
+    region = (Phase.FORWARD, Phase.BACKWARD)
+    calls = graph.select(kind=TaskKind.CPU, phase=region)
+    kernels = len(graph.select(kind=TaskKind.GPU, phase=region))
+    if not calls or not kernels:
+        return 0.0
+    spent = graph.column("duration_ns")[calls.ids] + np.maximum(graph.column("gap_ns")[calls.ids], 0)
+    return float(spent.sum()) / kernels
+
+
 def step_parts(graph: Graph, tasks: Selection) -> Iterator[tuple[int, int, Selection]]:
     """(step, rank, tasks of that step and rank), ordered."""
     step = graph.column("step")[tasks.ids]

@@ -313,12 +313,12 @@ class Graph:
         gone = chosen.mask(len(self)) & self.tasks["alive"]
         if not gone.any():
             return
-        before = self._previous_alive(gone)
+        before = self._nearest_alive(gone)
         if keep_gap:
             gap = self.tasks.write("gap_ns")
             kept = np.flatnonzero(gone & (before >= 0))
             np.add.at(gap, before[kept], np.maximum(gap[kept], 0))
-        self.edges = restitched(self.edges, gone, before)
+        self.edges = restitched(self.edges, gone, before, self._nearest_alive(gone, following=True))
         self.waits.keep(~gone[self.waits["task"]])
         self.tasks.write("alive")[gone] = False
 
@@ -355,8 +355,8 @@ class Graph:
         ahead, behind = self._ids(after).ids, self._ids(before).ids
         order = self._place(lane, ahead, behind, launch)
         task = self.tasks.append(
-            kind=int(kind), lane=lane, duration_ns=duration_ns, gap_ns=gap_ns, earliest_ns=0, start_ns=-1, measured_ns=0,
-            order=order, name=self.name_id(name), operator=0, parent=-1 if launch is None else launch,
+            kind=int(kind), lane=lane, duration_ns=duration_ns, gap_ns=gap_ns, earliest_ns=0, start_ns=-1,
+            measured_ns=0, order=order, name=self.name_id(name), operator=0, parent=-1 if launch is None else launch,
             layer=self.layer_id(layer), phase=int(phase), step=step, bytes=bytes, priority=priority, group=group,
             detail=-1, alive=True,
         )  # fmt: skip
@@ -441,11 +441,17 @@ class Graph:
         found: IntArray = ids[np.argsort(self.tasks["order"][ids], kind="stable")]
         return found
 
-    def _previous_alive(self, gone: BoolArray) -> IntArray:
-        """For every task in `gone`, the last task before it on its lane that stays; -1 for none."""
+    def _nearest_alive(self, gone: BoolArray, *, following: bool = False) -> IntArray:
+        """For every task in `gone`, the last task before it (the first behind it) on its lane that stays; -1 for none.
+
+        Lanes that take whatever is ready have no order, so nothing is behind a task there.
+        """
         living = np.flatnonzero(self.tasks["alive"])
         lane, order = self.tasks["lane"][living], self.tasks["order"][living]
         ids = living[np.lexsort((order, lane))]
+        if following:
+            ordered = np.array([item.discipline != Discipline.READY for item in self.lanes], dtype=np.bool_)
+            ids = ids[ordered[self.tasks["lane"][ids]]][::-1]
         stays = ~gone[ids]
         rows = np.maximum.accumulate(np.where(stays, np.arange(ids.size), -1))
         previous = np.where(rows >= 0, ids[rows], -1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +47,11 @@ class Layer:
     """Position of its first forward task."""
 
 
-def bytes_of(shape: Sequence[int], dtype: str) -> int:
-    """Bytes of a tensor; unknown element types count four bytes."""
-    return math.prod(shape) * ELEMENT_BYTES.get(dtype, 4)
+def bytes_of(shape: Sequence[Any], dtype: str) -> int:
+    """Bytes of a tensor, of all tensors of a list; unknown element types count four bytes."""
+    if any(isinstance(axis, list) for axis in shape):
+        return sum(bytes_of(part, dtype) for part in shape if isinstance(part, list) and part)
+    return int(math.prod(shape)) * ELEMENT_BYTES.get(dtype, 4)
 
 
 def worker_kinds(graph: Graph) -> tuple[TaskKind, ...]:

@@ -11,12 +11,15 @@ from leadline.whatif.kinds import BoolArray, EdgeType
 _FROM_START = (int(EdgeType.LAUNCH), int(EdgeType.START))
 
 
-def restitched(edges: ColumnTable, gone: BoolArray, before: NDArray[np.int64]) -> ColumnTable:
+def restitched(
+    edges: ColumnTable, gone: BoolArray, before: NDArray[np.int64], behind: NDArray[np.int64]
+) -> ColumnTable:
     """The edge table without the tasks in `gone`.
 
-    `before` holds for every removed task the last remaining task before it on its lane, -1 for none. Latencies add up
-    along the removed tasks. A launch edge into removed device work ends there: the launch launches nothing. Device
-    work whose launch is removed but which stays is launched by the remaining task before that launch.
+    `before` and `behind` hold for every removed task the nearest remaining tasks on its lane, -1 for none. The one
+    behind takes over what the removed task waited for, except synchronisations: a call that is gone waits for nothing.
+    Latencies add up along the removed tasks. A launch edge into removed device work ends there: the launch launches
+    nothing. Device work whose launch is removed but which stays is launched by the remaining task before that launch.
     """
     src, dst, kind, latency = (edges[name] for name in ("src", "dst", "type", "latency_ns"))
     touched = gone[src] | gone[dst]
@@ -42,6 +45,12 @@ def restitched(edges: ColumnTable, gone: BoolArray, before: NDArray[np.int64]) -
             if source != target:
                 key = (source, target, new_type)
                 added[key] = max(added.get(key, 0), delay + source_delay)
+    for removed, sources in into.items():
+        target = int(behind[removed])
+        for source, edge_type, delay in sources if target >= 0 else ():
+            if edge_type != EdgeType.SYNC and not gone[source] and source != target:
+                key = (source, target, edge_type)
+                added[key] = max(added.get(key, 0), delay)
     result = edges.copy()
     result.keep(~touched)
     if added:

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from leadline.whatif.edits import cost_per_kernel_ns
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import COMPUTE, KernelClass, KernelTable
@@ -65,11 +66,13 @@ class Amp(Scenario):
         graph.scale(light, 1 / (1 + kept))
         casts = technique("cast_kernels", larger_is_faster=False).at(bound)
         _add_casts(graph, table, casts)
+        host_ns = int(cost_per_kernel_ns(graph) * technique("cast_calls", larger_is_faster=False).at(bound))
+        _add_cast_calls(graph, table.all(*COMPUTE), host_ns)
         assumptions = (
             *compute.assumptions,
             f"element-wise, pooling and batch-norm kernels keep {kept:.0%} of the saving from moving half the bytes",
             "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
-            f"casts add {casts:.0%} of the forward kernel time",
+            f"casts add {casts:.0%} of the forward kernel time and {host_ns / 1000:.3g} µs of CPU time per matrix operator",
         )
         if target == "fp16":
             assumptions += ("the loss scaler's own kernels and its synchronisation are not counted",)
@@ -104,6 +107,13 @@ def _add_casts(graph: Graph, table: KernelTable, share: float) -> None:
     own = graph.column("duration_ns")[forward.ids].astype(np.float64)
     if own.sum() > 0:
         graph.scale(forward, 1 + share * total / own.sum())
+
+
+def _add_cast_calls(graph: Graph, compute: Selection, host_ns: int) -> None:
+    """Lengthens the calls of matrix operators: forward casts the weight, half of the backward calls cast its gradient."""
+    for phase, share in ((Phase.FORWARD, 1.0), (Phase.OTHER, 1.0), (Phase.BACKWARD, 0.5)):
+        calls = graph.launchers_of(compute & graph.select(phase=phase))
+        graph.set_duration(calls, graph.column("duration_ns")[calls.ids] + int(host_ns * share))
 
 
 def _as_in_the_paper(graph: Graph, table: KernelTable, bound: Bound) -> Applied:

@@ -28,6 +28,7 @@ class LaunchFree(Scenario):
     def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
         launch_ns = int(technique("graph_launch_ns", larger_is_faster=False).at(bound))
         gap_ns = int(technique("graph_gap_ns", larger_is_faster=False).at(bound))
+        breaks = technique("graph_breaks", larger_is_faster=False).at(bound)
         kernels = _capturable(graph)
         latency = launch_latency_ns(graph)
         removed = 0
@@ -37,7 +38,9 @@ class LaunchFree(Scenario):
             first = calls[0]
             step, phase = int(graph.column("step")[first]), Phase(int(graph.column("phase")[first]))
             lane = int(graph.column("lane")[first])
-            replay = graph.insert("graph launch", TaskKind.CPU, lane, launch_ns, after=first, phase=phase, step=step)
+            spent = graph.column("duration_ns")[calls] + np.maximum(graph.column("gap_ns")[calls], 0)
+            call_ns = launch_ns + int(spent.sum() * breaks)
+            replay = graph.insert("graph launch", TaskKind.CPU, lane, call_ns, after=first, phase=phase, step=step)
             graph.disconnect(EdgeType.LAUNCH, launched)
             for task in launched:
                 graph.connect(replay, task, EdgeType.LAUNCH, latency)
@@ -48,6 +51,7 @@ class LaunchFree(Scenario):
             graph,
             (
                 f"one graph launch of {launch_ns / 1000:g} µs between two synchronisations replaces all launches",
+                f"{breaks:.0%} of the replaced CPU time stays (guards, graph breaks, copying of inputs)",
                 f"kernels of a graph follow one another after {gap_ns / 1000:g} µs",
                 "shapes are static and nothing inside the step needs the CPU; synchronisations and host copies stay",
             ),

@@ -1,0 +1,75 @@
+"""A report in the words of a colleague: what to do, what it should gain, on what that rests."""
+
+from __future__ import annotations
+
+from leadline.whatif.predict import Prediction, Report
+from leadline.whatif.scenarios import SCENARIOS
+from leadline.whatif.units import show_time
+
+WORTH_DOING = 1.01
+"""A gain below one percent is within the noise of most training steps and is not advised."""
+
+
+def advice(report: Report) -> list[str]:
+    """One paragraph per finding, the most useful first; never empty."""
+    useful = [p for p in report.scenarios if not p.hypothetical and p.speedup >= WORTH_DOING and not _costs_time(p)]
+    lines = [_recommend(number, prediction, report) for number, prediction in enumerate(useful, start=1)]
+    if not lines:
+        lines.append(
+            f"Nothing that was tried would make a step of {show_time(report.measured_ns)} more than one percent faster."
+        )
+    slower = [p for p in report.scenarios if not p.hypothetical and p.speedup < 1 / WORTH_DOING and not _costs_time(p)]
+    if slower:
+        lines.append("Leave alone, since it would cost time: " + ", ".join(p.title for p in slower) + ".")
+    memory = [p for p in report.scenarios if _costs_time(p)]
+    if memory:
+        parts = [f"{p.title} {_change(p)}" for p in memory]
+        lines.append("If memory is what you lack: " + "; ".join(parts) + ".")
+    lines += _bound_by(report)
+    return lines
+
+
+def _recommend(number: int, prediction: Prediction, report: Report) -> str:
+    words = prediction.advice[:1].upper() + prediction.advice[1:]
+    low, high = gain_range(prediction, report)
+    per = "samples a second" if prediction.samples != 1 else "speed"
+    certain = "" if low >= 1 else " It may also gain nothing."
+    basis = "; ".join(prediction.assumptions[:2])
+    return (
+        f"{number}. {words}: {prediction.speedup:.2f}x the {per} ({low:.2f}x to {high:.2f}x), "
+        f"{show_time(report.replayed_ns)} -> {show_time(prediction.predicted_ns)} a step.{certain} "
+        f"It rests on: {basis}."
+    )
+
+
+def gain_range(prediction: Prediction, report: Report) -> tuple[float, float]:
+    """Smallest and largest speed-up of the range."""
+    work = report.replayed_ns * prediction.samples
+    low = work / prediction.high_ns if prediction.high_ns else float("inf")
+    high = work / prediction.low_ns if prediction.low_ns else float("inf")
+    return low, high
+
+
+def _bound_by(report: Report) -> list[str]:
+    """What the step waits for, from the answers to `faster`."""
+    devices = {p.title.split()[1]: p for p in report.scenarios if p.name == "faster" and len(p.title.split()) > 1}
+    if not devices:
+        return []
+    best = max(devices.values(), key=lambda p: p.speedup)
+    if best.speedup < WORTH_DOING:
+        return ["No single device limits the step: twice the speed of any one gains less than one percent."]
+    others = ", ".join(f"{name} {p.speedup:.2f}x" for name, p in devices.items() if p is not best)
+    device = best.title.split()[1]
+    tail = f" ({others})" if others else ""
+    return [f"The step is bound most by the {device}: one twice as fast would give {best.speedup:.2f}x{tail}."]
+
+
+def _costs_time(prediction: Prediction) -> bool:
+    parts = set(prediction.name.split("+"))
+    return any(scenario.costs_time for scenario in SCENARIOS if scenario.name in parts)
+
+
+def _change(prediction: Prediction) -> str:
+    change = 1 / prediction.speedup - 1 if prediction.speedup else float("inf")
+    saving = next((text for text in prediction.assumptions if "activations" in text), "")
+    return f"costs {change:+.1%} time" + (f" ({saving})" if saving else "")

@@ -1,0 +1,71 @@
+"""Slices per lane, measured or simulated, nested as the operators nest and free of partial overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import IntArray, LaneKind
+from leadline.whatif.simulator import Result
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Tasks of one lane, ordered so that a slice comes before those inside it. Times in ns from the window's start."""
+
+    lane: int
+    ids: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+
+
+def measured_slices(graph: Graph) -> Iterator[Slices]:
+    """What was measured; tasks that a scenario inserted have no measurement."""
+    start = graph.column("start_ns")
+    known = np.flatnonzero(graph.alive & (graph.column("measured_ns") > 0) & (start >= 0))
+    yield from _by_lane(graph, known, start, start + graph.column("measured_ns"))
+
+
+def simulated_slices(graph: Graph, result: Result) -> Iterator[Slices]:
+    """What was simulated. An operator lasts until the last task inside it on its thread has ended."""
+    alive = np.flatnonzero(graph.alive)
+    end = np.maximum(result.end_ns, result.start_ns).copy()
+    parent, lane = graph.column("parent"), graph.column("lane")
+    inner = alive[parent[alive] >= 0]
+    inner = inner[(lane[parent[inner]] == lane[inner]) & graph.alive[parent[inner]]]
+    for task in inner[np.argsort(-result.start_ns[inner], kind="stable")].tolist():
+        above = int(parent[task])
+        if end[task] > end[above]:
+            end[above] = end[task]
+    yield from _by_lane(graph, alive, result.start_ns, end)
+
+
+def _by_lane(graph: Graph, ids: IntArray, start: IntArray, end: IntArray) -> Iterator[Slices]:
+    lanes = graph.column("lane")[ids]
+    for lane in np.unique(lanes).tolist():
+        mine = ids[lanes == lane]
+        order = np.lexsort((graph.column("order")[mine], -end[mine], start[mine]))
+        mine = mine[order]
+        begins, ends = start[mine].copy(), end[mine].copy()
+        if graph.lanes[lane].kind == LaneKind.THREAD:
+            ends = _nested(begins, ends)
+        elif mine.size > 1:
+            # device work that overlaps on one stream is drawn up to its successor
+            ends[:-1] = np.minimum(ends[:-1], np.maximum(begins[1:], begins[:-1]))
+        yield Slices(lane, mine, begins, ends)
+
+
+def _nested(start: IntArray, end: IntArray) -> IntArray:
+    """Ends shortened so that every slice lies inside the one it starts in."""
+    result = end.tolist()
+    stack: list[int] = []
+    for at, begin in enumerate(start.tolist()):
+        while stack and result[stack[-1]] <= begin:
+            stack.pop()
+        if stack:
+            result[at] = min(result[at], result[stack[-1]])
+        stack.append(at)
+    return np.array(result, dtype=np.int64)

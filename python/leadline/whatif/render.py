@@ -1,0 +1,98 @@
+"""A prediction report as text, markdown or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from leadline.whatif.advice import advice, gain_range
+from leadline.whatif.predict import Prediction, Report
+from leadline.whatif.units import show_time
+
+
+def as_json(report: Report) -> str:
+    """Stable keys; every `_ns` is per step. An infinite speed-up is null."""
+    content: dict[str, Any] = {
+        "measured_ns": report.measured_ns,
+        "replayed_ns": report.replayed_ns,
+        "replay_error": report.replay_error,
+        "steps": list(report.steps),
+        "window": list(report.window),
+        "scenarios": [_scenario(prediction) for prediction in report.scenarios],
+        "warnings": list(report.warnings),
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _scenario(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "name": prediction.name,
+        "predicted_ns": prediction.predicted_ns,
+        "speedup": prediction.speedup if math.isfinite(prediction.speedup) else None,
+        "low_ns": prediction.low_ns,
+        "high_ns": prediction.high_ns,
+        "assumptions": list(prediction.assumptions),
+        "applied_to": dict(prediction.applied_to),
+    }
+
+
+def as_text(report: Report, *, ranked: bool) -> str:
+    """For a terminal. `ranked` adds the advice and what did not apply."""
+    lines = [_headline(report), ""]
+    if report.scenarios:
+        width = max(len(prediction.title) for prediction in report.scenarios)
+        lines.append(f"{'what if':<{width}}  {'step':>9}  {'range':>21}  {'gain':>6}")
+        for prediction in report.scenarios:
+            extent = f"{show_time(prediction.low_ns)} - {show_time(prediction.high_ns)}"
+            lines.append(
+                f"{prediction.title:<{width}}  {show_time(prediction.predicted_ns):>9}  {extent:>21}  "
+                f"{prediction.speedup:>5.2f}x"
+            )
+        lines.append("")
+    lines += _explanation(report, ranked=ranked)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def as_markdown(report: Report, *, ranked: bool) -> str:
+    """The same content with a table."""
+    lines = ["# What if", "", _headline(report), ""]
+    if report.scenarios:
+        lines += ["| what if | step | low | high | gain |", "|---|---:|---:|---:|---:|"]
+        for prediction in report.scenarios:
+            low, high = gain_range(prediction, report)
+            lines.append(
+                f"| {prediction.title} | {show_time(prediction.predicted_ns)} | {show_time(prediction.low_ns)} | "
+                f"{show_time(prediction.high_ns)} | {prediction.speedup:.2f}x ({low:.2f} to {high:.2f}) |"
+            )
+        lines.append("")
+    lines += _explanation(report, ranked=ranked)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _headline(report: Report) -> str:
+    steps = f"{len(report.steps)} step" + ("s" if len(report.steps) != 1 else "")
+    return (
+        f"Measured {show_time(report.measured_ns)} a step over {steps}; replayed {show_time(report.replayed_ns)} "
+        f"({report.replay_error:+.2%})."
+    )
+
+
+def _explanation(report: Report, *, ranked: bool) -> list[str]:
+    lines: list[str] = []
+    if ranked:
+        lines += [*advice(report), ""]
+        if report.not_applicable:
+            lines.append("Not tried:")
+            lines += [f"- {name}: {reason}" for name, reason in report.not_applicable.items()]
+            lines.append("")
+    else:
+        for prediction in report.scenarios:
+            touched = ", ".join(f"{number} {what}" for what, number in prediction.applied_to.items())
+            lines.append(f"{prediction.title} rests on:")
+            lines += [f"- {text}" for text in prediction.assumptions]
+            lines += [f"- applied to {touched}" if touched else "- nothing in the trace had to change", ""]
+    if report.warnings:
+        lines.append("Warnings:")
+        lines += [f"- {text}" for text in report.warnings]
+    return lines

@@ -1,0 +1,85 @@
+"""A straggler report as text, markdown or JSON (the keys of every what-if report)."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+from leadline.whatif.straggler.analysis import StragglerReport
+from leadline.whatif.units import show_time
+
+Key = TypeVar("Key")
+
+_ASSUMPTIONS = (
+    "computations take the mean, communications the median of their kind over all workers and steps",
+    "delays before operations that no dependency explains are left out of the comparison",
+)
+
+
+def as_json(report: StragglerReport) -> str:
+    """Stable keys; every `_ns` is per step."""
+    ideal = float(report.ideal_ns.mean())
+    content = {
+        "measured_ns": float(report.measured_ns.mean()),
+        "replayed_ns": float(report.replayed_ns.mean()),
+        "replay_error": report.replay_error,
+        "steps": list(report.steps),
+        "window": [0, float(report.measured_ns.sum())],
+        "scenarios": [
+            {
+                "name": "no_straggler",
+                "predicted_ns": ideal,
+                "speedup": report.slowdown,
+                "low_ns": float(report.ideal_ns.min()),
+                "high_ns": float(report.simulated_ns.mean()),
+                "assumptions": list(_ASSUMPTIONS),
+                "applied_to": {"workers": len(report.worker_slowdown)},
+            }
+        ],
+        "warnings": [],
+        "slowdown": {
+            "all": report.slowdown,
+            "by_stage": {str(key): value for key, value in report.by_stage.items()},
+            "by_data_parallel_rank": {str(key): value for key, value in report.by_dp_rank.items()},
+            "by_kind": report.by_kind,
+            "by_worker": {str(key): value for key, value in report.worker_slowdown.items()},
+        },
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+def as_text(report: StragglerReport, *, markdown: bool = False) -> str:
+    """What stragglers cost and who they are."""
+    title = ["# Stragglers", ""] if markdown else []
+    bullet = "- " if markdown else "  "
+    measured, ideal = float(report.measured_ns.mean()), float(report.ideal_ns.mean())
+    lost = 1 - 1 / report.slowdown if report.slowdown else 0.0
+    lines = [
+        *title,
+        f"Measured {show_time(measured)} a step over {len(report.steps)} steps; replayed {report.replay_error:+.2%}.",
+        f"Without stragglers a step would take {show_time(ideal)}: {report.slowdown:.3f}x the speed, {lost:.1%} of the "
+        "time is lost to waiting for slow work.",
+        "",
+        "Slow-down by pipeline stage (only that stage as measured):",
+    ]
+    lines += [f"{bullet}stage {key}: {value:.3f}" for key, value in _sorted(report.by_stage)]
+    lines += ["", "By data-parallel rank:"]
+    lines += [f"{bullet}rank {key}: {value:.3f}" for key, value in _sorted(report.by_dp_rank)[:10]]
+    lines += ["", "By operation:"]
+    lines += [f"{bullet}{key}: {value:.3f}" for key, value in _sorted(report.by_kind)[:8]]
+    worst = ", ".join(str(worker) for worker in report.worst_workers)
+    lines += [
+        "",
+        f"The last stage explains {_share(report.last_stage.removed_share)} of the loss, "
+        f"the slowest worker(s) {worst} {_share(report.worst.removed_share)}.",
+        "It rests on: " + "; ".join(_ASSUMPTIONS) + ".",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _sorted(values: dict[Key, float]) -> list[tuple[Key, float]]:
+    return sorted(values.items(), key=lambda item: -item[1])
+
+
+def _share(value: float) -> str:
+    return f"{min(max(value, 0.0), 1.0):.0%}"
