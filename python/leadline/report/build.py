@@ -44,7 +44,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
     path_metric = _default_metric(tree) if sort in _OPERATOR_ORDERS else sort
     kept, focus = _focused(tree, options.focus, path_metric)
     scope = scopes(tree)
-    hot = HotPaths(tree, scope, kept, options.hide_library_frames)
+    hot = HotPaths(tree, scope, kept, options.hide_library_frames, provenance.working_directory(profile))
 
     additive = [str(info.kind) for info in tree.measured if info.additive]
     paths = hot.ranked(path_metric, also=additive)

@@ -40,16 +40,18 @@ class _Group:
 
 
 class HotPaths:
-    """Ranks the paths of one tree; the file names of all entries are shortened together."""
+    """Ranks the paths of one tree; files are shown relative to the folder `base` where they lie below it."""
 
-    def __init__(self, tree: Tree, scopes: Scopes, kept: NDArray[np.bool_], hide_library_frames: bool) -> None:
+    def __init__(
+        self, tree: Tree, scopes: Scopes, kept: NDArray[np.bool_], hide_library_frames: bool, base: str
+    ) -> None:
         self._tree = tree
         self._scopes = scopes
         self._kept = kept
         self._hide = hide_library_frames
         strings = tree.tables.strings
         python = tree.frames["kind"] == int(FrameKind.PYTHON)
-        self._short = short_names(strings[row] for row in set(tree.frames["file"][python].tolist()))
+        self._short = short_names((strings[row] for row in set(tree.frames["file"][python].tolist())), base)
 
     def ranked(self, metric: str, also: Iterable[str] = (), device: int | None = None) -> list[HotPath]:
         """All entries with some of `metric`, the largest first. `also`: further additive metrics to sum over each
@@ -137,5 +139,8 @@ class HotPaths:
     def frames(self, row: int) -> tuple[FrameLine, ...]:
         """The path to a node below the root, without library frames where the user asked for that."""
         nodes = (self._tree.node(one) for one in self._tree.path_rows(row)[1:])
-        lines = (FrameLine(node.kind, node.name, node.file, node.line, node.module) for node in nodes)
+        lines = (
+            FrameLine(node.kind, node.name, node.file, node.line, self._short.get(node.file, ""), node.module)
+            for node in nodes
+        )
         return tuple(line for line in lines if not (self._hide and line.kind == "python" and is_library(line.file)))

@@ -21,6 +21,7 @@ from leadline.report.flame import flame
 from leadline.report.json_report import report_object
 from leadline.report.model import Report
 from leadline.report.phrases import METRIC_NAMES
+from leadline.report.provenance import working_directory
 from leadline.report.source import short_names, visible
 
 _ASSETS = Path(__file__).parent / "assets"
@@ -45,13 +46,12 @@ def page_data(profile: Profile, report: Report) -> dict[str, Any]:
     for path in paths:
         path["node"] = int(drawn.kept_row[path["node"]])
         del path["frames"]
-    files = drawn.data["frames"]["file"]
+    files = short_names(drawn.data["frames"]["file"], working_directory(profile))
     return {
         "report": shown,
         "flame": drawn.data,
-        "short_files": {file: name for file, name in short_names(files).items() if name != file},
+        "short_files": {file: name for file, name in files.items() if name != file},
         "metric_names": METRIC_NAMES,
-        "hide_library_frames": report.options.hide_library_frames,
         "version": __version__,
     }
 

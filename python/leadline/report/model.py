@@ -27,12 +27,15 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class FrameLine:
-    """One frame of a path. `line` is 0 where unknown; `module` is the class of an nn.Module frame."""
+    """One frame of a path. `line` is 0 where unknown; `short` is the file as shown; `module` the class of an
+    nn.Module frame.
+    """
 
     kind: str
     name: str
     file: str
     line: int
+    short: str = ""
     module: str = ""
 
 

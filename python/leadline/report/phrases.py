@@ -5,7 +5,7 @@ visible line.
 from __future__ import annotations
 
 from leadline.report.model import Cost, HotPath, LossRow, Meta, Place, Report, TimeSplit
-from leadline.report.source import visible
+from leadline.report.source import is_library, visible
 from leadline.report.units import duration, number, share
 
 STEP = " › "
@@ -51,7 +51,8 @@ def below_text(path: HotPath, notes: bool = True) -> str:
         if notes and path.modules > 1:
             about.append(f"{path.modules} modules")
         parts.append(path.module + (f" ({', '.join(about)})" if about else ""))
-    parts += [part for part in (path.phase, operator_text(path.operator)) if part]
+    phase = "" if path.module and path.phase == "forward" else path.phase  # a module's forward is what one expects
+    parts += [part for part in (phase, operator_text(path.operator)) if part]
     return visible(STEP.join(parts))
 
 
@@ -66,15 +67,16 @@ def calls_text(path: HotPath) -> str:
     return f"{number(path.calls)} call{'s' if path.calls != 1 else ''}"
 
 
-def callers_text(path: HotPath, short: dict[tuple[str, int], str]) -> str:
+def callers_text(path: HotPath) -> str:
     """The user's frames above the line, nearest first: `train.py:41 step ← train.py:88 main`; may be empty."""
     above = []
     for frame in path.frames:
-        place = short.get((frame.file, frame.line)) if frame.kind == "python" else None
-        if place and path.place and (frame.file, frame.line) == (path.place.file, path.place.line):
+        if frame.kind != "python" or is_library(frame.file):
+            continue
+        if path.place and (frame.file, frame.line) == (path.place.file, path.place.line):
             break
-        if place:
-            above.append(place if frame.name == "<module>" else f"{place} {frame.name}")
+        place = f"{frame.short}:{frame.line}"
+        above.append(place if frame.name == "<module>" else f"{place} {frame.name}")
     return visible(CALLED_FROM.join(reversed(above)))
 
 

@@ -53,14 +53,13 @@ def meta(profile: Profile, file: str) -> Meta:
     raw = profile.meta
     program, host = _mapping(raw.get("program")), _mapping(raw.get("host"))
     names = [process.name for process in profile.processes]
-    frameworks = [f"{name} {program[name]}" for name in ("torch", "jax", "tensorflow") if _text(program.get(name))]
     return Meta(
         program=command_line(program.get("argv")) or next(iter(names), "") or "unknown program",
         started_at=_iso_time(_integer(raw.get("started_at_ns"))),
         wall_ns=wall_ns(profile),
         host=_host(host),
         python=_text(program.get("python")),
-        frameworks=tuple(frameworks),
+        frameworks=_frameworks(_mapping(raw.get("available"))),
         asked=_asked(_mapping(raw.get("asked"))),
         processes=len(profile.processes),
         threads=len(profile.threads),
@@ -81,22 +80,30 @@ def _iso_time(realtime_ns: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def working_directory(profile: Profile) -> str:
+    """Where the program ran, which its user's files are best named from; empty where unknown."""
+    return _text(_mapping(profile.meta.get("program")).get("cwd"))
+
+
+def _frameworks(available: Mapping[str, Any]) -> tuple[str, ...]:
+    """`torch 2.13.0` for everything the file names with a version."""
+    versions = {name: _text(_mapping(about).get("version")) for name, about in available.items()}
+    return tuple(f"{name} {version}" for name, version in versions.items() if version)
+
+
 def _host(host: Mapping[str, Any]) -> str:
-    name = _text(host.get("name")) or _text(host.get("hostname"))
-    system = " ".join(part for part in (_text(host.get("system")), _text(host.get("machine"))) if part)
-    cores = _integer(host.get("cpu_count"))
-    parts = [name, _text(host.get("cpu")) or system, f"{cores} CPUs" if cores > 0 else ""]
-    return ", ".join(part for part in parts if part)
+    """`atlas, Linux x86_64, 8 CPUs`, as far as it is known."""
+    system = _text(host.get("system")).partition("-")[0]
+    cpus = _integer(host.get("cpus"))
+    parts = [_text(host.get("hostname")), f"{system} {_text(host.get('machine'))}".strip()]
+    return ", ".join(part for part in (*parts, f"{cpus} CPUs" if cpus > 0 else "") if part)
 
 
 def _asked(asked: Mapping[str, Any]) -> str:
-    """The settings of the run that a reader of its report should know, as `memory, shapes, trace=3`."""
-    words = []
-    for name, value in asked.items():
-        if value is True:
-            words.append(name)
-        elif isinstance(value, (int, float, str)) and not isinstance(value, bool) and value != "":
-            words.append(f"{name}={value}")
+    """What was switched on: `memory, modules, trace=steps=3`; limits and intervals are left to the file."""
+    words = [
+        name if value is True else f"{name}={value}" for name, value in asked.items() if value is True or _text(value)
+    ]
     return ", ".join(words)
 
 

@@ -5,8 +5,6 @@ Decided from file names only, because a profile is read where its program may no
 
 from __future__ import annotations
 
-import os
-import posixpath
 import re
 from collections.abc import Iterable
 from enum import IntEnum
@@ -31,6 +29,7 @@ _FRAMEWORKS = frozenset(
 _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)lib(?:64)?/python\d+(?:\.\d+)?t?/(?P<rest>.*)")
 _OWN_CODE = re.compile(r"(?:^|/)leadline/(?:capture/|_autostart\.py$|_native)")
+_DEMO = re.compile(r"(?:^|/)leadline/demo/[^/]+\.py$")  # stands for a user's program, wherever it is installed
 
 
 def origin(file: str) -> Origin:
@@ -38,6 +37,8 @@ def origin(file: str) -> Origin:
     path = file.replace("\\", "/")
     if not path or path.startswith("<frozen ") or path in ("<string>", "<built-in>", "~"):
         return Origin.RUNTIME
+    if _DEMO.search(path):
+        return Origin.USER
     installed = _INSTALLED.search(path)
     if installed:
         package = installed["package"].removesuffix(".py").lower()
@@ -52,25 +53,34 @@ def is_library(file: str) -> bool:
     return origin(file) != Origin.USER
 
 
-def short_names(files: Iterable[str]) -> dict[str, str]:
-    """A short name per file: user files relative to the folder they share, others from their package on."""
+def short_names(files: Iterable[str], base: str = "") -> dict[str, str]:
+    """A short name per file: the user's relative to the folder `base`, or else the shortest end of the path that no
+    other
+    user file shares; others from their package on."""
     distinct = sorted(set(files))
-    users = [file for file in distinct if origin(file) == Origin.USER and posixpath.isabs(file)]
-    base = _shared_folder(users)
-    return {file: _short_name(file, base) for file in distinct}
+    outside = [file for file in distinct if origin(file) == Origin.USER and not _below(file, base)]
+    ends: dict[str, int] = {}
+    for file in outside:
+        for end in _ends(file):
+            ends[end] = ends.get(end, 0) + 1
+    unique = {file: next((end for end in _ends(file) if ends[end] == 1), file) for file in outside}
+    return {file: unique.get(file) or _below(file, base) or _library_name(file) for file in distinct}
 
 
-def _shared_folder(files: list[str]) -> str:
-    folders = [posixpath.dirname(file) for file in files]
-    if not folders:
-        return ""
-    shared = os.path.commonpath(folders)
-    return "" if shared == "/" else shared
+def _below(file: str, base: str) -> str:
+    """`file` relative to the folder `base`; empty where it is not the user's code below it."""
+    folder = base.rstrip("/") + "/"
+    return file[len(folder) :] if base and file.startswith(folder) and origin(file) == Origin.USER else ""
 
 
-def _short_name(file: str, base: str) -> str:
-    if base and file.startswith(base + "/"):
-        return file[len(base) + 1 :]
+def _ends(file: str) -> list[str]:
+    """Ends of the path, the shortest first; `__init__.py` says nothing without its folder."""
+    parts = file.split("/")
+    ends = ["/".join(parts[i:]) for i in range(len(parts) - 1, -1, -1)]
+    return ends[1:] if parts[-1].startswith("__") and len(ends) > 1 else ends
+
+
+def _library_name(file: str) -> str:
     path = file.replace("\\", "/")
     installed = _INSTALLED.search(path)
     if installed:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from leadline.report import phrases
 from leadline.report.model import Device, HotPath, Report
-from leadline.report.source import Origin, origin, short_names, visible
+from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share, size
 
 _PLAIN_WIDTH = 100
@@ -142,7 +142,7 @@ def _header(console: Console, report: Report) -> None:
 def _time(console: Console, report: Report) -> None:
     if not report.splits:
         return
-    _title(console, "Time", "wall time of each thread that worked")
+    _title(console, "Time", "wall time of each thread that worked; Python and idle are told apart by its CPU time")
     bar_width = max(10, min(40, console.width - 76))
     rows = []
     for split in report.splits:
@@ -181,17 +181,16 @@ def _paths(console: Console, report: Report) -> None:
     if not report.paths or total is None:
         console.print(Text("  n/a: nothing was measured" + (" on these paths" if report.focus else ""), style="yellow"))
         return
-    short = _user_places(report)
     for rank, path in enumerate(report.paths, 1):
         value = path.values.get(metric, 0)
-        _path(console, rank, path, share(value, total.sum), in_unit(value, total.unit), short)
+        _path(console, rank, path, share(value, total.sum), in_unit(value, total.unit))
     _more(console, report.paths_hidden, "more paths")
 
 
-def _path(console: Console, rank: int, path: HotPath, part: str, value: str, short: dict[tuple[str, int], str]) -> None:
+def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> None:
     head = Text(f"{rank:>4}  {part:>6}  {value:>9}  ")
     head.append(phrases.place_text(path.place), style="bold cyan")
-    calls, below, callers = phrases.calls_text(path), phrases.below_text(path), phrases.callers_text(path, short)
+    calls, below, callers = phrases.calls_text(path), phrases.below_text(path), phrases.callers_text(path)
     if calls:
         head.append(f"  {calls}", style="bright_black")
     lines = [head]
@@ -202,17 +201,6 @@ def _path(console: Console, rank: int, path: HotPath, part: str, value: str, sho
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, no_wrap=True)
-
-
-def _user_places(report: Report) -> dict[tuple[str, int], str]:
-    """`file:line` in short for every user frame of the paths shown."""
-    frames = [frame for path in report.paths for frame in path.frames if frame.kind == "python"]
-    names = short_names(frame.file for frame in frames)
-    return {
-        (frame.file, frame.line): f"{names[frame.file]}:{frame.line}"
-        for frame in frames
-        if origin(frame.file) == Origin.USER
-    }
 
 
 def _gpu(console: Console, report: Report) -> None:

@@ -1,9 +1,10 @@
 """How each thread spent its time: operators, data loading, Python, idle.
 
-operators and data loading are measured. What is left of the wall time is split by the thread's CPU time:
-    python = min(wall - operators - data, max(0, cpu - operators)),   idle = the rest.
-This takes operators to have run on the CPU (a wait inside one makes Python look smaller) and data loading to have
-waited for workers (loading in the thread itself makes Python look larger, never beyond what is left).
+operators and data loading are measured. What is left of the wall time is split by the thread's CPU time, which is not
+measured apart inside and outside operators: left = wall - operators - data,   python = min(left, max(cpu - operators,
+left * cpu / wall)),   idle = left - python. The first bound takes operators to have run on the CPU throughout; the
+second takes the CPU share to be the same everywhere, which holds on a machine with too much to do. Both are
+estimates: reports say so.
 """
 
 from __future__ import annotations
@@ -52,5 +53,6 @@ def _split(thread: Thread, process: str, main: bool) -> TimeSplit:
     operators = min(max(thread.operator_ns, 0), thread.wall_ns)
     data = min(max(thread.data_ns, 0), thread.wall_ns - operators)
     left = thread.wall_ns - operators - data
-    python = min(left, max(0, thread.cpu_ns - operators))
+    cpu = max(thread.cpu_ns, 0)
+    python = min(left, max(cpu - operators, left * cpu // thread.wall_ns))
     return TimeSplit(process, thread.name, main, thread.wall_ns, operators, data, python, left - python)

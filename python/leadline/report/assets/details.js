@@ -1,15 +1,23 @@
 // The panel beside the flame graph: what the selected frame is, where it stands in the source, and what it cost.
 
 class Details {
-  // page: {data, profile, shortFile(file), open(node)}
+  // page: {data, profile, shortFile(file), metricName(name), open(node), callers(node), spenders()}
   constructor(page) {
     this.page = page;
     this.element = el("aside", { class: "details", "aria-live": "polite" });
   }
 
-  empty() {
+  // Before anything is selected: which frames spent it, wherever they stand.
+  overview(view) {
+    const metric = this.page.profile.metric(view.options.metric);
+    const entry = (node) => el("button", { class: "frame-link", type: "button", onclick: () => this.page.callers(node) },
+      el("span", { class: `dot ${node.view.kind(node)}` }), el("span", { class: "grow" }, node.view.label(node)),
+      el("span", { class: "number" }, share(node.value, view.total)));
     replaceChildren(this.element,
-      el("p", { class: "quiet" }, "Click a frame for its source line, its cost and what lies around it. Double-click or press Enter to zoom in."));
+      el("h3", {}, `${inUnit(view.total, metric?.unit ?? "1")} ${this.page.metricName(view.options.metric)}`),
+      el("p", { class: "quiet small" }, "Click a box for its source line and its cost; double-click or Enter zooms in."),
+      el("h4", {}, "Spent in, wherever they were called (click for callers)"),
+      el("div", { class: "frame-list" }, this.page.spenders().map(entry)));
   }
 
   show(view, node) {

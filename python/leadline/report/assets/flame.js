@@ -30,7 +30,7 @@ class FlameGraph {
     this.view = view;
     this.zoomed = zoomed ?? view.root;
     this.selected = null;
-    this.hovered = null;
+    this.hoverBox(null);
     this.layout();
     this.element.scrollTop = 0;
   }

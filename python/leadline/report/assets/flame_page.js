@@ -10,15 +10,15 @@ class FlamePage {
     this.options = {
       metric: metrics.includes(wanted) ? wanted : main,
       inverted: false,
-      hideLibrary: shared.data.hide_library_frames,
-      foldLayers: false,
+      hideLibrary: hasOwnCode(shared.profile),
+      foldLayers: true,
     };
     this.graph = new FlameGraph({
       select: (node) => this.details.show(this.view, node),
       zoom: (node) => this.zoom(node),
       tip: (node) => this.tip(node),
     });
-    this.details = new Details({ ...shared, open: (node) => this.open(node) });
+    this.details = new Details({ ...shared, open: (node) => this.open(node), callers: (node) => this.callers(node), spenders: () => this.spenders() });
     this.views = new Map();
     this.build(metrics);
     this.refresh();
@@ -55,16 +55,31 @@ class FlamePage {
   }
 
   refresh() {
-    const key = JSON.stringify(this.options);
-    if (!this.views.has(key)) this.views.set(key, new TreeView(this.shared.profile, { ...this.options }));
-    this.view = this.views.get(key);
+    this.view = this.viewOf(this.options);
     this.metricSelect.value = this.options.metric;
     for (const [name, button] of Object.entries(this.toggles)) button.setAttribute("aria-pressed", String(this.options[name]));
     this.graph.show(this.view);
-    this.details.empty();
+    this.details.overview(this.view);
     this.drawCrumbs();
     this.drawLegend();
     this.search();
+  }
+
+  viewOf(options) {
+    const key = JSON.stringify(options);
+    if (!this.views.has(key)) this.views.set(key, new TreeView(this.shared.profile, { ...options }));
+    return this.views.get(key);
+  }
+
+  // The most expensive frames on their own, and from each of them to its callers.
+  spenders() {
+    const view = this.viewOf({ ...this.options, inverted: true });
+    return view.children(view.root).slice(0, 14);
+  }
+
+  callers(node) {
+    this.set({ inverted: true });
+    this.zoom(node);
   }
 
   nextMetric() {
@@ -160,6 +175,12 @@ class FlamePage {
     replaceChildren(this.legend, kinds.map((kind) => el("span", {}, el("span", { class: `dot ${kind}` }), kind)),
       nodes ? el("span", { class: "quiet" }, `${number(nodes)} paths below ${(100 * limit).toPrecision(2)}% are drawn together`) : null);
   }
+}
+
+// Whether there is any Python frame outside libraries: only then can the others be left out.
+function hasOwnCode(profile) {
+  const python = profile.kinds.indexOf("python");
+  return profile.frames.kind.some((kind, i) => kind === python && !profile.frames.library[i]);
 }
 
 function toggle(label, title, onclick) {

@@ -1,6 +1,6 @@
 // The pages that read like a report: overview, memory, capture quality.
 
-const PARTS = [["operators_ns", "operators", "operator"], ["python_ns", "Python", "python"], ["data_ns", "data loading", "module"], ["idle_ns", "idle", "idle"]];
+const PARTS = [["operators_ns", "operators", "operator"], ["python_ns", "Python", "python"], ["data_ns", "data loading", "region"], ["idle_ns", "idle", "idle"]];
 
 function overviewPage(shared) {
   const { report } = shared.data;
@@ -59,7 +59,7 @@ function hotPaths(shared) {
 // One hot path or holder of memory: a button that opens it in the flame graph.
 function pathEntry(shared, path, metric, total, most) {
   const value = path.values[metric] ?? 0;
-  const steps = [path.module && `${path.module}${path.modules > 1 ? ` · ${path.modules} modules` : ""}`, path.phase, path.operator];
+  const steps = [path.module && `${path.module}${path.modules > 1 ? ` · ${path.modules} modules` : ""}`, path.phase, operatorName(path.operator)];
   const kinds = ["module", "phase", "operator"];
   return el("li", {}, el("button", { class: "path", type: "button", onclick: () => shared.focus(path.node, metric) },
     el("span", { class: "path-share" }, share(value, total?.sum ?? 0)),

@@ -66,6 +66,15 @@ function foldedName(name) {
   return name.replace(/(^|\.)\d+(?=\.|$)/g, "$1*");
 }
 
+function baseName(file) {
+  return file.slice(file.lastIndexOf("/") + 1);
+}
+
+// Without the name of autograd's engine, which says nothing that the phase does not.
+function operatorName(name) {
+  return name.replace(/^autograd::engine::evaluate_function: /, "");
+}
+
 class TreeView {
   // options: {metric, inverted, hideLibrary, foldLayers}
   constructor(profile, options) {
@@ -169,7 +178,10 @@ class TreeView {
     const frame = this.frameOf(node);
     const several = this.options.foldLayers && node.at.some((row) => frames.name[this.profile.frame[row]] !== frames.name[frame]);
     const name = several ? foldedName(frames.name[frame]) : frames.name[frame];
-    return this.kind(node) === "module" && frames.module[frame] ? `${name} (${frames.module[frame]})` : name;
+    const kind = this.kind(node);
+    if (kind === "module" && frames.module[frame]) return `${name} (${frames.module[frame]})`;
+    if (kind === "python" && frames.line[frame] > 0) return `${name} · ${baseName(frames.file[frame])}:${frames.line[frame]}`;
+    return kind === "operator" ? operatorName(name) : name;
   }
 
   // The node of this view that stands for `row` of the tree, or its nearest ancestor in sight. Top-down only.
