@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -50,11 +51,12 @@ bool wraps_backward(const char* name) noexcept {
   return name[1] == 'u' && std::strncmp(name, kPrefix, sizeof kPrefix - 1) == 0;
 }
 
-EventKind event_kind(const leadline_event& event, const Scope& scope) noexcept {
+EventKind event_kind(const Scope& scope, const leadline_gpu_api_event* api) noexcept {
   if (scope.kind == ScopeKind::kOperator) return EventKind::kOperator;
   if (scope.kind == ScopeKind::kRegion) return EventKind::kRegion;
   if (scope.kind == ScopeKind::kPhase) return EventKind::kPhase;
-  switch (event.of.gpu_api.kind) {
+  if (api == nullptr) return EventKind::kApi;
+  switch (api->kind) {
     case LEADLINE_GPU_SYNC:
       return EventKind::kSynchronize;
     case LEADLINE_GPU_STREAM_WAIT:
@@ -187,46 +189,65 @@ NodeId Collector::home_backward(const leadline_operator_event& op, CallPath& pat
   return settle(scope, parent);
 }
 
-void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
+void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept {
+  Lane* own = lane(thread);
+  if (own == nullptr) return;
   CallPath& path = thread.path;
   Scope& scope = path.scopes().back();
-  if (event.domain == LEADLINE_DOMAIN_OPERATOR) {
-    const leadline_operator_event& op = event.of.op;
-    NodeId node = kNoNode;
-    if (op.backward != 0) {
-      node = home_backward(op, path, lane);
-      scope.backward = true;
-    } else if (wraps_backward(op.name)) {
-      scope.deferred = true;
-    }
-    if (node == kNoNode && !scope.deferred) node = resolve(lane, path);
-    if (op.sequence >= 0 && op.backward == 0) {
-      if (!lane.bound) [[unlikely]] bind(lane, op.thread);
-      lane.ring.store(op.sequence, node);
-    }
-  } else {
-    resolve(lane, path);
-    if (event.domain == LEADLINE_DOMAIN_REGION) scope.mark = lane.operator_ns;
+  NodeId node = kNoNode;
+  if (op.backward != 0) {
+    node = home_backward(op, path, *own);
+    scope.backward = true;
+  } else if (op.stable_name == 0 && wraps_backward(op.name)) {
+    scope.deferred = true;
   }
+  if (node == kNoNode && !scope.deferred) node = resolve(*own, path);
+  if (op.sequence >= 0 && op.backward == 0) {
+    if (!own->bound) [[unlikely]] bind(*own, op.thread);
+    own->ring.store(op.sequence, node);
+  }
+  scope.begin_ns = now_ns();
+}
+
+// Books the innermost scope, which ends.
+NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept {
+  std::vector<Scope>& scopes = path.scopes();
+  const Scope& scope = scopes.back();
+  const uint64_t slot = path.entries()[scope.entry].slot;
+  const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
+  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
+  lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, std::max<int64_t>(duration_ns - scope.child_ns, 0));
+  if (scopes.size() > 1) scopes[scopes.size() - 2].child_ns += duration_ns;
+  return node;
+}
+
+void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
+  Lane* own = lane(thread);
+  if (own == nullptr) return;
+  CallPath& path = thread.path;
+  const Scope& scope = path.scopes().back();
+  const int64_t duration_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);
+  const NodeId node = book(*own, path, duration_ns);
+  if (thread.operators_open == 0) {
+    own->operator_ns += duration_ns;
+    own->tree->stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
+  }
+  if (window_.is_open()) [[unlikely]] record(scope, node, *own, duration_ns, nullptr);
+}
+
+void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
+  resolve(lane, thread.path);
+  Scope& scope = thread.path.scopes().back();
+  if (event.domain == LEADLINE_DOMAIN_REGION) scope.mark = lane.operator_ns;
   scope.begin_ns = now_ns();
 }
 
 void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
   CallPath& path = thread.path;
   const Scope& scope = path.scopes().back();
-  const uint64_t slot = path.entries()[scope.entry].slot;
-  const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
-  const int64_t duration_ns = event.time_ns > scope.begin_ns ? event.time_ns - scope.begin_ns : 0;
-  const int64_t own_ns = duration_ns > scope.child_ns ? duration_ns - scope.child_ns : 0;
-  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
-  lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, own_ns);
-  if (path.scopes().size() > 1) path.scopes()[path.scopes().size() - 2].child_ns += duration_ns;
-  if (scope.kind == ScopeKind::kOperator) {
-    if (thread.operators_open == 0) {
-      lane.operator_ns += duration_ns;
-      lane.tree->stats().operator_ns.store(lane.operator_ns, std::memory_order_relaxed);
-    }
-  } else if (scope.kind == ScopeKind::kPhase) {
+  const int64_t duration_ns = std::max<int64_t>(event.time_ns - scope.begin_ns, 0);
+  const NodeId node = book(lane, path, duration_ns);
+  if (scope.kind == ScopeKind::kPhase) {
     const std::string_view name = path.frames()[path.entries()[scope.entry].frame].name;
     if (name == kDataLoading && thread.operators_open == 0) {
       const int64_t waited_ns = duration_ns - (lane.operator_ns - scope.mark);
@@ -239,33 +260,32 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
       }
     }
   }
-  if (window_.is_open()) [[unlikely]] record(event, scope, node, lane, duration_ns);
+  if (window_.is_open()) [[unlikely]] {
+    record(scope, node, lane, duration_ns, scope.kind == ScopeKind::kApi ? &event.of.gpu_api : nullptr);
+  }
 }
 
-void Collector::record(const leadline_event& event, const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns) noexcept {
+void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns, const leadline_gpu_api_event* api) noexcept {
   TraceEvent row;
   row.start_ns = scope.begin_ns;
   row.duration_ns = duration_ns;
-  row.kind = event_kind(event, scope);
+  row.kind = event_kind(scope, api);
   row.tree = lane.tree->index();
   row.node = node;
   row.thread = lane.tree->index();
   row.sequence = scope.sequence;
   row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
-  if (scope.kind == ScopeKind::kOperator && scope.backward) {
-    const Lane* forward = event.of.op.forward_thread < kFrameworkThreads
-                              ? by_framework_thread_[event.of.op.forward_thread].load(std::memory_order_acquire)
-                              : nullptr;
+  if (scope.backward && scope.forward_thread < kFrameworkThreads) {
+    const Lane* forward = by_framework_thread_[scope.forward_thread].load(std::memory_order_acquire);
     if (forward != nullptr) row.forward_thread = ThreadIndex{forward->tree_index.load(std::memory_order_acquire)};
   }
-  if (scope.kind == ScopeKind::kApi) {
-    const leadline_gpu_api_event& api = event.of.gpu_api;
-    row.device = api.device < 0 ? kCpuDevice : devices_.row(api.device);
-    row.stream = static_cast<int32_t>(api.stream);
-    row.correlation = api.correlation;
-    row.bytes = api.bytes;
-    row.awaits = api.awaits;
-    row.awaits_correlation = api.awaits_correlation;
+  if (api != nullptr) {
+    row.device = api->device < 0 ? kCpuDevice : devices_.row(api->device);
+    row.stream = static_cast<int32_t>(api->stream);
+    row.correlation = api->correlation;
+    row.bytes = api->bytes;
+    row.awaits = api->awaits;
+    row.awaits_correlation = api->awaits_correlation;
   }
   lane.events.add(row);
 }

@@ -28,6 +28,8 @@ class Collector final : public Subscriber {
   explicit Collector(const CollectorOptions& options);
   ~Collector() override;
 
+  void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept override;
+  void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept override;
   void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
   leadline_context context(ThreadState& thread) noexcept override;
   void on_thread_exit(ThreadState& thread) noexcept override;
@@ -64,7 +66,8 @@ class Collector final : public Subscriber {
   void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
-  void record(const leadline_event& event, const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns) noexcept;
+  NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
+  void record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns, const leadline_gpu_api_event* api) noexcept;
 
   TreeRegistry trees_;
   MemoryLedger ledger_;

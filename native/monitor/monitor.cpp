@@ -14,7 +14,8 @@ namespace {
 
 long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
 
-thread_local ThreadState* t_state = nullptr;
+// Read at every event: static TLS saves the call that a library loaded at run time would make for it.
+__attribute__((tls_model("initial-exec"))) thread_local ThreadState* t_state = nullptr;
 
 ScopeKind scope_kind(const leadline_event& event) noexcept {
   switch (event.domain) {
@@ -248,30 +249,39 @@ void Monitor::deliver(const leadline_event& event, ThreadState& thread) noexcept
   }
 }
 
-void Monitor::begin(leadline_event& event, ThreadState& thread) noexcept {
+void Monitor::begin(leadline_event& event, ThreadState& thread) {
   CallPath& path = thread.path;
   path.sync();
   const ScopeKind kind = scope_kind(event);
-  switch (event.domain) {
-    case LEADLINE_DOMAIN_OPERATOR:
-      path.push(event.token, kind, path.frames().operator_named(event.of.op.name, event.of.op.inputs));
-      path.scopes().back().sequence = event.of.op.sequence;
-      ++thread.operators_open;
-      break;
-    case LEADLINE_DOMAIN_GPU_API:
-      path.push(event.token, kind, path.frames().named(FrameKind::kApi, event.of.gpu_api.name));
-      break;
-    default: {
-      const leadline_region_event& region = event.of.region;
-      const FrameKind frame = kind == ScopeKind::kPhase ? FrameKind::kPhase : FrameKind::kRegion;
-      path.push_region(event.token, kind, path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail));
-    }
+  if (event.domain == LEADLINE_DOMAIN_GPU_API) {
+    path.push(event.token, kind, path.frames().named(FrameKind::kApi, event.of.gpu_api.name));
+  } else {
+    const leadline_region_event& region = event.of.region;
+    const FrameKind frame = kind == ScopeKind::kPhase ? FrameKind::kPhase : FrameKind::kRegion;
+    path.push_region(event.token, kind, path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail));
   }
   path.scopes().back().begin_ns = event.time_ns;
   deliver(event, thread);
 }
 
-void Monitor::end(leadline_event& event, ThreadState& thread) noexcept {
+// Makes the scope of a token the innermost one; false when there is none.
+bool Monitor::find_scope(const void* token, ThreadState& thread) noexcept {
+  CallPath& path = thread.path;
+  uint64_t dropped = 0;
+  // A region may end while its coroutine's frame is off the chain: it comes back to be ended in order.
+  if (path.find_and_trim(token, &dropped) == nullptr && !path.restore_parked(token)) {
+    losses().count(LossKind::kOperatorEndUnmatched, 1);
+    return false;
+  }
+  if (dropped != 0) [[unlikely]] {
+    losses().count(LossKind::kOperatorEndUnmatched, dropped);
+    thread.operators_open = 0;
+    for (const Scope& scope : path.scopes()) thread.operators_open += scope.kind == ScopeKind::kOperator ? 1 : 0;
+  }
+  return true;
+}
+
+void Monitor::end(leadline_event& event, ThreadState& thread) {
   CallPath& path = thread.path;
   const void* token = event.token;
   if (token == nullptr) {
@@ -280,53 +290,129 @@ void Monitor::end(leadline_event& event, ThreadState& thread) noexcept {
       if (scope.kind == kind) token = scope.token;
     }
   }
-  uint64_t dropped = 0;
-  // A region may end while its coroutine's frame is off the chain: it comes back to be ended in order.
-  if (path.find_and_trim(token, &dropped) == nullptr && !path.restore_parked(token)) {
-    losses().count(LossKind::kOperatorEndUnmatched, 1);
-    return;
-  }
-  if (dropped != 0) {
-    losses().count(LossKind::kOperatorEndUnmatched, dropped);
-    thread.operators_open = 0;
-    for (const Scope& scope : path.scopes()) thread.operators_open += scope.kind == ScopeKind::kOperator ? 1 : 0;
-  }
-  if (event.domain == LEADLINE_DOMAIN_OPERATOR && thread.operators_open > 0) --thread.operators_open;
+  if (!find_scope(token, thread)) return;
   deliver(event, thread);
   path.pop();
 }
 
-void Monitor::emit(const leadline_event& given) noexcept {
-  if (active(given.domain) == 0) return;
+// Runs `handle` with everything that could go wrong contained, and measures what it cost now and then.
+template <typename Handle>
+void Monitor::guarded(ThreadState& state, int64_t begin_ns, const Handle& handle) noexcept {
+  const uint64_t number = state.events.load(std::memory_order_relaxed) + 1;
+  state.events.store(number, std::memory_order_relaxed);
+  const bool measured = number % kCostSample == 0;
+  if (measured && begin_ns == 0) [[unlikely]] begin_ns = now_ns();
+  try {
+    handle();
+  } catch (...) {
+    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely for want of memory");
+    state.path.clear();
+    state.operators_open = 0;
+  }
+  if (measured) [[unlikely]] {
+    state.sampled_ns.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
+    state.sampled.fetch_add(1, std::memory_order_relaxed);
+    state.held_bytes.store(state.path.frames().held_bytes(), std::memory_order_relaxed);
+  }
+}
+
+void Monitor::begin_operator(const leadline_operator_event& op, const void* token) noexcept {
+  if (active(LEADLINE_DOMAIN_OPERATOR) == 0) return;
   ThreadState* state = thread();
   if (state == nullptr) return;
   const Busy busy(*state, fence_needed_);
   if (!busy) return;
-  const uint64_t number = state->events.load(std::memory_order_relaxed) + 1;
-  state->events.store(number, std::memory_order_relaxed);
-  const bool measured = number % kCostSample == 0;
-  const bool is_end = given.phase == LEADLINE_END;
+  guarded(*state, 0, [&] {
+    CallPath& path = state->path;
+    path.sync();
+    path.push(token, ScopeKind::kOperator, path.frames().operator_named(op.name, op.stable_name != 0, op.inputs));
+    Scope& scope = path.scopes().back();
+    scope.sequence = op.sequence;
+    scope.forward_thread = op.forward_thread;
+    ++state->operators_open;
+    const uint32_t used = used_.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < used; ++i) {
+      const Slot& slot = slots_[i];
+      if ((slot.domains.load(std::memory_order_acquire) & LEADLINE_DOMAIN_OPERATOR) == 0) continue;
+      if (slot.subscriber != nullptr) {
+        slot.subscriber->on_operator_begin(op, *state);
+      } else {
+        leadline_event event{};
+        event.domain = LEADLINE_DOMAIN_OPERATOR;
+        event.phase = LEADLINE_BEGIN;
+        event.time_ns = now_ns();
+        event.token = token;
+        event.of.op = op;
+        event.of.op.nesting = state->operators_open - 1;
+        slot.callback(&event, slot.user);
+      }
+    }
+  });
+}
+
+void Monitor::end_operator(const void* token) noexcept {
+  if (active(LEADLINE_DOMAIN_OPERATOR) == 0) return;
+  ThreadState* state = thread();
+  if (state == nullptr) return;
+  const int64_t time_ns = now_ns();
+  const Busy busy(*state, fence_needed_);
+  if (!busy) return;
+  guarded(*state, time_ns, [&] {
+    CallPath& path = state->path;
+    if (token == nullptr) {
+      for (const Scope& scope : path.scopes()) {
+        if (scope.kind == ScopeKind::kOperator) token = scope.token;
+      }
+    }
+    if (!find_scope(token, *state)) return;
+    if (state->operators_open > 0) --state->operators_open;
+    const uint32_t used = used_.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < used; ++i) {
+      const Slot& slot = slots_[i];
+      if ((slot.domains.load(std::memory_order_acquire) & LEADLINE_DOMAIN_OPERATOR) == 0) continue;
+      if (slot.subscriber != nullptr) {
+        slot.subscriber->on_operator_end(time_ns, *state);
+      } else {
+        const Scope& scope = path.scopes().back();
+        leadline_event event{};
+        event.domain = LEADLINE_DOMAIN_OPERATOR;
+        event.phase = LEADLINE_END;
+        event.time_ns = time_ns;
+        event.token = token;
+        event.of.op.name = path.frames()[path.entries()[scope.entry].frame].name;
+        event.of.op.sequence = scope.sequence;
+        event.of.op.forward_thread = scope.forward_thread;
+        event.of.op.nesting = state->operators_open;
+        slot.callback(&event, slot.user);
+      }
+    }
+    path.pop();
+  });
+}
+
+void Monitor::emit(const leadline_event& given) noexcept {
+  if (active(given.domain) == 0) return;
+  if (given.domain == LEADLINE_DOMAIN_OPERATOR) {
+    if (given.phase == LEADLINE_BEGIN) begin_operator(given.of.op, given.token);
+    if (given.phase == LEADLINE_END) end_operator(given.token);
+    return;
+  }
+  ThreadState* state = thread();
+  if (state == nullptr) return;
+  const Busy busy(*state, fence_needed_);
+  if (!busy) return;
   leadline_event event = given;
   if (event.time_ns == 0) event.time_ns = now_ns();
-  try {
-    const bool nests = given.domain == LEADLINE_DOMAIN_OPERATOR || given.domain == LEADLINE_DOMAIN_REGION ||
-                       given.domain == LEADLINE_DOMAIN_GPU_API || given.domain == LEADLINE_DOMAIN_COMPILE;
+  guarded(*state, event.time_ns, [&] {
+    const bool nests = (given.domain & (LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE)) != 0;
     if (nests && given.phase == LEADLINE_BEGIN) {
       begin(event, *state);
-    } else if (nests && is_end) {
+    } else if (nests && given.phase == LEADLINE_END) {
       end(event, *state);
     } else {
       deliver(event, *state);
     }
-  } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely for want of memory");
-    state->path.clear();
-  }
-  if (measured) [[unlikely]] {
-    state->sampled_ns.fetch_add(now_ns() - event.time_ns, std::memory_order_relaxed);
-    state->sampled.fetch_add(1, std::memory_order_relaxed);
-    state->held_bytes.store(state->path.frames().held_bytes(), std::memory_order_relaxed);
-  }
+  });
 }
 
 leadline_context Monitor::context() noexcept {

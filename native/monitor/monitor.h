@@ -18,7 +18,10 @@ namespace leadline {
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
-  // At BEGIN the scope is the innermost one of the thread's path; at END it is still there.
+  // At BEGIN the scope is the innermost one of the thread's path; at END it is still there. Operators come by their own two calls,
+  // since they are what there is most of.
+  virtual void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept = 0;
+  virtual void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept = 0;
   virtual void on_event(const leadline_event& event, ThreadState& thread) noexcept = 0;
   virtual leadline_context context(ThreadState& thread) noexcept = 0;
   virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
@@ -43,6 +46,9 @@ class Monitor {
 
   uint32_t active(uint32_t domains) const noexcept { return active_.load(std::memory_order_relaxed) & domains; }
   void emit(const leadline_event& event) noexcept;
+  // The same for operators, without an event to build.
+  void begin_operator(const leadline_operator_event& op, const void* token) noexcept;
+  void end_operator(const void* token) noexcept;
 
   leadline_context context() noexcept;
   leadline_status call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept;
@@ -81,8 +87,11 @@ class Monitor {
   ThreadState* new_thread() noexcept;
   leadline_status add(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
                       leadline_subscription* out) noexcept;
-  void begin(leadline_event& event, ThreadState& thread) noexcept;
-  void end(leadline_event& event, ThreadState& thread) noexcept;
+  void begin(leadline_event& event, ThreadState& thread);
+  void end(leadline_event& event, ThreadState& thread);
+  bool find_scope(const void* token, ThreadState& thread) noexcept;
+  template <typename Handle>
+  void guarded(ThreadState& thread, int64_t begin_ns, const Handle& handle) noexcept;
   void deliver(const leadline_event& event, ThreadState& thread) noexcept;
   void wait_until_idle() noexcept;
   void refresh_active() noexcept;

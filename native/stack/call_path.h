@@ -38,6 +38,7 @@ struct Scope {
   int64_t begin_ns = 0;
   int64_t child_ns = 0;         // time of scopes that ended directly inside
   int64_t sequence = -1;
+  uint64_t forward_thread = 0;  // of a backward operator
   int64_t mark = 0;             // subscriber's note at begin
 };
 

@@ -6,18 +6,12 @@
 namespace leadline {
 namespace {
 
-constexpr size_t kNameSlots = 1024;
 constexpr size_t kCallersSearched = 12;
 
 // Readers may be anywhere, so a set of roles is replaced whole and never freed; it is set once or twice per session.
 std::atomic<const CodeRoles*> g_roles{new CodeRoles()};
 
 const CodeRoles& roles() noexcept { return *g_roles.load(std::memory_order_acquire); }
-
-size_t name_slot(const char* pointer) noexcept {
-  const auto bits = reinterpret_cast<uintptr_t>(pointer);
-  return ((bits >> 3) ^ (bits >> 13)) & (kNameSlots - 1);
-}
 
 }  // namespace
 
@@ -43,28 +37,26 @@ PathFrameId PathFrames::add(const PathFrame& frame) {
 }
 
 PathFrameId PathFrames::named(FrameKind kind, std::string_view name, std::string_view detail) {
-  std::string key;
-  key.reserve(name.size() + detail.size() + 2);
-  key.push_back(static_cast<char>(kind));
-  key.append(name).push_back('\0');
-  key.append(detail);
-  const auto [found, is_new] = named_.try_emplace(std::move(key));
-  if (is_new) {
-    PathFrame frame;
-    frame.kind = kind;
-    frame.name = keep(name);
-    frame.detail = keep(detail);
-    found->second = add(frame);
-  }
-  return found->second;
+  key_.assign(1, static_cast<char>(kind));
+  key_.append(name).push_back('\0');
+  key_.append(detail);
+  const auto found = named_.find(std::string_view(key_));
+  if (found != named_.end()) return found->second;
+  PathFrame frame;
+  frame.kind = kind;
+  frame.name = keep(name);
+  frame.detail = keep(detail);
+  return named_.emplace(key_, add(frame)).first->second;
 }
 
-PathFrameId PathFrames::operator_named(const char* name, const char* inputs) {
+PathFrameId PathFrames::operator_by_text(const char* name, bool stable, const char* inputs) {
   if (inputs != nullptr) return named(FrameKind::kOperator, name, inputs);
   NameSlot& slot = name_cache_[name_slot(name)];
-  if (slot.pointer == name && std::strcmp(frames_[static_cast<uint32_t>(slot.id)].name, name) == 0) return slot.id;
-  slot.id = named(FrameKind::kOperator, name);
-  slot.pointer = name;
+  if (slot.pointer != name || std::strcmp(frames_[static_cast<uint32_t>(slot.id)].name, name) != 0) {
+    slot.id = named(FrameKind::kOperator, name);
+    slot.pointer = name;
+  }
+  slot.stable = stable;
   return slot.id;
 }
 

@@ -53,8 +53,12 @@ class PathFrames {
   explicit PathFrames(const PythonSource* python, ModuleNames* modules);
 
   PathFrameId named(FrameKind kind, std::string_view name, std::string_view detail = {});
-  // Operators come with the same pointer again and again; the text is compared all the same.
-  PathFrameId operator_named(const char* name, const char* inputs = nullptr);
+  // `stable`: the pointer always means this name, so the text is not looked at again.
+  PathFrameId operator_named(const char* name, bool stable, const char* inputs = nullptr) {
+    const NameSlot& slot = name_cache_[name_slot(name)];
+    if (slot.pointer == name && slot.stable && stable && inputs == nullptr) [[likely]] return slot.id;
+    return operator_by_text(name, stable, inputs);
+  }
   PathFrameId python(const RawFrame& raw);
   // `callers`: frames outside the module's own, innermost first, searched for the variable that holds the model.
   PathFrameId module(uintptr_t object, const RawFrame* callers, size_t caller_count);
@@ -82,15 +86,26 @@ class PathFrames {
       return (key.code >> 4) * 0x9E3779B97F4A7C15ull ^ (key.instruction >> 1) * 0xC2B2AE3D27D4EB4Full;
     }
   };
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+  };
   struct NameSlot {
     const char* pointer = nullptr;
     PathFrameId id{};
+    bool stable = false;
   };
   struct ModuleEntry {
     uint64_t generation = 0;
     PathFrameId id{};
   };
 
+  static constexpr size_t kNameSlots = 2048;
+  static size_t name_slot(const char* pointer) noexcept {
+    const auto bits = reinterpret_cast<uintptr_t>(pointer);
+    return ((bits >> 3) ^ (bits >> 14)) & (kNameSlots - 1);
+  }
+  PathFrameId operator_by_text(const char* name, bool stable, const char* inputs);
   const char* keep(std::string_view text);
   PathFrameId add(const PathFrame& frame);
   const CodeEntry& code_entry(const RawFrame& raw);
@@ -100,7 +115,8 @@ class PathFrames {
   std::deque<std::string> text_;
   std::unordered_map<std::string_view, const char*> kept_;
   std::vector<PathFrame> frames_;
-  std::unordered_map<std::string, PathFrameId> named_;
+  std::unordered_map<std::string, PathFrameId, TextHash, std::equal_to<>> named_;
+  std::string key_;  // of the last look-up by name; kept for its memory
   std::vector<NameSlot> name_cache_;
   std::unordered_map<StatementKey, PathFrameId, StatementHash> statements_;
   std::unordered_map<uintptr_t, CodeEntry> codes_;

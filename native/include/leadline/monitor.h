@@ -50,6 +50,7 @@ typedef struct leadline_operator_event {
   uint64_t forward_thread;  /* of a backward operator: the framework's number of the forward thread, else 0 */
   uint32_t nesting;         /* operators open on this thread, this one not counted */
   uint8_t backward;         /* 1: run by autograd */
+  uint8_t stable_name;      /* 1: the pointer means this name for the life of the process */
   const char* inputs;       /* shapes and dtypes as JSON when asked for, else NULL */
 } leadline_operator_event;
 

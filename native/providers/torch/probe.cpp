@@ -60,7 +60,9 @@ bool Probe::observe(const ProbeRun& run) {
     for (uint32_t i = 0; i < kSnapshotWords; ++i) {
       if (snapshot.words[i] != run.sequence) candidates_ &= ~(uint64_t{1} << i);
       const uint32_t debug_handle = i + kToDebugHandle;
-      const bool shaped = debug_handle < kSnapshotWords && snapshot.words[i + kToForwardThread] == 0 &&
+      // Before it stands the name: text or the schema of a registered operator, told apart by one byte.
+      const bool named_by_schema = i > 0 && (snapshot.words[i - 1] & 0xff) == 1;
+      const bool shaped = named_by_schema && debug_handle < kSnapshotWords && snapshot.words[i + kToForwardThread] == 0 &&
                           snapshot.words[i + kToForwardThread + 1] == 0 && snapshot.words[debug_handle] == -1;
       if (!shaped) shaped_ &= ~(uint64_t{1} << i);
     }
@@ -77,7 +79,7 @@ std::optional<Offsets> Probe::conclude(std::string* why) const {
   }
   for (uint32_t i = 0; i < kSnapshotWords; ++i) {
     if ((candidates_ & shaped_ & (uint64_t{1} << i)) == 0) continue;
-    return Offsets{i * 8, (i + kToForwardThread) * 8};
+    return Offsets{i * 8, (i + kToForwardThread) * 8, (i - 1) * 8};
   }
   *why = "the self-test did not find the autograd sequence number in this torch, so backward operators stay where autograd runs them";
   return std::nullopt;

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "leadline/monitor.h"
+#include "monitor/monitor.h"
 #include "providers/torch/input_text.h"
 #include "providers/torch/scope_names.h"
 
@@ -30,39 +30,50 @@ T field(const RecordFunction& function, uint32_t offset) noexcept {
 }
 
 template <Scope kScope>
-std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
-  if (!g_shared.running.load(std::memory_order_relaxed)) return nullptr;
+void begin_operator(const RecordFunction& function) noexcept {
+  leadline_operator_event op{};
+  op.name = g_shared.symbols.name(&function);
+  op.sequence = -1;
+  op.backward = kScope == Scope::kBackwardFunction ? 1 : 0;
+  if (g_shared.has_offsets) {
+    op.stable_name = field<uint8_t>(function, g_shared.offsets.has_schema) == 1 ? 1 : 0;
+    op.sequence = field<int64_t>(function, g_shared.offsets.sequence);
+    if (op.sequence >= 0) {
+      op.thread = g_shared.symbols.current_thread();
+      if (kScope == Scope::kBackwardFunction) op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
+    }
+  }
+  if (g_shared.shapes) [[unlikely]] {
+    InputText inputs;
+    op.inputs = inputs.describe(g_shared.symbols, function);
+    Monitor::instance().begin_operator(op, &function);
+  } else {
+    Monitor::instance().begin_operator(op, &function);
+  }
+}
+
+void region(const RecordFunction& function, leadline_phase phase) noexcept {
   leadline_event event{};
-  event.phase = LEADLINE_BEGIN;
+  event.domain = LEADLINE_DOMAIN_REGION;
+  event.phase = phase;
   event.token = &function;
-  const char* name = g_shared.symbols.name(&function);
-  if constexpr (kScope == Scope::kUserScope) {
-    ScopeName scope;
-    read_scope_name(name, &scope);
-    event.domain = LEADLINE_DOMAIN_REGION;
+  ScopeName scope;
+  if (phase == LEADLINE_BEGIN) {
+    read_scope_name(g_shared.symbols.name(&function), &scope);
     event.of.region.name = scope.name;
     event.of.region.detail = scope.detail[0] == '\0' ? nullptr : scope.detail;
     event.of.region.kind = scope.is_phase ? LEADLINE_REGION_PHASE : LEADLINE_REGION_USER;
-    leadline_monitor_emit(&event);
-  } else {
-    event.domain = LEADLINE_DOMAIN_OPERATOR;
-    leadline_operator_event& op = event.of.op;
-    op.name = name;
-    op.sequence = -1;
-    op.backward = kScope == Scope::kBackwardFunction ? 1 : 0;
-    if (g_shared.has_offsets) {
-      op.sequence = field<int64_t>(function, g_shared.offsets.sequence);
-      if (op.sequence >= 0) {
-        op.thread = g_shared.symbols.current_thread();
-        if (kScope == Scope::kBackwardFunction) op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
-      }
-    }
-    if (g_shared.shapes) [[unlikely]] {
-      InputText inputs;
-      op.inputs = inputs.describe(g_shared.symbols, function);
-      leadline_monitor_emit(&event);
+  }
+  Monitor::instance().emit(event);
+}
+
+template <Scope kScope>
+std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
+  if (g_shared.running.load(std::memory_order_relaxed)) {
+    if constexpr (kScope == Scope::kUserScope) {
+      region(function, LEADLINE_BEGIN);
     } else {
-      leadline_monitor_emit(&event);
+      begin_operator<kScope>(function);
     }
   }
   return nullptr;
@@ -71,14 +82,11 @@ std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
 template <Scope kScope>
 void on_end(const RecordFunction& function, ObserverContext*) {
   if (!g_shared.running.load(std::memory_order_relaxed)) return;
-  leadline_event event{};
-  event.domain = kScope == Scope::kUserScope ? LEADLINE_DOMAIN_REGION : LEADLINE_DOMAIN_OPERATOR;
-  event.phase = LEADLINE_END;
-  event.token = &function;
-  if constexpr (kScope == Scope::kBackwardFunction) {
-    if (g_shared.has_offsets) event.of.op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
+  if constexpr (kScope == Scope::kUserScope) {
+    region(function, LEADLINE_END);
+  } else {
+    Monitor::instance().end_operator(&function);
   }
-  leadline_monitor_emit(&event);
 }
 
 template <Scope kScope>
