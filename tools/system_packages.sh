@@ -25,6 +25,9 @@ if [ "${1:-build}" = test ]; then
   need_program clang-tidy clang-tidy
   need_program aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
   need_program qemu-aarch64 qemu-user
+  need_program chromium chromium
+  need_program node nodejs
+  need_program npm npm
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 
