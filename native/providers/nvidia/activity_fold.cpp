@@ -1,0 +1,240 @@
+#include "providers/nvidia/activity_fold.h"
+
+#include <array>
+
+#include "base/ids.h"
+#include "providers/nvidia/occupancy.h"
+
+namespace leadline::nvidia {
+namespace {
+
+constexpr std::uint32_t metric(MetricKind kind) { return static_cast<std::uint32_t>(kind); }
+
+constexpr const char* kCapturedBefore = "{\"graph\": \"captured before measuring began\"}";
+
+// Measures of one piece of work, on the stack.
+struct Measures {
+  std::array<leadline_measure, 12> values{};
+  std::uint32_t count = 0;
+  void add(MetricKind kind, std::int64_t value) { values[count++] = {metric(kind), value}; }
+};
+
+const char* copy_detail(const Work& work) {
+  // One literal per direction: the name says the rest, and a detail must not differ under one name.
+  switch (static_cast<cupti::CopyKind>(work.copy_kind)) {
+    case cupti::CopyKind::kHtoD:
+      return "{\"direction\": \"HtoD\"}";
+    case cupti::CopyKind::kDtoH:
+      return "{\"direction\": \"DtoH\"}";
+    case cupti::CopyKind::kDtoD:
+      return "{\"direction\": \"DtoD\"}";
+    case cupti::CopyKind::kPtoP:
+      return "{\"direction\": \"PtoP\"}";
+    case cupti::CopyKind::kHtoH:
+      return "{\"direction\": \"HtoH\"}";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+void emit_measure(leadline_context context, std::uint32_t metric, std::int64_t value, std::int32_t device,
+                  std::int64_t stream, std::int64_t time_ns) {
+  const leadline_measure measure{metric, value};
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+  event.phase = LEADLINE_INSTANT;
+  event.time_ns = time_ns;
+  leadline_gpu_activity_event& activity = event.of.gpu_activity;
+  activity.context = context;
+  activity.device = device;
+  activity.stream = stream;
+  activity.start_ns = time_ns;
+  activity.measures = &measure;
+  activity.measure_count = 1;
+  leadline_monitor_emit(&event);
+}
+
+ActivityFold::ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks,
+                           const KernelSources& sources, std::vector<DeviceInfo> devices)
+    : launches_(launches), graphs_(graphs), marks_(marks), names_(sources) {
+  for (DeviceInfo& info : devices) {
+    const std::int32_t index = info.index;
+    device(index).info = std::move(info);
+  }
+}
+
+ActivityFold::Device& ActivityFold::device(std::int32_t index) {
+  Device& device = devices_[index];
+  if (!device.timeline) {
+    device.info.index = index;
+    device.timeline =
+        std::make_unique<DeviceTimeline>([this, index](std::int64_t from, std::int64_t to, const Interval& next) {
+          charge_idle(index, from, to, next);
+        });
+  }
+  return device;
+}
+
+void ActivityFold::add(const Work& work) {
+  ++counters_.records;
+  if (work.kind == WorkKind::kOverhead) {
+    counters_.vendor_overhead_ns += work.end_ns - work.start_ns;
+    if (work.correlation == 0) return;  // CUPTI's own, of no call
+  }
+  const std::optional<Launch> launch = launches_.get(work.correlation);
+  if (work.kind == WorkKind::kOverhead || work.kind == WorkKind::kSynchronize) {
+    if (launch) add_wait(work, *launch);
+    return;
+  }
+  if (!launch) ++counters_.unattributed;
+  add_device_work(work, launch.value_or(Launch{}));
+}
+
+void ActivityFold::add_wait(const Work& work, const Launch& launch) {
+  if (work.kind == WorkKind::kSynchronize) {
+    const auto type = static_cast<cupti::SyncType>(work.detail);
+    // A stream waiting for an event does not hold up the thread that asked for it.
+    if (type == cupti::SyncType::kStreamWaitEvent || work.end_ns <= work.start_ns) return;
+    emit_measure(launch.context, metric(MetricKind::kSyncTime), work.end_ns - work.start_ns, -1, -1, work.end_ns);
+    return;
+  }
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+  event.phase = LEADLINE_INSTANT;
+  event.time_ns = work.end_ns;
+  leadline_gpu_activity_event& activity = event.of.gpu_activity;
+  activity.context = launch.context;
+  activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kApi);
+  activity.event_kind = static_cast<std::uint8_t>(EventKind::kOverhead);
+  activity.name = overhead_name(work.detail);
+  activity.device = -1;
+  activity.stream = -1;
+  activity.start_ns = work.start_ns;
+  activity.duration_ns = work.end_ns - work.start_ns;
+  activity.correlation = work.correlation;
+  leadline_monitor_emit(&event);
+}
+
+void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
+  Device& device = this->device(work.device);
+  const bool known = launch.context != 0;
+  const bool replayed = launch.kind == LEADLINE_GPU_GRAPH_LAUNCH;
+
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+  event.phase = LEADLINE_INSTANT;
+  event.time_ns = work.end_ns;
+  leadline_gpu_activity_event& activity = event.of.gpu_activity;
+  activity.context = launch.context;
+  activity.device = work.device;
+  activity.stream = work.stream;
+  activity.start_ns = work.start_ns;
+  activity.duration_ns = work.end_ns - work.start_ns;
+  activity.correlation = work.correlation;
+  activity.graph_node = work.graph_node;
+  activity.bytes = work.bytes;
+
+  Measures measures;
+  WorkClass work_class = WorkClass::kCopy;
+  switch (work.kind) {
+    case WorkKind::kCopy:
+      activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kCopy);
+      activity.event_kind = static_cast<std::uint8_t>(EventKind::kCopy);
+      activity.name = copy_name(work.copy_kind, work.source_kind, work.destination_kind);
+      activity.detail = copy_detail(work);
+      measures.add(MetricKind::kCopyBytes, work.bytes);
+      break;
+    case WorkKind::kSet:
+      activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kCopy);
+      activity.event_kind = static_cast<std::uint8_t>(EventKind::kSet);
+      activity.name = set_name(work.destination_kind);
+      measures.add(MetricKind::kSetBytes, work.bytes);
+      break;
+    case WorkKind::kGraph:
+      activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kKernel);
+      activity.event_kind = static_cast<std::uint8_t>(EventKind::kGraphLaunch);
+      activity.name = "CUDA graph";
+      work_class = WorkClass::kCompute;
+      break;
+    default: {
+      const KernelName& name = names_.get(work.name);
+      work_class = name.collective ? WorkClass::kCommunication : WorkClass::kCompute;
+      activity.frame_kind = static_cast<std::uint8_t>(name.collective ? FrameKind::kCollective : FrameKind::kKernel);
+      activity.event_kind = static_cast<std::uint8_t>(name.collective ? EventKind::kCollective : EventKind::kKernel);
+      activity.name = name.text.c_str();
+      activity.detail = name.detail.empty() ? nullptr : name.detail.c_str();
+      activity.file = name.file.empty() ? nullptr : name.file.c_str();
+      activity.line = name.line;
+      const LaunchShape shape{work.blocks,        work.block_threads,  work.registers,
+                              work.static_shared, work.dynamic_shared, work.shared_executed};
+      const Occupancy occupancy = theoretical_occupancy(shape, device.info);
+      if (occupancy.blocks_per_multiprocessor > 0) {
+        measures.add(MetricKind::kOccupancy, occupancy.occupancy_millionths);
+        measures.add(MetricKind::kWaves, occupancy.waves_thousandths);
+      }
+      measures.add(MetricKind::kGridBlocks, work.blocks);
+      measures.add(MetricKind::kBlockThreads, work.block_threads);
+      measures.add(MetricKind::kRegisters, work.registers);
+      measures.add(MetricKind::kStaticSharedBytes, work.static_shared);
+      measures.add(MetricKind::kDynamicSharedBytes, work.dynamic_shared);
+    }
+  }
+
+  if (work.graph_node != 0) {
+    ++counters_.graph_nodes;
+    const GraphMap::Found found = graphs_.find(work.graph_node);
+    activity.via = found.captured_at;
+    if (!found.known) {
+      ++counters_.graph_nodes_unknown;
+      if (!activity.detail) activity.detail = kCapturedBefore;
+      leadline_monitor_loss(
+          static_cast<std::uint32_t>(LossKind::kGraphCapturedBefore), 1,
+          "Kernels of a CUDA graph that was captured before measuring began hang under the launch only; "
+          "start measuring before the capture to see the code that made them.");
+    }
+  }
+  const std::uint64_t stream_key =
+      static_cast<std::uint64_t>(work.context) << 32 | static_cast<std::uint32_t>(work.stream);
+  // Of a replayed graph only the launch as a whole was queued, so its nodes have no latency or depth of their own.
+  if (known && !replayed) {
+    const std::int64_t depth = queues_.add(stream_key, launch.start_ns, work.end_ns);
+    measures.add(MetricKind::kQueueDepth, depth);
+    if (work.start_ns >= launch.start_ns) measures.add(MetricKind::kLaunchLatency, work.start_ns - launch.start_ns);
+  }
+  activity.measures = measures.values.data();
+  activity.measure_count = measures.count;
+  leadline_monitor_emit(&event);
+
+  device.timeline->add({work.start_ns, work.end_ns, work_class, launch.context, launch.thread_marks});
+}
+
+void ActivityFold::charge_idle(std::int32_t device, std::int64_t from_ns, std::int64_t to_ns, const Interval& next) {
+  const std::uint32_t idle = metric(MetricKind::kGpuIdleTime);
+  if (const ThreadMarks* thread = marks_.at(next.thread_marks)) {
+    thread->split(from_ns, to_ns, next.context, [&](leadline_context context, std::int64_t ns) {
+      if (context != 0) emit_measure(context, idle, ns, device, -1, to_ns);
+    });
+  } else if (next.context != 0) {
+    emit_measure(next.context, idle, to_ns - from_ns, device, -1, to_ns);
+  }
+}
+
+void ActivityFold::settle_before(std::int64_t time_ns) {
+  for (auto& [index, device] : devices_) device.timeline->sweep_before(time_ns);
+}
+
+void ActivityFold::finish() {
+  for (auto& [index, device] : devices_) device.timeline->finish();
+}
+
+std::map<std::int32_t, DeviceTotals> ActivityFold::totals() const {
+  std::map<std::int32_t, DeviceTotals> totals;
+  for (const auto& [index, device] : devices_) {
+    if (device.timeline->totals().last_ns > 0) totals[index] = device.timeline->totals();
+  }
+  return totals;
+}
+
+}  // namespace leadline::nvidia

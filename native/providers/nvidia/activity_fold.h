@@ -1,0 +1,69 @@
+// Device work in, monitor events out: joins each record with its launch, computes what belongs to it, hands it over.
+//
+// Runs on one thread. Memory is bounded by the number of devices, streams and distinct kernel names, never by records.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "leadline/monitor.h"
+#include "providers/nvidia/correlation_map.h"
+#include "providers/nvidia/device_timeline.h"
+#include "providers/nvidia/driver.h"
+#include "providers/nvidia/graph_map.h"
+#include "providers/nvidia/kernel_names.h"
+#include "providers/nvidia/marks.h"
+#include "providers/nvidia/records.h"
+#include "providers/nvidia/stream_queue.h"
+
+namespace leadline::nvidia {
+
+struct FoldCounters {
+  std::uint64_t records = 0;
+  std::uint64_t unattributed = 0;
+  std::uint64_t graph_nodes = 0;
+  std::uint64_t graph_nodes_unknown = 0;
+  std::int64_t vendor_overhead_ns = 0;  // CUPTI's own overhead records
+};
+
+class ActivityFold {
+ public:
+  ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks, const KernelSources& sources,
+               std::vector<DeviceInfo> devices);
+
+  void add(const Work& work);
+  // Charges idle time up to `time_ns`; call now and then, with a time no record can be older than.
+  void settle_before(std::int64_t time_ns);
+  // Nothing more will come.
+  void finish();
+
+  const FoldCounters& counters() const noexcept { return counters_; }
+  std::map<std::int32_t, DeviceTotals> totals() const;
+
+ private:
+  struct Device {
+    DeviceInfo info;
+    std::unique_ptr<DeviceTimeline> timeline;
+  };
+  Device& device(std::int32_t index);
+  void add_device_work(const Work& work, const Launch& launch);
+  void add_wait(const Work& work, const Launch& launch);
+  void charge_idle(std::int32_t device, std::int64_t from_ns, std::int64_t to_ns, const Interval& next);
+
+  CorrelationMap& launches_;
+  const GraphMap& graphs_;
+  MarksRegistry& marks_;
+  KernelNames names_;
+  StreamQueues queues_;
+  std::map<std::int32_t, Device> devices_;
+  FoldCounters counters_;
+};
+
+// A metric of a place itself, as an activity event without a name: waiting, idleness, device memory.
+void emit_measure(leadline_context context, std::uint32_t metric, std::int64_t value, std::int32_t device,
+                  std::int64_t stream, std::int64_t time_ns);
+
+}  // namespace leadline::nvidia

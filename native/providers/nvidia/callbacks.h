@@ -1,0 +1,73 @@
+// What happens at the begin and end of a followed call, and at contexts, modules and graphs.
+//
+// Runs inside the program's CUDA calls: nothing here throws, waits, or allocates on the path of a launch. A driver call
+// made by the runtime inside one of its own calls is the same call to the user, so only the outer one becomes an event;
+// the inner one's correlation id is joined to the outer one's place.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "leadline/monitor.h"
+#include "providers/nvidia/allocations.h"
+#include "providers/nvidia/api_names.h"
+#include "providers/nvidia/correlation_map.h"
+#include "providers/nvidia/cupti_library.h"
+#include "providers/nvidia/event_map.h"
+#include "providers/nvidia/graph_map.h"
+#include "providers/nvidia/marks.h"
+
+namespace leadline::nvidia {
+
+class Recorder;
+
+// What callbacks write and the fold reads.
+struct LaunchTables {
+  CorrelationMap launches;
+  GraphMap graphs;
+  EventMap events;
+  Allocations allocations;
+};
+
+class Callbacks {
+ public:
+  // Waits become metrics here when CUPTI gives no synchronisation records (`time_waits`).
+  Callbacks(const CuptiFunctions& cupti, const ApiTable& calls, LaunchTables& tables, MarksRegistry& marks)
+      : cupti_(cupti), calls_(calls), tables_(tables), marks_(marks) {}
+
+  void handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
+
+  void set_time_waits(bool on) noexcept { time_waits_.store(on, std::memory_order_relaxed); }
+  void set_recorder(Recorder* recorder) noexcept { recorder_.store(recorder, std::memory_order_release); }
+  // After close() nothing is emitted any more; inside() tells how many callbacks are still running.
+  void close() noexcept { open_.store(false, std::memory_order_seq_cst); }
+  void open() noexcept { open_.store(true, std::memory_order_seq_cst); }
+  int inside() const noexcept { return inside_.load(std::memory_order_seq_cst); }
+  std::uint64_t calls() const noexcept { return count_.load(std::memory_order_relaxed); }
+  bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
+
+  // The calling thread's place changed for a reason other than an API call.
+  void mark(std::int64_t time_ns, leadline_context context) noexcept;
+
+ private:
+  void enter(const ApiCall& call, const cupti::CallbackData& data) noexcept;
+  void leave(const ApiCall& call, const cupti::CallbackData& data) noexcept;
+  void resource(cupti::Resource which, const cupti::ResourceData& data) noexcept;
+  void graph(cupti::Resource which, const cupti::GraphData& data) noexcept;
+  void book_memory(const ApiCall& call, const cupti::CallbackData& data, std::int64_t bytes) noexcept;
+  std::int32_t device_of(void* context) noexcept;
+  std::int64_t stream_of(const ApiCall& call, const cupti::CallbackData& data) noexcept;
+
+  const CuptiFunctions& cupti_;
+  const ApiTable& calls_;
+  LaunchTables& tables_;
+  MarksRegistry& marks_;
+  std::atomic<Recorder*> recorder_{nullptr};
+  std::atomic<bool> open_{false};
+  std::atomic<bool> time_waits_{true};
+  std::atomic<bool> graphs_seen_{false};
+  std::atomic<int> inside_{0};
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace leadline::nvidia

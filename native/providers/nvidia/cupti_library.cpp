@@ -1,0 +1,132 @@
+#include "providers/nvidia/cupti_library.h"
+
+#include <algorithm>
+#include <array>
+
+namespace leadline::nvidia {
+namespace {
+
+constexpr std::string_view kFileName = "libcupti.so";
+
+template <class Function>
+void bind(const Library& library, const char* name, Function*& slot) {
+  slot = library.symbol<Function>(name);
+}
+
+std::string_view file_name(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace
+
+CuptiLibrary::CuptiLibrary(const Library& library) : path_(library.path()) {
+  CuptiFunctions& f = functions_;
+  bind(library, "cuptiGetVersion", f.get_version);
+  bind(library, "cuptiGetResultString", f.get_result_string);
+  bind(library, "cuptiGetCallbackName", f.get_callback_name);
+  bind(library, "cuptiSubscribe", f.subscribe);
+  bind(library, "cuptiSubscribe_v2", f.subscribe_v2);
+  bind(library, "cuptiUnsubscribe", f.unsubscribe);
+  bind(library, "cuptiEnableCallback", f.enable_callback);
+  bind(library, "cuptiEnableDomain", f.enable_domain);
+  bind(library, "cuptiActivityRegisterCallbacks", f.register_callbacks);
+  bind(library, "cuptiActivityRegisterCallbacks_v2", f.register_callbacks_v2);
+  bind(library, "cuptiActivityEnable", f.activity_enable);
+  bind(library, "cuptiActivityEnable_v2", f.activity_enable_v2);
+  bind(library, "cuptiActivityDisable", f.activity_disable);
+  bind(library, "cuptiActivityDisable_v2", f.activity_disable_v2);
+  bind(library, "cuptiActivityFlushAll", f.flush_all);
+  bind(library, "cuptiActivityGetNextRecord", f.next_record);
+  bind(library, "cuptiActivityGetNextRecord_v2", f.next_record_v2);
+  bind(library, "cuptiActivityGetNumDroppedRecords", f.dropped_records);
+  bind(library, "cuptiActivityGetNumDroppedRecords_v2", f.dropped_records_v2);
+  bind(library, "cuptiGetTimestamp", f.get_timestamp);
+  bind(library, "cuptiGetDeviceId", f.get_device_id);
+  bind(library, "cuptiGetStreamIdEx", f.get_stream_id);
+  bind(library, "cuptiGetGraphNodeId", f.get_graph_node_id);
+  bind(library, "cuptiGetGraphId", f.get_graph_id);
+  bind(library, "cuptiFinalize", f.finalize);
+}
+
+std::string CuptiLibrary::missing_required() const {
+  const CuptiFunctions& f = functions_;
+  const std::array<std::pair<const char*, bool>, 11> required{{
+      {"cuptiGetVersion", f.get_version != nullptr},
+      {"cuptiGetCallbackName", f.get_callback_name != nullptr},
+      {"cuptiSubscribe", f.subscribe != nullptr},
+      {"cuptiUnsubscribe", f.unsubscribe != nullptr},
+      {"cuptiEnableCallback", f.enable_callback != nullptr},
+      {"cuptiActivityRegisterCallbacks", f.register_callbacks != nullptr},
+      {"cuptiActivityEnable", f.activity_enable != nullptr},
+      {"cuptiActivityDisable", f.activity_disable != nullptr},
+      {"cuptiActivityFlushAll", f.flush_all != nullptr},
+      {"cuptiActivityGetNextRecord", f.next_record != nullptr},
+      {"cuptiGetTimestamp", f.get_timestamp != nullptr},
+  }};
+  for (const auto& [name, present] : required) {
+    if (!present) return name;
+  }
+  return {};
+}
+
+std::optional<CuptiLibrary> CuptiLibrary::open(const std::vector<std::string>& candidates, std::string* error) {
+  std::optional<Library> library = Library::find_loaded(kFileName);
+  if (!library) library = Library::open(candidates, error);
+  if (!library) return std::nullopt;
+  CuptiLibrary cupti(*library);
+  if (const std::string missing = cupti.missing_required(); !missing.empty()) {
+    *error = "The library " + cupti.path() + " has no function " + missing +
+             ", so GPU work is not measured; install the nvidia-cuda-cupti package that matches the program's CUDA.";
+    return std::nullopt;
+  }
+  return cupti;
+}
+
+std::uint32_t CuptiLibrary::version() const noexcept {
+  std::uint32_t version = 0;
+  return functions_.get_version(&version) == cupti::kSuccess ? version : 0;
+}
+
+std::string CuptiLibrary::describe(cupti::Result result) const {
+  const char* text = nullptr;
+  if (functions_.get_result_string && functions_.get_result_string(result, &text) == cupti::kSuccess && text)
+    return text;
+  return "CUPTI error " + std::to_string(result);
+}
+
+bool CuptiLibrary::has_shared_subscription() const noexcept {
+  const CuptiFunctions& f = functions_;
+  return version() >= cupti::kVersion13_3 && f.subscribe_v2 && f.register_callbacks_v2 && f.activity_enable_v2 &&
+         f.activity_disable_v2 && f.next_record_v2 && f.dropped_records_v2;
+}
+
+std::vector<std::string> loaded_cupti_copies() {
+  std::vector<std::string> copies;
+  for (const LoadedLibrary& library : loaded_libraries()) {
+    const bool known = std::find(copies.begin(), copies.end(), library.path) != copies.end();
+    if (file_name(library.path).starts_with(kFileName) && !known) copies.push_back(library.path);
+  }
+  return copies;
+}
+
+int cupti_major(std::uint32_t version) noexcept {
+  if (version >= cupti::kVersion13_0) return static_cast<int>(version / 10000);
+  return version >= cupti::kVersion12_0 ? 12 : 0;
+}
+
+std::string cupti_version_name(std::uint32_t version) {
+  if (version >= cupti::kVersion13_0)
+    return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100);
+  struct Known {
+    std::uint32_t version;
+    const char* name;
+  };
+  constexpr std::array<Known, 5> known{{{28, "12.9"}, {26, "12.8"}, {24, "12.6"}, {22, "12.4"}, {18, "12"}}};
+  for (const Known& k : known) {
+    if (version >= k.version) return k.name;
+  }
+  return version == 0 ? "unknown" : "11 or older";
+}
+
+}  // namespace leadline::nvidia

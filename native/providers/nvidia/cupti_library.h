@@ -1,0 +1,78 @@
+// CUPTI found and opened at run time: the copy the program already uses, else the wheel's, else the toolkit's.
+//
+// Opening calls nothing in CUPTI: from 13.2 on it may crash where no driver is present, so callers check the driver
+// first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/library.h"
+#include "providers/nvidia/cupti_abi.h"
+
+namespace leadline::nvidia {
+
+// Functions are null where this version has none; missing_required() names what Leadline cannot do without.
+struct CuptiFunctions {
+  cupti::Result (*get_version)(std::uint32_t*) = nullptr;
+  cupti::Result (*get_result_string)(cupti::Result, const char**) = nullptr;
+  cupti::Result (*get_callback_name)(cupti::Domain, std::uint32_t, const char**) = nullptr;
+  cupti::Result (*subscribe)(cupti::Subscriber*, cupti::CallbackFunction, void*) = nullptr;
+  cupti::Result (*subscribe_v2)(cupti::Subscriber*, cupti::CallbackFunction, void*, cupti::SubscriberParams*) = nullptr;
+  cupti::Result (*unsubscribe)(cupti::Subscriber) = nullptr;
+  cupti::Result (*enable_callback)(std::uint32_t, cupti::Subscriber, cupti::Domain, std::uint32_t) = nullptr;
+  cupti::Result (*enable_domain)(std::uint32_t, cupti::Subscriber, cupti::Domain) = nullptr;
+  cupti::Result (*register_callbacks)(cupti::BufferRequested, cupti::BufferCompleted) = nullptr;
+  cupti::Result (*register_callbacks_v2)(cupti::Subscriber, cupti::BufferRequestedV2,
+                                         cupti::BufferCompletedV2) = nullptr;
+  cupti::Result (*activity_enable)(cupti::Kind) = nullptr;
+  cupti::Result (*activity_enable_v2)(cupti::Subscriber, cupti::Kind, void*) = nullptr;
+  cupti::Result (*activity_disable)(cupti::Kind) = nullptr;
+  cupti::Result (*activity_disable_v2)(cupti::Subscriber, cupti::Kind, void*) = nullptr;
+  cupti::Result (*flush_all)(std::uint32_t) = nullptr;
+  cupti::Result (*next_record)(std::uint8_t*, std::size_t, cupti::Record**) = nullptr;
+  cupti::Result (*next_record_v2)(cupti::Subscriber, std::uint8_t*, std::size_t, cupti::Record**) = nullptr;
+  cupti::Result (*dropped_records)(void*, std::uint32_t, std::size_t*) = nullptr;
+  cupti::Result (*dropped_records_v2)(cupti::Subscriber, void*, std::uint32_t, std::size_t*) = nullptr;
+  cupti::Result (*get_timestamp)(std::uint64_t*) = nullptr;
+  cupti::Result (*get_device_id)(void*, std::uint32_t*) = nullptr;
+  cupti::Result (*get_stream_id)(void*, void*, std::uint8_t, std::uint32_t*) = nullptr;
+  cupti::Result (*get_graph_node_id)(void*, std::uint64_t*) = nullptr;
+  cupti::Result (*get_graph_id)(void*, std::uint32_t*) = nullptr;
+  cupti::Result (*finalize)() = nullptr;
+};
+
+class CuptiLibrary {
+ public:
+  // `candidates`: paths to try where the program has no copy loaded, best first. On failure *error is one sentence.
+  static std::optional<CuptiLibrary> open(const std::vector<std::string>& candidates, std::string* error);
+
+  const CuptiFunctions& call() const noexcept { return functions_; }
+  const std::string& path() const noexcept { return path_; }
+
+  // Asks the library; 0 when it does not answer (no working driver).
+  std::uint32_t version() const noexcept;
+  // In CUPTI's words, for messages.
+  std::string describe(cupti::Result result) const;
+
+  // The subscriber-aware calls are there as a whole.
+  bool has_shared_subscription() const noexcept;
+
+ private:
+  CuptiLibrary(const Library& library);
+  std::string missing_required() const;
+
+  CuptiFunctions functions_;
+  std::string path_;
+};
+
+// Paths of all copies of CUPTI in this process; more than one means that tools may not see each other.
+std::vector<std::string> loaded_cupti_copies();
+
+// 12 or 13 (0 when unknown) for what cuptiGetVersion() answered.
+int cupti_major(std::uint32_t version) noexcept;
+// "12.8", "13.0", as users know it.
+std::string cupti_version_name(std::uint32_t version);
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,72 @@
+#include "providers/nvidia/device_timeline.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace leadline::nvidia {
+
+void DeviceTimeline::add(const Interval& interval) {
+  if (interval.end_ns < interval.start_ns) return;
+  waiting_.push_back(interval);
+  if (waiting_.size() >= 2 * kWindow) sweep(kWindow);
+}
+
+void DeviceTimeline::sweep_before(std::int64_t time_ns) {
+  sweep(static_cast<std::size_t>(
+      std::count_if(waiting_.begin(), waiting_.end(), [&](const Interval& i) { return i.start_ns < time_ns; })));
+}
+
+void DeviceTimeline::finish() {
+  sweep(waiting_.size());
+  if (!started_) return;
+  advance(std::max({now_ns_, running_until_ns_[0], running_until_ns_[1], running_until_ns_[2]}));
+}
+
+void DeviceTimeline::sweep(std::size_t count) {
+  if (count == 0) return;
+  std::sort(waiting_.begin(), waiting_.end(),
+            [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  for (std::size_t i = 0; i < count; ++i) {
+    const Interval& work = waiting_[i];
+    if (!started_) {
+      started_ = true;
+      now_ns_ = work.start_ns;
+      totals_.first_ns = work.start_ns;
+    }
+    if (work.start_ns < now_ns_) ++totals_.late;
+    const std::int64_t start = std::max(work.start_ns, now_ns_);
+    advance(start);
+    const std::int64_t busy_until = std::max({running_until_ns_[0], running_until_ns_[1], running_until_ns_[2]});
+    if (busy_until < start && totals_.last_ns > 0 && on_gap_) {
+      const std::int64_t gap_from = std::max(busy_until, totals_.first_ns);
+      if (gap_from < start) on_gap_(gap_from, start, work);
+    }
+    std::int64_t& until = running_until_ns_[static_cast<std::size_t>(work.work_class)];
+    until = std::max(until, work.end_ns);
+    totals_.last_ns = std::max(totals_.last_ns, work.end_ns);
+  }
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+// Between two starts only ends happen, so the stretch falls into at most four parts with constant classes running.
+void DeviceTimeline::advance(std::int64_t to_ns) {
+  while (now_ns_ < to_ns) {
+    std::int64_t next = to_ns;
+    bool running[3];
+    for (int c = 0; c < 3; ++c) {
+      running[c] = running_until_ns_[c] > now_ns_;
+      if (running[c]) next = std::min(next, running_until_ns_[c]);
+    }
+    const std::int64_t part = next - now_ns_;
+    const auto [compute, copy, communication] = std::tuple(running[0], running[1], running[2]);
+    if (compute) totals_.compute_ns += part;
+    if (copy) totals_.copy_ns += part;
+    if (communication) totals_.communication_ns += part;
+    if (compute && copy) totals_.copy_under_compute_ns += part;
+    if (compute && communication) totals_.communication_under_compute_ns += part;
+    (compute || copy || communication ? totals_.busy_ns : totals_.idle_ns) += part;
+    now_ns_ = next;
+  }
+}
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,68 @@
+// Busy, idle and overlap of one device, computed while records arrive, in bounded memory.
+//
+// Records of different streams come in any order, so intervals wait in a window of kWindow before the oldest are swept.
+// What comes even later than that is still counted as late, and its busy time up to the sweep is lost to these totals
+// only (its own GPU time is not). Single-threaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "leadline/monitor.h"
+
+namespace leadline::nvidia {
+
+enum class WorkClass : std::uint8_t { kCompute = 0, kCopy = 1, kCommunication = 2 };
+
+struct DeviceTotals {
+  std::int64_t first_ns = 0;  // begin of the first and end of the last piece of work
+  std::int64_t last_ns = 0;
+  std::int64_t busy_ns = 0;  // any work
+  std::int64_t idle_ns = 0;  // no work, between first and last
+  std::int64_t compute_ns = 0;
+  std::int64_t copy_ns = 0;
+  std::int64_t communication_ns = 0;
+  std::int64_t copy_under_compute_ns = 0;           // copies hidden behind kernels
+  std::int64_t communication_under_compute_ns = 0;  // collectives hidden behind kernels
+  std::uint64_t late = 0;                           // pieces of work that came after their time was swept
+};
+
+struct Interval {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  WorkClass work_class = WorkClass::kCompute;
+  leadline_context context = 0;    // of the launch
+  std::uint32_t thread_marks = 0;  // who launched
+};
+
+class DeviceTimeline {
+ public:
+  static constexpr std::size_t kWindow = 8192;
+
+  // Called with every gap [from_ns, to_ns) and the work that ended it.
+  using IdleGap = std::function<void(std::int64_t from_ns, std::int64_t to_ns, const Interval& next)>;
+  explicit DeviceTimeline(IdleGap on_gap) : on_gap_(std::move(on_gap)) {}
+
+  void add(const Interval& interval);
+  // Sweeps what began before `time_ns`: nothing that old is on its way any more.
+  void sweep_before(std::int64_t time_ns);
+  // Sweeps everything, at the end of a run.
+  void finish();
+  const DeviceTotals& totals() const noexcept { return totals_; }
+
+ private:
+  void sweep(std::size_t count);
+  void advance(std::int64_t to_ns);
+
+  IdleGap on_gap_;
+  std::vector<Interval> waiting_;  // at most 2 * kWindow
+  DeviceTotals totals_;
+  std::int64_t now_ns_ = 0;  // everything before is accounted for
+  bool started_ = false;
+  // Ends of the work running at now_ns_, per class: only the latest end counts for a union.
+  std::int64_t running_until_ns_[3] = {0, 0, 0};
+};
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,65 @@
+// What a kernel's name tells: the readable form, whether it is a collective, and (for kernels that torch.compile or
+// Triton made) the source they came from, as registered by the Python side.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/hash.h"
+
+namespace leadline::nvidia {
+
+struct StringHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept { return hash_bytes(text.data(), text.size()); }
+};
+
+struct KernelSource {
+  std::string file;
+  std::int32_t line = 0;
+  std::string detail;  // JSON object
+};
+
+// Filled by Python when code is generated, read when a kernel's name is met for the first time.
+class KernelSources {
+ public:
+  static constexpr std::size_t kMost = 1u << 16;
+  void put(const std::string& kernel, KernelSource source);
+  bool find(std::string_view kernel, KernelSource* source) const;
+  // Changes whenever a source was added.
+  std::uint64_t version() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, KernelSource, StringHash, std::equal_to<>> sources_;
+  std::uint64_t version_ = 0;
+};
+
+struct KernelName {
+  std::string text;  // demangled
+  bool collective = false;
+  std::string detail;  // JSON object or empty
+  std::string file;
+  std::int32_t line = 0;
+};
+
+// "AllReduce" for ncclDevKernel_AllReduce_Sum_f32_RING_LL(...) and older spellings; empty for other kernels.
+std::string_view collective_of(std::string_view kernel) noexcept;
+
+// Each distinct mangled name is worked out once. Single-threaded; forgets everything beyond kMost names.
+class KernelNames {
+ public:
+  static constexpr std::size_t kMost = 1u << 14;
+  explicit KernelNames(const KernelSources& sources) : sources_(sources) {}
+  const KernelName& get(const char* mangled);
+
+ private:
+  const KernelSources& sources_;
+  std::uint64_t sources_version_ = 0;
+  std::unordered_map<std::string, KernelName, StringHash, std::equal_to<>> names_;
+};
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,323 @@
+#include "providers/nvidia/measuring.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "base/ids.h"
+
+namespace leadline::nvidia {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+// CUPTI's buffer callbacks carry no user pointer.
+std::atomic<Measuring*> in_use{nullptr};
+
+// Set while our own thread makes a call that does nothing, in whose end CUPTI is finalised.
+thread_local constinit bool finalizing_here = false;
+
+constexpr std::int64_t kSettleNs = 2'000'000'000;  // older records are not on their way any more
+
+void count_loss(LossKind kind, std::uint64_t count, const char* detail) {
+  if (count > 0) leadline_monitor_loss(static_cast<std::uint32_t>(kind), count, detail);
+}
+
+}  // namespace
+
+Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library, const KernelSources& sources)
+    : options_(options),
+      driver_(std::move(driver)),
+      library_(std::move(library)),
+      version_(library_.version()),
+      devices_(driver_.devices()),
+      callbacks_(library_.call(), calls_, tables_, marks_),
+      subscription_(library_, calls_),
+      fold_(tables_.launches, tables_.graphs, marks_, sources, devices_) {}
+
+Measuring::~Measuring() {
+  Measuring* self = this;
+  in_use.compare_exchange_strong(self, nullptr);
+}
+
+bool Measuring::start(std::string* message, std::string* holder) {
+  calls_.load(library_.call());
+  if (!subscription_.open(options_.shared, on_callback, this)) {
+    *message = subscription_.message();
+    *holder = subscription_.holder();
+    return false;
+  }
+  if (calls_.followed() == 0) calls_.load(library_.call());  // some versions know the names only when initialised
+  if (calls_.followed() == 0) {
+    *message = "CUPTI (" + library_.path() +
+               ") does not name its callbacks, so GPU work is not measured; `leadline doctor` "
+               "shows the versions involved.";
+    subscription_.close();
+    return false;
+  }
+  clock_ = measure_clock(library_.call());
+  in_use.store(this, std::memory_order_release);
+  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs)) {
+    *message = subscription_.message();
+    subscription_.close();
+    in_use.store(nullptr, std::memory_order_release);
+    return false;
+  }
+  callbacks_.set_time_waits(!subscription_.has_waits());
+  if (!options_.recording.empty()) {
+    recorder_ = Recorder::create(options_.recording, version_, devices_, message);
+    if (recorder_) {
+      callbacks_.set_recorder(recorder_.get());
+      leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, this, &activities_);
+    } else {
+      count_loss(LossKind::kProviderUnavailable, 1, message->c_str());
+      message->clear();
+    }
+  }
+  if (!subscription_.missing_kinds().empty()) {
+    const std::string left_out = "CUPTI does not offer records of " + subscription_.missing_kinds() +
+                                 " here, so these are not measured; a newer nvidia-cuda-cupti may.";
+    count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
+  }
+  describe_devices();
+  leadline_monitor_register(LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_OPERATOR, on_place_changed, this, &places_);
+  callbacks_.open();
+  subscription_.enable_callbacks();
+  thread_ = std::thread([this] { run(); });
+  return true;
+}
+
+void Measuring::on_callback(void* user, cupti::Domain domain, std::uint32_t cbid, const void* data) {
+  auto& self = *static_cast<Measuring*>(user);
+  if (domain == cupti::Domain::kState) {
+    // The driver lost the device and CUPTI detaches by itself; nothing more may be asked of it.
+    self.fatal_.store(true, std::memory_order_relaxed);
+    self.callbacks_.close();
+    return;
+  }
+  if (finalizing_here) {
+    const auto& api = *static_cast<const cupti::CallbackData*>(data);
+    // CUPTI may be taken down safely at the end of a driver call, which is where we are.
+    if (domain == cupti::Domain::kDriver && api.site == cupti::Site::kExit && !self.finalized_.exchange(true)) {
+      self.library_.call().finalize();
+    }
+    return;
+  }
+  self.callbacks_.handle(domain, cbid, data);
+}
+
+void Measuring::on_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
+  *most = 0;
+  *size = 0;
+  *buffer = nullptr;
+  Measuring* self = in_use.load(std::memory_order_acquire);
+  if (!self) return;
+  *buffer = self->buffers_.take();
+  if (*buffer) {
+    *size = BufferPool::kBytes;
+  } else {
+    count_loss(LossKind::kGpuBufferExhausted, 1,
+               "All activity buffers were in use, so CUPTI may have dropped records; the machine may have too few free "
+               "cores.");
+  }
+}
+
+void Measuring::on_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                             std::size_t valid) {
+  Measuring* self = in_use.load(std::memory_order_acquire);
+  if (!self || !self->buffers_.submit({buffer, valid, context, stream})) return;
+  self->ready_.store(true, std::memory_order_release);  // the folding thread looks at least every few milliseconds
+}
+
+void Measuring::on_place_changed(const leadline_event* event, void* user) {
+  // Outermost operators only: what is below one is charged to the API call it makes.
+  if (event->domain == LEADLINE_DOMAIN_OPERATOR && event->of.op.nesting > 0) return;
+  auto& self = *static_cast<Measuring*>(user);
+  self.callbacks_.mark(event->time_ns, leadline_monitor_context());
+}
+
+void Measuring::on_activity(const leadline_event* event, void* user) {
+  static_cast<Measuring*>(user)->recorder_->folded(event->of.gpu_activity);
+}
+
+// Looks for full buffers every few milliseconds and asks CUPTI for finished ones every flush interval.
+void Measuring::run() {
+  constexpr auto kLook = std::chrono::milliseconds(5);
+  auto next_flush = steady_clock::now() + duration<double>(options_.flush_interval_s);
+  std::unique_lock lock(wake_mutex_);
+  while (!ending_) {
+    wake_.wait_for(lock, kLook);
+    if (ending_) break;
+    lock.unlock();
+    const bool flush_now = steady_clock::now() >= next_flush;
+    if (flush_now && !fatal_.load(std::memory_order_relaxed)) {
+      subscription_.flush(false);
+      next_flush = steady_clock::now() +
+                   std::chrono::duration_cast<steady_clock::duration>(duration<double>(options_.flush_interval_s));
+    }
+    if (flush_now || ready_.exchange(false, std::memory_order_acq_rel)) drain();
+    lock.lock();
+  }
+}
+
+void Measuring::drain() {
+  const std::lock_guard lock(fold_mutex_);
+  const std::int64_t begin = leadline_monitor_now();
+  if (const ClockRelation now = measure_clock(library_.call()); now.known) clock_ = now;
+  try {
+    buffers_.drain([this](const FullBuffer& full) { fold_buffer(full); });
+    fold_.settle_before(leadline_monitor_now() - kSettleNs);
+  } catch (...) {
+    count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
+  }
+  fold_ns_ += leadline_monitor_now() - begin;
+}
+
+void Measuring::fold_buffer(const FullBuffer& full) {
+  cupti::Record* record = nullptr;
+  while (subscription_.next_record(full.data, full.valid_bytes, &record) == cupti::kSuccess) {
+    const std::optional<Work> work = decode(*record, version_, clock_.offset_ns);
+    if (!work) continue;
+    if (recorder_) recorder_->work(*work);
+    fold_.add(*work);
+  }
+  const std::uint64_t dropped = subscription_.dropped_records(full.context, full.stream);
+  dropped_ += dropped;
+  count_loss(LossKind::kGpuRecordsDropped, dropped, "CUPTI dropped records because it had no room for them.");
+}
+
+bool Measuring::flush(double timeout_s) {
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  do {
+    if (fatal_.load(std::memory_order_relaxed)) return false;
+    subscription_.flush(false);
+    drain();
+    if (tables_.launches.outstanding() == 0) return true;
+    std::unique_lock lock(wake_mutex_);
+    wake_.wait_for(lock, std::chrono::milliseconds(2));
+  } while (steady_clock::now() < until);
+  return false;
+}
+
+// Waits while work keeps finishing: work that does not end, or that gives no record, must not hold up the program.
+void Measuring::wait_for_work(double timeout_s) {
+  constexpr auto kPatience = std::chrono::milliseconds(100);
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  std::uint64_t outstanding = tables_.launches.outstanding();
+  auto last_change = steady_clock::now();
+  while (outstanding > 0 && steady_clock::now() < until && steady_clock::now() - last_change < kPatience) {
+    flush(0.002);
+    const std::uint64_t now = tables_.launches.outstanding();
+    if (now != outstanding) last_change = steady_clock::now();
+    outstanding = now;
+  }
+}
+
+bool Measuring::finalize() {
+  // Before 12.6 CUPTI may crash when it is taken down after CUDA graphs; others may share it; a lost device took it
+  // already.
+  if (!library_.call().finalize || fatal_.load() || subscription_.mode() == SubscriptionMode::kShared) return false;
+  if (callbacks_.graphs_seen() && version_ < cupti::kVersion12_6) return false;
+  const std::vector<ApiCall>& calls = calls_.calls(cupti::Domain::kDriver);
+  const auto idle_call =
+      std::find_if(calls.begin(), calls.end(), [](const ApiCall& c) { return c.name == "cuDriverGetVersion"; });
+  if (idle_call == calls.end()) return false;
+  const auto cbid = static_cast<std::uint32_t>(idle_call - calls.begin());
+  if (!subscription_.enable_one(cupti::Domain::kDriver, cbid, true)) return false;
+  finalizing_here = true;
+  driver_.cuda_version();
+  finalizing_here = false;
+  return finalized_.load();
+}
+
+void Measuring::stop() {
+  const bool alive = !fatal_.load(std::memory_order_relaxed);
+  if (alive) wait_for_work(options_.wait_at_stop_s);
+  callbacks_.close();
+  if (places_ != 0) leadline_monitor_unregister(places_);
+  places_ = 0;
+  if (alive) subscription_.disable_callbacks();
+  for (int i = 0; i < 100 && callbacks_.inside() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  {
+    const std::lock_guard lock(wake_mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (alive) {
+    subscription_.flush(true);
+    drain();
+    subscription_.stop_activity();
+    finalize() ? subscription_.forget() : subscription_.close();
+  }
+  in_use.store(nullptr, std::memory_order_release);
+  {
+    const std::lock_guard lock(fold_mutex_);
+    fold_.finish();
+  }
+  if (activities_ != 0) leadline_monitor_unregister(activities_);
+  activities_ = 0;
+  callbacks_.set_recorder(nullptr);
+  recorder_.reset();
+  describe_devices();
+  count_loss(LossKind::kGpuWorkUnfinished, tables_.launches.outstanding(),
+             "Some device work had not finished, or gave no record, when measuring stopped.");
+}
+
+void Measuring::abandon() noexcept {
+  callbacks_.close();
+  in_use.store(nullptr, std::memory_order_release);
+  subscription_.forget();
+  if (thread_.joinable()) thread_.detach();  // it does not exist in this process
+}
+
+void Measuring::describe_devices() const {
+  if (!options_.describe_device) return;
+  const bool mps = mps_in_use();
+  const std::map<std::int32_t, DeviceTotals> totals = fold_.totals();
+  for (const DeviceInfo& device : devices_) {
+    std::string detail = device_detail_json(device, mps);
+    if (const auto found = totals.find(device.index); found != totals.end()) {
+      const DeviceTotals& t = found->second;
+      detail.pop_back();
+      char text[512];
+      std::snprintf(
+          text, sizeof text,
+          ", \"busy_ns\": %lld, \"idle_ns\": %lld, \"compute_ns\": %lld, \"copy_ns\": %lld, "
+          "\"communication_ns\": %lld, \"copy_under_compute_ns\": %lld, \"communication_under_compute_ns\": %lld, "
+          "\"late_records\": %llu}",
+          static_cast<long long>(t.busy_ns), static_cast<long long>(t.idle_ns), static_cast<long long>(t.compute_ns),
+          static_cast<long long>(t.copy_ns), static_cast<long long>(t.communication_ns),
+          static_cast<long long>(t.copy_under_compute_ns), static_cast<long long>(t.communication_under_compute_ns),
+          static_cast<unsigned long long>(t.late));
+      detail += text;
+    }
+    options_.describe_device({device.index, device.name, device.uuid, device.memory_bytes, std::move(detail)});
+  }
+}
+
+void Measuring::write_json(std::string* json) const {
+  const std::lock_guard lock(fold_mutex_);
+  const FoldCounters& c = fold_.counters();
+  char text[1024];
+  std::snprintf(
+      text, sizeof text,
+      ", \"cupti_path\": \"%s\", \"cupti_version\": \"%s\", \"driver_cuda\": \"%d.%d\", \"subscription\": \"%s\", "
+      "\"clock_uncertainty_ns\": %lld, \"calls_followed\": %zu, \"calls\": %llu, \"records\": %llu, "
+      "\"unattributed\": %llu, \"dropped\": %llu, \"outstanding\": %llu, \"graph_nodes\": %llu, "
+      "\"graph_nodes_unknown\": %llu, \"vendor_overhead_ns\": %lld, \"fold_ns\": %lld, \"held_bytes\": %zu, "
+      "\"cupti_finalized\": %s, \"device_lost\": %s",
+      library_.path().c_str(), cupti_version_name(version_).c_str(), driver_.cuda_version() / 1000,
+      driver_.cuda_version() % 1000 / 10, to_string(subscription_.mode()),
+      static_cast<long long>(clock_.uncertainty_ns), calls_.followed(),
+      static_cast<unsigned long long>(callbacks_.calls()), static_cast<unsigned long long>(c.records),
+      static_cast<unsigned long long>(c.unattributed), static_cast<unsigned long long>(dropped_),
+      static_cast<unsigned long long>(tables_.launches.outstanding()), static_cast<unsigned long long>(c.graph_nodes),
+      static_cast<unsigned long long>(c.graph_nodes_unknown), static_cast<long long>(c.vendor_overhead_ns),
+      static_cast<long long>(fold_ns_), buffers_.held_bytes() + tables_.launches.held_bytes(),
+      finalized_.load() ? "true" : "false", fatal_.load() ? "true" : "false");
+  *json += text;
+}
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,87 @@
+// Everything that lives while CUPTI is subscribed: tables, buffers, the thread that folds. Made by start, kept until
+// the process can no longer be inside one of its callbacks.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "providers/nvidia/activity_fold.h"
+#include "providers/nvidia/buffer_pool.h"
+#include "providers/nvidia/callbacks.h"
+#include "providers/nvidia/clock_relation.h"
+#include "providers/nvidia/provider.h"
+#include "providers/nvidia/recording.h"
+#include "providers/nvidia/subscription.h"
+
+namespace leadline::nvidia {
+
+class Measuring {
+ public:
+  Measuring(const Options& options, Driver driver, CuptiLibrary library, const KernelSources& sources);
+  ~Measuring();
+  Measuring(const Measuring&) = delete;
+  Measuring& operator=(const Measuring&) = delete;
+
+  // False with one sentence in *message (and *holder).
+  bool start(std::string* message, std::string* holder);
+  bool flush(double timeout_s);
+  // Off again: callbacks, records, subscription, CUPTI itself, the thread. Counts what was still in flight.
+  void stop();
+  // A fork child: no call into CUDA or CUPTI, no waiting for a thread that is not here.
+  void abandon() noexcept;
+
+  void write_json(std::string* json) const;
+  bool lost_device() const noexcept { return fatal_.load(std::memory_order_relaxed); }
+
+ private:
+  static void on_callback(void* user, cupti::Domain domain, std::uint32_t cbid, const void* data);
+  static void on_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most);
+  static void on_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
+                           std::size_t valid);
+  static void on_place_changed(const leadline_event* event, void* user);
+  static void on_activity(const leadline_event* event, void* user);
+
+  void run();
+  void drain();
+  void fold_buffer(const FullBuffer& full);
+  void wait_for_work(double timeout_s);
+  bool finalize();
+  void describe_devices() const;
+
+  Options options_;
+  Driver driver_;
+  CuptiLibrary library_;
+  std::uint32_t version_;
+  std::vector<DeviceInfo> devices_;
+  ApiTable calls_;
+  LaunchTables tables_;
+  MarksRegistry marks_;
+  BufferPool buffers_;
+  Callbacks callbacks_;
+  Subscription subscription_;
+  ActivityFold fold_;
+  std::unique_ptr<Recorder> recorder_;
+  leadline_subscription places_ = 0;
+  leadline_subscription activities_ = 0;
+
+  // Everything below is guarded by fold_mutex_ unless atomic; callbacks of CUPTI never take it.
+  mutable std::mutex fold_mutex_;
+  ClockRelation clock_;
+  std::uint64_t dropped_ = 0;
+  std::int64_t fold_ns_ = 0;
+  std::atomic<bool> fatal_{false};
+  std::atomic<bool> finalizing_{false};
+  std::atomic<bool> finalized_{false};
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_;
+  bool ending_ = false;
+  std::atomic<bool> ready_{false};
+  std::thread thread_;
+};
+
+}  // namespace leadline::nvidia

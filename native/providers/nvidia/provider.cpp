@@ -1,0 +1,222 @@
+#include "providers/nvidia/provider.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+
+#include "base/ids.h"
+#include "providers/nvidia/measuring.h"
+#include "providers/nvidia/region_timer.h"
+
+namespace leadline::nvidia {
+namespace {
+
+// The process's one provider. Made on first use and never destroyed: CUPTI may still be inside a callback at exit.
+struct Provider {
+  std::mutex mutex;
+  Options options;
+  KernelSources sources;
+  std::unique_ptr<Measuring> measuring;
+  std::unique_ptr<Measuring> previous;  // kept one round, for callbacks that were running when it stopped
+  std::optional<Driver> driver;
+  std::unique_ptr<RegionTimer> regions;
+  Status status;
+  std::string last_json;   // of the measuring that has stopped
+  std::string paused_for;  // the tool that CUPTI was given to
+  bool forked_after_cuda = false;
+};
+
+Provider& provider() {
+  static Provider& made = *new Provider;
+  return made;
+}
+
+void say(Status* status, std::string message) {
+  leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, message.c_str());
+  status->message = std::move(message);
+}
+
+// A CUPTI newer than the driver cannot start, and says so in words that do not help.
+std::string wrong_major(const CuptiLibrary& library, const Driver& driver) {
+  const int cupti = cupti_major(library.version());
+  const int supported = driver.cuda_version() / 1000;
+  if (cupti == 0 || supported == 0 || cupti <= supported) return {};
+  return "CUPTI " + cupti_version_name(library.version()) + " (" + library.path() + ") is for CUDA " +
+         std::to_string(cupti) + " but the driver serves CUDA " + std::to_string(supported) +
+         ", so GPU work is not measured; update the driver or install the nvidia-cuda-cupti package for CUDA " +
+         std::to_string(supported) + ".";
+}
+
+Status out_of_memory(const char* doing) {
+  Status status;
+  status.message = std::string("GPU work is not measured because ") + doing + " the provider ran out of memory.";
+  return status;
+}
+
+void start_fallback(Provider& p) {
+  if (!p.options.time_regions || !p.driver) return;
+  p.regions = std::make_unique<RegionTimer>(*p.driver);
+  p.status.timing_regions = p.regions->start();
+  if (!p.status.timing_regions) p.regions.reset();
+}
+
+void begin(Provider& p) {
+  p.status = {};
+  std::string error;
+  if (p.forked_after_cuda) {
+    say(&p.status,
+        "This process was forked after CUDA had started, and CUDA does not survive a fork, so GPU work is not "
+        "measured here; use the start method \"spawn\" or \"forkserver\".");
+    return;
+  }
+  p.driver = Driver::find(&error);
+  if (!p.driver) {
+    say(&p.status, std::move(error));
+    return;
+  }
+  std::optional<CuptiLibrary> library = CuptiLibrary::open(p.options.cupti_candidates, &error);
+  if (!library) {
+    say(&p.status, "GPU work is not measured because CUPTI was not found (" + error +
+                       "); install the package nvidia-cuda-cupti for the program's CUDA.");
+    start_fallback(p);
+    return;
+  }
+  if (std::string wrong = wrong_major(*library, *p.driver); !wrong.empty()) {
+    say(&p.status, std::move(wrong));
+    start_fallback(p);
+    return;
+  }
+  if (const std::vector<std::string> copies = loaded_cupti_copies(); copies.size() > 1) {
+    const std::string twice =
+        "Two copies of CUPTI are in this process (" + copies[0] + " and " + copies[1] +
+        "), which do not see each other; GPU work seen by the second is not in this profile. Remove one.";
+    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, twice.c_str());
+  }
+  auto measuring = std::make_unique<Measuring>(p.options, *p.driver, std::move(*library), p.sources);
+  if (measuring->start(&error, &p.status.holder)) {
+    p.measuring = std::move(measuring);
+    p.status.measuring = true;
+    return;
+  }
+  say(&p.status, std::move(error));
+  start_fallback(p);
+}
+
+void end(Provider& p) {
+  if (p.regions) p.regions->stop();
+  p.regions.reset();
+  if (!p.measuring) return;
+  p.measuring->stop();
+  p.last_json.clear();
+  p.measuring->write_json(&p.last_json);
+  if (p.measuring->lost_device()) {
+    say(&p.status,
+        "The device was lost while measuring; what had been read until then is kept. See the kernel's log "
+        "(`dmesg`, NVRM Xid) for the cause.");
+  }
+  p.previous = std::move(p.measuring);
+  p.status.measuring = false;
+}
+
+}  // namespace
+
+Status start(const Options& options) try {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (p.measuring || p.regions) return p.status;
+  p.options = options;
+  p.paused_for.clear();
+  begin(p);
+  return p.status;
+} catch (...) {
+  return out_of_memory("starting");
+}
+
+bool flush(double timeout_s) {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (p.regions) p.regions->collect();
+  return p.measuring ? p.measuring->flush(timeout_s) : true;
+}
+
+void pause(const std::string& tool) {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (!p.measuring) return;
+  end(p);
+  p.paused_for = tool;
+  const std::string detail = "GPU work was not measured while " + tool +
+                             " ran, because CUPTI serves one of the two at a time; the other measurements went on.";
+  leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGpuPaused), 1, detail.c_str());
+}
+
+Status resume() try {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (p.measuring || p.paused_for.empty()) return p.status;
+  p.paused_for.clear();
+  begin(p);
+  return p.status;
+} catch (...) {
+  return out_of_memory("resuming");
+}
+
+Status stop() {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  end(p);
+  p.paused_for.clear();
+  return p.status;
+}
+
+bool is_measuring() {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  return p.measuring != nullptr;
+}
+
+void set_kernel_source(const std::string& kernel, KernelSource source) {
+  provider().sources.put(kernel, std::move(source));
+}
+
+std::string status_json() {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  const auto quoted = [](const std::string& text) {
+    std::string safe = "\"";
+    for (const char c : text) {
+      if (c == '"' || c == '\\') safe += '\\';
+      if (static_cast<unsigned char>(c) >= 0x20) safe += c;
+    }
+    return safe + "\"";
+  };
+  std::string json = "{\"measuring\": " + std::string(p.measuring ? "true" : "false");
+  json += ", \"timing_regions\": " + std::string(p.regions ? "true" : "false");
+  json += ", \"message\": " + quoted(p.status.message) + ", \"holder\": " + quoted(p.status.holder);
+  json += ", \"paused_for\": " + quoted(p.paused_for) + ", \"copies\": [";
+  const std::vector<std::string> copies = loaded_cupti_copies();
+  for (std::size_t i = 0; i < copies.size(); ++i) json += (i > 0 ? ", " : "") + quoted(copies[i]);
+  json += "]";
+  if (p.measuring) {
+    p.measuring->write_json(&json);
+  } else {
+    json += p.last_json;
+  }
+  return json + "}";
+}
+
+void after_fork() noexcept {
+  Provider& p = provider();
+  new (&p.mutex) std::mutex;  // its holder may not exist in this process
+  p.forked_after_cuda = p.forked_after_cuda || p.measuring || p.driver.has_value();
+  if (p.measuring) p.measuring->abandon();
+  // Never destroyed: the destructors would join threads and free memory that another thread's state may have been
+  // using.
+  static_cast<void>(p.measuring.release());
+  static_cast<void>(p.regions.release());
+  p.status = {};
+  p.paused_for.clear();
+}
+
+}  // namespace leadline::nvidia

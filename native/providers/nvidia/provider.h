@@ -1,0 +1,57 @@
+// The NVIDIA provider: start, pause, resume, flush, stop. The only header of this folder, with nvtx.h, that others
+// include.
+//
+// start() never loads or starts CUDA: it fails with one sentence where the program has not. It leaves the program's
+// behaviour alone in every case; what cannot be measured is said in Status::message and counted as a loss.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/device_table.h"
+#include "providers/nvidia/kernel_names.h"
+
+namespace leadline::nvidia {
+
+struct Options {
+  std::vector<std::string> cupti_candidates;  // where to find CUPTI if the program has no copy loaded, best first
+  bool shared = true;                         // share CUPTI with other tools where it can be shared
+  bool whole_graphs = false;       // one record per replayed graph instead of one per kernel: cheaper, coarser
+  double flush_interval_s = 0.25;  // how long finished work may wait for its place in the tree
+  double wait_at_stop_s = 0.4;     // how long stop() waits for work in flight
+  bool time_regions = true;        // without CUPTI: time regions with CUDA events
+  std::string recording;           // file to record the stream of calls and records into; empty: none
+  std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
+};
+
+struct Status {
+  bool measuring = false;       // kernels, copies and waits are measured
+  bool timing_regions = false;  // fallback: GPU time of regions only
+  std::string message;          // one sentence: what, why, what to do; empty when all is well
+  std::string holder;           // the tool that holds CUPTI, where CUPTI told
+};
+
+// One per process. All functions may be called from any thread, none from a CUDA callback; none throws.
+Status start(const Options& options);
+// Puts what has finished on the devices into the tree; waits at most `timeout_s`. True when nothing finished is
+// missing.
+bool flush(double timeout_s);
+// Lets go of CUPTI so that another tool may have it, and takes it again. `tool` is named in the loss that is counted.
+void pause(const std::string& tool);
+Status resume();
+Status stop();
+bool is_measuring();
+
+// For kernels generated at run time: where they come from. May be called before start().
+void set_kernel_source(const std::string& kernel, KernelSource source);
+
+// JSON object for meta.json (`available.nvidia`) and the doctor: versions, copies, mode, holder, clock relation and its
+// uncertainty, devices with busy, idle and overlap, counters, own cost.
+std::string status_json();
+
+// In the child of a fork: CUDA and CUPTI do not survive it; forgets everything without calling them.
+void after_fork() noexcept;
+
+}  // namespace leadline::nvidia

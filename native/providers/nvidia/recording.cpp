@@ -1,0 +1,280 @@
+#include "providers/nvidia/recording.h"
+
+#include <array>
+#include <cinttypes>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/ids.h"
+#include "providers/nvidia/activity_fold.h"
+#include "providers/nvidia/kernel_names.h"
+
+namespace leadline::nvidia {
+namespace {
+
+constexpr const char* kHeader = "leadline-nvidia-recording 1";
+
+// The rest of a line is free text, so it only must not hold a line break.
+std::string one_line(std::string_view text) {
+  std::string clean(text);
+  for (char& c : clean) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return clean;
+}
+
+// "thread;train.py:12 step;aten::mm;cudaLaunchKernel"; must be called on the thread whose path is meant.
+std::string call_path_text() {
+  constexpr std::size_t kFrames = 512;
+  std::vector<leadline_frame> frames(kFrames);
+  std::size_t count = frames.size();
+  if (leadline_callpath_get(LEADLINE_SOURCE_ALL, frames.data(), &count) != LEADLINE_OK) return "?";
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) text += ';';
+    if (frames[i].file && *frames[i].file)
+      text += std::string(frames[i].file) + ":" + std::to_string(frames[i].line) + " ";
+    text += frames[i].name ? frames[i].name : "?";
+  }
+  return one_line(text);
+}
+
+}  // namespace
+
+void FoldedText::add(const std::string& path, const std::string& via, const leadline_gpu_activity_event& activity) {
+  std::string key = path.empty() ? "(launch not seen)" : path;
+  if (!via.empty()) key += ";captured at;" + via;
+  if (activity.name) key += std::string(";") + activity.name;
+  key += " | device " + std::to_string(activity.device) + " stream " + std::to_string(activity.stream) + " | ";
+  const auto book = [&](std::string_view metric, std::int64_t value) {
+    Sum& sum = sums_[key + std::string(metric)];
+    ++sum.count;
+    sum.sum += value;
+  };
+  if (activity.name) book("gpu_time", activity.duration_ns);
+  for (std::uint32_t i = 0; i < activity.measure_count; ++i) {
+    book(to_string(static_cast<MetricKind>(activity.measures[i].metric)), activity.measures[i].value);
+  }
+}
+
+std::string FoldedText::text() const {
+  std::string text;
+  for (const auto& [key, sum] : sums_) {
+    text += key + " count " + std::to_string(sum.count) + " sum " + std::to_string(sum.sum) + "\n";
+  }
+  return text;
+}
+
+std::unique_ptr<Recorder> Recorder::create(const std::string& path, std::uint32_t cupti_version,
+                                           const std::vector<DeviceInfo>& devices, std::string* error) {
+  std::FILE* file = std::fopen(path.c_str(), "we");
+  if (!file) {
+    *error = "The recording " + path + " cannot be written (" + std::strerror(errno) +
+             "); name a file in a writable folder.";
+    return nullptr;
+  }
+  std::fprintf(file, "%s\ncupti %u\n", kHeader, cupti_version);
+  for (const DeviceInfo& d : devices) {
+    std::fprintf(file, "device %d %d %d %d %d %d %d %d %d %d %s\n", d.index, d.major, d.minor, d.multiprocessors,
+                 d.warp_size, d.max_threads_per_multiprocessor, d.max_blocks_per_multiprocessor,
+                 d.registers_per_multiprocessor, d.shared_per_multiprocessor, d.reserved_shared_per_block,
+                 d.name.c_str());
+  }
+  return std::unique_ptr<Recorder>(new Recorder(file, path));
+}
+
+Recorder::~Recorder() {
+  std::fclose(file_);
+  if (std::FILE* expected = std::fopen((path_ + ".folded").c_str(), "we")) {
+    std::fputs(folded_.text().c_str(), expected);
+    std::fclose(expected);
+  }
+}
+
+// Places are numbered from 1 in the order they are met; 0 is nowhere.
+std::uint64_t Recorder::place(leadline_context context) {
+  if (context == 0) return 0;
+  const auto [found, is_new] = places_.try_emplace(context, place_text_.size() + 1);
+  if (is_new) {
+    place_text_.push_back(call_path_text());
+    std::fprintf(file_, "p %" PRIu64 " %s\n", found->second, place_text_.back().c_str());
+  }
+  return found->second;
+}
+
+void Recorder::api_begin(const leadline_gpu_api_event& api, leadline_context context, std::int64_t time_ns,
+                         std::uint32_t thread) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t at = place(context);
+  std::fprintf(file_, "b %u %" PRId64 " %d %" PRIu64 " %" PRIu64 " %s\n", thread, time_ns, static_cast<int>(api.kind),
+               api.correlation, at, api.name);
+}
+
+void Recorder::api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled,
+                       leadline_context after) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t at = place(after);
+  std::fprintf(file_, "e %u %" PRId64 " %" PRIu64 " %d %" PRIu64 "\n", thread, time_ns, api.correlation,
+               cancelled ? 1 : 0, at);
+}
+
+void Recorder::mark(std::uint32_t thread, std::int64_t time_ns, leadline_context context) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t at = place(context);
+  std::fprintf(file_, "m %u %" PRId64 " %" PRIu64 "\n", thread, time_ns, at);
+}
+
+void Recorder::graph_node(std::uint64_t node, std::uint64_t original, std::uint64_t graph, leadline_context context) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t at = place(context);
+  std::fprintf(file_, "n %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", node, original, graph, at);
+}
+
+void Recorder::work(const Work& w) {
+  const std::lock_guard lock(mutex_);
+  std::fprintf(file_,
+               "w %d %u %" PRId64 " %" PRId64 " %d %" PRId64 " %u %" PRIu64 " %" PRId64 " %d %d %d %u %" PRId64
+               " %d %d %d %d %d %s\n",
+               static_cast<int>(w.kind), w.correlation, w.start_ns, w.end_ns, w.device, w.stream, w.context,
+               w.graph_node, w.bytes, w.copy_kind, w.source_kind, w.destination_kind, w.detail, w.blocks,
+               w.block_threads, w.registers, w.static_shared, w.dynamic_shared, w.shared_executed,
+               w.name ? w.name : "");
+}
+
+void Recorder::folded(const leadline_gpu_activity_event& activity) {
+  const std::lock_guard lock(mutex_);
+  const auto text = [&](leadline_context context) {
+    const auto found = places_.find(context);
+    return found == places_.end() ? std::string() : place_text_[found->second - 1];
+  };
+  folded_.add(text(activity.context), text(activity.via), activity);
+}
+
+namespace {
+
+struct Replay {
+  std::vector<std::string> places;
+  FoldedText folded;
+  std::string text(leadline_context context) const {
+    return context == 0 || context > places.size() ? std::string() : places[context - 1];
+  }
+};
+
+void on_activity(const leadline_event* event, void* user) {
+  auto& replay = *static_cast<Replay*>(user);
+  const leadline_gpu_activity_event& activity = event->of.gpu_activity;
+  replay.folded.add(replay.text(activity.context), replay.text(activity.via), activity);
+}
+
+bool makes_work(int kind) {
+  return kind == LEADLINE_GPU_LAUNCH || kind == LEADLINE_GPU_COPY || kind == LEADLINE_GPU_SET ||
+         kind == LEADLINE_GPU_GRAPH_LAUNCH;
+}
+
+}  // namespace
+
+ReplayResult replay(const std::string& path) {
+  ReplayResult result;
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || line != kHeader) {
+    result.error =
+        "The file " + path + " is not a recording of GPU work; make one with `record` of the NVIDIA provider.";
+    return result;
+  }
+  Replay state;
+  CorrelationMap launches;
+  GraphMap graphs;
+  MarksRegistry marks;
+  KernelSources sources;
+  std::map<std::uint32_t, std::uint32_t> threads;  // recorded thread → ring here
+  const auto ring = [&](std::uint32_t thread) {
+    const auto [found, is_new] = threads.try_emplace(thread, MarksRegistry::kNone);
+    if (is_new) found->second = marks.take();
+    return found->second;
+  };
+  std::vector<DeviceInfo> devices;
+  std::unique_ptr<ActivityFold> fold;
+  std::string name;
+  leadline_subscription subscription = 0;
+  if (leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, &state, &subscription) != LEADLINE_OK) {
+    result.error = "The monitor has no room for another subscriber, so the recording was not replayed.";
+    return result;
+  }
+  while (std::getline(file, line)) {
+    std::istringstream in(line);
+    std::string kind;
+    in >> kind;
+    if (kind == "device") {
+      DeviceInfo d;
+      in >> d.index >> d.major >> d.minor >> d.multiprocessors >> d.warp_size >> d.max_threads_per_multiprocessor >>
+          d.max_blocks_per_multiprocessor >> d.registers_per_multiprocessor >> d.shared_per_multiprocessor >>
+          d.reserved_shared_per_block;
+      devices.push_back(d);
+      continue;
+    }
+    if (kind == "cupti") continue;
+    if (!fold) fold = std::make_unique<ActivityFold>(launches, graphs, marks, sources, devices);
+    std::uint32_t thread = 0;
+    std::int64_t time = 0;
+    std::uint64_t place = 0;
+    if (kind == "p") {
+      in >> place;
+      in.ignore(1);
+      std::getline(in, name);
+      state.places.push_back(name);
+    } else if (kind == "b") {
+      int call = 0;
+      std::uint64_t correlation = 0;
+      in >> thread >> time >> call >> correlation >> place;
+      launches.put(static_cast<std::uint32_t>(correlation),
+                   {place, time, ring(thread), static_cast<std::uint8_t>(call)}, makes_work(call));
+      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
+    } else if (kind == "e") {
+      std::uint64_t correlation = 0;
+      int cancelled = 0;
+      in >> thread >> time >> correlation >> cancelled >> place;
+      if (cancelled) launches.cancel(static_cast<std::uint32_t>(correlation));
+      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
+    } else if (kind == "m") {
+      in >> thread >> time >> place;
+      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
+    } else if (kind == "n") {
+      std::uint64_t node = 0, original = 0, graph = 0;
+      in >> node >> original >> graph >> place;
+      original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph);
+    } else if (kind == "w") {
+      Work w;
+      int work_kind = 0, copy = 0, source = 0, destination = 0;
+      in >> work_kind >> w.correlation >> w.start_ns >> w.end_ns >> w.device >> w.stream >> w.context >> w.graph_node >>
+          w.bytes >> copy >> source >> destination >> w.detail >> w.blocks >> w.block_threads >> w.registers >>
+          w.static_shared >> w.dynamic_shared >> w.shared_executed;
+      in.ignore(1);
+      std::getline(in, name);
+      w.kind = static_cast<WorkKind>(work_kind);
+      w.copy_kind = static_cast<std::uint8_t>(copy);
+      w.source_kind = static_cast<std::uint8_t>(source);
+      w.destination_kind = static_cast<std::uint8_t>(destination);
+      w.name = name.c_str();
+      fold->add(w);
+    } else {
+      result.error = "The recording " + path + " has a line this version does not know: " + kind + ".";
+      break;
+    }
+    if (!in && !in.eof()) {
+      result.error = "The recording " + path + " is damaged at the line: " + line.substr(0, 80) + ".";
+      break;
+    }
+  }
+  if (fold) {
+    fold->finish();
+    result.records = fold->counters().records;
+    result.unattributed = fold->counters().unattributed;
+  }
+  leadline_monitor_unregister(subscription);
+  result.folded = state.folded.text();
+  return result;
+}
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,156 @@
+#include "providers/nvidia/region_timer.h"
+
+#include <algorithm>
+
+#include "base/ids.h"
+#include "providers/nvidia/activity_fold.h"
+
+namespace leadline::nvidia {
+namespace {
+
+// Open regions of the calling thread; deeper ones are not timed.
+struct OpenRegions {
+  struct Open {
+    cuda::Event begin = nullptr;
+    leadline_context context = 0;
+    std::int64_t begin_ns = 0;
+  };
+  std::array<Open, 64> open{};
+  std::uint32_t depth = 0;
+};
+thread_local constinit OpenRegions regions;
+
+// Asking and recording events must not disturb a capture of this thread in its strict mode.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const DriverFunctions& driver) : driver_(driver) { exchange(); }
+  ~RelaxedCapture() { exchange(); }
+
+ private:
+  void exchange() {
+    if (driver_.exchange_capture_mode) driver_.exchange_capture_mode(&mode_);
+  }
+  const DriverFunctions& driver_;
+  std::int32_t mode_ = cuda::kCaptureModeRelaxed;
+};
+
+}  // namespace
+
+RegionTimer::~RegionTimer() { stop(); }
+
+bool RegionTimer::start() {
+  const DriverFunctions& call = driver_.call();
+  if (!call.event_create || !call.event_record || !call.event_query || !call.event_elapsed || !call.context_current ||
+      !call.stream_is_capturing) {
+    return false;
+  }
+  return leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_region, this, &subscription_) == LEADLINE_OK;
+}
+
+void RegionTimer::on_region(const leadline_event* event, void* user) {
+  if (event->of.region.kind == LEADLINE_REGION_STEP) return;
+  auto& timer = *static_cast<RegionTimer*>(user);
+  if (event->phase == LEADLINE_BEGIN) timer.begin(*event);
+  if (event->phase == LEADLINE_END) timer.end();
+}
+
+cuda::Event RegionTimer::record() {
+  const DriverFunctions& call = driver_.call();
+  cuda::Context context = nullptr;
+  if (call.context_current(&context) != cuda::kSuccess || !context) return nullptr;  // no GPU work on this thread yet
+  const RelaxedCapture relaxed(call);
+  std::int32_t capturing = 0;
+  if (call.stream_is_capturing(nullptr, &capturing) != cuda::kSuccess || capturing != cuda::kCaptureStatusNone)
+    return nullptr;
+  cuda::Event event = nullptr;
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock && !spare_.empty()) {
+      event = spare_.back();
+      spare_.pop_back();
+    }
+  }
+  if (!event && call.event_create(&event, cuda::kEventDefault) != cuda::kSuccess) return nullptr;
+  if (call.event_record(event, nullptr) != cuda::kSuccess) {
+    if (call.event_destroy) call.event_destroy(event);
+    return nullptr;
+  }
+  return event;
+}
+
+void RegionTimer::begin(const leadline_event& event) {
+  OpenRegions& mine = regions;
+  if (mine.depth < mine.open.size()) mine.open[mine.depth] = {record(), leadline_monitor_context(), event.time_ns};
+  ++mine.depth;
+}
+
+void RegionTimer::end() {
+  OpenRegions& mine = regions;
+  if (mine.depth == 0) return;
+  if (--mine.depth >= mine.open.size()) return;
+  const OpenRegions::Open open = mine.open[mine.depth];
+  if (!open.begin) return;
+  cuda::Event end = record();
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!end || !lock || pending_.size() >= kOpen) {
+    driver_.call().event_destroy(open.begin);  // the driver keeps it until it has completed
+    if (end) driver_.call().event_destroy(end);
+    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGpuRecordsDropped), 1,
+                          "Some regions were not timed on the GPU because too many were open at once.");
+    return;
+  }
+  std::int32_t device = 0;
+  if (driver_.call().context_device) driver_.call().context_device(&device);
+  pending_.push_back({open.begin, end, open.context, open.begin_ns, device});
+}
+
+void RegionTimer::give_back(cuda::Event event) { spare_.push_back(event); }
+
+void RegionTimer::collect() {
+  const DriverFunctions& call = driver_.call();
+  const RelaxedCapture relaxed(call);
+  std::vector<Pending> done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto first_done = std::stable_partition(
+        pending_.begin(), pending_.end(), [&](const Pending& p) { return call.event_query(p.end) != cuda::kSuccess; });
+    done.assign(first_done, pending_.end());
+    pending_.erase(first_done, pending_.end());
+  }
+  for (const Pending& region : done) {
+    float elapsed_ms = 0;
+    if (call.event_elapsed(&elapsed_ms, region.begin, region.end) == cuda::kSuccess) {
+      ++timed_;
+      leadline_event event{};
+      event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+      event.phase = LEADLINE_INSTANT;
+      leadline_gpu_activity_event& activity = event.of.gpu_activity;
+      activity.context = region.context;
+      activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kKernel);
+      activity.event_kind = static_cast<std::uint8_t>(EventKind::kKernel);
+      activity.name = "default stream (CUDA events)";
+      activity.detail = "{\"method\": \"CUDA events\", \"covers\": \"the default stream\"}";
+      activity.device = region.device;
+      activity.start_ns = region.begin_ns;
+      activity.duration_ns = static_cast<std::int64_t>(static_cast<double>(elapsed_ms) * 1e6);
+      event.time_ns = activity.start_ns + activity.duration_ns;
+      leadline_monitor_emit(&event);
+    }
+    const std::lock_guard lock(mutex_);
+    give_back(region.begin);
+    give_back(region.end);
+  }
+}
+
+void RegionTimer::stop() {
+  if (subscription_ == 0) return;
+  leadline_monitor_unregister(subscription_);
+  subscription_ = 0;
+  collect();
+  const std::lock_guard lock(mutex_);
+  for (cuda::Event event : spare_) driver_.call().event_destroy(event);
+  spare_.clear();
+  pending_.clear();
+}
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,216 @@
+#include "providers/nvidia/subscription.h"
+
+#include <array>
+
+namespace leadline::nvidia {
+namespace {
+
+struct KindName {
+  cupti::Kind kind;
+  const char* name;
+};
+
+// Subscriber-aware buffer callbacks carry one more argument, which Leadline does not need; the plain ones are kept here
+// because CUPTI gives no user pointer to either.
+cupti::BufferRequested plain_requested = nullptr;
+cupti::BufferCompleted plain_completed = nullptr;
+
+void requested_v2(std::uint8_t** buffer, std::size_t* size, std::size_t* most, void*) {
+  plain_requested(buffer, size, most);
+}
+void completed_v2(std::uint8_t* buffer, std::size_t size, std::size_t valid, void*) {
+  plain_completed(nullptr, 0, buffer, size, valid);
+}
+
+constexpr std::array kResources{cupti::Resource::kContextDestroyStarting,   cupti::Resource::kModuleLoaded,
+                                cupti::Resource::kModuleUnloadStarting,     cupti::Resource::kGraphDestroyStarting,
+                                cupti::Resource::kGraphNodeCreated,         cupti::Resource::kGraphNodeDestroyStarting,
+                                cupti::Resource::kGraphExecDestroyStarting, cupti::Resource::kGraphNodeCloned};
+
+}  // namespace
+
+const char* to_string(SubscriptionMode mode) noexcept {
+  switch (mode) {
+    case SubscriptionMode::kSingle:
+      return "single";
+    case SubscriptionMode::kShared:
+      return "shared";
+    default:
+      return "none";
+  }
+}
+
+cupti::Result Subscription::subscribe(SubscriptionMode mode, cupti::CallbackFunction callback, void* user) {
+  const CuptiFunctions& call = library_.call();
+  if (!call.subscribe_v2) return call.subscribe(&subscriber_, callback, user);
+  std::array<char, cupti::kHolderNameSize> holder{};
+  cupti::SubscriberParams params{};
+  params.struct_size =
+      library_.version() >= cupti::kVersion13_2 ? sizeof(cupti::SubscriberParams) : cupti::kSubscriberParamsSize13_0;
+  params.name = "Leadline";
+  params.holder = holder.data();
+  params.holder_size = holder.size();
+  params.allow_multiple = mode == SubscriptionMode::kShared ? 1 : 0;
+  cupti::Result result = call.subscribe_v2(&subscriber_, callback, user, &params);
+  // A later version may want a larger structure than the one known here; the first call is still there then.
+  if (result == cupti::kInvalidParameter && mode == SubscriptionMode::kSingle) {
+    result = call.subscribe(&subscriber_, callback, user);
+  }
+  holder.back() = '\0';
+  if (holder[0] != '\0') holder_ = holder.data();
+  return result;
+}
+
+bool Subscription::open(bool want_shared, cupti::CallbackFunction callback, void* user) {
+  cupti::Result result = cupti::kNotSupported;
+  if (want_shared && library_.has_shared_subscription()) {
+    result = subscribe(SubscriptionMode::kShared, callback, user);
+    if (result == cupti::kSuccess) mode_ = SubscriptionMode::kShared;
+  }
+  if (mode_ == SubscriptionMode::kNone) {
+    result = subscribe(SubscriptionMode::kSingle, callback, user);
+    if (result == cupti::kSuccess) mode_ = SubscriptionMode::kSingle;
+  }
+  if (mode_ == SubscriptionMode::kNone) message_ = refusal(result);
+  return mode_ != SubscriptionMode::kNone;
+}
+
+std::string Subscription::refusal(cupti::Result result) const {
+  switch (result) {
+    case cupti::kMultipleSubscribersNotSupported: {
+      const std::string who = holder_.empty() ? "another tool" : "\"" + holder_ + "\"";
+      return "GPU work is not measured because " + who +
+             " holds CUPTI, which serves one tool at a time here; run without that tool, or keep it and read "
+             "operators, "
+             "Python and regions from this profile.";
+    }
+    case cupti::kInsufficientPrivileges:
+    case cupti::kVirtualizedInsufficientPrivileges:
+      return "GPU work is not measured because the driver does not permit profiling to this user; load the nvidia "
+             "module "
+             "with NVreg_RestrictProfilingToAdminUsers=0 or give the process CAP_SYS_ADMIN.";
+    case cupti::kVirtualizedNotSupported:
+      return "GPU work is not measured because this virtual GPU does not support profiling; ask the host's "
+             "administrator to "
+             "enable it for the vGPU profile.";
+    case cupti::kNotInitialized:
+    case cupti::kUnknown:
+      return "GPU work is not measured because CUPTI " + cupti_version_name(library_.version()) + " (" +
+             library_.path() +
+             ") does not start with this driver; check that the nvidia-cuda-cupti package is not newer than the "
+             "driver's CUDA.";
+    default:
+      return "GPU work is not measured because CUPTI refused the subscription (" + library_.describe(result) +
+             "); `leadline doctor` shows the versions involved.";
+  }
+}
+
+cupti::Result Subscription::enable(cupti::Kind kind) const noexcept {
+  const CuptiFunctions& call = library_.call();
+  return mode_ == SubscriptionMode::kShared ? call.activity_enable_v2(subscriber_, kind, nullptr)
+                                            : call.activity_enable(kind);
+}
+
+bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed,
+                                  bool whole_graphs) {
+  const CuptiFunctions& call = library_.call();
+  plain_requested = requested;
+  plain_completed = completed;
+  cupti::Result result = mode_ == SubscriptionMode::kShared
+                             ? call.register_callbacks_v2(subscriber_, requested_v2, completed_v2)
+                             : call.register_callbacks(requested, completed);
+  if (result == cupti::kSuccess) result = enable(cupti::Kind::kConcurrentKernel);
+  if (result != cupti::kSuccess) {
+    message_ = refusal(result);
+    return false;
+  }
+  enabled_.push_back(cupti::Kind::kConcurrentKernel);
+  constexpr std::array<KindName, 5> wanted{{{cupti::Kind::kMemcpy, "copies"},
+                                            {cupti::Kind::kMemcpyPeer, "copies between devices"},
+                                            {cupti::Kind::kMemset, "sets"},
+                                            {cupti::Kind::kSynchronization, "waits"},
+                                            {cupti::Kind::kOverhead, "overhead"}}};
+  const auto try_enable = [&](const KindName& wanted_kind) {
+    if (enable(wanted_kind.kind) == cupti::kSuccess) {
+      enabled_.push_back(wanted_kind.kind);
+      if (wanted_kind.kind == cupti::Kind::kSynchronization) has_waits_ = true;
+    } else {
+      missing_kinds_ += (missing_kinds_.empty() ? "" : ", ") + std::string(wanted_kind.name);
+    }
+  };
+  for (const KindName& kind : wanted) try_enable(kind);
+  // With this kind on, CUPTI reports a replayed graph as one record and its kernels not at all.
+  if (whole_graphs) try_enable({cupti::Kind::kGraphTrace, "graphs"});
+  return true;
+}
+
+bool Subscription::enable_one(cupti::Domain domain, std::uint32_t cbid, bool on) const noexcept {
+  return library_.call().enable_callback(on ? 1 : 0, subscriber_, domain, cbid) == cupti::kSuccess;
+}
+
+void Subscription::enable_callbacks() {
+  for (const cupti::Domain domain : {cupti::Domain::kDriver, cupti::Domain::kRuntime}) {
+    const std::vector<ApiCall>& calls = calls_.calls(domain);
+    for (std::size_t cbid = 1; cbid < calls.size(); ++cbid) {
+      if (calls[cbid].followed) enable_one(domain, static_cast<std::uint32_t>(cbid), true);
+    }
+  }
+  for (const cupti::Resource resource : kResources) {
+    enable_one(cupti::Domain::kResource, static_cast<std::uint32_t>(resource), true);
+  }
+  constexpr std::uint32_t kFatalError = 1;
+  enable_one(cupti::Domain::kState, kFatalError, true);
+}
+
+void Subscription::disable_callbacks() {
+  const CuptiFunctions& call = library_.call();
+  for (const cupti::Domain domain :
+       {cupti::Domain::kDriver, cupti::Domain::kRuntime, cupti::Domain::kResource, cupti::Domain::kState}) {
+    if (call.enable_domain) call.enable_domain(0, subscriber_, domain);
+  }
+}
+
+void Subscription::stop_activity() {
+  const CuptiFunctions& call = library_.call();
+  for (const cupti::Kind kind : enabled_) {
+    mode_ == SubscriptionMode::kShared ? call.activity_disable_v2(subscriber_, kind, nullptr)
+                                       : call.activity_disable(kind);
+  }
+  enabled_.clear();
+}
+
+void Subscription::close() {
+  if (mode_ != SubscriptionMode::kNone) library_.call().unsubscribe(subscriber_);
+  forget();
+}
+
+void Subscription::forget() noexcept {
+  subscriber_ = nullptr;
+  mode_ = SubscriptionMode::kNone;
+  has_waits_ = false;
+  enabled_.clear();
+}
+
+cupti::Result Subscription::flush(bool forced) const noexcept {
+  return library_.call().flush_all(forced ? cupti::kFlushForced : 0);
+}
+
+cupti::Result Subscription::next_record(std::uint8_t* buffer, std::size_t bytes,
+                                        cupti::Record** record) const noexcept {
+  const CuptiFunctions& call = library_.call();
+  return mode_ == SubscriptionMode::kShared ? call.next_record_v2(subscriber_, buffer, bytes, record)
+                                            : call.next_record(buffer, bytes, record);
+}
+
+std::uint64_t Subscription::dropped_records(void* context, std::uint32_t stream) const noexcept {
+  const CuptiFunctions& call = library_.call();
+  std::size_t dropped = 0;
+  if (mode_ == SubscriptionMode::kShared) {
+    call.dropped_records_v2(subscriber_, context, stream, &dropped);
+  } else if (call.dropped_records) {
+    call.dropped_records(context, stream, &dropped);
+  }
+  return dropped;
+}
+
+}  // namespace leadline::nvidia

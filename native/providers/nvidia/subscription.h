@@ -1,0 +1,59 @@
+// One subscription to CUPTI: shared with other tools where the library offers it, alone where not, and the holder's
+// name where neither is possible. Knows which calls belong to which kind of subscription; nobody else does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "providers/nvidia/api_names.h"
+#include "providers/nvidia/cupti_library.h"
+
+namespace leadline::nvidia {
+
+enum class SubscriptionMode : std::uint8_t { kNone, kSingle, kShared };
+const char* to_string(SubscriptionMode mode) noexcept;
+
+class Subscription {
+ public:
+  Subscription(const CuptiLibrary& library, const ApiTable& calls) : library_(library), calls_(calls) {}
+
+  // False with one sentence in message(), and holder() where CUPTI told it. `want_shared`: try that first.
+  bool open(bool want_shared, cupti::CallbackFunction callback, void* user);
+  // Activity buffers and record kinds. Kinds this library or device refuses are left out and named in missing_kinds().
+  bool start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs);
+  // Followed calls, contexts, modules, graphs.
+  void enable_callbacks();
+  void disable_callbacks();
+  void stop_activity();
+  void close();
+  // Lets go without a call: CUPTI is finalised, or this is a fork child.
+  void forget() noexcept;
+
+  cupti::Result flush(bool forced) const noexcept;
+  cupti::Result next_record(std::uint8_t* buffer, std::size_t bytes, cupti::Record** record) const noexcept;
+  std::uint64_t dropped_records(void* context, std::uint32_t stream) const noexcept;
+  bool enable_one(cupti::Domain domain, std::uint32_t cbid, bool on) const noexcept;
+
+  SubscriptionMode mode() const noexcept { return mode_; }
+  bool has_waits() const noexcept { return has_waits_; }  // synchronisation records are on
+  const std::string& message() const noexcept { return message_; }
+  const std::string& holder() const noexcept { return holder_; }
+  const std::string& missing_kinds() const noexcept { return missing_kinds_; }
+
+ private:
+  cupti::Result subscribe(SubscriptionMode mode, cupti::CallbackFunction callback, void* user);
+  cupti::Result enable(cupti::Kind kind) const noexcept;
+  std::string refusal(cupti::Result result) const;
+
+  const CuptiLibrary& library_;
+  const ApiTable& calls_;
+  cupti::Subscriber subscriber_ = nullptr;
+  SubscriptionMode mode_ = SubscriptionMode::kNone;
+  bool has_waits_ = false;
+  std::vector<cupti::Kind> enabled_;
+  std::string message_;
+  std::string holder_;
+  std::string missing_kinds_;
+};
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,454 @@
+#include "testing/nvidia/fake_gpu.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace leadline::testing {
+namespace {
+
+thread_local std::uint32_t api_depth = 0;
+thread_local std::uint32_t api_correlation = 0;
+
+struct Named {
+  std::uint32_t cbid;
+  const char* name;
+};
+
+// Real ids and names of the functions the fakes export.
+constexpr Named kDriver[] = {
+    {2, "cuDriverGetVersion"},     {17, "cuCtxSynchronize"},           {119, "cuEventRecord"},
+    {121, "cuEventSynchronize"},   {126, "cuStreamSynchronize"},       {243, "cuMemAlloc_v2"},
+    {245, "cuMemFree_v2"},         {277, "cuMemcpyHtoDAsync_v2"},      {279, "cuMemcpyDtoHAsync_v2"},
+    {281, "cuMemcpyDtoDAsync_v2"}, {216, "cuMemsetD8Async"},           {295, "cuStreamWaitEvent"},
+    {307, "cuLaunchKernel"},       {477, "cuLaunchCooperativeKernel"}, {514, "cuGraphLaunch"},
+    {652, "cuLaunchKernelEx"},     {598, "cuMemAllocAsync"},           {600, "cuMemFreeAsync"},
+    {305, "cuCtxGetCurrent"}};
+constexpr Named kRuntime[] = {{10, "cudaGetLastError_v3020"},
+                              {20, "cudaMalloc_v3020"},
+                              {22, "cudaFree_v3020"},
+                              {41, "cudaMemcpyAsync_v3020"},
+                              {51, "cudaMemsetAsync_v3020"},
+                              {131, "cudaStreamSynchronize_v3020"},
+                              {135, "cudaEventRecord_v3020"},
+                              {137, "cudaEventSynchronize_v3020"},
+                              {147, "cudaStreamWaitEvent_v3020"},
+                              {165, "cudaDeviceSynchronize_v3020"},
+                              {211, "cudaLaunchKernel_v7000"},
+                              {214, "cudaLaunchKernel_ptsz_v7000"},
+                              {269, "cudaLaunchCooperativeKernel_v9000"},
+                              {311, "cudaGraphLaunch_v10000"},
+                              {315, "cudaStreamBeginCapture_v10000"},
+                              {319, "cudaStreamEndCapture_v10000"},
+                              {373, "cudaMallocAsync_v11020"},
+                              {375, "cudaFreeAsync_v11020"},
+                              {430, "cudaLaunchKernelExC_v11060"},
+                              {443, "cudaGraphInstantiate_v12000"}};
+
+}  // namespace
+
+const char* callback_name(cupti::Domain domain, std::uint32_t cbid) {
+  if (cbid == 0 || cbid > 900) return nullptr;
+  const auto look = [&](const auto& names) -> const char* {
+    for (const Named& named : names) {
+      if (named.cbid == cbid) return named.name;
+    }
+    return "functionOfNoInterest";
+  };
+  return domain == cupti::Domain::kDriver ? look(kDriver) : look(kRuntime);
+}
+
+std::uint32_t callback_id(cupti::Domain domain, const char* name) {
+  for (std::uint32_t cbid = 1; cbid <= 900; ++cbid) {
+    if (std::strcmp(callback_name(domain, cbid), name) == 0) return cbid;
+  }
+  return 0;
+}
+
+FakeGpu& FakeGpu::instance() {
+  static FakeGpu& gpu = *new FakeGpu;
+  return gpu;
+}
+
+FakeContext* FakeGpu::context(std::int32_t device) {
+  const std::lock_guard lock(mutex);
+  while (contexts_.size() <= static_cast<std::size_t>(device)) contexts_.push_back(nullptr);
+  FakeContext*& found = contexts_[static_cast<std::size_t>(device)];
+  if (!found) found = new FakeContext{static_cast<std::uint32_t>(device) + 1, device};
+  return found;
+}
+
+FakeStream* FakeGpu::stream(std::uint32_t id, std::int32_t device) {
+  const std::lock_guard lock(mutex);
+  FakeStream*& found = streams_[{device, id}];
+  if (!found) found = new FakeStream{id, device, 0, nullptr};
+  return found;
+}
+
+FakeEvent* FakeGpu::event(std::uint32_t id) {
+  const std::lock_guard lock(mutex);
+  FakeEvent*& found = events_[id];
+  if (!found) found = new FakeEvent;
+  return found;
+}
+
+bool FakeGpu::is_enabled(cupti::Domain domain, std::uint32_t cbid) {
+  const std::lock_guard lock(mutex);
+  return callback && enabled.contains({domain, cbid});
+}
+
+void FakeGpu::enable(cupti::Domain domain, std::uint32_t cbid, bool on) {
+  const std::lock_guard lock(mutex);
+  const bool api = domain == cupti::Domain::kDriver || domain == cupti::Domain::kRuntime;
+  const std::string name = api && callback_name(domain, cbid) ? callback_name(domain, cbid) : "";
+  if (on &&
+      (name.find("GetLastError") != std::string::npos || name == "cuCtxGetCurrent" || name == "functionOfNoInterest")) {
+    ++noisy_callbacks_enabled;
+  }
+  on ? static_cast<void>(enabled.insert({domain, cbid})) : static_cast<void>(enabled.erase({domain, cbid}));
+}
+
+void FakeGpu::enable_domain(cupti::Domain domain, bool on) {
+  const std::lock_guard lock(mutex);
+  if (on) return;
+  std::erase_if(enabled, [&](const auto& entry) { return entry.first == domain; });
+}
+
+// As in the headers of each release: CUPTI appends fields, so only sizes differ.
+std::size_t FakeGpu::record_size(cupti::Kind kind) const {
+  switch (kind) {
+    case cupti::Kind::kKernel:
+    case cupti::Kind::kConcurrentKernel:
+      if (cupti_version >= 130400) return 248;
+      if (cupti_version >= 130300) return 232;
+      if (cupti_version >= 130100) return 224;
+      return cupti_version >= 130000 ? 216 : 208;
+    case cupti::Kind::kMemcpy:
+      if (cupti_version >= 130400) return 112;
+      return cupti_version >= cupti::kVersion12_8 ? 96 : 88;
+    case cupti::Kind::kMemcpyPeer:
+      return 96;
+    case cupti::Kind::kMemset:
+      return cupti_version >= 130400 ? 104 : 88;
+    case cupti::Kind::kSynchronization:
+      return cupti_version >= cupti::kVersion12_8 ? 56 : 40;
+    case cupti::Kind::kOverhead:
+      return cupti_version >= cupti::kVersion12_4 ? 56 : 40;
+    case cupti::Kind::kGraphTrace:
+      return cupti_version >= cupti::kVersion12_4 ? 56 : 48;
+    default:
+      return 8;
+  }
+}
+
+void FakeGpu::append(const void* record, std::size_t known_bytes, cupti::Kind kind) {
+  if (!kinds.contains(kind)) return;
+  std::vector<std::uint8_t> bytes(record_size(kind), 0xee);  // what we do not know is not zero
+  std::memcpy(bytes.data(), record, std::min(known_bytes, bytes.size()));
+  records_.push_back(std::move(bytes));
+}
+
+void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& shape, std::int64_t duration_ns,
+                     std::uint32_t correlation) {
+  const std::lock_guard lock(mutex);
+  if (stream->capturing) {
+    auto* node = new FakeGraphNode{next_node_++, name, duration_ns};
+    stream->capturing->nodes.push_back(node);
+    graph_event(cupti::Resource::kGraphNodeCreated, stream->capturing, node, nullptr, nullptr);
+    return;
+  }
+  constexpr std::int64_t kLatency = 500;
+  cupti::KernelRecord record{};
+  record.kind = cupti::Kind::kConcurrentKernel;
+  const std::int64_t start = std::max(now_ns.load() + kLatency, stream->ready_ns);
+  stream->ready_ns = start + duration_ns;
+  record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
+  record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
+  record.device_id = static_cast<std::uint32_t>(stream->device);
+  record.context_id = context(stream->device)->id;
+  record.stream_id = stream->id;
+  record.grid[0] = shape.grid;
+  record.grid[1] = record.grid[2] = 1;
+  record.block[0] = shape.block;
+  record.block[1] = record.block[2] = 1;
+  record.registers_per_thread = shape.registers;
+  record.static_shared = shape.static_shared;
+  record.dynamic_shared = shape.dynamic_shared;
+  record.correlation_id = correlation;
+  record.name = names_.insert(name).first->c_str();
+  append(&record, sizeof record, record.kind);
+}
+
+void FakeGpu::copy(FakeStream* stream, cupti::CopyKind kind, cupti::MemoryKind from, cupti::MemoryKind to,
+                   std::size_t bytes, std::int64_t duration_ns, std::uint32_t correlation) {
+  const std::lock_guard lock(mutex);
+  cupti::MemcpyRecord record{};
+  record.kind = cupti::Kind::kMemcpy;
+  record.copy_kind = static_cast<std::uint8_t>(kind);
+  record.source_kind = static_cast<std::uint8_t>(from);
+  record.destination_kind = static_cast<std::uint8_t>(to);
+  record.bytes = bytes;
+  const std::int64_t start = std::max(now_ns.load() + 500, stream->ready_ns);
+  stream->ready_ns = start + duration_ns;
+  record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
+  record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
+  record.device_id = static_cast<std::uint32_t>(stream->device);
+  record.context_id = context(stream->device)->id;
+  record.stream_id = stream->id;
+  record.correlation_id = correlation;
+  append(&record, sizeof record, record.kind);
+}
+
+void FakeGpu::set(FakeStream* stream, std::size_t bytes, std::int64_t duration_ns, std::uint32_t correlation) {
+  const std::lock_guard lock(mutex);
+  cupti::MemsetRecord record{};
+  record.kind = cupti::Kind::kMemset;
+  record.bytes = bytes;
+  const std::int64_t start = std::max(now_ns.load() + 500, stream->ready_ns);
+  stream->ready_ns = start + duration_ns;
+  record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
+  record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
+  record.device_id = static_cast<std::uint32_t>(stream->device);
+  record.context_id = context(stream->device)->id;
+  record.stream_id = stream->id;
+  record.correlation_id = correlation;
+  record.memory_kind = static_cast<std::uint16_t>(cupti::MemoryKind::kDevice);
+  append(&record, sizeof record, record.kind);
+}
+
+void FakeGpu::synchronize(FakeStream* stream, cupti::SyncType type, std::uint32_t correlation) {
+  const std::lock_guard lock(mutex);
+  const std::int64_t begin = now_ns.load();
+  std::int64_t until = begin;
+  for (const auto& [key, each] : streams_) {
+    if (!stream || each == stream) until = std::max(until, each->ready_ns);
+  }
+  std::int64_t now = begin;
+  while (now < until && !now_ns.compare_exchange_weak(now, until)) {
+  }
+  cupti::SynchronizationRecord record{};
+  record.kind = cupti::Kind::kSynchronization;
+  record.type = type;
+  record.start = static_cast<std::uint64_t>(begin + kCuptiEpoch);
+  record.end = static_cast<std::uint64_t>(until + kCuptiEpoch);
+  record.correlation_id = correlation;
+  record.stream_id = stream ? stream->id : 0xffffffffu;
+  append(&record, sizeof record, record.kind);
+}
+
+void FakeGpu::overhead(cupti::OverheadKind kind, std::int64_t duration_ns, std::uint32_t correlation) {
+  const std::lock_guard lock(mutex);
+  cupti::OverheadRecord record{};
+  record.kind = cupti::Kind::kOverhead;
+  record.overhead = kind;
+  record.start = static_cast<std::uint64_t>(now_ns.load() + kCuptiEpoch);
+  record.end = record.start + static_cast<std::uint64_t>(duration_ns);
+  record.correlation_id = correlation;
+  append(&record, sizeof record, record.kind);
+}
+
+void FakeGpu::graph_event(cupti::Resource which, FakeGraph* graph, FakeGraphNode* node, FakeGraphNode* original,
+                          void* exec) {
+  if (!is_enabled(cupti::Domain::kResource, static_cast<std::uint32_t>(which))) return;
+  cupti::GraphData data{};
+  data.graph = graph;
+  data.node = node;
+  data.original_node = original;
+  data.graph_exec = exec;
+  const cupti::ResourceData resource{nullptr, nullptr, &data};
+  callback(callback_user, cupti::Domain::kResource, static_cast<std::uint32_t>(which), &resource);
+}
+
+FakeGraph* FakeGpu::instantiate(FakeGraph* graph) {
+  const std::lock_guard lock(mutex);
+  auto* exec = new FakeGraph;
+  for (FakeGraphNode* original : graph->nodes) {
+    auto* node = new FakeGraphNode{next_node_++, original->kernel, original->duration_ns};
+    exec->nodes.push_back(node);
+    graph_event(cupti::Resource::kGraphNodeCloned, exec, node, original, exec);
+  }
+  return exec;
+}
+
+void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t correlation) {
+  const std::lock_guard lock(mutex);
+  std::int64_t at = std::max(now_ns.load() + 500, stream->ready_ns);
+  for (FakeGraphNode* node : graph->nodes) {
+    cupti::KernelRecord record{};
+    record.kind = cupti::Kind::kConcurrentKernel;
+    record.start = static_cast<std::uint64_t>(at + kCuptiEpoch);
+    at += node->duration_ns;
+    record.end = static_cast<std::uint64_t>(at + kCuptiEpoch);
+    record.device_id = static_cast<std::uint32_t>(stream->device);
+    record.context_id = context(stream->device)->id;
+    record.stream_id = stream->id;
+    record.grid[0] = record.grid[1] = record.grid[2] = 1;
+    record.block[0] = 32;
+    record.block[1] = record.block[2] = 1;
+    record.registers_per_thread = 32;
+    record.correlation_id = correlation;
+    record.graph_node_id = node->id;
+    record.name = names_.insert(node->kernel).first->c_str();
+    append(&record, sizeof record, record.kind);
+  }
+  stream->ready_ns = at;
+}
+
+void FakeGpu::destroy(FakeGraph* graph, bool executable) {
+  const std::lock_guard lock(mutex);
+  graph_event(executable ? cupti::Resource::kGraphExecDestroyStarting : cupti::Resource::kGraphDestroyStarting, graph,
+              nullptr, nullptr, graph);
+}
+
+void FakeGpu::destroy_context(std::int32_t device) {
+  FakeContext* gone = context(device);
+  const auto which = static_cast<std::uint32_t>(cupti::Resource::kContextDestroyStarting);
+  if (is_enabled(cupti::Domain::kResource, which)) {
+    const cupti::ResourceData resource{gone, nullptr, nullptr};
+    callback(callback_user, cupti::Domain::kResource, which, &resource);
+  }
+}
+
+void FakeGpu::lose_device() {
+  if (is_enabled(cupti::Domain::kState, 1)) {
+    const struct {
+      cupti::Result result;
+      const char* message;
+    } state{cupti::kUnknown, "the fake device fell off the bus"};
+    callback(callback_user, cupti::Domain::kState, 1, &state);
+  }
+  const std::lock_guard lock(mutex);
+  callback = nullptr;
+  records_.clear();
+}
+
+std::size_t FakeGpu::pending() {
+  const std::lock_guard lock(mutex);
+  return records_.size();
+}
+
+void FakeGpu::flush(bool forced) {
+  std::vector<std::vector<std::uint8_t>> out;
+  {
+    const std::lock_guard lock(mutex);
+    while (delivery.drop > 0 && !records_.empty()) {
+      records_.pop_front();
+      --delivery.drop;
+      ++dropped;
+    }
+    const std::size_t keep = forced ? 0 : std::min(delivery.hold_back, records_.size());
+    const std::size_t count = records_.size() - keep;
+    out.assign(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(count));
+    records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(count));
+    if (delivery.order == Delivery::Order::kReversed) std::reverse(out.begin(), out.end());
+    if (delivery.order == Delivery::Order::kShuffled) std::shuffle(out.begin(), out.end(), random_);
+  }
+  for (std::size_t at = 0; at < out.size();) {
+    std::uint8_t* buffer = nullptr;
+    std::size_t size = 0;
+    std::size_t most = 0;
+    if (requested_v2) {
+      requested_v2(&buffer, &size, &most, nullptr);
+    } else if (requested) {
+      requested(&buffer, &size, &most);
+    }
+    if (!buffer) {
+      const std::lock_guard lock(mutex);
+      dropped += out.size() - at;
+      return;
+    }
+    std::size_t used = 0;
+    for (std::size_t n = 0; n < delivery.records_per_buffer && at < out.size() && used + out[at].size() <= size;
+         ++n, ++at) {
+      std::memcpy(buffer + used, out[at].data(), out[at].size());
+      used += out[at].size();
+    }
+    if (completed_v2) {
+      completed_v2(buffer, size, used, nullptr);
+    } else {
+      completed(nullptr, 0, buffer, size, used);
+    }
+  }
+}
+
+void FakeGpu::reset() {
+  const std::lock_guard lock(mutex);
+  cupti_version = 130001;
+  driver_cuda_version = 13000;
+  init_result = cuda::kSuccess;
+  holder.clear();
+  holder_shares = false;
+  subscribe_result = activity_result = cupti::kSuccess;
+  inner_ids_differ = false;
+  names_work = true;
+  delivery = {};
+  subscribed = nullptr;
+  callback = nullptr;
+  enabled.clear();
+  kinds.clear();
+  requested = nullptr;
+  completed = nullptr;
+  requested_v2 = nullptr;
+  completed_v2 = nullptr;
+  dropped = 0;
+  finalized = 0;
+  finalized_inside_call = false;
+  calls_after_finalize = 0;
+  noisy_callbacks_enabled = 0;
+  records_.clear();
+  streams_.clear();
+  events_.clear();
+  now_ns.store(1'000'000);
+  next_correlation_.store(1);
+  next_node_ = 100;
+  FakeDevice device;
+  using A = cuda::Attribute;
+  device.attributes = {{A::kMajor, 9},
+                       {A::kMinor, 0},
+                       {A::kMultiprocessors, 132},
+                       {A::kWarpSize, 32},
+                       {A::kMaxThreadsPerMultiprocessor, 2048},
+                       {A::kMaxBlocksPerMultiprocessor, 32},
+                       {A::kMaxRegistersPerMultiprocessor, 65536},
+                       {A::kMaxSharedPerMultiprocessor, 233472},
+                       {A::kReservedSharedPerBlock, 1024}};
+  devices.assign(1, device);
+}
+
+bool ApiScope::inside() { return api_depth > 0; }
+
+ApiScope::ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, const void* params, FakeContext* context)
+    : domain_(domain), cbid_(cbid) {
+  FakeGpu& gpu = FakeGpu::instance();
+  if (api_depth++ == 0 || gpu.inner_ids_differ) api_correlation = gpu.next_correlation_.fetch_add(1);
+  data_.function_name = name;
+  data_.params = params;
+  data_.return_value = &result_;
+  data_.context = context;
+  data_.context_uid = context ? context->id : 0;
+  data_.correlation_id = api_correlation;
+  tell(cupti::Site::kEnter);
+}
+
+ApiScope::~ApiScope() {
+  FakeGpu::instance().tick(1000);
+  tell(cupti::Site::kExit);
+  --api_depth;
+}
+
+void ApiScope::tell(cupti::Site site) {
+  FakeGpu& gpu = FakeGpu::instance();
+  cupti::CallbackFunction function = nullptr;
+  void* user = nullptr;
+  {
+    const std::lock_guard lock(gpu.mutex);
+    if (gpu.is_enabled(domain_, cbid_)) {
+      function = gpu.callback;
+      user = gpu.callback_user;
+    }
+  }
+  // As in CUPTI, a call whose begin was not told may still be told at its end.
+  data_.site = site;
+  if (function) function(user, domain_, cbid_, &data_);
+}
+
+}  // namespace leadline::testing
