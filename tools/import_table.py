@@ -14,7 +14,8 @@ NATIVE: dict[str, set[str]] = {
     "collector": {"monitor", "cct", "writer", "base"},
     "session": {"base", "cct", "stack", "monitor", "writer", "collector", "providers/torch", "providers/nvidia"},
     "bindings": {"session"},
-    "testing": {"base", "cct", "stack", "monitor", "writer"},
+    "offline": set(),
+    "testing": {"base", "cct", "stack", "monitor", "writer", "collector"},
 }
 # the public C API, <leadline/monitor.h>
 PUBLIC_HEADER_USERS = {"monitor", "providers/torch", "providers/nvidia", "collector", "session", "bindings", "testing"}
@@ -23,7 +24,7 @@ NATIVE_TESTS: set[str] = {"testing"}
 # headers of others: (prefixes of the include, the only places for it as folder or folder/file prefix)
 NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("Python.h", "frameobject.h", "internal/pycore"), ("bindings/", "stack/python")),
-    (("nanobind/",), ("bindings/",)),
+    (("nanobind/",), ("bindings/", "offline/module")),
     (("torch/", "ATen/", "c10/"), ("providers/torch/",)),
     (("cuda", "cupti", "nvml", "nvtx"), ("providers/nvidia/",)),
     (("hip/", "rocprofiler", "roctracer"), ("providers/amd/",)),

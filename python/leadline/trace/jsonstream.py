@@ -98,11 +98,9 @@ class EventStream:
         window = 1 << 16
         while True:
             start = max(0, len(buffer) - window)
-            last = None
-            for last in _BORDER.finditer(buffer, start):
-                pass
-            if last is not None:
-                return last.start() + 1
+            borders = [found.start() for found in _BORDER.finditer(buffer, start)]
+            if borders:
+                return borders[-1] + 1
             if start == 0:
                 return None
             window *= 8

@@ -63,7 +63,7 @@ def build(trace: Trace, window: Window) -> Graph:
             for item in trace.devices
         ),
         unexplained_ns=draft.unexplained_ns,
-        warnings=tuple([*trace.warnings, *draft.warnings]),
+        warnings=(*trace.warnings, *draft.warnings),
         facts={**trace.facts, **draft.facts, "steps_found_by": window.found_by},
     )
     return Graph(tasks, edges, awaited, draft.lanes, list(draft.names), list(draft.layers), trace.details, info)
@@ -80,8 +80,8 @@ def _warn(draft: Draft, window: Window) -> None:
     if draft.unexplained_ns:
         total = max(draft.window_ns[1] - draft.window_ns[0], 1)
         draft.warnings.append(
-            f"{draft.unexplained_ns / 1e6:.2f} ms of device idle time ({draft.unexplained_ns / total:.1%} of the window) "
-            "has no known reason; it stays as it is in every prediction"
+            f"{draft.unexplained_ns / 1e6:.2f} ms of device idle time ({draft.unexplained_ns / total:.1%} of the "
+            "window) has no known reason; it stays as it is in every prediction"
         )
     comm = np.flatnonzero(kinds == TaskKind.COMM)
     if comm.size:

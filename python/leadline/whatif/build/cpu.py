@@ -1,8 +1,8 @@
 """CPU timelines: every operator, API call and data-loading span of a thread becomes one task.
 
 Spans nest, tasks of a lane do not: a task lasts from its span's start to the start of the first span inside it, and its
-gap is the rest of the time until the next span or the end of the outermost one. Durations and gaps of a thread add up
-to its outermost spans exactly; the time between those is Python, which threads.py turns into tasks of its own.
+gap is the rest of the time until the next span or the end of the outermost one. Durations and gaps of a thread add
+up to its outermost spans exactly; the time between those is Python, which threads.py turns into tasks of its own.
 """
 
 from __future__ import annotations

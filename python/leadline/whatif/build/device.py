@@ -93,8 +93,8 @@ def lay_out(draft: Draft) -> list[Stream]:
     if unlaunched:
         share = float(duration[launcher < 0].sum() / max(int(duration.sum()), 1))
         draft.warnings.append(
-            f"{unlaunched} of {rows.size} device events ({share:.0%} of device time) were launched before the window or "
-            "without a record; they keep their measured start"
+            f"{unlaunched} of {rows.size} device events ({share:.0%} of device time) were launched before the window "
+            "or without a record; they keep their measured start"
         )
     streams = []
     for key in sorted(set(zip(device.tolist(), number.tolist(), strict=True))):
@@ -247,13 +247,6 @@ def _add_hidden(
         f"{int((end - begin).sum()) / 1e6:.2f} ms pass inside CUDA graphs without a recorded kernel; they count as "
         f"device work named {HIDDEN!r}"
     )
-
-
-def launch_edges(draft: Draft, timing: Timing) -> None:
-    """Add the edge from every launch to its work."""
-    tasks = np.array(list(timing.latency_ns), dtype=np.int64)
-    delays = np.array(list(timing.latency_ns.values()), dtype=np.int64)
-    draft.edges(draft["parent"][tasks].astype(np.int64), tasks, EdgeType.LAUNCH, delays)
 
 
 def calls_of(draft: Draft, kind: Kind) -> list[int]:

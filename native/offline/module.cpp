@@ -1,0 +1,68 @@
+// leadline._simulate: NumPy arrays in, NumPy arrays out, the work in simulate.cpp; conversions only.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "offline/simulate.h"
+
+namespace nb = nanobind;
+using leadline::offline::Program;
+using leadline::offline::Run;
+
+namespace {
+
+template <typename T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::span<const T> view(const Column<T>& column) {
+  return {column.data(), column.shape(0)};
+}
+
+// Hands a vector's memory to NumPy without a copy.
+template <typename T>
+nb::object array(std::vector<T>&& values) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  const size_t size = owned->size();
+  T* data = owned->data();
+  nb::capsule owner(owned.release(), [](void* held) noexcept { delete static_cast<std::vector<T>*>(held); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
+}
+
+nb::tuple run(Column<int32_t> lane, Column<int64_t> duration_ns, Column<int64_t> gap_ns, Column<int64_t> earliest_ns,
+              Column<int32_t> group, Column<double> priority, Column<int32_t> next_on_lane, Column<int32_t> launches,
+              Column<int32_t> pending, Column<int32_t> initial, Column<uint8_t> discipline, Column<int32_t> edge_offset,
+              Column<int32_t> edge_dst, Column<uint8_t> edge_type, Column<int64_t> edge_latency_ns,
+              Column<int32_t> wait_offset, Column<int32_t> wait_lane, Column<int32_t> group_size, bool by_priority) {
+  const Program program{
+      view(lane),        view(duration_ns),  view(gap_ns),     view(earliest_ns), view(group),
+      view(priority),    view(next_on_lane), view(launches),   view(pending),     view(initial),
+      view(discipline),  view(edge_offset),  view(edge_dst),   view(edge_type),   view(edge_latency_ns),
+      view(wait_offset), view(wait_lane),    view(group_size),
+  };
+  if (const char* reason = leadline::offline::problem(program)) throw std::invalid_argument(reason);
+  Run result;
+  {
+    nb::gil_scoped_release release;
+    result = leadline::offline::run(program, by_priority);
+  }
+  return nb::make_tuple(array(std::move(result.start_ns)), array(std::move(result.end_ns)),
+                        array(std::move(result.slack_ns)), array(std::move(result.cause)),
+                        array(std::move(result.end_cause)), array(std::move(result.from_start)), result.finished);
+}
+
+}  // namespace
+
+NB_MODULE(_simulate, module) {
+  module.doc() = "Compiled core of leadline.whatif; use leadline.whatif.simulate.";
+  module.def("run", &run, "Simulate a program; see python/leadline/whatif/program.py for the columns.", nb::arg("lane"),
+             nb::arg("duration_ns"), nb::arg("gap_ns"), nb::arg("earliest_ns"), nb::arg("group"), nb::arg("priority"),
+             nb::arg("next_on_lane"), nb::arg("launches"), nb::arg("pending"), nb::arg("initial"),
+             nb::arg("discipline"), nb::arg("edge_offset"), nb::arg("edge_dst"), nb::arg("edge_type"),
+             nb::arg("edge_latency_ns"), nb::arg("wait_offset"), nb::arg("wait_lane"), nb::arg("group_size"),
+             nb::arg("by_priority"));
+}
