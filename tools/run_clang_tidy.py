@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def sources(build: Path, folders: list[Path]) -> list[Path]:
-    """The compiled files below the folders, from the compilation database."""
+    """The compiled files below the folders, from the compilation database; no tests, where brevity beats speed."""
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    files = {Path(command["file"]).resolve() for command in commands}
+    files = {Path(command["file"]).resolve() for command in commands if not command["file"].endswith("_test.cpp")}
     wanted = [folder.resolve() for folder in folders]
     return sorted(file for file in files if any(folder in file.parents for folder in wanted))
 
