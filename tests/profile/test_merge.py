@@ -163,7 +163,7 @@ def test_meta_of_all_is_composed() -> None:
         {"argv": ["20"]},
     )
     assert [record["pid"] for record in meta["processes"]] == [20, 50]
-    assert meta["cost"] == {"callbacks_ns": 20, "events": 15, "held_bytes": 0, "percent": 1.0}
+    assert {"callbacks_ns": 20, "events": 15, "held_bytes": 0, "percent": 1.0}.items() <= meta["cost"].items()
 
 
 def test_nothing_and_too_much_are_refused() -> None:

@@ -64,10 +64,6 @@ def _format_of(name: str, meta: dict[str, Any], formats: Sequence[Format]) -> Fo
 
 def _read_columns(archive: Archive, tables: Mapping[str, Table]) -> dict[str, dict[str, Array]]:
     wanted = {f"{name}.{column.name}.npy": (name, column) for name, table in tables.items() for column in table.columns}
-    if unknown := [member for member in archive.names() if member not in wanted and member != "meta.json"]:
-        raise ProfileFileError(
-            f"{archive.name} cannot be read: it has a part {unknown[0]}, which its format does not have."
-        )
     columns: dict[str, dict[str, Array]] = {name: {} for name in tables}
     absent = {
         name
