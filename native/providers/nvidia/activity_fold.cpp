@@ -84,6 +84,7 @@ void ActivityFold::add(const Work& work) {
     if (work.correlation == 0) return;  // CUPTI's own, of no call
   }
   const std::optional<Launch> launch = launches_.get(work.correlation);
+  if (launch && launch->outer != 0) launches_.cancel(launch->outer);  // the outer call's work has come under this id
   if (work.kind == WorkKind::kOverhead || work.kind == WorkKind::kSynchronize) {
     if (launch) add_wait(work, *launch);
     return;

@@ -96,8 +96,11 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   const std::uint32_t marks = marks_of_thread.get(marks_);
   if (thread.depth++ > 0) {
     if (call.makes_work && data.correlation_id != thread.correlation) {
-      tables_.launches.put(data.correlation_id,
-                           {thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind)}, false);
+      const Launch inner{thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind),
+                         thread.correlation};
+      tables_.launches.put(data.correlation_id, inner, false);
+      if (Recorder* recorder = recorder_.load(std::memory_order_acquire))
+        recorder->inner_call(data.correlation_id, inner);
     }
     return;
   }
@@ -143,7 +146,8 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   thread.event = api;
   thread.context = leadline_monitor_context();
   tables_.launches.put(data.correlation_id,
-                       {thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind)}, call.makes_work);
+                       {thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind), 0},
+                       call.makes_work);
   if (ThreadMarks* ring = marks_.at(marks)) ring->add(thread.start_ns, thread.context);
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_begin(api, thread.context, thread.start_ns, marks);

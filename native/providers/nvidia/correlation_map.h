@@ -22,6 +22,7 @@ struct Launch {
   std::int64_t start_ns = 0;       // begin of the API call
   std::uint32_t thread_marks = 0;  // which thread called, for Marks
   std::uint8_t kind = 0;           // leadline_gpu_kind
+  std::uint32_t outer = 0;         // id of the runtime call around this driver call; 0: none, or the same
 };
 
 class CorrelationMap {
@@ -40,7 +41,7 @@ class CorrelationMap {
     slot.id.store(id, std::memory_order_relaxed);
     slot.context.store(launch.context, std::memory_order_relaxed);
     slot.start_ns.store(launch.start_ns, std::memory_order_relaxed);
-    slot.meta.store(static_cast<std::uint64_t>(launch.thread_marks) << 8 | launch.kind, std::memory_order_relaxed);
+    slot.meta.store(pack(launch), std::memory_order_relaxed);
     slot.state.store(makes_work ? kWaiting : kAnswered, std::memory_order_release);
     if (makes_work) launched_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -64,9 +65,7 @@ class CorrelationMap {
       const bool same = slot.id.load(std::memory_order_acquire) == id;
       launch.context = slot.context.load(std::memory_order_acquire);
       launch.start_ns = slot.start_ns.load(std::memory_order_acquire);
-      const std::uint64_t meta = slot.meta.load(std::memory_order_acquire);
-      launch.thread_marks = static_cast<std::uint32_t>(meta >> 8);
-      launch.kind = static_cast<std::uint8_t>(meta);
+      unpack(slot.meta.load(std::memory_order_acquire), &launch);
       // Still the same entry: its writer would have changed the id or be at it.
       if (same && slot.id.load(std::memory_order_relaxed) == id &&
           slot.state.load(std::memory_order_relaxed) != kWriting) {
@@ -100,6 +99,16 @@ class CorrelationMap {
     std::atomic<std::uint64_t> meta{0};
   };
 
+  // 32 bits of the outer id, 24 of the thread's ring, 8 of the kind.
+  static std::uint64_t pack(const Launch& launch) noexcept {
+    return std::uint64_t{launch.outer} << 32 | std::uint64_t{launch.thread_marks} << 8 | launch.kind;
+  }
+  static void unpack(std::uint64_t meta, Launch* launch) noexcept {
+    launch->outer = static_cast<std::uint32_t>(meta >> 32);
+    launch->thread_marks = static_cast<std::uint32_t>(meta >> 8) & 0xffffffu;
+    launch->kind = static_cast<std::uint8_t>(meta);
+  }
+
   void move_to_overflow(Slot& slot) noexcept {
     const std::unique_lock lock(overflow_mutex_, std::try_to_lock);
     if (!lock || overflow_.size() >= kOverflow) {
@@ -107,11 +116,12 @@ class CorrelationMap {
       answered_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    const std::uint64_t meta = slot.meta.load(std::memory_order_relaxed);
+    Launch launch;
+    launch.context = slot.context.load(std::memory_order_relaxed);
+    launch.start_ns = slot.start_ns.load(std::memory_order_relaxed);
+    unpack(slot.meta.load(std::memory_order_relaxed), &launch);
     try {
-      overflow_[slot.id.load(std::memory_order_relaxed)] = {
-          slot.context.load(std::memory_order_relaxed), slot.start_ns.load(std::memory_order_relaxed),
-          static_cast<std::uint32_t>(meta >> 8), static_cast<std::uint8_t>(meta)};
+      overflow_[slot.id.load(std::memory_order_relaxed)] = launch;
       has_overflow_.store(true, std::memory_order_relaxed);
     } catch (...) {
       forgotten_.fetch_add(1, std::memory_order_relaxed);

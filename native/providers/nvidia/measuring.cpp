@@ -261,7 +261,8 @@ void Measuring::stop() {
   callbacks_.set_recorder(nullptr);
   recorder_.reset();
   describe_devices();
-  count_loss(LossKind::kGpuWorkUnfinished, tables_.launches.outstanding(),
+  const std::uint64_t outstanding = tables_.launches.outstanding();
+  count_loss(LossKind::kGpuWorkUnfinished, outstanding > dropped_ ? outstanding - dropped_ : 0,
              "Some device work had not finished, or gave no record, when measuring stopped.");
 }
 

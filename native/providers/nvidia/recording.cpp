@@ -119,6 +119,12 @@ void Recorder::api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, 
                cancelled ? 1 : 0, at);
 }
 
+void Recorder::inner_call(std::uint32_t correlation, const Launch& launch) {
+  const std::lock_guard lock(mutex_);
+  std::fprintf(file_, "i %u %" PRId64 " %d %u %u %" PRIu64 "\n", launch.thread_marks, launch.start_ns, launch.kind,
+               correlation, launch.outer, place(launch.context));
+}
+
 void Recorder::mark(std::uint32_t thread, std::int64_t time_ns, leadline_context context) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t at = place(context);
@@ -229,8 +235,13 @@ ReplayResult replay(const std::string& path) {
       std::uint64_t correlation = 0;
       in >> thread >> time >> call >> correlation >> place;
       launches.put(static_cast<std::uint32_t>(correlation),
-                   {place, time, ring(thread), static_cast<std::uint8_t>(call)}, makes_work(call));
+                   {place, time, ring(thread), static_cast<std::uint8_t>(call), 0}, makes_work(call));
       if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
+    } else if (kind == "i") {
+      int call = 0;
+      std::uint32_t correlation = 0, outer = 0;
+      in >> thread >> time >> call >> correlation >> outer >> place;
+      launches.put(correlation, {place, time, ring(thread), static_cast<std::uint8_t>(call), outer}, false);
     } else if (kind == "e") {
       std::uint64_t correlation = 0;
       int cancelled = 0;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "leadline/monitor.h"
+#include "providers/nvidia/correlation_map.h"
 #include "providers/nvidia/driver.h"
 #include "providers/nvidia/records.h"
 
@@ -47,6 +48,7 @@ class Recorder {
                  std::uint32_t thread);
   void api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled,
                leadline_context after);
+  void inner_call(std::uint32_t correlation, const Launch& launch);
   void mark(std::uint32_t thread, std::int64_t time_ns, leadline_context context);
   void graph_node(std::uint64_t node, std::uint64_t original, std::uint64_t graph, leadline_context context);
   void work(const Work& work);

@@ -42,7 +42,8 @@ const char* to_string(SubscriptionMode mode) noexcept {
 
 cupti::Result Subscription::subscribe(SubscriptionMode mode, cupti::CallbackFunction callback, void* user) {
   const CuptiFunctions& call = library_.call();
-  if (!call.subscribe_v2) return call.subscribe(&subscriber_, callback, user);
+  if (!call.subscribe_v2 || library_.version() < cupti::kVersion13_0)
+    return call.subscribe(&subscriber_, callback, user);
   std::array<char, cupti::kHolderNameSize> holder{};
   cupti::SubscriberParams params{};
   params.struct_size =
