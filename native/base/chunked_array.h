@@ -45,7 +45,7 @@ class ChunkedArray {
   T* emplace_back(Args&&... args) noexcept {
     const std::uint32_t index = size_.load(std::memory_order_relaxed);
     if (index == kMax || !reserve_chunk(chunk_of(index))) return nullptr;
-    T* element = std::construct_at(slot(index), std::forward<Args>(args)...);
+    T* element = ::new (static_cast<void*>(slot(index))) T{std::forward<Args>(args)...};
     size_.store(index + 1, std::memory_order_release);
     return element;
   }
