@@ -72,6 +72,19 @@ def test_nobodys_name(program: str) -> None:
     assert run(program) == [NOWHERE]
 
 
+def test_the_caller_of_a_python_function() -> None:
+    """Such a call is not a C call, and leaves another mark in the frame."""
+    seen: list[Destination] = []
+
+    def build() -> int:
+        caller = sys._getframe(1)
+        seen.append(assigned_name(caller.f_code, caller.f_lasti))
+        return 3
+
+    network = build()
+    assert (seen, network) == ([Destination("network", False)], 3)
+
+
 def test_returned_to_the_caller() -> None:
     assert run("def build():\n    return Model().to(device)\nmodel = build()") == [Destination("", True)]
     assert run("model = (lambda: Model())()") == [Destination("", True)]

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -30,8 +31,8 @@ def test_called_once_with_the_whole_module(package: str) -> None:
     importlib.reload(module)
     assert seen == [1]
     assert hook not in sys.meta_path
-    assert "exec_module" not in vars(module.__loader__)
-    assert type(module.__loader__).__name__ == "SourceFileLoader"
+    assert type(module.__spec__) is ModuleSpec
+    assert not [name for name in vars(module.__spec__) if "leadline" in name]
 
 
 def test_called_at_once_when_it_is_there(package: str) -> None:
@@ -52,6 +53,27 @@ def test_an_import_that_fails_may_be_tried_again(package: str, monkeypatch: pyte
     monkeypatch.delenv("PROBE_FAILS")
     module = importlib.import_module(package)
     assert seen == [module]
+
+
+def test_started_from_inside_the_import(package: str, tmp_path: Path) -> None:
+    seen: list[int] = []
+    hook = ImportHook(package, lambda module: seen.append(module.A))
+    sys.modules["leadline_probe_hook"] = hook  # type: ignore[assignment]
+    (tmp_path / "leadline_probe.py").write_text("import sys; sys.modules['leadline_probe_hook'].install(); A = 2")
+    try:
+        importlib.import_module(package)
+    finally:
+        del sys.modules["leadline_probe_hook"]
+    assert seen == [2]
+
+
+def test_no_call_after_uninstalling(package: str) -> None:
+    seen: list[ModuleType] = []
+    hook = ImportHook(package, seen.append)
+    hook.install()
+    hook.uninstall()
+    importlib.import_module(package)
+    assert seen == []
 
 
 def test_a_package_that_is_not_there(package: str) -> None:

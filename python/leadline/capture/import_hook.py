@@ -1,7 +1,7 @@
 """Calls back once, right after the program itself has imported a package; at once when it has already.
 
-The package's own loader runs unchanged: only its `exec_module` is extended, on the one loader object of that import,
-and nothing of it is left when the import has ended.
+The package's loader runs untouched, so a failing import shows the traceback it would show without us. What tells that
+the import has ended is importlib's own mark on the spec, `_initializing`, set to False as its last act.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
 class ImportHook(MetaPathFinder):
-    """Waits for one package at the head of `sys.meta_path`."""
+    """Waits for one package at the head of `sys.meta_path`. `imported` must not raise."""
 
     def __init__(self, package: str, imported: Callable[[ModuleType], None]) -> None:
         self._package = package
@@ -24,20 +25,23 @@ class ImportHook(MetaPathFinder):
     def install(self) -> None:
         """Start to wait, or call back now."""
         module = sys.modules.get(self._package)
-        if module is not None and not _is_initializing(module):
-            self._imported(module)
-        else:
+        if module is None:
             sys.meta_path.insert(0, self)
+        elif _is_initializing(module):  # measuring was started from inside the import
+            self._watch(module.__spec__)
+        else:
+            self._imported(module)
 
     def uninstall(self) -> None:
         """Stop waiting."""
+        self._package = ""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec that the other finders give, with the call-back behind its loader; None for every other name."""
+        """The spec that the other finders give, watched for the end of its import; None for every other name."""
         if fullname != self._package or self._busy:
             return None
         self._busy = True
@@ -45,29 +49,36 @@ class ImportHook(MetaPathFinder):
             spec = _find(fullname, path, target, self)
         finally:
             self._busy = False
-        loader = spec.loader if spec is not None else None
-        if spec is None or loader is None or not hasattr(loader, "exec_module"):
-            return spec
-        execute = loader.exec_module
+        self._watch(spec)
+        return spec
 
-        def exec_module(module: ModuleType) -> None:
-            loader.__dict__.pop("exec_module", None)
-            execute(module)
+    def _watch(self, spec: ModuleSpec | None) -> None:
+        if type(spec) is ModuleSpec:
+            spec.__class__ = _WatchedSpec
+            vars(spec)["_leadline_ended"] = self._import_ended
+
+    def _import_ended(self) -> None:
+        module = sys.modules.get(self._package)  # absent when the import has failed: the program may try again
+        if module is not None:
             self.uninstall()
             self._imported(module)
 
-        # On the instance: the class serves every other import.
-        loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+
+class _WatchedSpec(ModuleSpec):
+    """A spec while its module is being imported; afterwards it is a plain one again."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "_initializing" and not value:
+            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            vars(self).pop("_leadline_ended")()
 
 
 def _find(
     name: str, path: Sequence[str] | None, target: ModuleType | None, without: MetaPathFinder
 ) -> ModuleSpec | None:
     for finder in list(sys.meta_path):
-        if finder is without:
-            continue
-        find = getattr(finder, "find_spec", None)
+        find = None if finder is without else getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = find(name, path, target) if find is not None else None
         if spec is not None:
             return spec

@@ -41,7 +41,8 @@ def assigned_name(code: CodeType, call_offset: int) -> Destination:
     Follows the one value on the stack; `above` counts what lies on top of it. The value may be stored, be returned, or
     have a method called that returns it; as an argument of another call it is nobody's name.
     """
-    behind = islice(dropwhile(lambda item: item.offset != call_offset, dis.get_instructions(code)), 1, _LOOKAHEAD)
+    # Not the next index: while a Python function is called, f_lasti may stand in the cache words behind the call.
+    behind = islice(dropwhile(lambda item: item.offset <= call_offset, dis.get_instructions(code)), _LOOKAHEAD)
     instructions = [item for item in behind if item.opname not in _NO_MEANING]
     above = 0
     for index, instruction in enumerate(instructions):

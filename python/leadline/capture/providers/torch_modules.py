@@ -72,16 +72,16 @@ class ModuleTracker:
             self._name_root(module, sys._getframe(1))
 
     def _register(self, parent: Any, name: str, child: Any) -> None:
+        is_new = id(child) not in self._known
         self._know(child)
         self._native.module_register(id(parent), id(child), name)
-        self._register_children(child)
+        if is_new:  # it came ready-made: a copy, or one built before measuring began
+            self._register_children(child)
 
     def _register_children(self, parent: Any) -> None:
-        """What hangs below a module that came ready-made: a copy, or one built before measuring began."""
-        for name, child in list(parent.__dict__.get("_modules", {}).items()):
-            if child is not None and id(child) not in self._known:
-                self._know(parent)
-                self._register(parent, name, child)
+        self._know(parent)
+        for name, child in _children(parent):
+            self._register(parent, name, child)
 
     def _know(self, module: Any) -> None:
         """Remember the object until it dies; its address may come again."""
@@ -108,8 +108,9 @@ class ModuleTracker:
             frame = frame.f_back
         while frame is not None:
             destination = self._destination(frame.f_code, frame.f_lasti)
-            if destination.name:
-                self._native.module_register(_ROOT, id(module), destination.name)
+            name = destination.name or (_global_name(frame, module) if not destination.returned else "")
+            if name:
+                self._native.module_register(_ROOT, id(module), name)
             if not destination.returned:
                 return
             frame = frame.f_back
@@ -127,16 +128,13 @@ class ModuleTracker:
     def _take_in_existing(self) -> None:
         """Modules built before measuring began: one pass over all objects, and only where torch was there already."""
         modules = [thing for thing in gc.get_objects() if issubclass(type(thing), self._module_class)]
+        roots = {id(module) for module in modules}
         for module in modules:
             self._know(module)
-            for name, child in list(module.__dict__.get("_modules", {}).items()):
-                if child is not None:
-                    self._know(child)
-                    self._native.module_register(id(module), id(child), name)
-        roots = {id(module) for module in modules}
-        roots.difference_update(
-            id(child) for module in modules for child in module.__dict__.get("_modules", {}).values()
-        )
+            for name, child in _children(module):
+                self._know(child)
+                self._native.module_register(id(module), id(child), name)
+                roots.discard(id(child))
         main = sys.modules.get("__main__")
         # Locals are found by the native side when the model runs; globals are not locals of any frame.
         for name, value in list(vars(main).items()) if main is not None else []:
@@ -156,6 +154,18 @@ class ModuleTracker:
 
         self._original_setstate, self._own_setstate = original, __setstate__
         self._module_class.__setstate__ = __setstate__  # type: ignore[attr-defined]
+
+
+def _children(module: Any) -> list[tuple[str, Any]]:
+    """Attribute names and modules below one; empty while its constructor has not got that far."""
+    return [(name, child) for name, child in module.__dict__.get("_modules", {}).items() if child is not None]
+
+
+def _global_name(frame: FrameType, module: Any) -> str:
+    """The global variable that holds the module, where the statement is one of a script's own (not of a function)."""
+    if frame.f_code.co_name != "<module>":
+        return ""
+    return next((name for name, value in list(frame.f_globals.items()) if value is module), "")
 
 
 def _is_method(code: CodeType, classes: tuple[type, ...]) -> bool:
