@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,9 +28,10 @@ class Window:
         return self.steps[0].start_ns, self.steps[-1].end_ns
 
 
-def build(trace: Trace, window: Window) -> Graph:
-    """The graph of a window of one rank."""
-    draft = Draft(trace, window.range_ns)
+def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
+    """The graph of a window of one rank. `origin_ns`: time 0 of the graph on the trace's clock, by default the window's
+    start."""
+    draft = Draft(trace, window.range_ns, origin_ns)
     main = main_thread(trace)
     timelines = cpu.lay_out(draft)
     streams = device.lay_out(draft)
@@ -44,18 +45,10 @@ def build(trace: Trace, window: Window) -> Graph:
     layers.assign(draft, timelines, window.steps, main)
     _warn(draft, window)
     tasks, edges, awaited = draft.tables()
-    numbers = tuple(step.number for step in window.steps)
-    # an operator's span ends after its task does; what was measured is the last end of anything, as simulated
-    ends = draft["end_ns"] - draft.window_ns[0]
-    own = draft["start_ns"] + draft["duration_ns"] - draft.window_ns[0]
-    ended = np.where(draft["kind"] == TaskKind.CPU, np.minimum(np.maximum(own, 0), np.maximum(ends, 0)), ends)
-    completed = step_completions(draft["step"], ended, numbers)
     info = GraphInfo(
         source=trace.source,
         window_ns=draft.window_ns,
-        steps=numbers,
-        step_ns=tuple(np.diff(completed, prepend=0).tolist()),
-        measured_ns=int(completed[-1]) if completed.size else 0,
+        steps=tuple(step.number for step in window.steps),
         ranks=(trace.rank,),
         world_size=max(trace.world_size, 1),
         devices=tuple(
@@ -66,7 +59,17 @@ def build(trace: Trace, window: Window) -> Graph:
         warnings=(*trace.warnings, *draft.warnings),
         facts={**trace.facts, **draft.facts, "steps_found_by": window.found_by},
     )
-    return Graph(tasks, edges, awaited, draft.lanes, list(draft.names), list(draft.layers), trace.details, info)
+    graph = Graph(tasks, edges, awaited, draft.lanes, list(draft.names), list(draft.layers), trace.details, info)
+    return with_measured(graph)
+
+
+def with_measured(graph: Graph) -> Graph:
+    """The graph with the measured time of its steps in `info`."""
+    ends = graph.column("start_ns") + graph.column("measured_ns")
+    completed = step_completions(graph.column("step"), ends, graph.info.steps)
+    steps = tuple(np.diff(completed, prepend=0).tolist())
+    graph.info = replace(graph.info, step_ns=steps, measured_ns=int(completed[-1]) if completed.size else 0)
+    return graph
 
 
 def _warn(draft: Draft, window: Window) -> None:
@@ -82,11 +85,4 @@ def _warn(draft: Draft, window: Window) -> None:
         draft.warnings.append(
             f"{draft.unexplained_ns / 1e6:.2f} ms of device idle time ({draft.unexplained_ns / total:.1%} of the "
             "window) has no known reason; it stays as it is in every prediction"
-        )
-    comm = np.flatnonzero(kinds == TaskKind.COMM)
-    if comm.size:
-        spent = int(draft["measured_ns"][comm].sum())
-        draft.warnings.append(
-            f"{comm.size} collective kernels ({spent / 1e6:.2f} ms) include waiting for other ranks, which one rank's "
-            "trace cannot tell from transfer; load all ranks together to separate them"
         )

@@ -80,7 +80,7 @@ def _thread(draft: Draft, thread: int, rows: IntArray, is_data: np.ndarray) -> T
         gap_ns=np.maximum(limit - head_end, 0),
         start_ns=start,
         end_ns=end,
-        measured_ns=end - start,
+        measured_ns=head_end - start,
         name=names,
         operator=names[root],
         parent=np.where(parent >= 0, parent + first, -1),

@@ -195,7 +195,7 @@ def time_streams(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> 
                 timing.latency_ns[task] = gap = 0
             elif launch < 0:
                 if previous < 0 or gap > BACKLOG_GAP_NS:
-                    draft["earliest_ns"][task] = max(start - draft.window_ns[0], 0)
+                    draft["earliest_ns"][task] = max(start - draft.origin_ns, 0)
                     gap = 0
             else:
                 begin, normal = times.start[launch], usual[times.name[launch]]

@@ -21,11 +21,13 @@ _EXTRA = {"row": "i8", "end_ns": "i8", "tie": "f8"}  # event row, measured end, 
 
 
 class Draft:
-    """Tasks of one rank and window. Times are those of the trace until `tables` subtracts the window's start."""
+    """Tasks of one rank and window. Times are those of the trace until `tables` subtracts `origin_ns`, which is the
+    window's start, or the earliest one of all ranks on this rank's clock."""
 
-    def __init__(self, trace: Trace, window_ns: tuple[int, int]) -> None:
+    def __init__(self, trace: Trace, window_ns: tuple[int, int], origin_ns: int | None = None) -> None:
         self.trace = trace
         self.window_ns = window_ns
+        self.origin_ns = window_ns[0] if origin_ns is None else origin_ns
         self.lanes: list[Lane] = []
         self.lane_of_thread: dict[int, int] = {}
         self.lane_of_stream: dict[tuple[int, int], int] = {}
@@ -91,7 +93,7 @@ class Draft:
         columns = {name: self._columns[name] for name in TASK_COLUMNS}
         columns["order"] = np.empty(len(self), dtype=np.float64)
         columns["order"][self.sort_key()] = np.arange(len(self))
-        columns["start_ns"] = columns["start_ns"] - self.window_ns[0]
+        columns["start_ns"] = columns["start_ns"] - self.origin_ns
         single = np.array(self._edges, dtype=np.int64).reshape(len(self._edges), 4)
         rows = np.concatenate([single, *self._bulk_edges])
         edges = {name: rows[:, at].astype(dtype) for at, (name, dtype) in enumerate(EDGE_COLUMNS.items())}

@@ -61,9 +61,7 @@ def _take_turns(draft: Draft, timelines: Sequence[Timeline]) -> None:
     # Python on one thread: between two outermost spans, or before the first
     plain = np.flatnonzero(same & (pause > 0))
     _python(draft, ids[plain], ends[:-1][plain], start[1:][plain])
-    first_ns = int(start[0]) - draft.window_ns[0]
-    if first_ns > 0:
-        _opening(draft, int(ids[0]), first_ns)
+    _opening(draft, int(ids[0]), int(start[0]) - draft.window_ns[0])
     switches = np.flatnonzero(~same)
     if not switches.size:
         return
@@ -82,6 +80,7 @@ def _cut_short(draft: Draft, tasks: IntArray, until_ns: IntArray) -> None:
     room = np.maximum(until_ns - start, 0)
     duration = np.minimum(draft["duration_ns"][tasks], room)
     draft["duration_ns"][tasks] = duration
+    draft["measured_ns"][tasks] = np.minimum(draft["measured_ns"][tasks], duration)
     draft["gap_ns"][tasks] = np.minimum(draft["gap_ns"][tasks], room - duration)
 
 
@@ -98,16 +97,17 @@ def _follow(draft: Draft, helper: Timeline, leaders: Sequence[Timeline]) -> None
     woken = np.concatenate(([0], np.flatnonzero(pause > IDLE_NS) + 1))
     at = np.searchsorted(done, start[woken], side="right") - 1
     early = woken[at < 0]
-    draft["earliest_ns"][helper.ids[early]] = np.maximum(start[early] - draft.window_ns[0], 0)
+    draft["earliest_ns"][helper.ids[early]] = np.maximum(start[early] - draft.origin_ns, 0)
     woken, at = woken[at >= 0], at[at >= 0]
     draft.edges(ids[at], helper.ids[woken], EdgeType.THREAD, start[woken] - done[at])
 
 
 def _opening(draft: Draft, first: int, duration_ns: int) -> None:
-    """Python between the window's start and the first task."""
+    """Python between the window's start and the first task; on other ranks than the first to start, it starts late."""
     draft.add(
         1, kind=int(TaskKind.CPU), lane=draft["lane"][first], duration_ns=duration_ns, start_ns=draft.window_ns[0],
         end_ns=draft.window_ns[0] + duration_ns, measured_ns=duration_ns, name=draft.name_id(PYTHON), tie=-1.0,
+        earliest_ns=draft.window_ns[0] - draft.origin_ns,
     )  # fmt: skip
 
 

@@ -186,29 +186,23 @@ def _guess(
 def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
     """Reduce every synchronisation to its own time and say what it waits for."""
     events = draft.trace.events
+    records = {int(events["correlation"][draft["row"][task]]): task for task in calls_of(draft, Kind.EVENT_RECORD)}
     disagreeing = 0
     for call in calls_of(draft, Kind.SYNCHRONIZE):
-        row = int(draft["row"][call])
         begin, end = int(draft["start_ns"][call]), int(draft["end_ns"][call])
-        issued = [(stream, stream.issued_before(begin)) for stream in streams]
-        issued = [(stream, place) for stream, place in issued if place >= 0]
-        name = draft.trace.name(row)
-        awaited: list[tuple[Stream, int]] = []
-        if waits_for_device(name):
-            awaited = issued
-            if name.endswith("Free") and any(int(s.drained[p]) > end + TOLERANCE_NS for s, p in awaited):
-                awaited = []  # freed from a pool: it did not wait
-        elif issued:
-            recorded = int(events["awaits"][row]) if draft.trace.facts.get("has_sync_records") else -1
-            named = [(stream, place) for stream, place in issued if stream.number == recorded]
-            awaited = named or _most_likely(draft, issued, call)
+        name = draft.trace.name(int(draft["row"][call]))
+        is_event = waits_for_event(name)
+        if is_event:
+            awaited = _recorded(draft, streams, records, call)
+        else:
+            awaited = _awaited_streams(draft, streams, call, name)
         if not awaited:
             continue
         until = max(int(stream.drained[place]) for stream, place in awaited)
         disagreeing += until > end + 50_000
-        _own_time(draft, call, until)
+        draft["duration_ns"][call] = max(end - max(begin, until), 0)
         for stream, place in awaited:
-            if waits_for_event(name) and not waits_for_device(name):
+            if is_event:
                 draft.edge(stream.ids[place], call, EdgeType.SYNC)
             else:
                 draft.waits.append((call, stream.lane))
@@ -219,11 +213,33 @@ def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
         )
 
 
-def _own_time(draft: Draft, call: int, until_ns: int) -> None:
-    """Keep of a waiting call only what it took beyond the wait."""
-    begin = int(draft["start_ns"][call])
-    end = begin + int(draft["duration_ns"][call])
-    draft["duration_ns"][call] = max(end - max(begin, until_ns), 0)
+def _awaited_streams(draft: Draft, streams: Sequence[Stream], call: int, name: str) -> list[tuple[Stream, int]]:
+    """(stream, place of the last task issued to it) that a stream or device synchronisation waits for."""
+    begin, end = int(draft["start_ns"][call]), int(draft["end_ns"][call])
+    issued = [(stream, stream.issued_before(begin)) for stream in streams]
+    issued = [(stream, place) for stream, place in issued if place >= 0]
+    if waits_for_device(name):
+        late = any(int(stream.drained[place]) > end + TOLERANCE_NS for stream, place in issued)
+        return [] if late and name.endswith("Free") else issued  # freed to a pool: it did not wait
+    row = int(draft["row"][call])
+    recorded = int(draft.trace.events["awaits"][row]) if draft.trace.facts.get("has_sync_records") else -1
+    named = [(stream, place) for stream, place in issued if stream.number == recorded]
+    return named or (_most_likely(draft, issued, call) if issued else [])
+
+
+def _recorded(
+    draft: Draft, streams: Sequence[Stream], records: Mapping[int, int], call: int
+) -> list[tuple[Stream, int]]:
+    """(stream, place of the last task before the record) that an event synchronisation waits for."""
+    row = int(draft["row"][call])
+    record = records.get(int(draft.trace.events["awaits_correlation"][row]), -1)
+    number = int(draft.trace.events["awaits"][row])
+    moment = int(draft["start_ns"][record if record >= 0 else call])
+    issued = [(stream, stream.issued_before(moment)) for stream in streams]
+    issued = [(stream, place) for stream, place in issued if place >= 0]
+    if record >= 0:
+        return [(stream, place) for stream, place in issued if stream.number == number]
+    return _most_likely(draft, issued, call) if issued else []
 
 
 def _most_likely(draft: Draft, issued: Sequence[tuple[Stream, int]], call: int) -> list[tuple[Stream, int]]:
