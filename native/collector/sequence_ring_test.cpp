@@ -1,0 +1,65 @@
+#include "collector/sequence_ring.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using namespace leadline;
+
+TEST_CASE("the last node stored for a number is found, others are not") {
+  SequenceRing ring;
+  CHECK(ring.find(0) == kNoNode);
+  ring.store(0, NodeId{7});
+  ring.store(5, NodeId{8});
+  ring.store(5, NodeId{9});
+  CHECK(ring.find(0) == NodeId{7});
+  CHECK(ring.find(5) == NodeId{9});
+  CHECK(ring.find(6) == kNoNode);
+}
+
+TEST_CASE("a number that was overwritten is not found, and the ring grows for the next") {
+  SequenceRing ring;
+  ring.store(1, NodeId{1});
+  ring.store(1 + SequenceRing::kFirstSize, NodeId{2});
+  CHECK(ring.find(1) == kNoNode);
+  const size_t held = ring.held_bytes();
+  ring.store(2 + SequenceRing::kFirstSize, NodeId{3});
+  CHECK(ring.held_bytes() > held);
+  ring.store(2 + 2 * SequenceRing::kFirstSize, NodeId{4});
+  CHECK(ring.find(2 + SequenceRing::kFirstSize) == NodeId{3});
+  CHECK(ring.find(1 + SequenceRing::kFirstSize) == NodeId{2});
+}
+
+TEST_CASE("numbers that are not looked up cost no memory") {
+  SequenceRing ring;
+  ring.store(0, NodeId{0});
+  const size_t held = ring.held_bytes();
+  for (int64_t i = 0; i < 4'000'000; ++i) ring.store(i, NodeId{1});
+  CHECK(ring.held_bytes() == held);
+}
+
+TEST_CASE("after clear nothing of the thread before is found") {
+  SequenceRing ring;
+  ring.store(3, NodeId{1});
+  ring.clear();
+  CHECK(ring.find(3) == kNoNode);
+}
+
+TEST_CASE("readers on other threads see what was stored or nothing") {
+  SequenceRing ring;
+  std::atomic<int64_t> stored{-1};
+  std::thread reader([&] {
+    int64_t seen = 0;
+    while (seen < 99'999) {
+      seen = stored.load(std::memory_order_acquire);
+      if (seen < 0) continue;
+      const NodeId node = ring.find(seen);
+      CHECK((node == kNoNode || raw(node) == static_cast<uint32_t>(seen)));
+    }
+  });
+  for (int64_t i = 0; i < 100'000; ++i) {
+    ring.store(i, NodeId{static_cast<uint32_t>(i)});
+    stored.store(i, std::memory_order_release);
+  }
+  reader.join();
+}

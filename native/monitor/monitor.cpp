@@ -457,6 +457,12 @@ void Monitor::reset_cost() noexcept {
   }
 }
 
+size_t Monitor::thread_states() const noexcept {
+  size_t count = 0;
+  for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) ++count;
+  return count;
+}
+
 Monitor::Cost Monitor::cost() const noexcept {
   Cost cost;
   int64_t sampled_ns = 0;

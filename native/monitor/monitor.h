@@ -71,6 +71,8 @@ class Monitor {
     size_t held_bytes = 0;
   };
   Cost cost() const noexcept;
+  // States there are, of threads that live and of ended ones whose state waits for the next thread.
+  size_t thread_states() const noexcept;
 
  private:
   struct Slot {

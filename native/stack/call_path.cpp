@@ -192,6 +192,10 @@ void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame)
     if (keep > base()) {
       --keep;
       anchor = shown_[keep].raw.frame;
+      // Only where the frame shows is its line one that a person looks for.
+      if (kind == ScopeKind::kRegion && frames_.role(shown_[keep].raw) == CodeRole::kPlain) {
+        frame = frames_.placed(frame, frames_.python(shown_[keep].raw));
+      }
       truncate(keep);
     } else if (keep < shown_.size()) {
       truncate(keep);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 namespace leadline {
 namespace {
@@ -9,7 +10,8 @@ namespace {
 constexpr size_t kCallersSearched = 12;
 
 // Readers may be anywhere, so a set of roles is replaced whole and never freed; it is set once or twice per session.
-std::atomic<const CodeRoles*> g_roles{new CodeRoles()};
+const CodeRoles g_no_roles;
+std::atomic<const CodeRoles*> g_roles{&g_no_roles};
 
 const CodeRoles& roles() noexcept { return *g_roles.load(std::memory_order_acquire); }
 
@@ -18,7 +20,13 @@ const CodeRoles& roles() noexcept { return *g_roles.load(std::memory_order_acqui
 PathFrames::PathFrames(const PythonSource* python, ModuleNames* modules)
     : python_(python), modules_(modules), name_cache_(kNameSlots) {}
 
-void PathFrames::set_roles(const CodeRoles& new_roles) { g_roles.store(new CodeRoles(new_roles), std::memory_order_release); }
+void PathFrames::set_roles(const CodeRoles& new_roles) {
+  static auto* const kept = new std::deque<CodeRoles>();  // readers may still be in any of them
+  static std::mutex changing;
+  const std::lock_guard lock(changing);
+  kept->push_back(new_roles);
+  g_roles.store(&kept->back(), std::memory_order_release);
+}
 
 const char* PathFrames::keep(std::string_view text) {
   if (text.empty()) return "";
@@ -47,6 +55,17 @@ PathFrameId PathFrames::named(FrameKind kind, std::string_view name, std::string
   frame.name = keep(name);
   frame.detail = keep(detail);
   return named_.emplace(key_, add(frame)).first->second;
+}
+
+PathFrameId PathFrames::placed(PathFrameId id, PathFrameId at) {
+  const uint64_t key = uint64_t{static_cast<uint32_t>(id)} << 32 | static_cast<uint32_t>(at);
+  const auto found = placed_.find(key);
+  if (found != placed_.end()) return found->second;
+  PathFrame frame = frames_[static_cast<uint32_t>(id)];
+  const PathFrame& place = frames_[static_cast<uint32_t>(at)];
+  frame.file = place.file;
+  frame.line = place.line;
+  return placed_.emplace(key, add(frame)).first->second;
 }
 
 PathFrameId PathFrames::operator_by_text(const char* name, bool stable, const char* inputs) {

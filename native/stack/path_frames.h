@@ -53,6 +53,8 @@ class PathFrames {
   explicit PathFrames(const PythonSource* python, ModuleNames* modules);
 
   PathFrameId named(FrameKind kind, std::string_view name, std::string_view detail = {});
+  // As `id`, with the place of another frame: where a region was opened.
+  PathFrameId placed(PathFrameId id, PathFrameId at);
   // `stable`: the pointer always means this name, so the text is not looked at again.
   PathFrameId operator_named(const char* name, bool stable, const char* inputs = nullptr) {
     const NameSlot& slot = name_cache_[name_slot(name)];
@@ -119,6 +121,7 @@ class PathFrames {
   std::string key_;  // of the last look-up by name; kept for its memory
   std::vector<NameSlot> name_cache_;
   std::unordered_map<StatementKey, PathFrameId, StatementHash> statements_;
+  std::unordered_map<uint64_t, PathFrameId> placed_;
   std::unordered_map<uintptr_t, CodeEntry> codes_;
   std::unordered_map<uintptr_t, ModuleEntry> modules_seen_;
   size_t text_bytes_ = 0;
