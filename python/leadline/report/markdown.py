@@ -12,12 +12,12 @@ from leadline.report.model import Report
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share, size
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@$:])")
+_SPECIAL = re.compile(r"[\\`*_\[\]<>#|~&$]|:(?=//)")
 
 
 def escaped(text: str) -> str:
-    """`text` as plain words of one table cell; @ is cut off from what follows, so that nobody is mentioned."""
-    return _SPECIAL.sub(r"\\\1", visible(text)).replace("\\@", "&#64;")
+    """`text` as plain words of one table cell: no markup, no HTML, no link; a joiner keeps @ from mentioning anyone."""
+    return _SPECIAL.sub(r"\\\g<0>", visible(text)).replace("@", "@\u2060")
 
 
 def code(text: str) -> str:
@@ -70,7 +70,7 @@ def _paths(report: Report) -> str:
     rows = []
     for path in report.paths:
         value = path.values.get(report.path_metric, 0)
-        where = code(phrases.place_text(path.place)) + "<br>" + escaped(phrases.below_text(path))
+        where = code(phrases.place_text(path.place)) + "<br>" + code(phrases.below_text(path))
         rows.append(
             [where, share(value, total.sum), in_unit(value, total.unit), number(path.calls) if path.calls else ""]
         )
@@ -84,7 +84,7 @@ def _gpu(report: Report) -> str:
     for device in report.gpu.devices:
         rows = [
             [
-                code(row.name),
+                code(phrases.name_text(row.name)),
                 number(row.count),
                 duration(row.gpu_time.sum),
                 share(row.gpu_time.sum, device.busy_ns),
@@ -108,7 +108,7 @@ def _operators(report: Report) -> str:
         t = row.cpu_time
         rows.append(
             [
-                code(row.name),
+                code(phrases.name_text(row.name)),
                 number(row.count),
                 *(duration(v) for v in (t.self, t.sum, t.mean, t.std)),
                 size(row.alloc_bytes),
@@ -121,7 +121,7 @@ def _modules(report: Report) -> str:
     if not report.modules:
         return ""
     rows = [
-        [code(row.name) + (f" {escaped(row.class_name)}" if row.class_name else "")]
+        [code(phrases.name_text(row.name)) + (f" {escaped(row.class_name)}" if row.class_name else "")]
         + [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         for row in report.modules
     ]
@@ -151,7 +151,7 @@ def _memory(report: Report) -> str:
     for peak in report.memory.peaks:
         rows = [
             [
-                code(phrases.place_text(path.place)) + "<br>" + escaped(phrases.below_text(path)),
+                code(phrases.place_text(path.place)) + "<br>" + code(phrases.below_text(path)),
                 share(path.values["peak_live_bytes"], peak.peak_bytes),
                 size(path.values["peak_live_bytes"]),
             ]

@@ -10,6 +10,7 @@ from leadline.report.units import duration, number, share
 
 STEP = " › "
 CALLED_FROM = " ← "
+UNNAMED = "(unnamed)"
 
 METRIC_NAMES = {
     "cpu_time": "CPU time",
@@ -26,6 +27,11 @@ METRIC_NAMES = {
     "device_free_bytes": "memory given back to the driver",
     "count": "calls",
 }
+
+
+def name_text(name: str) -> str:
+    """A name as one visible line that is never empty."""
+    return visible(name) or UNNAMED
 
 
 def metric_name(metric: str) -> str:

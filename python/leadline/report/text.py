@@ -210,7 +210,7 @@ def _gpu(console: Console, report: Report) -> None:
         _title(console, visible(device.name), _device_note(device))
         rows = [
             (
-                visible(k.name),
+                phrases.name_text(k.name),
                 k.kind,
                 number(k.count),
                 duration(k.gpu_time.sum),
@@ -265,7 +265,7 @@ def _operators(console: Console, report: Report) -> None:
     rows = []
     for row in report.operators:
         t = row.cpu_time
-        cells = [visible(row.name), number(row.count), *(duration(v) for v in (t.self, t.sum, t.mean, t.std))]
+        cells = [phrases.name_text(row.name), number(row.count), *(duration(v) for v in (t.self, t.sum, t.mean, t.std))]
         cells += [duration(row.gpu_time_ns)] if gpu else []
         cells += [size(row.alloc_bytes)] if alloc else []
         rows.append(cells)
@@ -289,7 +289,7 @@ def _modules(console: Console, report: Report) -> None:
     columns += [("GPU", "right")] if gpu else []
     rows = []
     for row in report.modules:
-        cells = [visible(row.name), visible(row.class_name)]
+        cells = [phrases.name_text(row.name), _cut(visible(row.class_name))]
         cells += [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
     _table(console, columns, rows)
@@ -359,6 +359,11 @@ def _next(console: Console, report: Report) -> None:
     _title(console, "Next")
     for command in report.next_commands:
         console.print(Text("  " + visible(command)), soft_wrap=True)
+
+
+def _cut(text: str, most: int = 28) -> str:
+    """For columns that do not give way."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _more(console: Console, hidden: int, what: str) -> None:

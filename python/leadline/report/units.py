@@ -24,9 +24,10 @@ def duration(nanoseconds: float) -> str:
 
 def _clock(nanoseconds: float) -> str:
     seconds = round(nanoseconds / 1e9)
-    hours, rest = divmod(seconds, 3600)
-    minutes, seconds = divmod(rest, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02d} s"
+    minutes = round(nanoseconds / 60e9)
+    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def size(byte_count: float) -> str:

@@ -12,10 +12,11 @@ function duration(ns) {
   if (!Number.isFinite(ns)) return "n/a";
   if (ns < 0) return "-" + duration(-ns);
   if (ns >= 120e9) {
+    const two = (value) => String(value).padStart(2, "0");
     const seconds = Math.round(ns / 1e9);
-    const hours = Math.floor(seconds / 3600);
-    const minutes = String(Math.floor(seconds / 60) % 60).padStart(hours ? 2 : 1, "0");
-    return hours ? `${hours} h ${minutes} min` : `${minutes} min ${String(seconds % 60).padStart(2, "0")} s`;
+    if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+    const minutes = Math.round(ns / 60e9);
+    return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
   }
   for (const [scale, unit] of TIME_STEPS) if (ns >= scale * 0.9995) return `${threeDigits(ns / scale)} ${unit}`;
   return `${Math.round(ns)} ns`;

@@ -1,0 +1,162 @@
+"""Operators, modules, phases, time split and devices against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+from drawings import training
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.profile.build import build
+from leadline.report import ReportOptions, build_report
+from leadline.report.model import Distribution, ModuleRow
+
+
+def test_operator_statistics_are_those_of_all_its_calls():
+    report = build_report(
+        build("""
+        python main @ /a/t.py:1
+          operator aten::mm | call_time=10,30 cpu_time=8,20
+        python other @ /a/t.py:2
+          operator aten::mm | call_time=80 cpu_time=80
+            operator aten::mm | call_time=5 cpu_time=5
+        """)
+    )
+    (row,) = report.operators
+    assert (row.name, row.count) == ("aten::mm", 4)
+    values = [10, 30, 80, 5]
+    mean = sum(values) / 4
+    std = math.sqrt(sum((value - mean) ** 2 for value in values) / 4)
+    assert (row.cpu_time.sum, row.cpu_time.self, row.cpu_time.min, row.cpu_time.max) == (125, 113, 5, 80)
+    assert row.cpu_time.mean == mean
+    assert math.isclose(row.cpu_time.std, std)
+
+
+def test_device_time_and_memory_go_to_the_nearest_operator():
+    report = build_report(
+        build("""
+        operator aten::linear | call_time=9 cpu_time=1
+          operator aten::addmm | call_time=8 cpu_time=8 alloc_bytes=64
+            api cudaLaunchKernel
+              kernel gemm | gpu_time@0:7=100
+        """)
+    )
+    assert {row.name: (row.gpu_time_ns, row.alloc_bytes) for row in report.operators} == {
+        "aten::addmm": (100, 64),
+        "aten::linear": (0, 0),
+    }
+
+
+def test_modules_hold_their_submodules_and_the_backward_of_their_forward():
+    rows = {row.name: row for row in build_report(training()).modules}
+    assert rows["model"] == ModuleRow("model", "GPT", 4_200_000, 0, 2_600_000, 1_600_000, 0, 16384)
+    assert rows["model.h.0"] == ModuleRow("model.h.0", "Block", 2_700_000, 2_700_000, 1_100_000, 1_600_000, 0, 12288)
+    assert rows["model.h.1"].backward_ns == 0
+    merged = {row.name: row for row in build_report(training(), ReportOptions(merge_layers=True)).modules}
+    assert merged["model.h.*"].cpu_time_ns == 4_200_000
+    assert merged["model.h.*"].modules == 2
+
+
+def test_a_module_that_calls_itself_is_counted_once():
+    report = build_report(
+        build("""
+        module tree [Tree]
+          operator a | cpu_time=1
+          module tree [Tree]
+            operator a | cpu_time=2
+            module tree.leaf [Leaf]
+              operator a | cpu_time=4
+        """)
+    )
+    assert {row.name: (row.cpu_time_ns, row.self_ns) for row in report.modules} == {"tree": (7, 3), "tree.leaf": (4, 4)}
+
+
+def test_phases_add_up_to_the_whole():
+    report = build_report(training())
+    assert {row.name: row.cpu_time_ns for row in report.phases} == {
+        "forward": 2_600_000,
+        "backward": 1_600_000,
+        "optimizer": 500_000,
+        "data loading": 300_000,
+    }
+    assert build_report(build("operator a | cpu_time=1")).phases == ()
+
+
+def test_memory_peaks_are_kept_apart_by_device():
+    report = build_report(
+        build("""
+        python main @ /a/t.py:1
+          operator aten::empty | alloc_bytes=100 peak_live_bytes=60
+          operator aten::zeros | alloc_bytes@0=900 free_bytes@0=300 peak_live_bytes@0=700
+        """)
+    )
+    assert report.memory is not None
+    assert (report.memory.allocated_bytes, report.memory.freed_bytes) == (1000, 300)
+    assert [(peak.device, peak.peak_bytes, len(peak.holders)) for peak in report.memory.peaks] == [
+        ("GPU 0 (device 0)", 700, 1),
+        ("CPU", 60, 1),
+    ]
+    assert build_report(build("operator a | cpu_time=1")).memory is None
+
+
+def test_a_device_tells_kernels_from_copies_and_idle():
+    report = build_report(
+        build("""
+        operator aten::mm | cpu_time=1 gpu_idle_time@0=40
+          kernel gemm | gpu_time@0:7=100,200
+          collective ncclAllReduce | gpu_time@0:8=50
+          copy HtoD | gpu_time@0:7=30 copy_bytes@0:7=4096
+          api cudaDeviceSynchronize | sync_time=70
+        """)
+    )
+    assert report.gpu is not None
+    (device,) = report.gpu.devices
+    assert (device.busy_ns, device.kernels_ns, device.copies_ns, device.idle_ns) == (380, 350, 30, 40)
+    assert (device.launches, device.copy_bytes, report.gpu.sync_ns) == (3, 4096, 70)
+    assert [(row.name, row.kind, row.count) for row in device.kernels] == [
+        ("gemm", "kernel", 2),
+        ("ncclAllReduce", "collective", 1),
+        ("HtoD", "copy", 1),
+    ]
+    assert device.kernels[0].gpu_time == Distribution(300, 300, 100, 200, 150.0, 50.0)
+
+
+def split(wall, operators, data, cpu):
+    (row,) = build_report(
+        build(
+            f"process p | pid=5\n  thread T | tid=5 wall_ns={wall} operator_ns={operators} data_ns={data} cpu_ns={cpu}"
+        )
+    ).splits
+    return row
+
+
+def test_time_split_of_a_busy_a_waiting_and_a_crowded_thread():
+    busy = split(1000, 600, 100, 950)
+    assert (busy.operators_ns, busy.data_ns, busy.python_ns, busy.idle_ns) == (600, 100, 300, 0)
+    waiting = split(1000, 200, 0, 300)
+    assert (waiting.python_ns, waiting.idle_ns) == (240, 560)
+    crowded = split(1000, 800, 0, 500)
+    assert (crowded.python_ns, crowded.idle_ns) == (100, 100)
+
+
+@given(st.integers(1, 10**15), *[st.integers(0, 10**15)] * 3)
+def test_the_parts_always_add_up_to_the_wall_time(wall, operators, data, cpu):
+    row = split(wall, operators, data, cpu)
+    parts = (row.operators_ns, row.data_ns, row.python_ns, row.idle_ns)
+    assert sum(parts) == wall
+    assert min(parts) >= 0
+
+
+def test_the_main_thread_is_the_one_with_the_id_of_the_process_else_the_longest():
+    report = build_report(
+        build("""
+        process a | pid=5
+          thread worker | tid=6 wall_ns=900 operator_ns=800
+          thread main | tid=5 wall_ns=1000
+        process b | pid=7
+          thread x | tid=8 wall_ns=10
+          thread y | tid=9 wall_ns=20
+        """)
+    )
+    assert [(row.thread, row.main) for row in report.splits] == [("main", True), ("worker", False), ("y", True)]

@@ -1,0 +1,205 @@
+"""The text report and the summary, drawn tree in, printed report out."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from drawings import HOSTILE, hostile, training
+
+from leadline.profile.build import build
+from leadline.report import ReportOptions, build_report
+from leadline.report.summary import render_summary, summarize
+from leadline.report.text import encodable, render_text
+
+REPORT = r"""
+Leadline  train.py --steps 2
+2026-11-21T05:20:00Z · 12.0 ms · Python 3.11.7 · torch 2.13.0 · atlas, Linux x86_64, 8 CPUs
+asked: memory
+
+Time  wall time of each thread that worked; Python and idle are told apart by its CPU time
+  thread          wall  operators  Python  data loading  idle
+  main thread  10.0 ms      60.0%   30.0%         10.0%  0.0%  ooooooooooooooPPPPPPPPdd
+
+Hottest call paths by CPU time  your line, then module, phase and operator below it
+   1   52.0%    2.60 ms  model/gpt.py:12 Block.forward  4 calls
+        model.h.* (Block, 2 modules) › aten::linear
+        from model/gpt.py:30 GPT.forward ← train.py:70 main ← train.py:88
+   2   32.0%    1.60 ms  model/gpt.py:12 Block.forward  2 calls
+        model.h.0 (Block) › backward › AddmmBackward0
+        from model/gpt.py:30 GPT.forward ← train.py:70 main ← train.py:88
+   3   10.0%     500 µs  train.py:70 main  2 calls
+        optimizer › Optimizer.step#SGD.step
+        from train.py:88
+   4    6.0%     300 µs  train.py:70 main  3 calls
+        data loading › aten::stack
+        from train.py:88
+
+Operators  by CPU time inside themselves
+  operator                 calls     self    total     mean     std  allocated
+  aten::addmm                  4  2.40 ms  2.40 ms   600 µs  100 µs   8.00 KiB
+  aten::mm                     4  1.50 ms  1.50 ms   375 µs    0 ns   8.00 KiB
+  aten::add_                   6   300 µs   300 µs  50.0 µs    0 ns        0 B
+  aten::stack                  3   300 µs   300 µs   100 µs    0 ns        0 B
+  Optimizer.step#SGD.step      2   200 µs   500 µs   250 µs    0 ns        0 B
+  aten::linear                 4   200 µs  2.60 ms   650 µs  100 µs        0 B
+  AddmmBackward0               2   100 µs  1.60 ms   800 µs    0 ns        0 B
+
+Modules  with their submodules; backward counted where its forward ran
+  module     class    total  forward  backward     self
+  model      GPT    4.20 ms  2.60 ms   1.60 ms     0 ns
+  model.h.*  Block  4.20 ms  2.60 ms   1.60 ms  4.20 ms
+
+Phases
+  phase         CPU time  share  operators  allocated
+  forward        2.60 ms  52.0%          8   8.00 KiB
+  backward       1.60 ms  32.0%          6   8.00 KiB
+  optimizer       500 µs  10.0%          8        0 B
+  data loading    300 µs   6.0%          3        0 B
+
+Tensor memory  16.0 KiB in 6 allocations, 0 B freed
+  peak 8.00 KiB on CPU; alive at that moment:
+      100.0%   8.00 KiB  model/gpt.py:12 Block.forward  model.h.* › aten::linear
+
+Capture quality
+  own cost 1.0% of the run, 64.0 KiB held
+  12 × free_unknown: memory freed that was allocated before measuring began
+  1 × provider_unavailable: CUPTI is held by nsys.
+
+Next
+  leadline report run.leadline --format html -o run.html
+  leadline report run.leadline --focus 'model/gpt\.py:12$'
+  leadline export run.leadline --format speedscope -o run.speedscope.json
+"""
+
+SUMMARY = r"""
+leadline  train.py --steps 2  12.0 ms  >  run.leadline
+time      operators 60.0%, Python 30.0%, data loading 10.0%, idle 0.0%
+hottest    52.0%   2.60 ms  model/gpt.py:12 Block.forward  model.h.* › aten::linear
+           32.0%   1.60 ms  model/gpt.py:12 Block.forward  model.h.0 › backward › AddmmBackward0
+           10.0%    500 µs  train.py:70 main  optimizer › Optimizer.step#SGD.step
+            6.0%    300 µs  train.py:70 main  data loading › aten::stack
+memory    peak 8.00 KiB of tensors on CPU, 100.0% from model/gpt.py:12 Block.forward
+quality   not everything was measured: 12 free_unknown, 1 provider_unavailable; own cost 1.0% of th…
+next      leadline report run.leadline --format html -o run.html
+          leadline report run.leadline --focus 'model/gpt\.py:12$'
+          leadline export run.leadline --format speedscope -o run.speedscope.json
+"""
+
+
+def printed(profile, **options):
+    return render_text(build_report(profile, ReportOptions(merge_layers=True, **options), "run.leadline"))
+
+
+def test_report():
+    assert printed(training()) == REPORT.removeprefix("\n")
+
+
+def test_summary():
+    assert summarize(training(), "run.leadline") == SUMMARY.removeprefix("\n")
+
+
+def test_every_thread_that_worked_is_shown_with_its_rank():
+    profile = build("""
+    process train.py | pid=1 rank=0
+      thread MainThread | tid=1 wall_ns=1000 operator_ns=500 data_ns=0 cpu_ns=600
+      thread autograd | tid=2 wall_ns=1000 operator_ns=400 data_ns=0 cpu_ns=400
+      thread pin_memory | tid=3 wall_ns=1000 operator_ns=1 data_ns=0 cpu_ns=1
+    process train.py 2 | pid=9 rank=1
+      thread MainThread | tid=9 wall_ns=1000 operator_ns=100 data_ns=700 cpu_ns=100
+    """)
+    assert printed(profile).split("\n\n")[1].splitlines()[1:] == [
+        "  thread                  wall  operators  Python  data loading   idle",
+        "  rank 0, main thread  1.00 µs      50.0%   30.0%          0.0%  20.0%  ooooooooooooPPPPPPP.....",
+        "  rank 0, autograd     1.00 µs      40.0%   24.0%          0.0%  36.0%  ooooooooooPPPPP.........",
+        "  rank 1, main thread  1.00 µs      10.0%    2.0%         70.0%  18.0%  ooPddddddddddddddddd....",
+    ]
+
+
+def test_a_device_has_a_section_of_its_own_and_orders_the_paths():
+    profile = build("""
+    python main @ /home/ada/train.py:3
+      operator aten::mm | cpu_time=900 call_time=900
+        api cudaLaunchKernel | cpu_time=50
+          kernel sgemm<float> | gpu_time@0:7=6000/3
+      operator aten::copy_ | cpu_time=10 call_time=10
+        copy HtoD | gpu_time@0:7=2000 copy_bytes@0:7=4096
+        api cudaStreamSynchronize | sync_time=700
+    """)
+    text = printed(profile)
+    assert "Hottest call paths by GPU time" in text
+    assert "GPU 0 (device 0)  busy 8.00 µs, 3 kernels 6.00 µs, copies 2.00 µs (4.00 KiB)" in text
+    assert "  sgemm<float>   kernel      3  6.00 µs  75.0%  2.00 µs" in text
+    assert "threads waited 700 ns for devices" in text
+    assert "  aten::mm         1  900 ns  900 ns  900 ns  0 ns  6.00 µs" in text
+
+
+def test_nothing_measured_says_so():
+    text = printed(build("process idle.py"))
+    assert "n/a: nothing was measured" in text
+    assert "nothing lost" in text
+    assert "n/a: no operator or region was measured" in summarize(build("process idle.py"), "x.leadline")
+
+
+def test_an_unfinished_run_says_so():
+    profile = build("process train.py | pid=1 complete=0")
+    assert "The run did not end in order" in printed(profile)
+    assert "did not end in order" in summarize(profile, "x.leadline").splitlines()[0]
+
+
+def test_focus_says_what_it_left_out():
+    text = printed(training(), focus=r"gpt\.py:12")
+    assert r"Only paths through /gpt\.py:12/: 84.0% of CPU time." in text
+    assert "aten::stack" not in text
+    assert "nothing matches" in printed(training(), focus="no such frame")
+
+
+def test_top_cuts_and_counts():
+    text = printed(training(), top=2)
+    assert "  2 more paths: --top N shows them" in text
+    assert "  5 more operators: --top N shows them" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_no_line_is_wider_than_the_window(width):
+    report = build_report(training(), ReportOptions(), "run.leadline")
+    lines = render_text(report, width).splitlines()
+    body = [line for line in lines if not line.startswith("  leadline ")]  # commands stay whole, to be copied
+    assert max(map(len, body)) <= width
+    summary = render_summary(report, width).splitlines()
+    assert max(len(line) for line in summary if "  leadline " not in line[8:]) <= width
+
+
+def test_colour_changes_no_letter():
+    report = build_report(training(), ReportOptions(), "run.leadline")
+    coloured = render_text(report, 100, colour=True)
+    assert "\x1b[1m" in coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in plain.splitlines()] == render_text(report, 100).splitlines()
+
+
+def test_hostile_names_send_nothing_to_the_terminal():
+    text = printed(hostile()) + summarize(hostile(), "x")
+    assert not [c for c in text if c != "\n" and not c.isprintable()]
+    assert len(text.splitlines()) < 140, "a name with a line break made lines of its own"
+    assert "(unnamed)" in text
+    assert HOSTILE[0] in text
+
+
+def test_a_terminal_without_utf8_gets_plain_signs():
+    ascii_stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    text = encodable("a › b · 3 µs … 漢", ascii_stream)
+    assert text == "a > b - 3 us ~ ?"
+    assert encodable("a › b", io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) == "a › b"
+
+
+def test_the_summary_is_about_fifteen_lines_even_with_many_ranks():
+    ranks = "\n".join(
+        f"process r{i} | pid={i} rank={i}\n  thread MainThread | tid={i} wall_ns=1000 operator_ns={i} cpu_ns=10\n"
+        f"    python main @ /a/t.py:{i}\n      operator aten::op{i} | cpu_time=5 call_time=5 peak_live_bytes=5"
+        for i in range(1, 17)
+    )
+    lines = summarize(build(ranks), "x.leadline").splitlines()
+    assert len(lines) <= 16
+    assert sum("rank" in line for line in lines) == 2
