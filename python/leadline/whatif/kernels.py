@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class KernelClass(Enum):
     CONVOLUTION = "convolution"
     MATMUL = "matmul"
     ELEMENTWISE = "elementwise"
+    MOVEMENT = "data movement"
     REDUCTION = "reduction"
     OTHER = "other"
 
@@ -45,7 +47,7 @@ _CLASSES: tuple[tuple[KernelClass, re.Pattern[str]], ...] = tuple(
             r"batch_?norm|layer_?norm|group_?norm|rms_?norm|instance_?norm|cudnn::bn|(^|_)bn_(fw|bw)|GammaBeta",
         ),
         # layout changes around a convolution only move memory, whatever library they come from
-        (KernelClass.ELEMENTWISE, r"nchwToNhwc|nhwcToNchw|transpose|convert_?tensor|batched_?transpose"),
+        (KernelClass.MOVEMENT, r"nchwToNhwc|nhwcToNchw|transpose|convert_?tensor|batched_?transpose"),
         (
             KernelClass.CONVOLUTION,
             r"fprop|dgrad|wgrad|scudnn|implicit|winograd|conv(?!ert)|cudnn_.*engine|gridwise|igemm|naive_conv|SubTensorOp",
@@ -55,10 +57,11 @@ _CLASSES: tuple[tuple[KernelClass, re.Pattern[str]], ...] = tuple(
             r"gemm|gemv|nvjet|cutlass::|cublas|cijk_|matmul|splitK|wgmma|triton_mm|triton_tem|bmm|dot_kernel|_mm_",
         ),
         (KernelClass.REDUCTION, r"reduce|softmax|triton_(red|per)|nll_loss|arg(max|min)|scan|cub::|sort|topk|norm"),
+        (KernelClass.MOVEMENT, r"CatArray|index|gather|scatter|embedding|pool|(^|_)pad|upsample|roll_|flip"),
         (
             KernelClass.ELEMENTWISE,
-            r"elementwise|triton_poi|CatArray|dropout|gelu|silu|relu|threshold|fill|copy|index|gather|scatter|embedding"
-            r"|pool|pad|upsample|distribution|where|pointwise|OpTensor|ScaleTensor",
+            r"elementwise|triton_poi|dropout|gelu|silu|relu|threshold|fill|copy|distribution|where|pointwise|OpTensor"
+            r"|ScaleTensor",
         ),
     )
 )
@@ -86,6 +89,7 @@ ELEMENT_BYTES = {
 PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 
 
+@lru_cache(maxsize=16384)
 def classify(name: str, operator: str = "") -> KernelClass:
     """The class of a kernel by its name; an unknown name is judged by the operator that launched it."""
     for kind, pattern in _CLASSES:
@@ -103,10 +107,15 @@ def classify(name: str, operator: str = "") -> KernelClass:
 
 def precision_of(name: str, dtypes: Sequence[str] = ()) -> str | None:
     """Precision in which a kernel computes: by its name, else by its first floating-point input; None if unknown."""
-    for precision, pattern in _PRECISIONS:
-        if pattern.search(name):
-            return precision
+    named = _named_precision(name)
+    if named is not None:
+        return named
     return next((_DTYPE_PRECISION[dtype] for dtype in dtypes if dtype in _DTYPE_PRECISION), None)
+
+
+@lru_cache(maxsize=4096)
+def _named_precision(name: str) -> str | None:
+    return next((precision for precision, pattern in _PRECISIONS if pattern.search(name)), None)
 
 
 def is_device_copy(name: str) -> bool:

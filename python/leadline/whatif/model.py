@@ -25,6 +25,10 @@ _WEIGHTED = {
 """Operators with parameters and the positions of these among the inputs (aten native_functions.yaml)."""
 
 
+_ENOUGH = 8
+"""How many of a layer's tasks are asked for a shape before it counts as having none."""
+
+
 @dataclass(frozen=True)
 class Gradient:
     """One parameter's gradient in one step."""
@@ -115,15 +119,18 @@ def layers(graph: Graph, step: int, rank: int | None = None) -> list[Layer]:
     return sorted(found, key=lambda item: item.first)
 
 
-def layer_activations(graph: Graph, step: int) -> dict[str, int]:
+def layer_activations(graph: Graph, step: int, rank: int | None = None) -> dict[str, int]:
     """Bytes of the input that each layer keeps for its backward pass: its first tensor operand; by layer name."""
     found: dict[str, int] = {}
-    tasks = graph.select(kind=(TaskKind.CPU, TaskKind.GPU), phase=Phase.FORWARD, step=step)
-    layer, order = graph.column("layer")[tasks.ids], graph.column("order")[tasks.ids]
-    for task in tasks.ids[np.argsort(order, kind="stable")][layer[np.argsort(order, kind="stable")] > 0].tolist():
-        name = _layer(graph, task)
-        if name in found:
+    tasks = graph.select(kind=(TaskKind.CPU, TaskKind.GPU), phase=Phase.FORWARD, step=step, rank=rank)
+    ids = in_lane_order(graph, tasks)
+    layer = graph.column("layer")[ids]
+    tried: dict[int, int] = {}
+    for task, row in zip(ids[layer > 0].tolist(), layer[layer > 0].tolist(), strict=True):
+        name = graph.layers[row]
+        if name in found or tried.get(row, 0) >= _ENOUGH:
             continue
+        tried[row] = tried.get(row, 0) + 1
         shapes, dtypes = graph.shapes(task), graph.dtypes(task)
         if shapes and isinstance(shapes[0], list) and shapes[0]:
             found[name] = bytes_of(shapes[0], dtypes[0] if dtypes else "float")
@@ -141,6 +148,12 @@ def steps_of(graph: Graph) -> tuple[int, ...]:
     if graph.info.steps:
         return tuple(graph.info.steps)
     return tuple(np.unique(graph.column("step")[graph.alive]).tolist())
+
+
+def parts_of(graph: Graph) -> list[tuple[int, int]]:
+    """Every (step, rank) of the graph."""
+    ranks = sorted({lane.rank for lane in graph.lanes})
+    return [(step, rank) for step in steps_of(graph) for rank in ranks]
 
 
 class _Launches:

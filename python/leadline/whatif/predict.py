@@ -118,7 +118,8 @@ class _Base:
             parts: list[Applied] = []
             graph = self.graph.copy()
             for scenario, value in zip(scenarios, values, strict=True):
-                reason = scenario.applicable(graph, value)
+                # the three edits of one scenario differ in amounts, not in whether there is something to edit
+                reason = scenario.applicable(graph, value) if bound is Bound.LOW else None
                 if reason is not None:
                     raise NotApplicable(scenario.name, reason)
                 parts.append(scenario.apply(graph, value, bound))
@@ -128,7 +129,8 @@ class _Base:
                 result = simulate(graph, schedule)
             except GraphError as error:
                 raise ScenarioError(f"{scenarios[-1].name} cannot be simulated: {error}.") from error
-            ends[bound] = (result.makespan_ns / max(len(result.steps), 1), parts[-1], result, parts)
+            counted = result.per_step_ns[max((part.warm_up_steps for part in parts), default=0) :]
+            ends[bound] = (float(counted.mean()) if counted.size else 0.0, parts[-1], result, parts)
         return self._prediction(scenarios, values, ends)
 
     def _prediction(

@@ -13,7 +13,7 @@ from leadline.whatif.edits import launch_latency_ns, main_lane
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
-from leadline.whatif.model import Layer, layer_activations, layers, steps_of
+from leadline.whatif.model import Layer, layer_activations, layers, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit, show_bytes
 
@@ -30,7 +30,7 @@ class ActivationCheckpointing(Scenario):
     )
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
-        if any(_checkpointed(graph, step, values) for step in steps_of(graph)):
+        if any(_checkpointed(graph, step, rank, values) for step, rank in parts_of(graph)):
             return None
         return "no layer of the trace has a name, a forward and a backward pass (record with module names)"
 
@@ -40,16 +40,16 @@ class ActivationCheckpointing(Scenario):
         if given is not None and given < 1:
             raise ScenarioError("activation_checkpointing: segments must be at least 1.")
         inserted = saved = 0
-        for step in steps_of(graph):
-            chosen = _checkpointed(graph, step, values)
+        for step, rank in parts_of(graph):
+            chosen = _checkpointed(graph, step, rank, values)
             number = int(given) if given is not None else max(1, round(math.sqrt(len(chosen))))
             size = max(1, math.ceil(len(chosen) / number)) if chosen else 1
-            sizes = layer_activations(graph, step)
+            sizes = layer_activations(graph, step, rank)
             kept = 0
             for at in range(0, len(chosen), size):
                 segment = chosen[at : at + size]
                 kept += sizes.get(segment[0].name, 0)
-                inserted += _recompute(graph, segment, step, factor)
+                inserted += _recompute(graph, segment, step, rank, factor)
             saved = sum(sizes.get(layer.name, 0) for layer in chosen) - kept
         return Applied(
             graph,
@@ -61,17 +61,17 @@ class ActivationCheckpointing(Scenario):
         )
 
 
-def _checkpointed(graph: Graph, step: int, values: Values) -> list[Layer]:
+def _checkpointed(graph: Graph, step: int, rank: int, values: Values) -> list[Layer]:
     try:
         pattern = re.compile(values.text("layers") or ".*")
     except re.error as error:
         raise ScenarioError(
             f"activation_checkpointing: layers is not a regular expression ({error}); correct it."
         ) from error
-    return [layer for layer in layers(graph, step) if layer.backward and pattern.search(layer.name)]
+    return [layer for layer in layers(graph, step, rank) if layer.backward and pattern.search(layer.name)]
 
 
-def _recompute(graph: Graph, segment: list[Layer], step: int, factor: float) -> int:
+def _recompute(graph: Graph, segment: list[Layer], step: int, rank: int, factor: float) -> int:
     """The forward work of the segment in front of its backward work; returns 1."""
     order, duration, gap = graph.column("order"), graph.column("duration_ns"), graph.column("gap_ns")
     forward, backward = Selection([]), Selection([])
@@ -87,7 +87,7 @@ def _recompute(graph: Graph, segment: list[Layer], step: int, factor: float) -> 
         return 1
     at = int(launchers.ids[0])
     names = {layer.name for layer in segment}
-    calls = graph.select(kind=TaskKind.CPU, phase=Phase.FORWARD, step=step)
+    calls = graph.select(kind=TaskKind.CPU, phase=Phase.FORWARD, step=step, rank=rank)
     calls = Selection([t for t in calls if graph.layers[graph.column("layer")[t]] in names]) | graph.launchers_of(
         forward
     )

@@ -72,7 +72,7 @@ class Amp(Scenario):
             *compute.assumptions,
             f"element-wise, pooling and batch-norm kernels keep {kept:.0%} of the saving from moving half the bytes",
             "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
-            f"casts add {casts:.0%} of the forward kernel time and {host_ns / 1000:.3g} µs of CPU time per matrix operator",
+            f"casts add {casts:.0%} of the forward kernel time and {host_ns / 1000:.3g} µs of CPU time an operator",
         )
         if target == "fp16":
             assumptions += ("the loss scaler's own kernels and its synchronisation are not counted",)
@@ -83,17 +83,14 @@ class Amp(Scenario):
 
 def _halved(graph: Graph, table: KernelTable) -> Selection:
     """Memory-bound kernels of forward and backward that would move half the bytes."""
-    light = table.all(KernelClass.ELEMENTWISE, KernelClass.REDUCTION, KernelClass.NORMALISATION)
+    light = table.all(KernelClass.ELEMENTWISE, KernelClass.MOVEMENT, KernelClass.REDUCTION, KernelClass.NORMALISATION)
     light = light - graph.select(phase=(Phase.OPTIMIZER, Phase.ZERO_GRAD, Phase.DATA_LOADING))
     names, operators = graph.column("name"), graph.column("operator")
 
-    def moves_floats(task: int) -> bool:
-        operator, name = graph.names[operators[task]], graph.names[names[task]]
-        if AUTOCAST_FP32.search(operator) or AUTOCAST_FP32.search(name):
-            return False
-        return table.precision(task) not in ("fp16", "bf16", "fp8")
-
-    return Selection([task for task in light if moves_floats(task)])
+    keeps = np.array([AUTOCAST_FP32.search(text) is not None for text in graph.names], dtype=np.bool_)
+    stays = keeps[names[light.ids]] | keeps[operators[light.ids]]
+    low = ("fp16", "bf16", "fp8")
+    return Selection([task for task in light.ids[~stays].tolist() if table.precision(task) not in low])
 
 
 def _add_casts(graph: Graph, table: KernelTable, share: float) -> None:
@@ -110,7 +107,7 @@ def _add_casts(graph: Graph, table: KernelTable, share: float) -> None:
 
 
 def _add_cast_calls(graph: Graph, compute: Selection, host_ns: int) -> None:
-    """Lengthens the calls of matrix operators: forward casts the weight, half of the backward calls cast its gradient."""
+    """Lengthens the calls of matrix operators: forward casts the weight, backward (two calls) its gradient."""
     for phase, share in ((Phase.FORWARD, 1.0), (Phase.OTHER, 1.0), (Phase.BACKWARD, 0.5)):
         calls = graph.launchers_of(compute & graph.select(phase=phase))
         graph.set_duration(calls, graph.column("duration_ns")[calls.ids] + int(host_ns * share))

@@ -64,6 +64,8 @@ class Applied:
     samples: float = 1.0
     """Samples that one step handles, relative to before; the speed-up counts samples per second."""
     schedule: Schedule | None = None
+    warm_up_steps: int = 0
+    """Steps at the window's start that only set the scene and do not count."""
 
 
 class Scenario(ABC):

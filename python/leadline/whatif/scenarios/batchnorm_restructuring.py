@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leadline.whatif.edits import calls_of
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
@@ -55,22 +58,26 @@ class BatchnormRestructuring(Scenario):
 def _batch_norms(graph: Graph) -> Selection:
     kernels = KernelTable(graph).kernels
     names, operators = graph.column("name"), graph.column("operator")
-    return Selection(
-        [t for t in kernels if BATCH_NORM.search(graph.names[names[t]]) or BATCH_NORM.search(graph.names[operators[t]])]
-    )
+    matches = _matching(graph, BATCH_NORM)
+    return Selection(kernels.ids[matches[names[kernels.ids]] | matches[operators[kernels.ids]]])
+
+
+def _matching(graph: Graph, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Which of the graph's names the pattern finds."""
+    return np.array([pattern.search(text) is not None for text in graph.names], dtype=np.bool_)
 
 
 def _neighbours(graph: Graph, norms: Selection) -> Selection:
     """Activation kernels directly before or after a batch-norm kernel on its stream."""
     names, operators, lanes = graph.column("name"), graph.column("operator"), graph.column("lane")
+    matches = _matching(graph, ACTIVATION)
+    is_norm = norms.mask(len(graph))
+    activation = (matches[names] | matches[operators]) & ~is_norm
     found: list[int] = []
     for lane in sorted({int(lanes[task]) for task in norms}):
         ids = in_lane_order(graph, graph.select(kind=TaskKind.GPU, lane=lane)).tolist()
         for left, right in pairwise(ids):
             for task, other in ((left, right), (right, left)):
-                activation = ACTIVATION.search(graph.names[names[task]]) or ACTIVATION.search(
-                    graph.names[operators[task]]
-                )
-                if activation and task not in norms and other in norms:
+                if activation[task] and is_norm[other]:
                     found.append(task)
     return Selection(found)

@@ -28,6 +28,7 @@ class Algorithm:
 
 
 ADAM = Algorithm("Adam", 7, 18)
+ADAGRAD = Algorithm("Adagrad", 5, 12)
 SGD = Algorithm("SGD with momentum", 5, 8)
 PLAIN_SGD = Algorithm("SGD", 3, 3)
 
@@ -121,9 +122,12 @@ def _algorithm(graph: Graph) -> Algorithm:
     """The optimizer by the framework's mark, else by its operators."""
     names = {graph.names[row] for row in _names(graph, _update(graph))} | set(graph.names)
     text = " ".join(name for name in names if "Optimizer.step" in name)
-    if re.search(r"adam", text, re.IGNORECASE):
-        return ADAM
     updates = " ".join(graph.names[row] for row in _names(graph, _update(graph)))
-    if re.search(r"addcdiv|adam", updates, re.IGNORECASE):
+    if re.search(r"adagrad", text, re.IGNORECASE):
+        return ADAGRAD
+    if re.search(r"adam", text + updates, re.IGNORECASE):
         return ADAM
+    if "addcdiv" in updates:
+        # both divide by a root of squares; only Adam keeps a mean of the gradient as well
+        return ADAM if re.search(r"lerp|mul_", updates) else ADAGRAD
     return SGD if re.search(r"mul", updates) else PLAIN_SGD

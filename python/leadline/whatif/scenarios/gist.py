@@ -13,7 +13,7 @@ from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
-from leadline.whatif.model import layer_activations, layers, steps_of
+from leadline.whatif.model import layer_activations, layers, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count
 from leadline.whatif.units import Unit, show_bytes
 
@@ -34,7 +34,7 @@ class Gist(Scenario):
     )
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
-        if any(_encoded(graph, step, values) for step in steps_of(graph)):
+        if any(_encoded(graph, step, rank, values) for step, rank in parts_of(graph)):
             return None
         return "no layer with an activation function has a name, a forward and a backward pass on a GPU"
 
@@ -43,9 +43,9 @@ class Gist(Scenario):
         # an encoder writes less than it reads; a sparse one needs a scan as well
         factor = {Bound.LOW: 0.6, Bound.EXPECTED: 1.0, Bound.HIGH: 2.0}[bound]
         inserted = saved = 0
-        for step in steps_of(graph):
-            sizes = layer_activations(graph, step)
-            chosen = _encoded(graph, step, values)
+        for step, rank in parts_of(graph):
+            sizes = layer_activations(graph, step, rank)
+            chosen = _encoded(graph, step, rank, values)
             saved = int(sum(sizes.get(name, 0) for name, *_ in chosen) * SAVING[values.text("encoding")])
             for name, forward, backward, time in chosen:
                 for title, anchor, phase in (
@@ -64,13 +64,13 @@ class Gist(Scenario):
         )
 
 
-def _encoded(graph: Graph, step: int, values: Values) -> list[tuple[str, int, int, int]]:
+def _encoded(graph: Graph, step: int, rank: int, values: Values) -> list[tuple[str, int, int, int]]:
     """(layer, its last forward task, its first backward task, time of its element-wise forward kernels)."""
-    light = KernelTable(graph).all(KernelClass.ELEMENTWISE, KernelClass.REDUCTION)
+    light = KernelTable(graph).all(KernelClass.ELEMENTWISE, KernelClass.MOVEMENT, KernelClass.REDUCTION)
     pattern = re.compile(values.text("layers") or ACTIVATION_LAYER.pattern, re.IGNORECASE)
     order, duration = graph.column("order"), graph.column("duration_ns")
     found = []
-    for layer in layers(graph, step):
+    for layer in layers(graph, step, rank):
         own = layer.forward & light
         if pattern.search(layer.name) and layer.backward and own:
             last = int(layer.forward.ids[order[layer.forward.ids].argmax()])

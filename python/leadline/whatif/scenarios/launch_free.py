@@ -33,6 +33,8 @@ class LaunchFree(Scenario):
         latency = launch_latency_ns(graph)
         removed = 0
         segments = _segments(graph, kernels)
+        order = graph.column("order").copy()
+        previous: list[tuple[float, int]] = []
         for calls in segments:
             launched = kernels & graph.launched_by(Selection(calls))
             first = calls[0]
@@ -45,8 +47,10 @@ class LaunchFree(Scenario):
             for task in launched:
                 graph.connect(replay, task, EdgeType.LAUNCH, latency)
             graph.set_gap(launched, np.maximum(graph.column("gap_ns")[launched.ids], gap_ns))
+            previous.append((float(order[first]), replay))
             graph.remove(Selection(calls))
             removed += len(calls)
+        _keep_order(graph, previous)
         return Applied(
             graph,
             (
@@ -57,6 +61,26 @@ class LaunchFree(Scenario):
             ),
             count(kernels=len(kernels), removed_calls=removed, graph_launches=len(segments)),
         )
+
+
+def _keep_order(graph: Graph, replays: list[tuple[float, int]]) -> None:
+    """One thread replays the graphs one after another, and not before the calls that stay between them."""
+    order, lane = graph.column("order"), graph.column("lane")
+    stays = in_lane_order(graph, graph.select(kind=(TaskKind.CPU, TaskKind.DATA)) - Selection([t for _, t in replays]))
+    positions = order[stays]
+    threads = sorted(set(lane[stays].tolist()))
+    for at, (position, replay) in enumerate(replays):
+        if at and graph.lanes[int(lane[replay])].rank == graph.lanes[int(lane[replays[at - 1][1]])].rank:
+            graph.connect(replays[at - 1][1], replay, EdgeType.THREAD)
+        for thread in threads:
+            mine = lane[stays] == thread
+            before = int(np.searchsorted(positions[mine], position)) - 1
+            if graph.lanes[thread].rank != graph.lanes[int(lane[replay])].rank:
+                continue
+            if thread != lane[replay] and before >= 0:
+                graph.connect(int(stays[mine][before]), replay, EdgeType.THREAD)
+            if thread != lane[replay] and before + 1 < int(mine.sum()):
+                graph.connect(replay, int(stays[mine][before + 1]), EdgeType.THREAD)
 
 
 def _capturable(graph: Graph) -> Selection:
@@ -84,7 +108,13 @@ def _segments(graph: Graph, kernels: Selection) -> list[list[int]]:
     step = graph.column("step")
     found: list[list[int]] = []
     current: list[int] = []
-    for task in in_lane_order(graph, cpu).tolist():
+    rank = graph.rank_of_tasks()
+    ordered = in_lane_order(graph, cpu)
+    ordered = ordered[np.argsort(rank[ordered], kind="stable")]
+    for task in ordered.tolist():
+        if current and rank[task] != rank[current[0]]:
+            found.append(current)
+            current = []
         if stays[task] or (current and step[task] != step[current[0]]):
             found.append(current)
             current = []

@@ -25,7 +25,7 @@ from leadline.whatif.edits import calls_of, launch_cost_ns, launch_latency_ns, m
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
-from leadline.whatif.model import steps_of, worker_kinds
+from leadline.whatif.model import parts_of, worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
 
@@ -68,8 +68,8 @@ class MetaFlow(Scenario):
         removed = inserted = 0
         doubt = {Bound.LOW: 1 - SHAPE_DOUBT, Bound.EXPECTED: 1.0, Bound.HIGH: 1 + SHAPE_DOUBT}[bound]
         for substitution in read_spec(values.text("spec")):
-            for step in steps_of(graph):
-                gone, added = _substitute(graph, substitution, step, doubt)
+            for step, rank in parts_of(graph):
+                gone, added = _substitute(graph, substitution, step, rank, doubt)
                 removed, inserted = removed + gone, inserted + added
         if not removed:
             raise ScenarioError("metaflow: no layer of the trace matches what the specification removes.")
@@ -119,18 +119,18 @@ def _new_layer(item: Mapping[str, Any]) -> NewLayer:
     return layer
 
 
-def _substitute(graph: Graph, substitution: Substitution, step: int, doubt: float) -> tuple[int, int]:
+def _substitute(graph: Graph, substitution: Substitution, step: int, rank: int, doubt: float) -> tuple[int, int]:
     """One substitution in one step; returns removed and inserted device tasks."""
     removed = inserted = 0
     times = {
-        (layer, phase): _time(graph, layer, phase, step, doubt)
+        (layer, phase): _time(graph, layer, phase, step, rank, doubt)
         for layer in substitution.insert
         for phase in (Phase.FORWARD, Phase.BACKWARD)
     }
     for phase in (Phase.FORWARD, Phase.BACKWARD):
         old = Selection([])
         for pattern in substitution.remove:
-            old = old | graph.select(layer=_whole(pattern), phase=phase, step=step, kind=worker_kinds(graph))
+            old = old | graph.select(layer=_whole(pattern), phase=phase, step=step, rank=rank, kind=worker_kinds(graph))
         if not old:
             continue
         for layer in substitution.insert:
@@ -142,13 +142,13 @@ def _substitute(graph: Graph, substitution: Substitution, step: int, doubt: floa
     return removed, inserted
 
 
-def _time(graph: Graph, layer: NewLayer, phase: Phase, step: int, doubt: float) -> float:
+def _time(graph: Graph, layer: NewLayer, phase: Phase, step: int, rank: int, doubt: float) -> float:
     explicit = layer.forward_ns if phase == Phase.FORWARD else layer.backward_ns
     if explicit is not None:
         return explicit
     if not layer.like:
         return 0.0
-    tasks = graph.select(layer=_whole(layer.like), phase=phase, step=step, kind=worker_kinds(graph))
+    tasks = graph.select(layer=_whole(layer.like), phase=phase, step=step, rank=rank, kind=worker_kinds(graph))
     return float(graph.column("duration_ns")[tasks.ids].sum()) * layer.scale * doubt
 
 

@@ -60,8 +60,11 @@ class P3(Scenario):
         all_steps = steps_of(result)
         for position, step in enumerate(all_steps):
             per_layer = sizes[step if step in sizes else step - shift]
-            following = all_steps[position + 1] if position + 1 < len(all_steps) else None
-            later = {layer.name: layer for layer in layers(result, following)} if following is not None else {}
+            if position + 1 == len(all_steps):
+                # nothing in the window waits for what the last step sends
+                break
+            following = all_steps[position + 1]
+            later = {layer.name: layer for layer in layers(result, following)}
             for rank, layer in enumerate(layers(result, step)):
                 size = per_layer.get(layer.name, 0)
                 if not size or not layer.backward:
@@ -69,7 +72,7 @@ class P3(Scenario):
                 priority = float(rank) if values.text("order") == "priority" else 0.0
                 inserted += _exchange(
                     result, layer, later.get(layer.name), size, limit, share / network.bandwidth_bytes_s * overhead,
-                    network.latency_ns, (send, receive), priority, step,
+                    network.latency_ns, (send, receive), priority, following,
                 )  # fmt: skip
         total = sum(sizes[first_steps[0]].values())
         slices = "of the first layers first" if values.text("order") == "priority" else "in order of readiness"
@@ -79,10 +82,11 @@ class P3(Scenario):
                 f"{show_bytes(total)} of gradients per step in slices of {show_bytes(limit)}, {slices}, {assumed}",
                 "servers are spread over the workers, so each pushes and pulls (n-1)/n of its gradients at full duplex",
                 "the update happens on the servers in no time; the traced update stays as it is",
-                "the window is repeated once, so that the next forward pass waits for its parameters",
+                "the window is repeated, so that each forward pass waits for parameters; the first pass does not count",
             ),
             count(push_and_pull_tasks=inserted),
             samples=float(workers),
+            warm_up_steps=len(first_steps),
         )
 
 
@@ -98,7 +102,7 @@ def _exchange(
     priority: float,
     step: int,
 ) -> int:
-    """Push and pull tasks of one layer in one step; returns how many."""
+    """Push and pull tasks of one layer, counted to the step that waits for them; returns how many."""
     target = _first(graph, following.forward) if following is not None else Selection([])
     slices = max(1, math.ceil(size / limit))
     for number in range(slices):
@@ -108,7 +112,6 @@ def _exchange(
             "push", TaskKind.COMM, channels[0], time, after=_last(graph, layer.backward), phase=Phase.BACKWARD,
             step=step, bytes=int(part), layer=layer.name, priority=priority,
         )  # fmt: skip
-        # the last step's pulls count to the step that waits for them
         graph.insert(
             "pull", TaskKind.COMM, channels[1], time, after=push, before=target, phase=Phase.BACKWARD,
             step=step, bytes=int(part), layer=layer.name, priority=priority,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
-from leadline.whatif.model import Layer, layer_activations, layers, steps_of
+from leadline.whatif.model import Layer, layer_activations, layers, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.units import Unit, show_bytes
 
@@ -36,7 +36,7 @@ class VDnn(Scenario):
     def applicable(self, graph: Graph, values: Values) -> str | None:
         if not graph.select(kind=TaskKind.GPU):
             return "the trace has no GPU work"
-        chosen = [plan for step in steps_of(graph) for plan in _plan(graph, step, values)]
+        chosen = [plan for step, rank in parts_of(graph) for plan in _plan(graph, step, rank, values)]
         if chosen:
             return None
         return (
@@ -48,13 +48,16 @@ class VDnn(Scenario):
         ahead = int(values.number("lookahead"))
         if ahead < 1:
             raise ScenarioError("vdnn: lookahead must be at least 1.")
-        out = graph.add_lane("offload", LaneKind.CHANNEL)
-        back = graph.add_lane("prefetch", LaneKind.CHANNEL)
+        engines = {
+            rank: tuple(graph.add_lane(name, LaneKind.CHANNEL, rank=rank) for name in ("offload", "prefetch"))
+            for rank in sorted({rank for _, rank in parts_of(graph)})
+        }
         copies = saved = 0
-        for step in steps_of(graph):
-            plan = _plan(graph, step, values)
+        for step, rank in parts_of(graph):
+            plan = _plan(graph, step, rank, values)
+            out, back = engines[rank]
             saved = sum(size for _, size in plan)
-            ordered = [layer for layer in layers(graph, step) if layer.backward]
+            ordered = [layer for layer in layers(graph, step, rank) if layer.backward]
             for number, (layer, size) in enumerate(plan):
                 time = int(size / bandwidth * 1e9)
                 offload = graph.insert(
@@ -83,13 +86,13 @@ class VDnn(Scenario):
         )
 
 
-def _plan(graph: Graph, step: int, values: Values) -> list[tuple[Layer, int]]:
+def _plan(graph: Graph, step: int, rank: int, values: Values) -> list[tuple[Layer, int]]:
     """Layers to offload in forward order, with the bytes of their inputs. The last layer's input is needed at once."""
-    sizes = layer_activations(graph, step)
+    sizes = layer_activations(graph, step, rank)
     fixed = values.optional("activation_bytes")
     everything = values.text("policy") == "all"
     found = []
-    named = [layer for layer in layers(graph, step) if layer.backward]
+    named = [layer for layer in layers(graph, step, rank) if layer.backward]
     for layer in named[:-1]:
         size = int(fixed) if fixed is not None else sizes.get(layer.name, 0)
         if size and (everything or "conv" in layer.name.lower() or _convolves(graph, layer)):
