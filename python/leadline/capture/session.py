@@ -140,8 +140,12 @@ class Session:
             OPTIONS_VARIABLE: self.options.to_json(),
         }
 
+    def available(self) -> dict[str, Any]:
+        """What each provider says of itself, by its name."""
+        return {provider.name: provider.status() for provider in self._providers}
+
     def _provider_changed(self) -> None:
-        self._record["available"] = {provider.name: provider.status() for provider in self._providers}
+        self._record["available"] = self.available()
         self._write_record()
 
     def _write_record(self) -> None:
