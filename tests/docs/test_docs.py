@@ -15,7 +15,8 @@ from leadline.profile.writer import write_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "bench", "python", "native", "tests", "tools", "schema", "requirements")
-PAGES = sorted([*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))])
+FOUND = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
+PAGES = sorted(path for path in FOUND if "node_modules" not in path.parts)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 

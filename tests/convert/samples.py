@@ -1,0 +1,85 @@
+"""Profiles to export, and what a reader should find in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from leadline.profile import Profile
+from leadline.profile.build import build
+from leadline.profile.builder import ProfileBuilder
+
+NAMES = [
+    "plain",
+    "with space",
+    "semi;colon",
+    "new\nline\r\ttab",
+    "ünï ©ödé 漢字 🎉",
+    "\x00\x01\x1b[31m\x7f",
+    "\u2028\u2029\u202e\ufeff",
+    "quotes \"'`\\",
+    "</script>",
+    "trailing 42",
+    " ",
+    "",
+]
+
+
+def model() -> Profile:
+    """Two threads, two metrics of time, one of memory, and the same function below itself."""
+    return build("""
+    process train.py | pid=10 rank=3
+      thread MainThread | tid=10
+        python main @ /home/ada/my project/train.py:9 | first_line=5
+          module model.h.0 [Block]
+            operator aten::linear | cpu_time=100000,50000 call_time=1,1 alloc_bytes=4096
+              phase backward
+                operator aten::mm | cpu_time=2000000 call_time=1
+                  kernel sgemm | gpu_time@0:7=7000000
+          python main @ /home/ada/my project/train.py:9 | first_line=5
+            operator aten::linear | cpu_time=3000 call_time=1
+      thread worker | tid=11
+        region load | cpu_time=40000
+    """)
+
+
+def strange() -> Profile:
+    """Names that separate, end or escape in one format or another."""
+    builder = ProfileBuilder()
+    node = builder.node_of_thread(builder.thread(builder.process("p;q r", pid=1), "thread\none"))
+    for i, name in enumerate(NAMES):
+        python = builder.child(node, builder.frame("python", name, file=f"/tmp/{name}/x.py", line=i))
+        operator = builder.child(python, builder.frame("operator", name))
+        builder.add(operator, "cpu_time", (i + 1) * 1_000_000)
+        builder.add(operator, "call_time", 1)
+    return builder.profile()
+
+
+def deep(levels: int = 10_000) -> Profile:
+    """One path of `levels` frames with 5,000 ns at its end."""
+    builder = ProfileBuilder()
+    node = builder.node_of_thread(builder.thread(builder.process("p"), "t"))
+    frame = builder.frame("python", "recurse", file="/a/t.py", line=1)
+    for _ in range(levels):
+        node = builder.child(node, frame)
+    builder.add(node, "cpu_time", 5_000)
+    return builder.profile()
+
+
+def stacks(profile: Profile, metric: str, below: str = "root") -> Counter[tuple[str, ...]]:
+    """Exclusive sums by the names from below the first frame of kind `below` to the node; modules and phases as exports label them."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for node in profile.tree.walk():
+        value = node.exclusive(metric).sum
+        if value:
+            path = node.path()
+            start = [one.kind for one in path].index(below) + 1
+            found[tuple(label(one) for one in path[start:])] += value
+    return found
+
+
+def label(node) -> str:
+    if node.kind == "module" and node.module:
+        return f"{node.name} [{node.module}]"
+    if node.kind in ("phase", "region"):
+        return f"{node.kind}: {node.name}"
+    return node.name or "(unnamed)"
