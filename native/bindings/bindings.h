@@ -17,5 +17,6 @@ void detach_providers();
 void set_providers_running(bool running);
 
 void define_torch(nanobind::module_& m);
+void define_nvidia(nanobind::module_& m);
 
 }  // namespace leadline::bindings

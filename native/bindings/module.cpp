@@ -211,4 +211,5 @@ NB_MODULE(_native, m) {
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);
   bindings::define_torch(m);
+  bindings::define_nvidia(m);
 }

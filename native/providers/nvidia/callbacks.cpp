@@ -54,7 +54,9 @@ bool waits(leadline_gpu_kind kind) { return kind == LEADLINE_GPU_SYNC; }
 }  // namespace
 
 void Callbacks::mark(std::int64_t time_ns, leadline_context context) noexcept {
-  if (ThreadMarks* ring = marks_.at(marks_of_thread.get(marks_))) ring->add(time_ns, context);
+  const std::uint32_t thread = marks_of_thread.get(marks_);
+  if (ThreadMarks* ring = marks_.at(thread)) ring->add(time_ns, context);
+  if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) recorder->mark(thread, time_ns, context);
 }
 
 void Callbacks::handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
@@ -174,9 +176,9 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
   event.time_ns = now;
   event.of.gpu_api = thread.event;
   leadline_monitor_emit(&event);
-  if (ThreadMarks* ring = marks_.at(marks_of_thread.get(marks_))) ring->add(now, leadline_monitor_context());
+  if (ThreadMarks* ring = marks_.at(marks_of_thread.get(marks_))) ring->add(now, 0);
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
-    recorder->api_end(thread.event, now, marks_of_thread.get(marks_), failed, leadline_monitor_context());
+    recorder->api_end(thread.event, now, marks_of_thread.get(marks_), failed || thread.captured);
   }
   thread.context = 0;
 }

@@ -42,6 +42,7 @@ class Callbacks {
   // After close() nothing is emitted any more; inside() tells how many callbacks are still running.
   void close() noexcept { open_.store(false, std::memory_order_seq_cst); }
   void open() noexcept { open_.store(true, std::memory_order_seq_cst); }
+  bool is_open() const noexcept { return open_.load(std::memory_order_relaxed); }
   int inside() const noexcept { return inside_.load(std::memory_order_seq_cst); }
   std::uint64_t calls() const noexcept { return count_.load(std::memory_order_relaxed); }
   bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }

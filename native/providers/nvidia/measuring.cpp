@@ -81,7 +81,7 @@ bool Measuring::start(std::string* message, std::string* holder) {
     count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
   }
   describe_devices();
-  leadline_monitor_register(LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_OPERATOR, on_place_changed, this, &places_);
+  leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
   callbacks_.open();
   subscription_.enable_callbacks();
   thread_ = std::thread([this] { run(); });
@@ -130,11 +130,11 @@ void Measuring::on_completed(void* context, std::uint32_t stream, std::uint8_t* 
   self->ready_.store(true, std::memory_order_release);  // the folding thread looks at least every few milliseconds
 }
 
+// Regions and phases only: what lies between two API calls outside of them is charged to the call it leads to.
 void Measuring::on_place_changed(const leadline_event* event, void* user) {
-  // Outermost operators only: what is below one is charged to the API call it makes.
-  if (event->domain == LEADLINE_DOMAIN_OPERATOR && event->of.op.nesting > 0) return;
   auto& self = *static_cast<Measuring*>(user);
-  self.callbacks_.mark(event->time_ns, leadline_monitor_context());
+  if (event->phase == LEADLINE_INSTANT || !self.callbacks_.is_open()) return;
+  self.callbacks_.mark(leadline_monitor_now(), event->phase == LEADLINE_BEGIN ? leadline_monitor_context() : 0);
 }
 
 void Measuring::on_activity(const leadline_event* event, void* user) {

@@ -1,6 +1,6 @@
 #include "providers/nvidia/provider.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <memory>
 #include <mutex>
@@ -62,6 +62,8 @@ void start_fallback(Provider& p) {
 }
 
 void begin(Provider& p) {
+  static std::once_flag at_fork;
+  std::call_once(at_fork, [] { pthread_atfork(nullptr, nullptr, [] { after_fork(); }); });
   p.status = {};
   std::string error;
   if (p.forked_after_cuda) {

@@ -111,12 +111,9 @@ void Recorder::api_begin(const leadline_gpu_api_event& api, leadline_context con
                api.correlation, at, api.name);
 }
 
-void Recorder::api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled,
-                       leadline_context after) {
+void Recorder::api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled) {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t at = place(after);
-  std::fprintf(file_, "e %u %" PRId64 " %" PRIu64 " %d %" PRIu64 "\n", thread, time_ns, api.correlation,
-               cancelled ? 1 : 0, at);
+  std::fprintf(file_, "e %u %" PRId64 " %" PRIu64 " %d\n", thread, time_ns, api.correlation, cancelled ? 1 : 0);
 }
 
 void Recorder::inner_call(std::uint32_t correlation, const Launch& launch) {
@@ -245,9 +242,9 @@ ReplayResult replay(const std::string& path) {
     } else if (kind == "e") {
       std::uint64_t correlation = 0;
       int cancelled = 0;
-      in >> thread >> time >> correlation >> cancelled >> place;
+      in >> thread >> time >> correlation >> cancelled;
       if (cancelled) launches.cancel(static_cast<std::uint32_t>(correlation));
-      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
+      if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, 0);
     } else if (kind == "m") {
       in >> thread >> time >> place;
       if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);

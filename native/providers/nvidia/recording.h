@@ -46,8 +46,7 @@ class Recorder {
 
   void api_begin(const leadline_gpu_api_event& api, leadline_context context, std::int64_t time_ns,
                  std::uint32_t thread);
-  void api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled,
-               leadline_context after);
+  void api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled);
   void inner_call(std::uint32_t correlation, const Launch& launch);
   void mark(std::uint32_t thread, std::int64_t time_ns, leadline_context context);
   void graph_node(std::uint64_t node, std::uint64_t original, std::uint64_t graph, leadline_context context);

@@ -1,0 +1,33 @@
+// Ranges of NVTX, in the program and in its libraries, as regions.
+//
+// A program's copy of NVTX asks for a tool once, at its first call, by the variable NVTX_INJECTION64_PATH; what it
+// finds then stays. The launcher sets the variable before the program starts, unless the user has; nothing is changed
+// in a running process. Push/pop (A, W, Ex) and start/end, domains, registered strings, categories and payloads are
+// kept; marks are counted.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leadline/monitor.h"
+#include "providers/nvidia/nvtx_abi.h"
+
+namespace leadline::nvidia {
+
+// From now on ranges become regions, but for those in `skipped_domains` (compared without case).
+void nvtx_start(const std::vector<std::string>& skipped_domains);
+void nvtx_stop();
+// JSON object: initialised (how many libraries found this tool), ranges, marks, domains with their ranges and whether
+// skipped.
+std::string nvtx_status_json();
+
+// The detail of a range's region, a JSON object; empty when there is nothing to say.
+std::string nvtx_detail(std::string_view domain, std::string_view category, std::uint32_t category_id,
+                        const nvtx::EventAttributes* attributes, bool payload_varies);
+std::string utf8_of(const wchar_t* text);
+
+}  // namespace leadline::nvidia
+
+// What libleadline_inject.so calls with NVTX's export table. 1 when the ranges of the calling library will be seen.
+extern "C" LEADLINE_EXPORT int leadline_nvtx_initialize(leadline::nvidia::nvtx::GetExportTable get_export_table);
