@@ -104,7 +104,7 @@ def programs(draw: st.DrawFn, *, ranks: int = 2, threads: int = 2, streams: int 
                 ])  # fmt: skip
             if hand_over:
                 first, second = ("give", "take") if thread == 0 else ("take", "give")
-                pair = [Op(next(counter), first, draw(short), event=0 if thread == 0 else 0),
+                pair = [Op(next(counter), first, draw(short), event=0),
                         Op(next(counter), second, draw(short), event=1)]  # fmt: skip
                 ops = _spread(draw, ops, pair)
             result[(rank, thread)] = tuple(ops)

@@ -223,8 +223,9 @@ def _awaited_streams(draft: Draft, streams: Sequence[Stream], call: int, name: s
         return [] if late and name.endswith("Free") else issued  # freed to a pool: it did not wait
     row = int(draft["row"][call])
     recorded = int(draft.trace.events["awaits"][row]) if draft.trace.facts.get("has_sync_records") else -1
-    named = [(stream, place) for stream, place in issued if stream.number == recorded]
-    return named or (_most_likely(draft, issued, call) if issued else [])
+    if recorded >= 0:
+        return [(stream, place) for stream, place in issued if stream.number == recorded]
+    return _most_likely(draft, issued, call) if issued else []
 
 
 def _recorded(
