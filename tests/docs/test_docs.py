@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from leadline.cli.main import VERBS
+from leadline.profile import open_profile
 from leadline.profile.build import build
 from leadline.profile.writer import write_profile
 
@@ -75,7 +76,7 @@ def test_every_python_block_is_python() -> None:
                 compile(code[1], str(page), "exec")
 
 
-def test_the_file_format_page_reads_a_file(tmp_path: Path) -> None:
+def test_the_file_format_page_reads_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = build(
         """
         process train.py
@@ -86,7 +87,7 @@ def test_the_file_format_page_reads_a_file(tmp_path: Path) -> None:
         """
     )
     write_profile(tmp_path / "out.leadline", profile)
-    load, roll_up = blocks("docs/file-format.md", "python")
+    load, roll_up, merge = blocks("docs/file-format.md", "python")
     names: dict[str, object] = {}
     exec(load.replace('"out.leadline"', repr(str(tmp_path / "out.leadline"))), names)
     exclusive = profile.tree.exclusive("cpu_time").sum.copy()
@@ -98,3 +99,8 @@ def test_the_file_format_page_reads_a_file(tmp_path: Path) -> None:
     assert isinstance(inclusive, np.ndarray)
     assert inclusive[0] == 23
     assert np.array_equal(inclusive, profile.tree.inclusive("cpu_time").sum)
+    monkeypatch.chdir(tmp_path)
+    for rank in ("rank0.leadline", "rank1.leadline"):
+        write_profile(rank, profile)
+    exec(merge, {})
+    assert open_profile("all.leadline").tree.root.inclusive("cpu_time").sum == 46

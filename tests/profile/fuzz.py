@@ -11,6 +11,8 @@ lets pass must not hurt anyone later. Exit code 1 on the first other exception, 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import random
 import resource
 import struct
@@ -24,6 +26,8 @@ from pathlib import Path
 import numpy as np
 from tests.profile.archives import Members, column, members_of, packed, sample, with_header
 
+from leadline.cli.main import main as run_command
+from leadline.convert import EXPORTERS
 from leadline.profile import Profile, ProfileFileError, open_profile, write_profile
 from leadline.profile.draw import draw
 from leadline.profile.merge import merge_profiles
@@ -156,6 +160,28 @@ def use(profile: Profile, other: Profile, output: Path) -> None:
     assert len(open_profile(output).tree) == len(merged.tree)
 
 
+def commands(path: Path, folder: Path) -> list[list[str]]:
+    """The command lines that read a profile and write `folder`/out."""
+    output = ["-o", str(folder / "out")]
+    formats = [["report", str(path), "--format", name, *output] for name in ("text", "markdown", "json", "html")]
+    exports = [["export", str(path), "--format", one.name, *output] for one in EXPORTERS]
+    return [*formats, *exports, ["whatif", str(path), *output]]
+
+
+def use_by_command(number: int, path: Path, folder: Path, opens: bool) -> None:
+    """One of the commands, by turns: it writes what it should, or leaves with code 2 and one line on stderr."""
+    choices = commands(path, folder)
+    chosen = choices[number % len(choices)]
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        code = run_command(chosen)
+    # A profile may have no window that a what-if question could be asked of: then it is refused like a bad file.
+    refused = code == 2 and len(said.getvalue().splitlines()) == 1
+    assert refused if not opens else code == 0 or (refused and chosen[0] == "whatif"), (
+        f"{chosen}: {code}, {said.getvalue()}"
+    )
+
+
 def limit_memory() -> None:
     """From now on the process may take `MEMORY_BYTES` more than it has; what needs more raises MemoryError."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
@@ -179,16 +205,17 @@ def main(argv: list[str] | None = None) -> int:
         path = Path(folder) / "hostile.leadline"
         while number < arguments.files and (began := time.monotonic()) < end:
             path.write_bytes(hostile_file(number, arguments.seed, good))
+            problem = ""
             try:
-                profile = open_profile(path)
-                opened += 1
-                use(profile, other, Path(folder) / "merged.leadline")
-            except ProfileFileError as error:
-                problem = "" if "\n" not in str(error) and str(error).endswith(".") else f"Not a sentence: {error!s}"
+                profile = None
+                with contextlib.suppress(ProfileFileError):
+                    profile = open_profile(path)
+                if profile is not None:
+                    opened += 1
+                    use(profile, other, Path(folder) / "merged.leadline")
+                use_by_command(number, path, Path(folder), profile is not None)
             except Exception:
                 problem = traceback.format_exc()
-            else:
-                problem = ""
             if not problem and time.monotonic() - began > arguments.slowest:
                 problem = f"It took {time.monotonic() - began:.1f} seconds."
             if problem:

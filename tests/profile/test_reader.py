@@ -196,6 +196,8 @@ def test_what_is_not_a_profile_is_refused(tmp_path: Path, data: bytes, sentence:
         ),
         (with_member("threads.process.npy", column([1], "<u4")), "threads.process holds 1 where there are 1 rows"),
         (with_member("metrics.device.npy", column([-1] * 4 + [-2], "<i2")), "metrics.device holds -2"),
+        (with_member("metrics.count.npy", column([2**63] * 5, "<u8")), "more than can have been counted"),
+        (with_member("metrics.min.npy", column([10**9] * 5, "<i8")), "a minimum above its maximum"),
         (with_member("events.start_ns.npy", column([2, 1], "<i8")), "its events are not ordered"),
         (with_member("strings.offsets.npy", column([0], "<u8")), "does not begin with the empty string"),
         (with_member("strings.offsets.npy", column([0, 0, 2**63], "<u8")), "points outside its text"),

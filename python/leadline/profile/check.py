@@ -47,10 +47,11 @@ def check_tables(columns: Mapping[str, Columns]) -> Tables:
         values = columns[name][column_name]
         if len(values) and int(values.max()) >= known:
             raise TableError(
-                f"{name}.{column_name} holds {int(values.max())} and this release knows 0 to {known - 1}; a newer release "
-                "of leadline or someone else wrote it"
+                f"{name}.{column_name} holds {int(values.max())} and this release knows 0 to {known - 1}; a newer "
+                "release of leadline or someone else wrote it"
             )
     _check_nodes(columns["nodes"], columns["frames"])
+    _check_metrics(columns["metrics"])
     starts = columns["events"]["start_ns"]
     if np.any(starts[1:] < starts[:-1]):
         raise TableError("its events are not ordered by start")
@@ -81,3 +82,10 @@ def _check_nodes(nodes: Columns, frames: Columns) -> None:
     rest = parent[1:]
     if np.any(rest < 0) or np.any(rest >= np.arange(1, len(parent), dtype=np.int64)):
         raise TableError("its tree has a node that does not come after its parent")
+
+
+def _check_metrics(metrics: Columns) -> None:
+    if np.any(metrics["count"] >= np.uint64(2**63)):
+        raise TableError("metrics.count holds more than can have been counted")
+    if np.any((metrics["min"] > metrics["max"]) & (metrics["count"] > 0)):
+        raise TableError("a row of its table metrics has a minimum above its maximum")

@@ -102,7 +102,9 @@ def _title(console: Console, text: str, note: str = "") -> None:
 
 
 def _table(console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]) -> None:
-    """Columns are (heading, justify). Only the first one gives way where the window is narrow."""
+    """Columns are (heading, justify). Only the first one gives way where the window is narrow. No rows, no table."""
+    if not rows:
+        return
     table = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     others = sum(max(len(head), *(len(row[i]) for row in cells)) + 2 for i, (head, _) in enumerate(columns) if i)
