@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -62,10 +63,11 @@ class Gpu:
 
 
 def find_gpu(device_name: str) -> Gpu | None:
-    """The GPU whose known device name is the longest part of `device_name`; None for an unknown one."""
+    """The GPU whose known name is the longest whole-word part of `device_name`; None for an unknown one."""
     best: tuple[int, Gpu] | None = None
     for pattern, gpu in _catalogue():
-        if pattern.lower() in device_name.lower() and (best is None or len(pattern) > best[0]):
+        found = re.search(rf"(?<![0-9a-z]){re.escape(pattern)}(?![0-9a-z])", device_name, re.IGNORECASE)
+        if found and (best is None or len(pattern) > best[0]):
             best = (len(pattern), gpu)
     return None if best is None else best[1]
 

@@ -10,6 +10,7 @@ from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
+from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
 from leadline.whatif.units import Unit
 
 CONSTANT = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
@@ -32,22 +33,28 @@ class BatchSize(Scenario):
     def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
         require_positive(self.name, values, ["factor"])
         factor = values.number("factor")
-        loading = graph.select(kind=TaskKind.DATA) | graph.select(phase=Phase.DATA_LOADING, kind=TaskKind.GPU)
+        loading = loads_of(graph)
+        period = mean_step_ns(graph) * factor if loading and uses_workers(graph) else None
+        waits = loading and mean_wait_ns(graph, loading) > technique("loader_fetch_ns", larger_is_faster=False).expected
         constant = graph.select(phase=CONSTANT)
         if worker_kinds(graph) == (TaskKind.GPU,):
             table = KernelTable(graph)
-            copies = (table.all(KernelClass.COPY) - constant) | loading
+            copies = table.all(KernelClass.COPY) - constant
             grows = table.kernels - constant - copies
             graph.scale(grows, _kernel_factors(graph, grows, factor, bound))
             graph.scale(copies, factor)
             how = "kernels with idle multiprocessors fill these first, the others grow with the batch"
         else:
-            grows = graph.select(kind=TaskKind.CPU) - constant
+            grows = graph.select(kind=TaskKind.CPU) - constant - loading
             overhead = _call_overhead_ns(graph, bound)
             own = graph.column("duration_ns")[grows.ids].astype(np.float64)
             graph.set_duration(grows, np.rint(own + (factor - 1) * np.maximum(own - overhead, 0)).astype(np.int64))
             how = f"{overhead / 1000:.3g} µs of every operator do not depend on the batch, the rest grows with it"
-        graph.scale(loading, factor)
+        if period is None:
+            graph.scale(loading, factor, gaps=True)
+        elif waits:
+            # the workers set the pace: a batch of twice the size takes them twice as long
+            set_period(graph, loading, period, 0.0)
         return Applied(
             graph,
             (how, "the weight update, collectives and Python time stay", "memory suffices and kernels stay the same"),

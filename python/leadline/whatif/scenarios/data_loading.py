@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
-from leadline.whatif.simulator import simulate
+from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, silence, uses_workers
 from leadline.whatif.units import Unit
 
 
@@ -33,35 +30,29 @@ class DataLoading(Scenario):
         return f"{self.name} workers={values.number('workers'):g}"
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
-        return None if _loads(graph) else "the trace has no data loading"
+        return None if loads_of(graph) else "the trace has no data loading"
 
     def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
-        loads = _loads(graph)
+        loads = loads_of(graph)
         workers = values.number("workers")
-        steps = np.unique(graph.column("step")[loads.ids])
-        waited = {int(s): Selection(loads.ids[graph.column("step")[loads.ids] == s]) for s in steps}
         if math.isinf(workers):
-            _silence(graph, loads)
+            silence(graph, loads)
             return Applied(graph, ("the loader is never waited for",), count(loads=len(loads)))
         if workers < 1:
             raise ScenarioError("data_loading: workers must be at least 1, or inf.")
         current, source, warnings = _current(graph, values)
-        spent = (graph.column("duration_ns") + np.maximum(graph.column("gap_ns"), 0)).copy()
-        before = simulate(graph)
-        step_ns = dict(zip(before.steps, before.per_step_ns.tolist(), strict=True))
-        _silence(graph, loads)
-        after = simulate(graph)
-        rest_ns = dict(zip(after.steps, after.per_step_ns.tolist(), strict=True))
+        wait = mean_wait_ns(graph, loads)
         fetch = technique("loader_fetch_ns", larger_is_faster=False).at(bound)
         scaling = 1.0 if workers <= max(current, 1) else technique("loader_scaling", larger_is_faster=True).at(bound)
-        mean_wait = float(np.mean([spent[tasks.ids].sum() for tasks in waited.values()]))
-        batch_ns = mean_wait if current == 0 else current * float(np.mean(list(step_ns.values())))
-        starved = current == 0 or mean_wait > fetch
-        for step, tasks in waited.items():
-            rest = float(rest_ns.get(step, np.mean(list(rest_ns.values()))))
-            due = batch_ns / (workers * scaling) if starved else 0.0
-            wait = max(due - rest, min(fetch, mean_wait))
-            graph.set_duration(int(tasks.ids[0]), int(wait))
+        batch_ns = wait if current == 0 else current * mean_step_ns(graph)
+        if current and wait <= fetch:
+            return Applied(
+                graph,
+                (f"{source}, and the step hardly waits for them: more workers change nothing",),
+                count(loads=len(loads)),
+                warnings,
+            )
+        set_period(graph, loads, batch_ns / (workers * scaling), min(fetch, wait))
         assumptions = (
             f"{source}; one batch takes {batch_ns / 1e6:.3g} ms to make",
             f"{workers:g} workers reach {scaling:.0%} of {workers:g} times one worker's rate, on cores of their own",
@@ -70,24 +61,12 @@ class DataLoading(Scenario):
         return Applied(graph, assumptions, count(loads=len(loads)), warnings)
 
 
-def _loads(graph: Graph) -> Selection:
-    """Loading spans with all CPU tasks nested in them."""
-    spans = graph.select(kind=TaskKind.DATA) or graph.select(kind=TaskKind.CPU, phase=Phase.DATA_LOADING)
-    return graph.subtree(spans) & graph.select(kind=(TaskKind.DATA, TaskKind.CPU)) if spans else spans
-
-
-def _silence(graph: Graph, loads: Selection) -> None:
-    graph.set_duration(loads, 0)
-    graph.set_gap(loads, 0)
-
-
 def _current(graph: Graph, values: Values) -> tuple[int, str, tuple[str, ...]]:
     """Workers of the traced run, how that is known, and what is doubtful."""
     given = values.optional("current_workers")
     if given is not None:
         return int(given), f"the traced run has {given:g} workers", ()
-    names = " ".join({graph.names[row] for row in set(graph.column("name")[_loads(graph).ids].tolist())})
-    if "MultiProcessing" in names:
+    if uses_workers(graph):
         known = graph.info.facts.get("loader_workers")
         if isinstance(known, int) and known > 0:
             return known, f"the trace shows {known} workers", ()

@@ -21,7 +21,7 @@ class Precision(Scenario):
         Parameter(
             "target",
             Unit.TEXT,
-            "precision of matrix kernels; auto is tf32 where the GPU has it",
+            "precision of matrix kernels; auto is tf32",
             "auto",
             ("auto", *PRECISIONS),
         ),
@@ -58,8 +58,10 @@ def _target(graph: Graph, values: Values) -> str:
     target = values.text("target")
     if target == "auto":
         if gpu is None:
-            return "bf16"
-        return next((name for name in PRECISIONS if gpu.peak_flops(name) is not None), "fp32")
+            raise ScenarioError("the GPU is not in the factor files, so name a precision: --set target=bf16")
+        if gpu.peak_flops("tf32") is None:
+            raise ScenarioError(f"{gpu.name} has no tf32 units; see amp, or name a precision: --set target=fp16")
+        return "tf32"
     if gpu is not None and gpu.peak_flops(target) is None:
         raise ScenarioError(f"{gpu.name} has no {target} units")
     return target

@@ -52,6 +52,7 @@ class VDnn(Scenario):
             rank: tuple(graph.add_lane(name, LaneKind.CHANNEL, rank=rank) for name in ("offload", "prefetch"))
             for rank in sorted({rank for _, rank in parts_of(graph)})
         }
+        order = graph.column("order").copy()
         copies = saved = 0
         for step, rank in parts_of(graph):
             plan = _plan(graph, step, rank, values)
@@ -60,18 +61,21 @@ class VDnn(Scenario):
             ordered = [layer for layer in layers(graph, step, rank) if layer.backward]
             for number, (layer, size) in enumerate(plan):
                 time = int(size / bandwidth * 1e9)
+                first = _edge(graph, layer.backward, last=False)
+                # a checkpointed layer runs forward again during backward; the first run is the one that offloads
+                earlier = layer.forward.ids[order[layer.forward.ids] < order[first.ids[0]]]
                 offload = graph.insert(
-                    "Memcpy DtoH offload", TaskKind.GPU, out, time, after=_edge(graph, layer.forward, last=True),
+                    "Memcpy DtoH offload", TaskKind.GPU, out, time, after=_edge(graph, Selection(earlier), last=True),
                     phase=Phase.FORWARD, step=step, bytes=size, layer=layer.name, priority=float(number),
                 )  # fmt: skip
                 at = next(i for i, other in enumerate(ordered) if other.name == layer.name)
                 trigger = ordered[min(at + ahead, len(ordered) - 1)]
                 after = [offload]
                 if trigger.name != layer.name:
-                    after += _before(graph, trigger).ids.tolist()
+                    after += [task for task in _before(graph, trigger) if order[task] < order[first.ids[0]]]
                 graph.insert(
                     "Memcpy HtoD prefetch", TaskKind.GPU, back, time, after=after,
-                    before=_edge(graph, layer.backward, last=False), phase=Phase.BACKWARD, step=step, bytes=size,
+                    before=first, phase=Phase.BACKWARD, step=step, bytes=size,
                     layer=layer.name, priority=float(-number),
                 )  # fmt: skip
                 copies += 2
@@ -93,7 +97,11 @@ def _plan(graph: Graph, step: int, rank: int, values: Values) -> list[tuple[Laye
     everything = values.text("policy") == "all"
     found = []
     named = [layer for layer in layers(graph, step, rank) if layer.backward]
+    order = graph.column("order")
     for layer in named[:-1]:
+        start = float(order[layer.backward.ids].min())
+        if float(order[layer.forward.ids].min()) >= start:
+            continue
         size = int(fixed) if fixed is not None else sizes.get(layer.name, 0)
         if size and (everything or "conv" in layer.name.lower() or _convolves(graph, layer)):
             found.append((layer, size))

@@ -1,0 +1,228 @@
+"""Scenarios that change kernels: each with a step whose new time is known by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.kinds import Phase
+
+US = 1000
+
+
+def expected(name: str, *, larger_is_faster: bool) -> float:
+    return technique(name, larger_is_faster=larger_is_faster).expected
+
+
+def test_amp_as_in_the_paper(step, ask):
+    step.kernel("volta_sgemm_128x64_nn", 300)
+    step.kernel("volta_scudnn_128x32_relu", 90)
+    step.kernel("vectorized_elementwise_kernel", 40)
+    found = ask(step.graph(), "amp", model="paper")
+    assert found.predicted_ns == (300 / 3 + 90 / 3 + 40 / 2) * US
+    assert found.applied_to == {"matrix kernels": 2, "other kernels": 1}
+    assert found.high_ns == (300 / 1.5 + 90 / 1.5 + 40) * US
+
+
+def test_amp_by_peak_rates(step, ask):
+    """tf32 to bf16 doubles the peak of an H100; the optimizer keeps its time."""
+    step.kernel("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n", 1640, Phase.BACKWARD)
+    step.kernel("multi_tensor_apply_kernel", 500, Phase.OPTIMIZER)
+    found = ask(step.graph(), "amp")
+    kept = expected("matmul_low_precision", larger_is_faster=True)
+    assert found.predicted_ns == pytest.approx(1640 * US / (2 * kept) + 500 * US, rel=1e-5)
+    assert found.low_ns == pytest.approx(1640 * US / 2 + 500 * US, rel=1e-5)
+    assert found.low_ns < found.predicted_ns < found.high_ns < 2140 * US
+
+
+def test_amp_leaves_bandwidth_bound_matrices_at_half_the_bytes(step, ask):
+    """A matrix-vector product is bound by memory: bf16 moves half the bytes, however fast the tensor cores are."""
+    detail = {"Input Dims": [[1, 8192], [8192, 8192]], "Input type": ["float", "float"]}
+    task = step.kernel("gemv_sgemm_ffma", 1000, detail=detail)
+    graph = step.graph()
+    names = graph.names
+    graph.tasks.write("name")[graph.launchers_of(task).ids] = graph.name_id("aten::mm")
+    assert "aten::mm" in names or "aten::mm" in graph.names
+    found = ask(graph, "precision", target="bf16")
+    kept = expected("matmul_low_precision", larger_is_faster=True)
+    assert found.predicted_ns == pytest.approx(1000 * US / (2 * kept), rel=1e-3)
+
+
+def test_amp_has_nothing_to_do_in_bf16(step, ask):
+    step.kernel("nvjet_tst_128x256_bf16", 100)
+    with pytest.raises(ValueError, match="already run in low precision"):
+        ask(step.graph(), "amp")
+
+
+def test_unknown_gpu_widens_and_warns(new_step, ask):
+    step = new_step(device="Some GPU of 2031")
+    step.kernel("sgemm_32x32", 100)
+    found = ask(step.graph(), "amp")
+    assert any("not in the factor files" in warning for warning in found.warnings)
+    assert found.high_ns > found.low_ns
+
+
+def test_precision_tf32_on_h100(step, ask):
+    step.kernel("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n", 700)
+    step.kernel("vectorized_elementwise_kernel", 100)
+    found = ask(step.graph(), "precision", target="tf32")
+    ratio = 494.7 / 66.9 * expected("matmul_low_precision", larger_is_faster=True)
+    assert found.predicted_ns == pytest.approx((700 / ratio + 100) * US, rel=1e-4)
+
+
+def test_precision_refuses_what_the_gpu_has_not(new_step, ask):
+    step = new_step(device="Tesla V100-SXM2-32GB")
+    step.kernel("volta_sgemm_128x64_nn", 100)
+    with pytest.raises(ValueError, match="V100 SXM2 has no fp8 units"):
+        ask(step.graph(), "precision", target="fp8")
+
+
+def test_fused_optimizer(step, ask):
+    """Adam moves 7 values instead of 18; the pessimistic end is the paper's sum of the removed kernels."""
+    step.kernel("sgemm", 1000, Phase.BACKWARD)
+    for name in ("lerp", "mul_", "addcmul_", "sqrt", "addcdiv_"):
+        step.kernel(f"elementwise_kernel_{name}", 90, Phase.OPTIMIZER, operator=f"aten::{name}")
+    found = ask(step.graph(), "fused_optimizer")
+    assert found.predicted_ns == pytest.approx((1000 + 450 * 7 / 18) * US, rel=1e-6)
+    assert found.high_ns == pytest.approx(1450 * US, rel=1e-6)
+    assert found.applied_to == {"removed kernels": 5, "removed calls": 5}
+
+
+def test_fused_optimizer_removes_launches(step, ask):
+    """Forty launches of 20 us hide tiny kernels; one call remains."""
+    step.kernel("sgemm", 10, Phase.BACKWARD, cpu_us=10)
+    for _ in range(40):
+        step.kernel("elementwise_kernel", 1, Phase.OPTIMIZER, cpu_us=20, operator="aten::addcdiv_")
+    graph = step.graph()
+    found = ask(graph, "fused_optimizer")
+    call_us = expected("fused_optimizer_call_ns", larger_is_faster=False) / US
+    assert found.predicted_ns == pytest.approx((10 + max(call_us, 5 + 40 * 5 / 12)) * US, rel=0.01)
+
+
+def test_batchnorm_restructuring(step, ask):
+    step.kernel("sm90_xmma_fprop", 200)
+    step.kernel("cudnn::bn_fw_tr_1C11", 100)
+    step.kernel("vectorized_elementwise_kernel_relu", 60)
+    step.kernel("sm90_xmma_fprop", 200)
+    step.kernel("vectorized_elementwise_kernel_relu", 30)  # not beside a batch norm: stays
+    found = ask(step.graph(), "batchnorm_restructuring")
+    assert found.predicted_ns == pytest.approx((200 + 50 + 200 + 30) * US, rel=1e-6)
+    assert found.applied_to == {"batch norm kernels": 1, "activation kernels": 1}
+
+
+def test_fuse_elementwise(step, ask):
+    step.kernel("sgemm", 100)
+    for us in (30, 50, 20):
+        step.kernel("vectorized_elementwise_kernel", us)
+    step.kernel("sgemm", 100)
+    step.kernel("vectorized_elementwise_kernel", 40)
+    found = ask(step.graph(), "fuse_elementwise")
+    fused = 50 * expected("fused_elementwise", larger_is_faster=False)
+    assert found.predicted_ns == pytest.approx((100 + fused + 100 + 40) * US, rel=1e-6)
+    assert found.applied_to == {"runs": 1, "removed kernels": 2}
+
+
+def test_layout_changes_of_a_library_cannot_be_fused(step, ask):
+    step.kernel("cudnn::ops::nchwToNhwcKernel", 30)
+    step.kernel("cudnn::ops::nhwcToNchwKernel", 30)
+    with pytest.raises(ValueError, match="no two element-wise kernels"):
+        ask(step.graph(), "fuse_elementwise")
+
+
+def test_launch_free(step, ask):
+    """Four launches of 100 us each hide kernels of 10 us: as a graph the kernels follow one another."""
+    for _ in range(4):
+        step.kernel("sgemm", 10, cpu_us=100)
+    graph = step.graph()
+    found = ask(graph, "launch_free")
+    gap = expected("graph_gap_ns", larger_is_faster=False)
+    assert found.predicted_ns == pytest.approx(4 * 10 * US + 3 * gap, rel=1e-6)
+    assert found.applied_to == {"kernels": 4, "removed calls": 4, "graph launches": 1}
+
+
+def test_launch_free_stops_at_a_synchronisation(step, ask):
+    for _ in range(2):
+        step.kernel("sgemm", 10, cpu_us=100)
+    step.sync()
+    for _ in range(2):
+        step.kernel("sgemm", 10, cpu_us=100)
+    assert ask(step.graph(), "launch_free").applied_to["graph launches"] == 2
+
+
+def test_kernel_speedup(step, ask):
+    step.kernel("slow", 300)
+    step.kernel("fast", 100)
+    assert ask(step.graph(), "kernel_speedup", kernel="slow", factor="3").predicted_ns == 200 * US
+    assert ask(step.graph(), "kernel_speedup").predicted_ns == 250 * US, "the most expensive by default"
+    with pytest.raises(ValueError, match="no kernel or operator matches 'absent'"):
+        ask(step.graph(), "kernel_speedup", kernel="absent")
+    with pytest.raises(ValueError, match="not a regular expression"):
+        ask(step.graph(), "kernel_speedup", kernel="(")
+
+
+@pytest.mark.parametrize(
+    ("device", "answer_us"), [("gpu", 10 + 50 + 100 + 50), ("pcie", 10 + 100 + 50 + 100), ("cpu", 5 + 100 + 100 + 100)]
+)
+def test_faster(step, ask, device, answer_us):
+    """Python 10 us, a kernel, a copy over PCIe, a kernel: 310 us."""
+    step.cpu("python", 10)
+    step.kernel("sgemm", 100, cpu_us=0)
+    step.kernel("Memcpy HtoD (Pinned -> Device)", 100, cpu_us=0)
+    step.kernel("sgemm", 100, cpu_us=0)
+    assert ask(step.graph(), "faster", device=device, factor="2").predicted_ns == answer_us * US
+
+
+def test_batch_size_grows_what_fills_the_gpu(step, ask):
+    step.kernel("sgemm", 100, detail={"blocks per SM": 0.25})
+    step.kernel("sgemm", 100, detail={"blocks per SM": 4.0})
+    step.kernel("multi_tensor_apply", 50, Phase.OPTIMIZER)
+    found = ask(step.graph(), "batch_size", factor="2")
+    grown = 2 ** expected("memory_bound_batch", larger_is_faster=False)
+    assert found.predicted_ns == pytest.approx((100 + 100 * grown + 50) * US, rel=1e-5)
+    assert found.speedup == pytest.approx(2 * 250 / (150 + 100 * grown), rel=1e-5), "samples per second"
+
+
+def test_remove_sync(step, ask):
+    """The CPU waits for a kernel of 1000 us before it prepares for 400 us; without the wait both overlap."""
+    step.kernel("sgemm", 1000, cpu_us=0)
+    step.sync()
+    step.cpu("python", 400)
+    step.kernel("sgemm", 10, cpu_us=0)
+    graph = step.graph()
+    assert ask(graph, "faster", device="gpu", factor="1").predicted_ns == 1410 * US
+    found = ask(graph, "remove_sync")
+    assert found.predicted_ns == 1010 * US
+    assert found.high_ns == 1410 * US, "the last synchronisation of a step may have to stay"
+
+
+def test_bounds_enclose_the_prediction(step, ask):
+    for name, phase in (("sgemm", Phase.FORWARD), ("vectorized_elementwise_kernel", Phase.BACKWARD)):
+        step.kernel(name, 100, phase)
+    for scenario in ("amp", "precision", "launch_free", "batch_size", "faster", "kernel_speedup"):
+        found = ask(step.graph(), scenario)
+        assert found.low_ns <= found.predicted_ns <= found.high_ns, scenario
+        assert found.assumptions, scenario
+
+
+@pytest.mark.parametrize("scenario", ["faster", "kernel_speedup", "batch_size"])
+def test_a_factor_of_one_changes_nothing(step, ask, scenario):
+    for us in (10, 300, 7):
+        step.kernel("sgemm", us)
+    found = ask(step.graph(), scenario, factor="1")
+    assert found.predicted_ns == 317 * US
+    assert found.speedup == 1.0
+
+
+@pytest.mark.parametrize("scenario", ["faster", "kernel_speedup"])
+def test_more_is_never_slower(step, ask, scenario):
+    for us in (10, 300, 7):
+        step.kernel("sgemm", us)
+    times = [ask(step.graph(), scenario, factor=str(factor)).predicted_ns for factor in (1, 1.5, 2, 4, 100)]
+    assert times == sorted(times, reverse=True)
+
+
+def test_low_and_high_are_named_the_right_way_round():
+    for name, larger_is_faster in (("matmul_low_precision", True), ("fused_elementwise", False)):
+        factor = technique(name, larger_is_faster=larger_is_faster)
+        best, worst = factor.at(Bound.LOW), factor.at(Bound.HIGH)
+        assert (best > worst) == larger_is_faster
