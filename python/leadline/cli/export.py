@@ -19,13 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.convert import export
-    from leadline.convert.stacks import UnknownMetricError
+    from leadline.convert.stacks import ExportError
 
     exporter = _exporter(arguments.format, arguments.output)
     profile = open_profile(arguments.file)
     try:
         data = export(profile, exporter, arguments.metric)
-    except UnknownMetricError as error:
+    except ExportError as error:
         raise CommandError(str(error)) from error
     write_result(data, arguments.output)
     return 0

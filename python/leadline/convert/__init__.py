@@ -26,7 +26,7 @@ class ExporterModule(Protocol):
     def export(self, profile: Profile, metric: str | None) -> bytes:
         """The file's contents. `metric`: the one to export, None for what suits the format.
 
-        Raises UnknownMetricError with a sentence when the profile or the format does not have it.
+        Raises ExportError with a sentence: the profile or format does not have it, or the result would be too large.
         """
         ...
 
@@ -47,5 +47,5 @@ def exporter_for(output: str) -> Exporter | None:
 
 
 def export(profile: Profile, exporter: Exporter, metric: str | None = None) -> bytes:
-    """`profile` in that format; raises UnknownMetricError."""
+    """`profile` in that format; raises ExportError."""
     return cast(ExporterModule, importlib.import_module(exporter.module)).export(profile, metric)

@@ -6,9 +6,11 @@ control characters their escapes. Paths that then read the same are added up.
 
 from __future__ import annotations
 
-from leadline.convert.stacks import Weights, chosen_metrics, frame_texts, main_metric
+from leadline.convert.stacks import Weights, check_size_of_paths, chosen_metrics, frame_texts, main_metric
 from leadline.profile import Profile
 
+_LARGEST_TEXT = 1 << 29
+"""Characters. A tree of a million nodes, 30 levels deep, stays below; the file is made in memory."""
 _SEPARATORS = str.maketrans({";": ",", " ": "_"})
 
 
@@ -20,8 +22,10 @@ def export(profile: Profile, metric: str | None) -> bytes:
         return b""
     labels = [_label(text.label, text.file, text.line) for text in frame_texts(tree)]
     parent, frame_of = tree.parent.tolist(), tree.frame_of.tolist()
+    own = Weights(tree, info).own
+    check_size_of_paths(tree, (value > 0 for value in own), [len(label) + 1 for label in labels], _LARGEST_TEXT)
     sums: dict[str, int] = {}
-    for row, value in enumerate(Weights(tree, info).own):
+    for row, value in enumerate(own):
         if value > 0:
             path = []
             at = row

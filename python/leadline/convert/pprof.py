@@ -11,10 +11,12 @@ import gzip
 from functools import cached_property
 
 from leadline.convert.protobuf import bytes_field, integer_field, packed_field
-from leadline.convert.stacks import Weights, chosen_metrics, frame_texts, main_metric, profile_name
+from leadline.convert.stacks import Weights, check_size_of_paths, chosen_metrics, frame_texts, main_metric, profile_name
 from leadline.profile import Profile, Tree
 from leadline.schema import MetricInfo
 
+_MOST_LOCATIONS = 1 << 25
+"""Over all samples. A tree of a million nodes, 30 levels deep, stays below; packing more takes tens of seconds."""
 _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
 
@@ -71,6 +73,8 @@ class _Writer:
         columns = [Weights(tree, info).own for info in self._metrics]
         if self._with_calls:
             columns.append(tree.exclusive("call_time").count.tolist())
+        measured = (any(values) for values in zip(*columns, strict=True))
+        check_size_of_paths(tree, measured, [1] * len(tree.frames["kind"]), _MOST_LOCATIONS)
         made = []
         for row in range(1, len(tree)):
             values = [column[row] for column in columns]

@@ -7,7 +7,7 @@ together.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +19,16 @@ from leadline.schema import FrameKind, MetricInfo
 UNNAMED = "(unnamed)"
 
 
-class UnknownMetricError(ValueError):
+class ExportError(ValueError):
+    """The profile cannot be put into the format; the message is a sentence."""
+
+
+class UnknownMetricError(ExportError):
     """The profile or the format has no such metric; the message lists those there are."""
+
+
+class TooLargeError(ExportError):
+    """The format repeats every path in full, and the paths of this profile are too deep for that."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,22 @@ class Weights:
         for row in range(len(whole) - 1, 0, -1):
             whole[parent[row]] += whole[row]
         return whole
+
+
+def check_size_of_paths(tree: Tree, measured: Iterable[bool], size_of_frame: Sequence[int], limit: int) -> None:
+    """Raises TooLargeError where the paths of the `measured` nodes, every frame of them counted with its size, exceed
+    `limit`: a file of a few kilobytes can hold one path so deep that writing it out again and again fills the memory.
+    """
+    parent, frame_of = tree.parent.tolist(), tree.frame_of.tolist()
+    path, total = [0] * len(parent), 0
+    for row, counts in enumerate(measured):
+        path[row] = (path[parent[row]] if row else 0) + size_of_frame[frame_of[row]]
+        total += path[row] if counts else 0
+    if total > limit:
+        raise TooLargeError(
+            "This format repeats every call path in full and the paths of this profile are too deep for that; "
+            "export speedscope or cpuprofile, which share them."
+        )
 
 
 def children_lists(tree: Tree) -> list[list[int]]:
