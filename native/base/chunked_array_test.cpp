@@ -58,7 +58,7 @@ TEST_CASE("Readers of a ChunkedArray see every published element whole") {
       }
     });
   }
-  for (std::uint64_t i = 0; i < kElements; ++i) array.emplace_back(i, 2 * i);
+  for (std::uint64_t i = 0; i < kElements; ++i) array.emplace_back(Pair{i, 2 * i});
   for (auto& reader : readers) reader.join();
   CHECK(torn == 0);
 }

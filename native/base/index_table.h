@@ -1,6 +1,7 @@
 // Open-addressing set of positions in some array, for interning: the array holds the keys, this finds their positions.
 //
-// Eight bytes a slot: a tag of the hash and the position. One thread at a time uses it; no allocation on look-up.
+// Eight bytes a slot: half of the hash and the position. The half also gives the place, so growing needs no key. One
+// thread at a time uses it; no allocation on look-up.
 #pragma once
 
 #include <atomic>
@@ -20,16 +21,15 @@ class IndexTable {
   std::uint32_t find(std::uint64_t hash, Equal&& equal) const noexcept {
     if (slots_ == nullptr) return kAbsent;
     const auto tag = tag_of(hash);
-    for (std::size_t i = start_of(hash);; i = (i + 1) & mask_) {
+    for (std::size_t i = tag & mask_;; i = (i + 1) & mask_) {
       const Slot slot = slots_[i];
       if (slot.position == kAbsent) return kAbsent;
       if (slot.tag == tag && equal(slot.position)) return slot.position;
     }
   }
 
-  // Makes room for one more; false when there is no memory. `hash_of(position)` gives back the hash of an entry.
-  template <class HashOf>
-  bool reserve_one(HashOf&& hash_of) noexcept {
+  // Makes room for one more; false when there is no memory.
+  bool reserve_one() noexcept {
     if (slots_ != nullptr && (used_ + 1) * 3 <= (mask_ + 1) * 2) return true;
     const std::size_t capacity = slots_ == nullptr ? 64 : (mask_ + 1) * 2;
     std::unique_ptr<Slot[]> grown(new (std::nothrow) Slot[capacity]);
@@ -39,14 +39,14 @@ class IndexTable {
     mask_ = capacity - 1;
     held_bytes_.store(capacity * sizeof(Slot), std::memory_order_relaxed);
     for (std::size_t i = 0; i < old_capacity; ++i) {
-      if (grown[i].position != kAbsent) place(hash_of(grown[i].position), grown[i].position);
+      if (grown[i].position != kAbsent) place(grown[i]);
     }
     return true;
   }
 
   // Only after reserve_one() has returned true.
   void insert(std::uint64_t hash, std::uint32_t position) noexcept {
-    place(hash, position);
+    place({tag_of(hash), position});
     ++used_;
   }
 
@@ -58,12 +58,11 @@ class IndexTable {
     std::uint32_t tag = 0;
     std::uint32_t position = kAbsent;
   };
-  static std::uint32_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
-  std::size_t start_of(std::uint64_t hash) const noexcept { return static_cast<std::size_t>(hash) & mask_; }
-  void place(std::uint64_t hash, std::uint32_t position) noexcept {
-    std::size_t i = start_of(hash);
+  static std::uint32_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash); }
+  void place(Slot slot) noexcept {
+    std::size_t i = slot.tag & mask_;
     while (slots_[i].position != kAbsent) i = (i + 1) & mask_;
-    slots_[i] = {tag_of(hash), position};
+    slots_[i] = slot;
   }
 
   std::unique_ptr<Slot[]> slots_;

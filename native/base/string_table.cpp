@@ -26,7 +26,7 @@ struct StringTable::Block {
 
 StringTable::StringTable(std::uint32_t max_strings) noexcept : max_strings_(max_strings) {
   // The empty string is in no index: intern() knows it.
-  entries_.emplace_back(Entry{"", 0, 0, 0});
+  entries_.emplace_back(Entry{"", 0});
 }
 
 StringTable::~StringTable() {
@@ -48,14 +48,9 @@ StringId StringTable::intern(std::string_view text, bool* refused) noexcept {
   if (known != IndexTable::kAbsent) return StringId{known};
 
   const std::uint32_t number = entries_.size();
-  const auto hash_of = [this](std::uint32_t at) {
-    return std::uint64_t{entries_[at].hash_high} << 32 | entries_[at].hash_low;
-  };
   const char* data = nullptr;
-  if (number < max_strings_ && index_.reserve_one(hash_of)) data = store(text);
-  if (data == nullptr ||
-      entries_.emplace_back(Entry{data, static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(hash >> 32),
-                                  static_cast<std::uint32_t>(hash)}) == nullptr) {
+  if (number < max_strings_ && index_.reserve_one()) data = store(text);
+  if (data == nullptr || entries_.emplace_back(Entry{data, static_cast<std::uint32_t>(text.size())}) == nullptr) {
     if (refused != nullptr) *refused = true;
     return kEmptyString;
   }

@@ -42,8 +42,6 @@ class StringTable {
   struct Entry {
     const char* data;
     std::uint32_t size;
-    std::uint32_t hash_high;  // spares reading the text when the index grows
-    std::uint32_t hash_low;
   };
   struct Block;  // header of a piece of arena
 

@@ -111,7 +111,7 @@ struct MemoryLedger::Books {
     });
     if (known != IndexTable::kAbsent) return known;
     const std::uint32_t number = owners.size();
-    if (!owner_index.reserve_one([this](std::uint32_t at) { return hash_of(owners[at]); })) return IndexTable::kAbsent;
+    if (!owner_index.reserve_one()) return IndexTable::kAbsent;
     if (owners.emplace_back(wanted) == nullptr) return IndexTable::kAbsent;
     owner_index.insert(hash, number);
     return number;

@@ -9,8 +9,7 @@ NodeId NodeTable::child_by_hash(NodeId parent, FrameId frame) noexcept {
     return node.parent == parent && node.frame == frame;
   });
   if (number == IndexTable::kAbsent) {
-    const auto rehash = [this](std::uint32_t at) { return hash_of(nodes_[at].parent, nodes_[at].frame); };
-    if (!budget_->take() || !index_.reserve_one(rehash)) return kNoNode;
+    if (!budget_->take() || !index_.reserve_one()) return kNoNode;
     number = raw(append(parent, frame));
     if (number == raw(kNoNode)) return kNoNode;
     index_.insert(hash, number);

@@ -82,6 +82,7 @@ class NodeTable {
 
  private:
   struct Node {
+    Node(NodeId parent, FrameId frame) noexcept : parent(parent), frame(frame) {}
     NodeId parent;
     FrameId frame;
     std::atomic<Accumulator*> first{nullptr};

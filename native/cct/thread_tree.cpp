@@ -28,12 +28,11 @@ NodeId ThreadTree::graft(ThreadIndex thread, NodeId node) noexcept {
   });
   if (known != IndexTable::kAbsent) return grafts_[known].node;
 
-  const auto rehash = [&](std::uint32_t at) { return hash_of(grafts_[at].target); };
   const std::uint32_t number = grafts_.size();
   const NodeId made{nodes_.size()};
   // The target is published before the node, so that a reader who sees the node finds its target.
-  if (!nodes_.take_budget() || !graft_index_.reserve_one(rehash) ||
-      grafts_.emplace_back(Graft{target, made}) == nullptr || nodes_.append(root(), kNoFrame) == kNoNode) {
+  if (!nodes_.take_budget() || !graft_index_.reserve_one() || grafts_.emplace_back(Graft{target, made}) == nullptr ||
+      nodes_.append(root(), kNoFrame) == kNoNode) {
     count_dropped();
     return root();
   }

@@ -155,56 +155,81 @@ TEST_CASE("Losses, threads and a broken graft are in the tables") {
   CHECK(snapshot.nodes.parent[1] == 0);
 }
 
+namespace {
+
+// One thread's work while segments are written: new call paths, grafts into another tree, memory. Returns the steps
+// made.
+std::uint64_t work(TreeRegistry& registry, MemoryLedger& ledger, std::uint32_t number, const std::atomic<bool>& stop) {
+  ThreadTree& tree = registry.create(number, "worker");
+  const ThreadIndex other{raw(tree.index()) == 0 ? 0 : raw(tree.index()) - 1};
+  std::uint32_t step = 0;
+  for (; step < 3'000 || !stop; ++step) {
+    FrameKey key;
+    key.kind = FrameKind::kPython;
+    key.name = tree.string("function " + std::to_string(step % 20'000));
+    const NodeId outer = tree.child(tree.root(), tree.frame(key));
+    const NodeId inner = tree.child(step % 2 == 0 ? outer : tree.graft(other, NodeId{step % 3}), tree.frame(key));
+    tree.add(inner, MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
+    tree.add(inner, MetricKind::kAllocBytes, kCpuDevice, static_cast<std::int32_t>(step % 4), 2);
+    tree.stats().last_ns.store(step, std::memory_order_relaxed);
+    const std::uint64_t address = number * std::uint64_t{100} + step % 50 + 1;
+    ledger.allocate(address, 64, kCpuDevice, tree.index(), inner);
+    if (step % 3 == 0) ledger.release(address);
+  }
+  return step;
+}
+
+std::uint64_t measured_steps(const Snapshot& snapshot) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < snapshot.metrics.metric.size(); ++i) {
+    if (snapshot.metrics.metric[i] == static_cast<std::uint8_t>(MetricKind::kCpuTime))
+      count += snapshot.metrics.count[i];
+  }
+  return count;
+}
+
+void check_references(const Snapshot& snapshot) {
+  std::size_t wrong = 0;
+  for (std::size_t i = 1; i < snapshot.nodes.parent.size(); ++i) {
+    const std::int32_t parent = snapshot.nodes.parent[i];
+    if (parent < 0 || parent >= static_cast<std::int32_t>(i)) ++wrong;
+    if (snapshot.nodes.frame[i] >= snapshot.frames.kind.size()) ++wrong;
+  }
+  for (const std::uint32_t name : snapshot.frames.name) wrong += name + 1 >= snapshot.strings.offsets.size() ? 1 : 0;
+  for (const std::uint32_t node : snapshot.metrics.node) wrong += node >= snapshot.nodes.parent.size() ? 1 : 0;
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
 TEST_CASE("Segments are whole while threads measure, and the last one has everything") {
-  constexpr int kThreads = 4;
-  constexpr int kSteps = 3'000;
+  constexpr std::uint32_t kThreads = 4;
   const Folder folder;
   LossCounters losses;
   TreeRegistry registry(1'000'000, losses);
   MemoryLedger ledger(losses);
   const ProcessInfo process{7, 1, -1, -1, "train.py", 100, 200, false};
   const SegmentSources sources{registry, losses, process, &ledger};
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> steps{0};
   std::vector<std::thread> threads;
-  std::atomic<int> finished{0};
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      ThreadTree& tree = registry.create(static_cast<std::uint64_t>(t), "worker");
-      for (int step = 0; step < kSteps; ++step) {
-        FrameKey key;
-        key.kind = FrameKind::kPython;
-        key.name = tree.string("function " + std::to_string(step % 1500));
-        const NodeId outer = tree.child(tree.root(), tree.frame(key));
-        const ThreadIndex other{static_cast<std::uint32_t>(t == 0 ? 0 : t - 1)};
-        const NodeId graft = tree.graft(other, NodeId{static_cast<std::uint32_t>(step % 3)});
-        const NodeId inner = tree.child(step % 2 == 0 ? outer : graft, tree.frame(key));
-        tree.add(inner, MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
-        tree.add(inner, MetricKind::kAllocBytes, kCpuDevice, step % 4, 2);
-        tree.stats().last_ns.store(step, std::memory_order_relaxed);
-        const auto address = static_cast<std::uint64_t>(t * 100 + step % 50 + 1);
-        ledger.allocate(address, 64, kCpuDevice, tree.index(), inner);
-        if (step % 3 == 0) ledger.release(address);
-      }
-      finished.fetch_add(1);
-    });
+  for (std::uint32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] { steps.fetch_add(work(registry, ledger, t, stop)); });
   }
-  int written = 0;
-  do {
+  std::uint64_t before = 0;
+  for (int i = 0; i < 6; ++i) {
     const Snapshot snapshot = take_snapshot(sources);
-    for (std::size_t i = 1; i < snapshot.nodes.parent.size(); ++i) {
-      REQUIRE(snapshot.nodes.parent[i] >= 0);
-      REQUIRE(snapshot.nodes.parent[i] < static_cast<std::int32_t>(i));
-      REQUIRE(snapshot.nodes.frame[i] < snapshot.frames.kind.size());
-    }
-    for (const std::uint32_t name : snapshot.frames.name) REQUIRE(name + 1 < snapshot.strings.offsets.size());
-    REQUIRE(write_segment(folder.file("a.segment"), sources));
-    ++written;
-  } while (finished < kThreads);
+    check_references(snapshot);
+    const std::uint64_t now = measured_steps(snapshot);
+    CHECK(now >= before);
+    before = now;
+    CHECK(write_segment(folder.file("a.segment"), sources));
+  }
+  stop = true;
   for (auto& thread : threads) thread.join();
   const Snapshot last = take_snapshot(sources);
-  std::uint64_t count = 0;
-  for (std::size_t i = 0; i < last.metrics.metric.size(); ++i) {
-    if (last.metrics.metric[i] == static_cast<std::uint8_t>(MetricKind::kCpuTime)) count += last.metrics.count[i];
-  }
-  CHECK(count == kThreads * kSteps);
-  CHECK(written > 0);
+  check_references(last);
+  CHECK(measured_steps(last) == steps);
+  CHECK(last.threads.tid.size() == kThreads);
+  CHECK(losses.total(LossKind::kWriteFailed) == 0);
 }
