@@ -217,7 +217,18 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
   lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
   lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, std::max<int64_t>(duration_ns - scope.child_ns, 0));
-  if (scopes.size() > 1) scopes[scopes.size() - 2].child_ns += duration_ns;
+  const PathFrameId frame = path.entries()[scope.entry].frame;
+  if (scope.children == 1 && scope.last_child_frame == frame) {
+    lane.tree->add(NodeId{scope.last_child_node}, MetricKind::kRepeatedCallTime, kCpuDevice, kNoStream, scope.last_child_ns);
+  }
+  if (scopes.size() > 1) {
+    Scope& above = scopes[scopes.size() - 2];
+    above.child_ns += duration_ns;
+    ++above.children;
+    above.last_child_node = raw(node);
+    above.last_child_ns = duration_ns;
+    above.last_child_frame = frame;
+  }
   return node;
 }
 

@@ -39,6 +39,10 @@ struct Scope {
   int64_t child_ns = 0;         // time of scopes that ended directly inside
   int64_t sequence = -1;
   uint64_t forward_thread = 0;  // of a backward operator
+  uint32_t children = 0;        // scopes that ended directly inside
+  uint32_t last_child_node = 0;  // the subscriber's, of the last of them
+  int64_t last_child_ns = 0;
+  PathFrameId last_child_frame{};
   int64_t mark = 0;             // subscriber's note at begin
 };
 

@@ -81,6 +81,7 @@ class MetricKind(_Kind):
     REGISTERS = 18
     STATIC_SHARED_BYTES = 19
     DYNAMIC_SHARED_BYTES = 20
+    REPEATED_CALL_TIME = 21
 
 
 class LossKind(_Kind):
@@ -269,6 +270,12 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "bytes",
         False,
         "dynamic shared memory per block",
+    ),
+    MetricInfo(
+        MetricKind.REPEATED_CALL_TIME,
+        "ns",
+        False,
+        "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out",
     ),
 )
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from leadline.profile import Tree
 from leadline.profile.measures import Measures
+from leadline.profile.repeats import without_repeats
 from leadline.report.hotpaths import merged_layers
 from leadline.report.model import Distribution, ModuleRow, OperatorRow, PhaseRow
 from leadline.report.scopes import Rows, Scopes
@@ -20,22 +21,22 @@ from leadline.schema import FrameKind
 Mask = NDArray[np.bool_]
 
 
-def distributions(measures: Measures, rows: Rows, group: Rows, groups: int, own: Rows) -> list[Distribution]:
+def distributions(measures: Measures, rows: Rows, group: Rows, own: Rows) -> list[Distribution]:
     """One distribution per group: `rows` are the nodes measured, `group[i]` the group of `rows[i]`, `own` the
-    exclusive sums.
+    exclusive sum of each group.
     """
-    count, total, exclusive = (np.zeros(groups, np.int64) for _ in range(3))
+    groups = len(own)
+    count, total = (np.zeros(groups, np.int64) for _ in range(2))
     squares = np.zeros(groups, np.float64)
     low = np.full(groups, np.iinfo(np.int64).max)
     high = np.full(groups, np.iinfo(np.int64).min)
     np.add.at(count, group, measures.count[rows])
     np.add.at(total, group, measures.sum[rows])
     np.add.at(squares, group, measures.sum_squares[rows])
-    np.add.at(exclusive, group, own[rows])
     np.minimum.at(low, group, measures.min[rows])
     np.maximum.at(high, group, measures.max[rows])
     made = []
-    for n, s, self_, least, most, square in zip(count, total, exclusive, low, high, squares, strict=True):
+    for n, s, self_, least, most, square in zip(count, total, own, low, high, squares, strict=True):
         if not n:
             made.append(Distribution(0, int(self_), 0, 0, 0.0, 0.0))
             continue
@@ -53,8 +54,10 @@ def operators(tree: Tree, scopes: Scopes, kept: Mask) -> list[OperatorRow]:
         return []
     names = tree.frames["name"][tree.frame_of]
     distinct, group = np.unique(names[rows], return_inverse=True)
-    calls = tree.exclusive("call_time")
-    times = distributions(calls, rows, group, len(distinct), tree.exclusive("cpu_time").sum)
+    calls = without_repeats(tree)
+    own = np.zeros(len(distinct), np.int64)
+    np.add.at(own, group, tree.exclusive("cpu_time").sum[rows])
+    times = distributions(calls, rows, group, own)
     counts = np.zeros(len(distinct), np.int64)
     np.add.at(counts, group, calls.count[rows])
     gpu = _sums_by_operator(tree, scopes, kept, "gpu_time", names, distinct)

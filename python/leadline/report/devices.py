@@ -78,7 +78,9 @@ def _device(profile: Profile, row: int, record: DeviceRecord | None, kept: Mask,
     rows = []
     if len(nodes):
         counts = np.bincount(group, weights=time.count[nodes]).astype(np.int64)
-        for i, one in enumerate(distributions(time, nodes, group, len(distinct), time.sum)):
+        own = np.zeros(len(distinct), np.int64)
+        np.add.at(own, group, time.sum[nodes])
+        for i, one in enumerate(distributions(time, nodes, group, own)):
             name, kind = divmod(int(distinct[i]), 256)
             rows.append(KernelRow(tree.tables.strings[name], str(FrameKind(kind)), int(counts[i]), one))
     return Device(

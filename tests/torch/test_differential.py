@@ -1,0 +1,102 @@
+"""Against torch.profiler: the same program must give the same counts, and the same time as far as two clocks agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from tests.torch.models import MODELS
+from torch.profiler import ProfilerActivity, profile
+
+from leadline.report.build import build_report
+from leadline.report.model import ReportOptions
+
+STEPS = 3
+
+
+def counts_of(profiler: profile) -> Counter[str]:
+    return Counter({event.key: event.count for event in profiler.key_averages()})
+
+
+def operator_counts(result) -> Counter[str]:
+    """The operator table of the report."""
+    report = build_report(result, ReportOptions(top=10_000))
+    return Counter({row.name: row.count for row in report.operators})
+
+
+def without_scopes(counts: Counter[str]) -> Counter[str]:
+    marks = ("Optimizer.", "enumerate(DataLoader)", "ProfilerStep")
+    return Counter({name: count for name, count in counts.items() if not name.startswith(marks)})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_counts_equal_torch_profiler(measure, name):
+    step = MODELS[name]()
+    step()  # what is made once is made before either looks
+
+    with profile(activities=[ProfilerActivity.CPU]) as theirs:
+        for _ in range(STEPS):
+            step()
+    ours = measure(lambda: [step() for _ in range(STEPS)])
+
+    expected = without_scopes(counts_of(theirs))
+    assert operator_counts(ours) == expected
+    assert sum(expected.values()) > 50
+    lost = {loss.kind.name.lower(): loss.count for loss in ours.losses}
+    assert "operator_end_unmatched" not in lost
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_both_at_once_count_right(measure, name):
+    step = MODELS[name]()
+    step()
+    both = {}
+
+    def run() -> None:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True, record_shapes=True) as theirs:
+            for _ in range(STEPS):
+                step()
+        both["theirs"] = theirs
+
+    ours = measure(run)
+    seen = operator_counts(ours)
+    for name_of_operator, count in without_scopes(counts_of(both["theirs"])).items():
+        if name_of_operator.startswith("["):
+            continue  # torch.profiler's own rows, such as [memory]
+        assert seen[name_of_operator] == count, name_of_operator
+
+
+def test_time_agrees_where_operators_are_long(measure):
+    left, right = torch.randn(512, 512), torch.randn(512, 512)
+    both = {}
+
+    def run() -> None:
+        with profile(activities=[ProfilerActivity.CPU]) as theirs:
+            for _ in range(30):
+                torch.mm(left, right)
+        both["theirs"] = theirs
+
+    ours = measure(run)
+    theirs_ns = sum(event.cpu_time_total * 1000 for event in both["theirs"].key_averages() if event.key == "aten::mm")
+    ours_ns = sum(node.exclusive("call_time").sum for node in ours.tree.find(kind="operator", name="aten::mm"))
+    # The same intervals, read by two clocks a callback apart.
+    assert abs(ours_ns - theirs_ns) <= 0.05 * theirs_ns + 30 * 20_000
+
+
+def descendants(node):
+    for child in node.children:
+        yield child
+        yield from descendants(child)
+
+
+def test_inclusive_time_is_the_sum_of_self_times(measure):
+    step = MODELS["mlp"]()
+    result = measure(step)
+    for node in result.tree.find(kind="operator"):
+        own = node.exclusive("call_time")
+        if not own.count or "backward" in {step.name for step in descendants(node)}:
+            continue  # what is below a backward phase ran at another time
+        inclusive = node.inclusive("cpu_time").sum
+        assert inclusive <= own.sum
+        assert own.min <= own.mean <= own.max
