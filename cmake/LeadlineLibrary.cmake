@@ -6,6 +6,9 @@
 #   DEPENDS         folders it may use by the import table, such as `base cct`
 #   TESTS           x_test.cpp files (doctest), one program `test_NAME` for all of them, registered with ctest
 #   TEST_DEPENDS    further folders the tests need, such as `testing`
+#
+# leadline_python_module(NAME SOURCES ... DEPENDS ...): the extension module leadline.NAME (nanobind), installed into the
+# package; nothing with LEADLINE_PYTHON=OFF.
 
 find_package(Threads REQUIRED)
 
@@ -20,6 +23,13 @@ endif()
 
 if(LEADLINE_PYTHON)
   find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+    OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT RESULT_VARIABLE missing)
+  if(missing)
+    message(FATAL_ERROR "The Python module needs nanobind in ${Python_EXECUTABLE}; run `pip install nanobind`.")
+  endif()
+  find_package(nanobind CONFIG REQUIRED)
 endif()
 
 if(LEADLINE_TESTS)
@@ -68,4 +78,16 @@ function(leadline_library name)
     add_test(NAME ${name} COMMAND test_${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT 300)
   endif()
+endfunction()
+
+function(leadline_python_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;DEPENDS")
+  if(NOT LEADLINE_PYTHON)
+    return()
+  endif()
+  nanobind_add_module(${name} NB_STATIC NOMINSIZE ${ARG_SOURCES})
+  foreach(folder IN LISTS ARG_DEPENDS)
+    target_link_libraries(${name} PRIVATE leadline_${folder})
+  endforeach()
+  install(TARGETS ${name} LIBRARY DESTINATION leadline)
 endfunction()

@@ -11,11 +11,11 @@ NATIVE: dict[str, set[str]] = {
     "providers/torch": {"monitor", "base"},
     "providers/nvidia": {"monitor", "base"},
     "writer": {"cct", "base"},
-    "collector": {"monitor", "cct", "writer", "base"},
+    "collector": {"monitor", "stack", "cct", "writer", "base"},
     "session": {"base", "cct", "stack", "monitor", "writer", "collector", "providers/torch", "providers/nvidia"},
-    "bindings": {"session"},
+    "bindings": {"session", "providers/torch", "providers/nvidia", "stack", "base"},
     "offline": set(),
-    "testing": {"base", "cct", "stack", "monitor", "writer", "collector"},
+    "testing": {"base", "cct", "stack", "monitor", "writer", "collector", "providers/torch", "providers/nvidia"},
 }
 # the public C API, <leadline/monitor.h>
 PUBLIC_HEADER_USERS = {"monitor", "providers/torch", "providers/nvidia", "collector", "session", "bindings", "testing"}
