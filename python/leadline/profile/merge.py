@@ -74,8 +74,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
 
 
 def _string_map(part: Tables, strings: StringBuilder) -> _Ids:
-    count = part.rows("strings")
-    return np.fromiter((strings.add(part.strings.raw(row)) for row in range(count)), dtype=np.int64, count=count)
+    return np.array([strings.add(raw) for raw in part.strings.all_raw()], np.int64)
 
 
 def _row_maps(parts: Sequence[Tables], table: str) -> list[_Ids]:

@@ -1,7 +1,7 @@
 """Operators that are seen twice for one call: a composite operator whose whole work is the operator of the same name.
 
-torch.profiler folds such pairs into one when it makes its tables, so counts and totals by name leave the inner one out here too;
-its own time still counts as the operator's own.
+torch.profiler folds such pairs into one when it makes its tables, so counts and totals by name leave the inner one out
+here too; its own time still counts as the operator's own.
 """
 
 from __future__ import annotations

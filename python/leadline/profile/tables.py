@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +35,11 @@ class StringTable:
     def raw(self, index: int) -> bytes:
         """The bytes of string `index`."""
         return bytes(self._data[int(self._offsets[index]) : int(self._offsets[index + 1])])
+
+    def all_raw(self) -> list[bytes]:
+        """The bytes of every string, in order."""
+        data, offsets = self._data.tobytes(), self._offsets.tolist()
+        return [data[begin:end] for begin, end in pairwise(offsets)]
 
     def __getitem__(self, index: int) -> str:
         text = self._cache.get(index)
