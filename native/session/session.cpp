@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cerrno>
 #include <new>
+#include <system_error>
 
 #include "base/clock.h"
+#include "base/losses.h"
 #include "session/termination.h"
 
 namespace leadline {
@@ -24,25 +26,31 @@ constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY 
 class Session::Flusher {
  public:
   Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) {
-    sem_init(&wake_, 0, 0);
+    wake_ = termination::listen();
     // The program's signals are not for this thread.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+      pthread_setname_np(thread_.native_handle(), "leadline-flush");
+    } catch (const std::system_error&) {
+      termination::forget();  // nobody would answer
+      losses().count(LossKind::kInternalError, 1,
+                     "No thread for writing segments could be started (see ulimit -u); a killed process leaves nothing.");
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread_.native_handle(), "leadline-flush");
-    termination::listen(&wake_);
   }
   ~Flusher() {
+    halt();
     termination::forget();
+  }
+  // Ends the thread. A signal that comes now stays pending, for whoever writes the last segment.
+  void halt() {
     stop_.store(true);
-    sem_post(&wake_);
+    sem_post(wake_);
     if (thread_.joinable()) thread_.join();
-    // A signal that came while it stopped.
-    if (const int signal = termination::pending(); signal != 0) termination::die(signal);
-    sem_destroy(&wake_);
   }
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
@@ -74,14 +82,14 @@ class Session::Flusher {
     until.tv_nsec = nanoseconds % 1'000'000'000;
     int result = 0;
     do {
-      result = sem_timedwait(&wake_, &until);
+      result = sem_timedwait(wake_, &until);
     } while (result != 0 && errno == EINTR);
     return result != 0;
   }
 
   Session& session_;
   double interval_;
-  sem_t wake_{};  // a semaphore, since a signal handler can post nothing else
+  sem_t* wake_ = nullptr;  // a semaphore, since a signal handler can post nothing else
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
@@ -136,10 +144,12 @@ WriteResult Session::flush() { return running() ? write(false) : WriteResult{}; 
 
 WriteResult Session::stop() {
   if (!running()) return {};
-  flusher_.reset();
+  if (flusher_ != nullptr) flusher_->halt();
   Monitor::instance().unsubscribe(subscription_);
   subscription_ = 0;
   const WriteResult result = write(true);
+  flusher_.reset();
+  if (const int signal = termination::pending(); signal != 0) termination::die(signal);
   collector_.reset();
   Monitor::instance().forget_subscriber_state();
   return result;

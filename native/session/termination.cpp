@@ -14,15 +14,14 @@ constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGXCPU};
 
 // A signal handler can reach only globals; all are lock-free.
 std::atomic<pid_t> g_listener{0};  // the process that listens; its forked child has another number
-std::atomic<sem_t*> g_wake{nullptr};
+sem_t g_wake;                      // never destroyed: a handler may post it while its listener goes
 std::atomic<int> g_pending{0};
 
 void on_signal(int signal) {
   const int saved_errno = errno;
-  sem_t* const wake = g_wake.load();
-  if (wake != nullptr && g_listener.load() == getpid()) {
+  if (g_listener.load() == getpid()) {
     g_pending.store(signal);
-    sem_post(wake);
+    sem_post(&g_wake);
   } else {
     die(signal);
   }
@@ -31,9 +30,9 @@ void on_signal(int signal) {
 
 }  // namespace
 
-void listen(sem_t* wake) noexcept {
+sem_t* listen() noexcept {
   g_pending.store(0);
-  g_wake.store(wake);
+  sem_init(&g_wake, 0, 0);
   g_listener.store(getpid());
   for (const int signal : kSignals) {
     struct sigaction before {};
@@ -44,11 +43,11 @@ void listen(sem_t* wake) noexcept {
     ours.sa_flags = SA_RESTART | SA_ONSTACK;
     sigaction(signal, &ours, nullptr);
   }
+  return &g_wake;
 }
 
 void forget() noexcept {
   g_listener.store(0);
-  g_wake.store(nullptr);
   for (const int signal : kSignals) {
     struct sigaction now {};
     if (sigaction(signal, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != on_signal) continue;

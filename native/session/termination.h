@@ -9,8 +9,8 @@
 
 namespace leadline::termination {
 
-// Signals post `wake` and are remembered; `wake` must outlive forget(). One listener per process.
-void listen(sem_t* wake) noexcept;
+// Signals are remembered and post the semaphore that is returned, new at each call. One listener per process.
+sem_t* listen() noexcept;
 // Nobody listens any more, in this process or in the child of a fork.
 void forget() noexcept;
 // The signal that wants to end the process, or 0.

@@ -5,23 +5,23 @@ processes needs NumPy and is `leadline.profile.finish`, which takes `read_part`,
 here.
 
 Promises: the file appears whole, by an atomic rename, or not at all; what comes from a part directory is data and is
-checked for its type before use.
+checked for its type before use. Importing this loads nothing large: every measured process does so when it starts.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import platform
-import socket
 import time
-import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline._version import __version__
+
+if TYPE_CHECKING:
+    import zipfile
 
 FORMAT_NAME = "leadline"
 FORMAT_VERSION = 1
@@ -132,16 +132,19 @@ def sum_cost(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def host() -> dict[str, Any]:
     """The machine, as far as the standard library knows it."""
+    system = os.uname()
     return {
-        "hostname": socket.gethostname(),
-        "system": platform.platform(),
-        "machine": platform.machine(),
+        "hostname": system.nodename,
+        "system": f"{system.sysname} {system.release}",
+        "machine": system.machine,
         "cpus": os.cpu_count(),
     }
 
 
 def pack_single(part: Part, output: Path) -> None:
     """Make `output` from the one complete process of `part` (see `Part.single`); raises PackageError."""
+    import zipfile
+
     segment = part.processes[0].segment
     if not part.single or segment is None:
         raise PackageError(
@@ -158,6 +161,8 @@ def pack_single(part: Part, output: Path) -> None:
 
 def write_package(output: Path, meta: dict[str, Any], fill: Callable[[zipfile.ZipFile], None]) -> None:
     """Write a package: `fill` adds the columns, `meta.json` goes first, the name appears last. Raises PackageError."""
+    import zipfile
+
     partial = output.with_name(f"{output.name}.tmp{os.getpid()}")
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as package:
@@ -183,6 +188,8 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def _copy_member(source: zipfile.ZipFile, member: zipfile.ZipInfo, package: zipfile.ZipFile) -> None:
+    import zipfile
+
     # A fresh ZipInfo with a fixed date: the same measurement gives the same bytes.
     target = zipfile.ZipInfo(member.filename)
     target.compress_type = zipfile.ZIP_DEFLATED
@@ -198,6 +205,8 @@ def _first_process(part: Part) -> dict[str, Any]:
 
 def _is_last(segment: Path) -> bool:
     """Whether a segment says of itself that nothing comes after it: its one value of `processes.complete` is 1."""
+    import zipfile
+
     try:
         with zipfile.ZipFile(segment) as source:
             return source.read("processes.complete.npy")[-1:] == b"\x01"

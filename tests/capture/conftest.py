@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import textwrap
+import time
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import leadline
+from leadline.profile import Profile
+
 LEADLINE = (sys.executable, "-m", "leadline.cli.main")
+
+WORK = """
+import leadline, os, sys
+def work(name):
+    with leadline.region(name):
+        pass
+"""
+"""How the programs of `Workplace.measure` begin."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,38 @@ class Workplace:
     def leadline(self, *arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
         """Run the leadline command."""
         return self.run(*LEADLINE, *arguments, **options)
+
+    def write_work(self, name: str, text: str) -> Path:
+        """Write a program that has `work(name)`, which opens and closes a region."""
+        return self.write(name, WORK + textwrap.dedent(text))
+
+    def measure(self, program: str, *options: str, returncode: int = 0) -> Profile:
+        """The profile of a program that has `work`; it must end with `returncode` and say nothing on stderr."""
+        self.write_work("script.py", program)
+        result = self.leadline("run", "-q", *options, "script.py")
+        assert (result.returncode, result.stderr.decode()) == (returncode, "")
+        return self.open("script.leadline")
+
+    def open(self, name: str) -> Profile:
+        """A profile made here."""
+        return leadline.open(str(self.folder / name))
+
+    def meta(self, name: str = "script.leadline") -> dict[str, object]:
+        """Its meta.json as it stands in the file."""
+        with zipfile.ZipFile(self.folder / name) as package:
+            return json.loads(package.read("meta.json"))
+
+    def wait_for(self, name: str, *, gone: bool = False) -> None:
+        """Until a file has appeared (or gone), for a minute."""
+        deadline = time.monotonic() + 60
+        while (self.folder / name).exists() == gone:
+            assert time.monotonic() < deadline, f"waited for {name} in vain"
+            time.sleep(0.01)
+
+    @staticmethod
+    def regions(profile: Profile) -> list[str]:
+        """Names of the region frames, sorted."""
+        return sorted(node.name for node in profile.tree.walk() if node.kind == "region")
 
 
 @pytest.fixture

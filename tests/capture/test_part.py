@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -69,11 +68,23 @@ def test_a_profile_may_be_replaced(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_full_disk_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    monkeypatch.setattr("leadline.capture.part.free_space_bytes", lambda folder: 1000)
     with pytest.raises(ProfileError, match="make room"):
         create(tmp_path / "a.leadline")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ProfileError, match="File name too long"):
+        create(tmp_path / ("x" * 300))
+    with pytest.raises(ProfileError, match="not UTF-8"):
+        create(tmp_path / "\udcff.leadline")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ProfileError, match="working directory is gone"):
+        create(Path("a.leadline"))
 
 
 def test_a_running_measurement_keeps_its_file(tmp_path: Path) -> None:

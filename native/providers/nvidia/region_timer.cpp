@@ -1,6 +1,8 @@
 #include "providers/nvidia/region_timer.h"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 
 #include "base/ids.h"
 #include "providers/nvidia/activity_fold.h"
@@ -18,7 +20,15 @@ struct OpenRegions {
   std::array<Open, 64> open{};
   std::uint32_t depth = 0;
 };
-thread_local constinit OpenRegions regions;
+// On the heap: thread-local memory of a library that is loaded late comes from a small reserve of the C library (1.6 KB),
+// which torch's own libraries need too.
+thread_local std::unique_ptr<OpenRegions> regions;
+
+// The calling thread's, made when it opens its first region; nullptr where there is no memory.
+OpenRegions* regions_of_thread() noexcept {
+  if (!regions) regions.reset(new (std::nothrow) OpenRegions);
+  return regions.get();
+}
 
 // Asking and recording events must not disturb a capture of this thread in its strict mode.
 class RelaxedCapture {
@@ -79,16 +89,17 @@ cuda::Event RegionTimer::record() {
 }
 
 void RegionTimer::begin(const leadline_event& event) {
-  OpenRegions& mine = regions;
-  if (mine.depth < mine.open.size()) mine.open[mine.depth] = {record(), leadline_monitor_context(), event.time_ns};
-  ++mine.depth;
+  OpenRegions* const mine = regions_of_thread();
+  if (mine == nullptr) return;
+  if (mine->depth < mine->open.size()) mine->open[mine->depth] = {record(), leadline_monitor_context(), event.time_ns};
+  ++mine->depth;
 }
 
 void RegionTimer::end() {
-  OpenRegions& mine = regions;
-  if (mine.depth == 0) return;
-  if (--mine.depth >= mine.open.size()) return;
-  const OpenRegions::Open open = mine.open[mine.depth];
+  OpenRegions* const mine = regions.get();
+  if (mine == nullptr || mine->depth == 0) return;
+  if (--mine->depth >= mine->open.size()) return;
+  const OpenRegions::Open open = mine->open[mine->depth];
   if (!open.begin) return;
   cuda::Event end = record();
   const std::unique_lock lock(mutex_, std::try_to_lock);

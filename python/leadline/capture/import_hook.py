@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 
-class ImportHook(MetaPathFinder):
+class ImportHook:
     """Waits for one package at the head of `sys.meta_path`. `imported` must not raise."""
 
     def __init__(self, package: str, imported: Callable[[ModuleType], None]) -> None:
@@ -74,9 +73,7 @@ class _WatchedSpec(ModuleSpec):
             vars(self).pop("_leadline_ended")()
 
 
-def _find(
-    name: str, path: Sequence[str] | None, target: ModuleType | None, without: MetaPathFinder
-) -> ModuleSpec | None:
+def _find(name: str, path: Sequence[str] | None, target: ModuleType | None, without: ImportHook) -> ModuleSpec | None:
     for finder in list(sys.meta_path):
         find = None if finder is without else getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = find(name, path, target) if find is not None else None

@@ -6,7 +6,6 @@ Promise: what would stop the file from being written, and can be known before th
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,12 +30,16 @@ class PartDirectory:
     @classmethod
     def create(cls, output: Path, argv: Sequence[str], options: Options, supervisor_pid: int | None) -> PartDirectory:
         """Check `output` and make its part directory; raises ProfileError. `move_aside` comes first."""
-        output = output.absolute()
+        output = absolute(output)
         check_output(output)
         part = cls(part_path(output), output)
         try:
             part.directory.mkdir()
-            part._write_session(argv, options, supervisor_pid)
+            try:
+                part._write_session(argv, options, supervisor_pid)
+            except OSError:
+                part.remove()
+                raise
         except OSError as error:
             raise ProfileError(f"Cannot write to {output.parent}: {error.strerror}; choose another file.") from None
         return part
@@ -74,6 +77,8 @@ class PartDirectory:
 
     def remove(self) -> None:
         """Delete the directory. A process that still writes its segment may make this fail; what stays is harmless."""
+        import shutil
+
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write_session(self, argv: Sequence[str], options: Options, supervisor_pid: int | None) -> None:
@@ -100,8 +105,26 @@ def default_output(argv: Sequence[str]) -> Path:
     return Path(f"{stem if stem not in ('', '-', '-c', '-m') else 'python'}{SUFFIX}")
 
 
+def absolute(output: Path) -> Path:
+    """`output` from the root, so that a program may change its folder; raises ProfileError."""
+    try:
+        str(output).encode()
+        return output.absolute()
+    except UnicodeEncodeError:
+        raise ProfileError(f"Cannot write {str(output)!r}: the name is not UTF-8; choose another file.") from None
+    except OSError:
+        raise ProfileError(f"Cannot write {output}: the working directory is gone; give the whole path.") from None
+
+
 def check_output(output: Path) -> None:
-    """Raise ProfileError when `output` could not be written, as far as that can be known now."""
+    """Raise ProfileError when `output` (a whole path) could not be written, as far as that can be known now."""
+    try:
+        _check_output(output)
+    except OSError as error:
+        raise ProfileError(f"Cannot write {output}: {error.strerror}; choose another file.") from None
+
+
+def _check_output(output: Path) -> None:
     folder = output.parent
     if output.is_dir():
         raise ProfileError(f"Cannot write {output}: it is a folder; give a file name.")
@@ -111,7 +134,7 @@ def check_output(output: Path) -> None:
         raise ProfileError(f"Cannot write {output}: no permission to write in {folder}; choose another file.")
     if output.exists() and not _may_replace(output):
         raise ProfileError(f"Will not replace {output}: it is not a profile; choose another file.")
-    free_bytes = shutil.disk_usage(folder).free
+    free_bytes = free_space_bytes(folder)
     if free_bytes < _LEAST_FREE_BYTES:
         raise ProfileError(
             f"Cannot write {output}: {free_bytes >> 10} KiB are free, {_LEAST_FREE_BYTES >> 20} MiB are needed; "
@@ -119,12 +142,18 @@ def check_output(output: Path) -> None:
         )
 
 
+def free_space_bytes(folder: Path) -> int:
+    """What an ordinary user may still write there."""
+    system = os.statvfs(folder)
+    return system.f_bavail * system.f_frsize
+
+
 def move_aside(output: Path) -> Path | None:
     """Make the name free when an earlier, unfinished session left its part directory; returns where that is now.
 
     Raises ProfileError when that session still runs: two sessions cannot write one file.
     """
-    output = output.absolute()
+    output = absolute(output)
     directory = part_path(output)
     if not directory.is_dir():
         return None

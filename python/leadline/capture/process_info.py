@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import time
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ def native_info(identity: ProcessIdentity) -> dict[str, Any]:
         "parent_pid": identity.parent_pid,
         "rank": environment_number("RANK"),
         "local_rank": environment_number("LOCAL_RANK"),
-        "name": " ".join(sys.orig_argv),
+        "name": " ".join(sys.orig_argv).encode("utf-8", "backslashreplace").decode(),
         "start_ns": identity.started_at_ns,
     }
 
@@ -75,7 +74,7 @@ def describe_program() -> dict[str, Any]:
         folder = ""  # deleted under the program's feet
     return {
         "argv": list(sys.orig_argv),
-        "python": platform.python_version(),
+        "python": ".".join(map(str, sys.version_info[:3])),
         "implementation": sys.implementation.name,
         "executable": sys.executable,
         "cwd": folder,

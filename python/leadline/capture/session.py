@@ -18,7 +18,6 @@ from typing import Any
 from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
-from leadline.capture.finish import finish
 from leadline.capture.follow import Follower
 from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
@@ -164,6 +163,8 @@ class Session:
             self._write_record()
 
     def _make_file(self, exit_status: dict[str, Any] | None) -> Path | None:
+        from leadline.capture.finish import finish
+
         with contextlib.suppress(Exception):  # only `ended_at_ns` would be missing
             self.part.end_session(exit_status)
         finished = finish(self.part)

@@ -9,7 +9,10 @@ from typing import Any, Protocol
 from leadline.capture.config import Options
 from leadline.capture.native import Native
 
-PROVIDERS: tuple[str, ...] = ("leadline.capture.providers.torch",)
+PROVIDERS: tuple[str, ...] = (
+    "leadline.capture.providers.torch",
+    "leadline.capture.providers.nvidia",
+)
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
 
 

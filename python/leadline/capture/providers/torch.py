@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CodeType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
-from leadline.capture.providers.torch_modules import ModuleTracker
+
+if TYPE_CHECKING:
+    from leadline.capture.providers.torch_modules import ModuleTracker
 
 OLDEST = (2, 4)
 """First release whose RecordFunction and module hooks are what the native side expects."""
@@ -73,6 +75,8 @@ class TorchProvider:
         self._attached = True
         self._status = {"ok": True, "version": version, "message": str(result.get("message") or "")}
         if self._options.modules:
+            from leadline.capture.providers.torch_modules import ModuleTracker
+
             self._modules = ModuleTracker(self._native, torch)
             self._modules.install()
 

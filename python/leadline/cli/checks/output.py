@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -15,7 +14,7 @@ _NAME = "leadline-doctor-probe.leadline"
 def check() -> list[Finding]:
     """See `leadline.cli.checks`."""
     from leadline.capture.errors import ProfileError
-    from leadline.capture.part import check_output
+    from leadline.capture.part import check_output, free_space_bytes
 
     try:
         folder = Path.cwd()
@@ -23,7 +22,7 @@ def check() -> list[Finding]:
         with tempfile.NamedTemporaryFile(dir=folder, prefix="leadline-doctor-") as probe:
             probe.write(b"x")
             probe.flush()
-        free_bytes = shutil.disk_usage(folder).free
+        free_bytes = free_space_bytes(folder)
     except (ProfileError, OSError) as error:
         text = str(error).replace(_NAME, "a profile")
         return [Finding("folder", FAILED, text, "go to another folder, or name the file with -o")]
