@@ -15,6 +15,15 @@ from leadline.report.model import ReportOptions
 STEPS = 3
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """torch.profiler does not see what kernels call on OpenMP's threads (attention allocates there); we do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def counts_of(profiler: profile) -> Counter[str]:
     return Counter({event.key: event.count for event in profiler.key_averages()})
 
