@@ -24,12 +24,14 @@ many = settings(
 COUNTER = 300_000
 
 
-def with_preamble(program: Program) -> Program:
-    """Every rank first runs one kernel on an idle device, so that the trace shows what a launch takes."""
+def framed(program: Program) -> Program:
+    """Every rank first runs one kernel on an idle device, so that the trace shows what a launch takes, and ends with an
+    operator, so that no edit uncovers Python behind the last event."""
     threads = {}
     for at, ((rank, thread), ops) in enumerate(program.threads.items()):
-        first = [Op(COUNTER + 2 * at, "launch", 900, 0, 4_000), Op(COUNTER + 2 * at + 1, "sync_device", 300)]
-        threads[(rank, thread)] = (*first, *ops) if thread == 0 else ops
+        number = COUNTER + 3 * at
+        first = [Op(number, "launch", 900, 0, 4_000), Op(number + 1, "sync_device", 300)]
+        threads[(rank, thread)] = (*first, *ops, Op(number + 2, "work", 10)) if thread == 0 else ops
     return Program(threads)
 
 
@@ -65,7 +67,7 @@ def last_event(program: Program, times: Times) -> int:
 @many
 @given(program=programs(threads=1), dispatch_ns=st.sampled_from([0, 700]))
 def test_replay(program: Program, dispatch_ns: int, tmp_path: Path) -> None:
-    program = with_preamble(program)
+    program = framed(program)
     graph = traced(program, tmp_path, dispatch_ns=dispatch_ns)
     check(graph, program, dispatch_ns=dispatch_ns)
     assert graph.info.measured_ns == simulate(graph).makespan_ns
@@ -74,7 +76,7 @@ def test_replay(program: Program, dispatch_ns: int, tmp_path: Path) -> None:
 @many
 @given(program=programs(threads=1), factor=st.sampled_from([0, 2, 5]), data=st.data())
 def test_other_kernels(program: Program, factor: int, data: st.DataObject, tmp_path: Path) -> None:
-    program = with_preamble(program)
+    program = framed(program)
     graph = traced(program, tmp_path)
     chosen = {op.id for _, op in program.ops() if op.kind == "launch" and data.draw(st.booleans())}
     graph.scale([graph.select(name=f"^kernel_{op}$").ids[0] for op in chosen], factor)
@@ -84,7 +86,7 @@ def test_other_kernels(program: Program, factor: int, data: st.DataObject, tmp_p
 @many
 @given(program=programs(threads=1), factor=st.sampled_from([2, 4]))
 def test_a_slower_cpu(program: Program, factor: int, tmp_path: Path) -> None:
-    program = with_preamble(program)
+    program = framed(program)
     graph = traced(program, tmp_path)
     graph.scale(graph.select(kind=TaskKind.CPU), factor, gaps=True)
     check(graph, program.edit(lambda op: [replace(op, cpu_ns=op.cpu_ns * factor)]))
@@ -93,7 +95,7 @@ def test_a_slower_cpu(program: Program, factor: int, tmp_path: Path) -> None:
 @many
 @given(program=programs(threads=1, ranks=1), data=st.data())
 def test_without_synchronisations(program: Program, data: st.DataObject, tmp_path: Path) -> None:
-    program = with_preamble(program)
+    program = framed(program)
     graph = traced(program, tmp_path)
     gone = set()
     for kind in ("sync", "sync_device", "sync_event"):
@@ -108,7 +110,7 @@ def test_without_synchronisations(program: Program, data: st.DataObject, tmp_pat
 @many
 @given(program=programs(threads=1, ranks=3), factor=st.sampled_from([0, 2, 3]))
 def test_another_network(program: Program, factor: int, tmp_path: Path) -> None:
-    program = with_preamble(program)
+    program = framed(program)
     graph = traced(program, tmp_path)
     graph.scale(graph.select(kind=TaskKind.COMM), factor)
     check(
@@ -128,7 +130,7 @@ def turns(backward: list[Op]) -> Program:
         Op(20, "take", 600, event=1), *backward, Op(40, "give", 500, event=2), Op(41, "take", 350, event=3),
         Op(42, "launch", 4_000, 0, 20_000), Op(43, "work", 2_500), Op(44, "give", 200, event=4),
     ]  # fmt: skip
-    return with_preamble(Program({(0, 0): tuple(main), (0, 1): tuple(other)}))
+    return framed(Program({(0, 0): tuple(main), (0, 1): tuple(other)}))
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3])

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 
 from leadline.trace.tables import TraceError
 
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = 1 << 20
+EVENT_LIMIT_BYTES = 8 << 20  # one event; what does not end within it is damage
 _HEAD_LIMIT_BYTES = 64 << 20
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BORDER = re.compile(rb"\}\s*,\s*\{")
@@ -132,9 +133,10 @@ class EventStream:
                 return found, text[at + 1 :].encode("utf-8", errors="surrogateescape"), True
             try:
                 event, at = decoder.raw_decode(text, at)
-            except ValueError:
-                if not final and len(text) - at < BATCH_BYTES:
-                    break  # most likely an event of which the rest has not been read yet
+            except json.JSONDecodeError as error:
+                cut = error.pos >= len(text) - 8 or error.msg.startswith("Unterminated string")
+                if cut and not final and len(text) - at < EVENT_LIMIT_BYTES:
+                    break  # an event of which the rest has not been read yet
                 self.complete = False
                 border = text.find('{"ph"', at + 1)
                 if border < 0:

@@ -38,6 +38,8 @@ _CATEGORIES: Mapping[str, Kind | None] = {
     "python_function": Kind.MODULE,
     "cuda_sync": None,
 }
+STEP_MARKS = ("ProfilerStep", "Optimizer.step#")
+_MARKS = re.compile(rb'"(ProfilerStep|Optimizer\.step#)')
 _MODULE = "nn.Module: "
 _KEEP_DETAIL = frozenset(("Input Dims", "Input dims", "grid", "Collective name", "bytes"))
 
@@ -61,8 +63,9 @@ class _Rows:
 
 
 class _Reader:
-    def __init__(self, window_us: tuple[float, float] | None) -> None:
+    def __init__(self, window_us: tuple[float, float] | None, *, marks_only: bool = False) -> None:
         self.window = window_us
+        self.marks_only = marks_only
         self.rows = _Rows()
         self.strings: dict[str, int] = {}
         self.details: list[Mapping[str, Any]] = []
@@ -108,6 +111,8 @@ class _Reader:
             if kind == -1:
                 return
         args = event.get("args") or {}
+        if self.marks_only and kind != Kind.REGION:
+            return
         if kind is None:
             self.sync(args)
             return
@@ -130,6 +135,8 @@ class _Reader:
             if value < 0:
                 value = self.call_kinds[name] = int(call_kind(name))
         elif value == Kind.REGION:
+            if self.marks_only and not name.startswith(STEP_MARKS):
+                return
             thread = self.thread(event["pid"], event["tid"])
             if name.startswith("ProfilerStep"):
                 value = int(Kind.STEP)
@@ -194,10 +201,27 @@ def read_kineto(source: Source, window_us: tuple[float, float] | None = None) ->
 
     Raises TraceError when the file holds no events of the kinds that Leadline knows.
     """
-    reader = _Reader(window_us)
+    reader, batches = _read(source, _Reader(window_us), None)
+    if not reader.rows.ts:
+        raise TraceError(
+            f"{source.name} holds no operator, API call or kernel"
+            + (" in the chosen window" if window_us else "")
+            + "; record it with torch.profiler and export_chrome_trace"
+        )
+    return _assemble(reader, batches, source)
+
+
+def scan_marks(source: Source) -> tuple[Trace | None, int]:
+    """Only the step marks of a trace, without keeping or mostly even decoding anything else; None where it has none.
+    Also the size of the decompressed text in bytes."""
+    reader, batches = _read(source, _Reader(None, marks_only=True), _MARKS)
+    return (_assemble(reader, batches, source) if reader.rows.ts else None), batches.bytes_read
+
+
+def _read(source: Source, reader: _Reader, wanted: re.Pattern[bytes] | None) -> tuple[_Reader, EventStream]:
     stream = source.open()
     try:
-        batches = EventStream(stream)
+        batches = EventStream(stream, wanted)
         collecting = gc.isenabled()
         gc.disable()  # millions of live objects and no cycles: the collector would only walk them again and again
         try:
@@ -208,13 +232,7 @@ def read_kineto(source: Source, window_us: tuple[float, float] | None = None) ->
                 gc.enable()
     finally:
         stream.close()
-    if not reader.rows.ts:
-        raise TraceError(
-            f"{source.name} holds no operator, API call or kernel"
-            + (" in the chosen window" if window_us else "")
-            + "; record it with torch.profiler and export_chrome_trace"
-        )
-    return _assemble(reader, batches, source)
+    return reader, batches
 
 
 def _assemble(reader: _Reader, batches: EventStream, source: Source) -> Trace:
@@ -281,6 +299,7 @@ def _assemble(reader: _Reader, batches: EventStream, source: Source) -> Trace:
             "has_sync_records": bool(reader.syncs),
             "memory": tuple((round((at - origin) * 1000), size, where) for at, size, where in reader.memory),
             "distributed": distributed,
+            "origin_us": origin,
         },
     )
 

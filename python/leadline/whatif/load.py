@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from leadline.trace.kineto import read_kineto
 from leadline.trace.source import sources
-from leadline.trace.steps import Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
+from leadline.trace.window import read_window
 from leadline.whatif.build.build import Window, build
 from leadline.whatif.build.ranks import clock_offsets, merge, rendezvous
 from leadline.whatif.graph import Graph
@@ -23,8 +22,9 @@ def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None
 
     Raises TraceError when the file cannot be read, holds no events, or has no step in the window.
     """
-    traces = with_ranks([read_kineto(source) for source in sources(path)])
-    windows = [choose_window(trace, window) for trace in traces]
+    read = [read_window(source, window) for source in sources(path)]
+    order, traces = with_ranks([trace for trace, _ in read])
+    windows = [Window(read[place][1].steps, read[place][1].found_by) for place in order]
     if len(traces) == 1:
         return rendezvous(build(traces[0], windows[0]))
     return _load_ranks(traces, windows)
@@ -54,28 +54,18 @@ def _load_ranks(traces: Sequence[Trace], windows: Sequence[Window]) -> Graph:
     return merged
 
 
-def with_ranks(traces: Sequence[Trace]) -> list[Trace]:
-    """The traces in the order of their ranks; ranks that are unknown or given twice are numbered in file order."""
+def with_ranks(traces: Sequence[Trace]) -> tuple[list[int], list[Trace]]:
+    """The traces in the order of their ranks, with their places in the input before them; ranks that are unknown or
+    given twice are numbered in file order."""
     ranks = [trace.rank for trace in traces]
+    places = list(range(len(traces)))
     if len(traces) == 1:
-        return [replace(traces[0], rank=max(ranks[0], 0))]
+        return places, [replace(traces[0], rank=max(ranks[0], 0))]
     if min(ranks) >= 0 and len(set(ranks)) == len(ranks):
-        return sorted(traces, key=lambda trace: trace.rank)
+        places.sort(key=lambda place: ranks[place])
+        return places, [traces[place] for place in places]
     note = "the files do not name distinct ranks; they are numbered in the order of their names"
-    return [
+    return places, [
         replace(trace, rank=number, warnings=(*trace.warnings, *((note,) if number == 0 else ())))
         for number, trace in enumerate(traces)
     ]
-
-
-def choose_window(trace: Trace, window: tuple[int, int] | None) -> Window:
-    """The asked steps of a trace."""
-    found: Steps = find_steps(trace)
-    steps = [step for step in found.steps if window is None or window[0] <= step.number <= window[1]]
-    if not steps:
-        numbers = [step.number for step in found.steps]
-        raise TraceError(
-            f"no step between {window[0] if window else 0} and {window[1] if window else 0} in {trace.source}; "
-            f"it has steps {numbers[0]} to {numbers[-1]}"
-        )
-    return Window(steps, found.found_by)

@@ -21,7 +21,7 @@ _DATA = re.compile(r"^(enumerate\(DataLoader\)#|data loading$)")
 
 @dataclass(frozen=True)
 class Timeline:
-    """Tasks of one thread in lane order, parallel arrays: graph ids, span ends, and row of the outermost span's task."""
+    """Tasks of one thread in lane order, parallel arrays: graph ids, span ends, row of the outermost span's task."""
 
     thread: int
     lane: int

@@ -6,6 +6,7 @@ the ranks tell: it starts when the last has arrived, and transfers for as long a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from leadline.whatif.columns import ColumnTable
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, WAIT_COLUMNS, Graph
 from leadline.whatif.kinds import IntArray, Lane, TaskKind
 
+_NUMBER = re.compile(r"\d[\d.,]*")
 SAME_END_NS = 200_000  # members of one collective end within microseconds; beyond this they are different ones
 CLOCK_NS = 50_000  # clocks that disagree less need no correction
 
@@ -74,8 +76,17 @@ def _stack(parts: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Co
 
 
 def _common_warnings(graphs: Sequence[Graph]) -> tuple[str, ...]:
-    """Each rank's warnings, with the rank in front."""
-    return tuple(f"rank {graph.info.ranks[0]}: {text}" for graph in graphs for text in graph.info.warnings)
+    """The ranks' warnings; what several ranks say in the same words up to numbers is said once."""
+    said: dict[str, list[tuple[int, str]]] = {}
+    for graph in graphs:
+        for text in graph.info.warnings:
+            said.setdefault(_NUMBER.sub("#", text), []).append((graph.info.ranks[0], text))
+    result = []
+    for entries in said.values():
+        rank, text = entries[0]
+        more = f" and {len(entries) - 1} more ranks alike" if len(entries) > 1 else ""
+        result.append(f"rank {rank}{more}: {text}")
+    return tuple(result)
 
 
 def rendezvous(graph: Graph) -> Graph:
@@ -92,8 +103,8 @@ def rendezvous(graph: Graph) -> Graph:
     if single:
         spent = int(graph.column("measured_ns")[single].sum())
         warnings.append(
-            f"{len(single)} collective kernels ({spent / 1e6:.2f} ms) include waiting for ranks that are not loaded, which "
-            "cannot be told from transfer; load all ranks of the job together to separate them"
+            f"{len(single)} collective kernels ({spent / 1e6:.2f} ms) include waiting for ranks that are not loaded, "
+            "which cannot be told from transfer; load all ranks of the job together to separate them"
         )
     graph.info = replace(graph.info, warnings=tuple(warnings), facts={**graph.info.facts, "collectives": len(groups)})
     return graph

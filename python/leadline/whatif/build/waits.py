@@ -192,10 +192,8 @@ def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
         begin, end = int(draft["start_ns"][call]), int(draft["end_ns"][call])
         name = draft.trace.name(int(draft["row"][call]))
         is_event = waits_for_event(name)
-        if is_event:
-            awaited = _recorded(draft, streams, records, call)
-        else:
-            awaited = _awaited_streams(draft, streams, call, name)
+        found = _recorded(draft, streams, records, call) if is_event else None
+        awaited = _awaited_streams(draft, streams, call, name) if found is None else found
         if not awaited:
             continue
         until = max(int(stream.drained[place]) for stream, place in awaited)

@@ -1,0 +1,99 @@
+"""Reads the steps that were asked for, in memory bounded by them: a large file is first scanned for step marks only."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from leadline.trace.jsonstream import BATCH_BYTES
+from leadline.trace.kineto import read_kineto, scan_marks
+from leadline.trace.source import Source
+from leadline.trace.steps import Step, Steps, find_steps
+from leadline.trace.tables import Trace, TraceError
+
+LARGE_BYTES = 256 << 20  # of JSON text; below this a trace is simply read
+_GZIP_RATIO = 15
+_STAMP = re.compile(rb'"ts": ?([0-9.]+)[, ]')
+_BYTES_PER_EVENT = 230
+MAX_EVENTS = 2_000_000  # kept of a large file when no window is given
+
+
+def read_window(
+    source: Source, window: tuple[int, int] | None, *, large_bytes: int = LARGE_BYTES
+) -> tuple[Trace, Steps]:
+    """The trace and its chosen steps (numbers, both ends included; None: all, or as many as fit of a large file).
+
+    Raises TraceError when there is no step in the window.
+    """
+    size = source.size_bytes * (_GZIP_RATIO if source.compressed else 1)
+    if size <= large_bytes:
+        trace = read_kineto(source)
+        found = find_steps(trace)
+        return trace, replace(found, steps=tuple(_chosen(found, window, source.name)))
+    marks, text_bytes = scan_marks(source)
+    if marks is None:
+        return _without_marks(source, window, text_bytes)
+    found = find_steps(marks)
+    steps = _chosen(found, window, source.name)
+    warnings = []
+    if window is None:
+        fits = max(1, int(len(steps) * MAX_EVENTS * _BYTES_PER_EVENT / max(text_bytes, 1)))
+        if fits < len(steps):
+            warnings.append(
+                f"the trace is large ({text_bytes / 1e9:.1f} GB of JSON); only steps {steps[0].number} to "
+                f"{steps[fits - 1].number} of {len(steps)} were read; choose others with window="
+            )
+            steps = steps[:fits]
+    origin_us = float(marks.facts["origin_us"])
+    low_us, high_us = origin_us + steps[0].start_ns / 1e3, origin_us + steps[-1].end_ns / 1e3
+    # device work runs behind its launch: look as far again as the longest step
+    behind_us = max(step.end_ns - step.start_ns for step in steps) / 1e3
+    trace = read_kineto(source, (low_us, high_us + behind_us))
+    shift_ns = round((origin_us - float(trace.facts["origin_us"])) * 1000)
+    moved = tuple(Step(step.number, step.start_ns + shift_ns, step.end_ns + shift_ns) for step in steps)
+    return replace(trace, warnings=(*trace.warnings, *warnings)), Steps(moved, found.found_by)
+
+
+def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: int) -> tuple[Trace, Steps]:
+    """A large file without step marks: as much of its beginning as fits; its steps are found by repetition."""
+    low_us, high_us, events = _time_range(source)
+    share = min(1.0, MAX_EVENTS / max(events, 1))
+    trace = read_kineto(source, (low_us, low_us + (high_us - low_us) * share) if share < 1 else None)
+    if share < 1:
+        note = (
+            f"the trace is large ({text_bytes / 1e9:.1f} GB of JSON) and has no step marks; only its first {share:.0%} "
+            "of time was read"
+        )
+        trace = replace(trace, warnings=(*trace.warnings, note))
+    found = find_steps(trace)
+    return trace, replace(found, steps=tuple(_chosen(found, window, source.name)))
+
+
+def _time_range(source: Source) -> tuple[float, float, int]:
+    """First and last time stamp in microseconds and how many there are, without decoding the file."""
+    low, high, count = float("inf"), float("-inf"), 0
+    rest = b""
+    stream = source.open()
+    try:
+        while data := stream.read(BATCH_BYTES):
+            data = rest + data
+            stamps = [float(found) for found in _STAMP.findall(data)]
+            rest = data[-64:]  # a stamp across the border is counted twice at worst, never lost
+            if stamps:
+                low, high, count = min(low, min(stamps)), max(high, max(stamps)), count + len(stamps)
+    except EOFError:
+        pass  # a truncated gzip: what was read is what there is
+    finally:
+        stream.close()
+    return low, high, count
+
+
+def _chosen(found: Steps, window: tuple[int, int] | None, name: str) -> list[Step]:
+    steps = [step for step in found.steps if window is None or window[0] <= step.number <= window[1]]
+    if not steps:
+        low, high = window or (0, 0)
+        raise TraceError(
+            f"no step between {low} and {high} in {name}; it has steps {found.steps[0].number} to "
+            f"{found.steps[-1].number}"
+        )
+    return steps
