@@ -47,10 +47,10 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
     hot = HotPaths(tree, scope, kept, options.hide_library_frames, provenance.working_directory(profile))
 
     additive = [str(info.kind) for info in tree.measured if info.additive]
-    paths = hot.ranked(path_metric, also=additive)
     operators = _ordered(breakdown.operators(tree, scope, kept), sort)
     modules = breakdown.modules(tree, scope, kept, options.merge_layers)
     top = max(options.top, 0)
+    paths = hot.ranked(path_metric, top, also=additive)
     report = Report(
         meta=provenance.meta(profile, file),
         options=options,
@@ -59,8 +59,8 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         focus=focus,
         totals={str(info.kind): _total(tree, info, kept) for info in tree.measured},
         splits=time_splits(profile),
-        paths=tuple(paths[:top]),
-        paths_hidden=max(0, len(paths) - top),
+        paths=paths.entries,
+        paths_hidden=paths.of - len(paths.entries),
         operators=tuple(operators[:top]),
         operators_hidden=max(0, len(operators) - top),
         modules=tuple(modules[:top]),

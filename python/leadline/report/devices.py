@@ -31,7 +31,7 @@ def memory(profile: Profile, hot: HotPaths, kept: Mask, top: int) -> Memory | No
     for device in devices_of(tree, MetricKind.PEAK_LIVE_BYTES):
         bytes_held = int(tree.exclusive("peak_live_bytes", device).sum[kept].sum())
         if bytes_held > 0:
-            holders = tuple(hot.ranked("peak_live_bytes", device=device)[:top])
+            holders = hot.ranked("peak_live_bytes", top, device=device).entries
             peaks.append(Peak(_memory_name(profile, device), bytes_held, holders))
     if not peaks and not allocated.count.any():
         return None

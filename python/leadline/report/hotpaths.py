@@ -1,28 +1,26 @@
 """The hottest call paths: measurements grouped under the user's line, the phase, the module and the outermost operator.
 
 A transformer has the same path once per layer; entries whose modules differ only in layer numbers are one entry
-(`transformer.h.*.attn`), or the list would show one line twelve times.
+(`transformer.h.*.attn`), or the list would show one line twelve times. Grouping is done with whole columns; only the
+entries that are shown become objects.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profile import Tree
 from leadline.report.model import FrameLine, HotPath, Place
-from leadline.report.scopes import Scopes
+from leadline.report.scopes import Rows, Scopes
 from leadline.report.source import is_library, short_names
 from leadline.schema import FrameKind
 
 _LAYER_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
-
-_Key = tuple[tuple[int, int, int], str, str, str]
 
 
 def merged_layers(module: str) -> str:
@@ -30,13 +28,12 @@ def merged_layers(module: str) -> str:
     return _LAYER_NUMBER.sub("*", module)
 
 
-@dataclass
-class _Group:
-    values: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    rows: set[int] = field(default_factory=set)
-    modules: set[str] = field(default_factory=set)
-    largest: int = 0
-    largest_row: int = -1
+@dataclass(frozen=True)
+class Ranking:
+    """The largest entries, and how many there are in all."""
+
+    entries: tuple[HotPath, ...]
+    of: int
 
 
 class HotPaths:
@@ -52,78 +49,62 @@ class HotPaths:
         strings = tree.tables.strings
         python = tree.frames["kind"] == int(FrameKind.PYTHON)
         self._short = short_names((strings[row] for row in set(tree.frames["file"][python].tolist())), base)
+        self._group = _groups(tree, scopes)
 
-    def ranked(self, metric: str, also: Iterable[str] = (), device: int | None = None) -> list[HotPath]:
-        """All entries with some of `metric`, the largest first. `also`: further additive metrics to sum over each
-        entry.
-        """
-        groups = self._groups(metric, device)
-        chosen = sorted(groups.items(), key=lambda item: (-item[1].values[metric], item[1].largest_row))
+    def ranked(self, metric: str, top: int, also: Iterable[str] = (), device: int | None = None) -> Ranking:
+        """The `top` entries with most of `metric`. `also`: further additive metrics to sum over each entry."""
+        sums = self._tree.exclusive(metric, device).sum
+        rows = np.flatnonzero((sums > 0) & self._kept)
+        if not len(rows):
+            return Ranking((), 0)
+        rows = rows[np.argsort(self._group[rows], kind="stable")]
+        groups, first = np.unique(self._group[rows], return_index=True)
+        totals = np.add.reduceat(sums[rows], first)
+        bounds = [*first.tolist(), len(rows)]
+        order = np.lexsort((rows[first], -totals))[:top].tolist()
+        values = {metric: dict(zip(groups.tolist(), totals.tolist(), strict=True))}
+        wanted = groups[order]
         for other in also:
-            if other != metric:
-                self._add(groups, other, device)
-        calls = self._tree.exclusive("call_time").count
-        return [self._entry(key, group, calls) for key, group in chosen]
-
-    def _groups(self, metric: str, device: int | None) -> dict[_Key, _Group]:
-        groups: dict[_Key, _Group] = {}
-        sums = self._tree.exclusive(metric, device).sum
-        for row in np.flatnonzero((sums > 0) & self._kept).tolist():
-            group = groups.setdefault(self._key(row), _Group())
-            value = int(sums[row])
-            group.values[metric] += value
-            group.rows.add(row)
-            module = int(self._scopes.module[row])
-            if module >= 0:
-                group.modules.add(self._name(module))
-            if value > group.largest:
-                group.largest, group.largest_row = value, row
-        return groups
-
-    def _add(self, groups: dict[_Key, _Group], metric: str, device: int | None) -> None:
-        sums = self._tree.exclusive(metric, device).sum
-        for row in np.flatnonzero((sums != 0) & self._kept).tolist():
-            group = groups.get(self._key(row))
-            if group is not None:
-                group.values[metric] += int(sums[row])
-
-    def _key(self, row: int) -> _Key:
-        scopes, tree = self._scopes, self._tree
-        user = int(scopes.user[row])
-        place = (-1, -1, -1)
-        if user >= 0:
-            frame = int(tree.frame_of[user])
-            place = (int(tree.frames["file"][frame]), int(tree.frames["line"][frame]), int(tree.frames["name"][frame]))
-        module, phase, outer = int(scopes.module[row]), int(scopes.phase[row]), int(scopes.outer[row])
-        return (
-            place,
-            merged_layers(self._name(module)) if module >= 0 else "",
-            self._name(phase) if phase >= 0 else "",
-            self._name(outer) if outer >= 0 else "",
+            values.setdefault(other, self._sums(other, device, wanted))
+        return Ranking(
+            tuple(self._entry(rows[bounds[i] : bounds[i + 1]], sums, _of_group(values, int(groups[i]))) for i in order),
+            len(groups),
         )
 
-    def _name(self, row: int) -> str:
-        return self._tree.text("name", int(self._tree.frame_of[row]))
+    def _sums(self, metric: str, device: int | None, groups: Rows) -> dict[int, int]:
+        """Sums of `metric` by group, for these groups."""
+        sums = self._tree.exclusive(metric, device).sum
+        rows = np.flatnonzero((sums != 0) & self._kept)
+        rows = rows[np.isin(self._group[rows], groups)]
+        found, where = np.unique(self._group[rows], return_inverse=True)
+        totals = np.zeros(len(found), np.int64)
+        np.add.at(totals, where, sums[rows])
+        return dict(zip(found.tolist(), totals.tolist(), strict=True))
 
-    def _entry(self, key: _Key, group: _Group, calls: NDArray[np.int64]) -> HotPath:
-        _, pattern, phase, operator = key
+    def _entry(self, rows: Rows, sums: NDArray[np.int64], values: dict[str, int]) -> HotPath:
+        """One entry from the rows of its group; the row with the largest value stands for it."""
         tree, scopes = self._tree, self._scopes
-        row = group.largest_row
-        module_row, outer = int(scopes.module[row]), int(scopes.outer[row])
-        outers = {int(scopes.outer[one]) for one in group.rows} - {-1}
+        row = int(rows[np.argmax(sums[rows])])
+        module, outer = int(scopes.module[row]), int(scopes.outer[row])
+        module_rows, outer_rows = np.unique(scopes.module[rows]), np.unique(scopes.outer[rows])
+        names = sorted({self._name(one) for one in module_rows.tolist() if one >= 0})
+        calls = tree.exclusive("call_time").count[outer_rows[outer_rows >= 0]]
         return HotPath(
             place=self.place(row),
-            module=pattern if len(group.modules) > 1 else next(iter(group.modules), ""),
-            module_class=tree.text("module", int(tree.frame_of[module_row])) if module_row >= 0 else "",
-            modules=len(group.modules),
-            phase=phase,
-            operator=operator,
-            calls=sum(int(calls[one]) for one in outers),
-            paths=len(group.rows),
-            values=dict(group.values),
+            module=merged_layers(names[0]) if len(names) > 1 else next(iter(names), ""),
+            module_class=tree.text("module", int(tree.frame_of[module])) if module >= 0 else "",
+            modules=len(names),
+            phase=self._name(int(scopes.phase[row])),
+            operator=self._name(outer),
+            calls=int(calls.sum()),
+            paths=len(rows),
+            values=values,
             frames=self.frames(row),
             node=outer if outer >= 0 else row,
         )
+
+    def _name(self, row: int) -> str:
+        return self._tree.text("name", int(self._tree.frame_of[row])) if row >= 0 else ""
 
     def place(self, row: int) -> Place | None:
         """The user's line of a node, or None where no Python frame is above it."""
@@ -144,3 +125,37 @@ class HotPaths:
             for node in nodes
         )
         return tuple(line for line in lines if not (self._hide and line.kind == "python" and is_library(line.file)))
+
+
+def _of_group(values: dict[str, dict[int, int]], group: int) -> dict[str, int]:
+    return {metric: sums[group] for metric, sums in values.items() if group in sums}
+
+
+def _groups(tree: Tree, scopes: Scopes) -> Rows:
+    """For every node a number that it shares with the nodes of the same line, module pattern, phase and operator."""
+    columns = tree.frames
+    lines = _factorized(columns["file"].astype(np.int64), columns["line"], columns["name"])
+    names = columns["name"].astype(np.int64)
+    patterns = names.copy()
+    numbers: dict[str, int] = {}
+    for frame in np.flatnonzero(columns["kind"] == int(FrameKind.MODULE)).tolist():
+        patterns[frame] = numbers.setdefault(merged_layers(tree.text("name", frame)), len(numbers))
+    of_node = [
+        np.where(rows >= 0, by_frame[tree.frame_of[rows]], -1)  # -1 picks the last node's frame, and is then put right
+        for rows, by_frame in (
+            (scopes.user, lines),
+            (scopes.module, patterns),
+            (scopes.phase, names),
+            (scopes.outer, names),
+        )
+    ]
+    return _factorized(*of_node)
+
+
+def _factorized(*columns: NDArray[np.int64]) -> Rows:
+    """Equal numbers for equal rows, counted from 0; two columns at a time, so that products stay within 64 bits."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        distinct, part = np.unique(column, return_inverse=True)
+        numbers = np.unique(numbers * len(distinct) + part, return_inverse=True)[1]
+    return numbers

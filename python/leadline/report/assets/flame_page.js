@@ -5,7 +5,7 @@ class FlamePage {
   constructor(shared) {
     this.shared = shared;
     const metrics = shared.profile.metrics.map((metric) => metric.name);
-    const main = ["gpu_time", "cpu_time"].find((name) => metrics.includes(name)) ?? metrics[0];
+    const main = ["gpu_time", "cpu_time"].find((name) => metrics.includes(name)) ?? metrics[0] ?? "cpu_time";
     const wanted = shared.data.report.path_metric;
     this.options = {
       metric: metrics.includes(wanted) ? wanted : main,
@@ -84,7 +84,7 @@ class FlamePage {
 
   nextMetric() {
     const names = this.shared.profile.metrics.map((metric) => metric.name);
-    this.set({ metric: names[(names.indexOf(this.options.metric) + 1) % names.length] });
+    if (names.length) this.set({ metric: names[(names.indexOf(this.options.metric) + 1) % names.length] });
   }
 
   zoom(node) {
@@ -131,7 +131,7 @@ class FlamePage {
       return;
     }
     const { frames } = this.shared.profile;
-    this.hits = frames.name.map((name, i) => `${name} ${frames.module[i]} ${frames.file[i]}:${frames.line[i]}`.toLowerCase().includes(text));
+    this.hits = frames.name.map((name, i) => `${name} ${foldedName(name)} ${frames.module[i]} ${frames.file[i]}:${frames.line[i]}`.toLowerCase().includes(text));
     this.graph.search((node) => this.hits[this.view.frameOf(node)]);
     const { sum, count } = foundSum(this.shared.profile, this.options.metric, this.hits);
     this.found.textContent = count ? `${share(sum, this.view.total)} in ${number(count)} place${count === 1 ? "" : "s"}` : "nothing found";

@@ -13,7 +13,7 @@ function start() {
     data,
     profile,
     shortFile: (file) => data.short_files[file] ?? file,
-    metricName: (name) => { const text = data.metric_names[name] ?? name.replaceAll("_", " "); return text; },
+    metricName: (name) => data.metric_names[name] ?? name.replaceAll("_", " "),
     focus: (row, metric) => { open("flame"); flame.focus(row, metric); },
     search: (text) => { open("flame"); flame.searchFor(text); },
   };

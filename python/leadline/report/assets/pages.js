@@ -59,7 +59,7 @@ function hotPaths(shared) {
 // One hot path or holder of memory: a button that opens it in the flame graph.
 function pathEntry(shared, path, metric, total, most) {
   const value = path.values[metric] ?? 0;
-  const steps = [path.module && `${path.module}${path.modules > 1 ? ` · ${path.modules} modules` : ""}`, path.phase, operatorName(path.operator)];
+  const steps = [path.module && `${path.module}${path.modules > 1 ? ` · ${path.modules} modules` : ""}`, path.module && path.phase === "forward" ? "" : path.phase, operatorName(path.operator)];
   const kinds = ["module", "phase", "operator"];
   return el("li", {}, el("button", { class: "path", type: "button", onclick: () => shared.focus(path.node, metric) },
     el("span", { class: "path-share" }, share(value, total?.sum ?? 0)),

@@ -1,7 +1,7 @@
 // A table that sorts by a click on its heads and narrows with a filter; the operator and module pages.
 
 class SortTable {
-  // columns: {title, value(row) -> number | string, cell(row) -> node or text, text: bool}
+  // columns: {title, help, value(row) -> number | string, cell(row) -> node or text, text: bool, left: bool}
   constructor(columns, rows, { sort, onrow, rowTitle } = {}) {
     this.columns = columns;
     this.rows = rows;
@@ -11,7 +11,7 @@ class SortTable {
     this.rowTitle = rowTitle;
     this.filter = "";
     this.body = el("tbody");
-    this.heads = columns.map((column, i) => el("th", { scope: "col", class: column.text ? "text" : "" },
+    this.heads = columns.map((column, i) => el("th", { scope: "col", class: column.text || column.left ? "text" : "" },
       el("button", { type: "button", title: column.help, onclick: () => this.sortBy(i) }, column.title)));
     this.element = el("div", { class: "table-wrap" }, el("table", { class: "data" }, el("thead", {}, el("tr", {}, this.heads)), this.body));
     this.draw();
@@ -43,7 +43,7 @@ class SortTable {
     const lines = shown.map((row) => {
       const open = this.onrow ? () => this.onrow(row) : undefined;
       const line = el("tr", { class: open ? "link" : "", tabindex: open ? "0" : undefined, title: this.rowTitle, onclick: open },
-        this.columns.map((column) => el("td", { class: column.text ? "text" : "" }, (column.cell ?? column.value)(row))));
+        this.columns.map((column) => el("td", { class: column.text || column.left ? "text" : "" }, (column.cell ?? column.value)(row))));
       if (open) line.addEventListener("keydown", (event) => { if (event.key === "Enter") open(); });
       return line;
     });
@@ -85,23 +85,50 @@ function operatorsPage(shared) {
 
 function modulesPage(shared) {
   const { report } = shared.data;
-  const most = Math.max(...report.modules.map((row) => row.cpu_time_ns), 1);
   const columns = [
-    { title: "Module", value: (row) => row.name, text: true, cell: (row) => el("code", {}, row.name) },
+    { title: "Module", value: (row) => row.name, text: true, cell: (row) => [el("code", {}, row.name), row.modules > 1 ? el("span", { class: "quiet" }, ` ${row.modules} modules`) : null] },
     { title: "Class", value: (row) => row.class_name, text: true },
     timeColumn("Total", (row) => row.cpu_time_ns, "With its submodules, forward and backward"),
-    { title: "forward | backward", value: (row) => row.cpu_time_ns, cell: (row) => bar([[row.forward_ns / most, "module", `forward ${duration(row.forward_ns)}`], [row.backward_ns / most, "phase", `backward ${duration(row.backward_ns)}`]]) },
+    { title: "forward, backward", left: true, value: (row) => row.cpu_time_ns, cell: (row) => forwardBackward(row, report) },
     timeColumn("Forward", (row) => row.forward_ns),
     timeColumn("Backward", (row) => row.backward_ns, "Counted at the module whose forward it belongs to"),
     timeColumn("Self", (row) => row.self_ns, "Without its submodules"),
   ];
   if (report.modules.some((row) => row.gpu_time_ns)) columns.push(timeColumn("GPU", (row) => row.gpu_time_ns));
   if (report.modules.some((row) => row.alloc_bytes)) columns.push({ title: "Allocated", value: (row) => row.alloc_bytes, cell: (row) => size(row.alloc_bytes) });
-  const table = new SortTable(columns, report.modules, { sort: 2, onrow: (row) => shared.search(row.name), rowTitle: "Find it in the flame graph" });
+  const folded = foldedModules(report.modules);
+  const table = new SortTable(columns, folded, { sort: 2, onrow: (row) => shared.search(row.name), rowTitle: "Find it in the flame graph" });
+  const fold = toggle("Fold layers", "Show numbered layers (h.0, h.1, ...) as one", () => {
+    const on = fold.getAttribute("aria-pressed") !== "true";
+    fold.setAttribute("aria-pressed", String(on));
+    table.rows = on ? folded : report.modules;
+    table.draw();
+  });
+  fold.setAttribute("aria-pressed", "true");
   return el("section", { class: "page" },
     el("div", { class: "toolbar" }, el("h2", {}, "Modules"), el("span", { class: "quiet" }, hiddenNote(report.modules.length, report.hidden.modules)),
-      el("span", { class: "grow" }), filterBox(table, "modules")),
+      folded.length < report.modules.length ? fold : null, el("span", { class: "grow" }), filterBox(table, "modules")),
     report.modules.length ? table.element : nothing("No nn.Module was called while measuring."));
+}
+
+function forwardBackward(row, report) {
+  const most = Math.max(...report.modules.map((one) => one.cpu_time_ns), 1);
+  return bar([[row.forward_ns / most, "module", `forward ${duration(row.forward_ns)}`], [row.backward_ns / most, "phase", `backward ${duration(row.backward_ns)}`]]);
+}
+
+// Rows whose names differ only in layer numbers, added up. Modules of one pattern never hold each other, so nothing counts twice.
+function foldedModules(rows) {
+  const groups = new Map();
+  for (const row of rows) {
+    const key = JSON.stringify([foldedName(row.name), row.class_name]);
+    const sum = groups.get(key);
+    if (!sum) groups.set(key, { ...row });
+    else {
+      sum.name = foldedName(row.name);
+      for (const name of ["modules", "cpu_time_ns", "self_ns", "forward_ns", "backward_ns", "gpu_time_ns", "alloc_bytes"]) sum[name] += row[name];
+    }
+  }
+  return [...groups.values()];
 }
 
 function hiddenNote(shown, hidden) {
