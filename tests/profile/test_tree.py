@@ -121,6 +121,23 @@ def test_find_by_exact_name_or_by_pattern(profile: Profile) -> None:
     assert [node.name for node in profile.tree.find(kind="kernel", pattern="gemm")] == ["sgemm"]
 
 
+def test_the_nearest_of_a_kind_is_on_the_path(profile: Profile) -> None:
+    (kernel,) = profile.tree.find(kind="kernel")
+    assert [kernel.nearest(kind).name for kind in ("kernel", "operator", "module", "thread")] == [
+        "sgemm",
+        "aten::linear",
+        "model.fc",
+        "MainThread",
+    ]
+    assert kernel.nearest("phase") is None
+
+
+def test_the_hottest_nodes_spent_most_themselves(profile: Profile) -> None:
+    assert [node.name for node in profile.tree.hottest(top=2)] == ["aten::add", "aten::linear"]
+    assert [node.row for node in profile.tree.hottest()] == [9, 5, 6]
+    assert profile.tree.hottest("alloc_bytes") == []
+
+
 def test_bottom_up_counts_recursion_once_and_leads_to_the_callers(profile: Profile) -> None:
     top = profile.tree.bottom_up()
     assert [(view.name, view.stat.sum) for view in top.children] == [("aten::add", 30), ("aten::linear", 16)]

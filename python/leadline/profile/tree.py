@@ -115,6 +115,15 @@ class Node:
         """From the root to this node, both included."""
         return [Node(self.tree, row) for row in self.tree.path_rows(self.row)]
 
+    def nearest(self, kind: str | FrameKind) -> Node | None:
+        """The innermost node of that frame kind on the path to here, itself included: its phase, its module, its
+        thread."""
+        wanted = int(frame_kind(kind))
+        row = self.row
+        while row >= 0 and self.tree.kinds[row] != wanted:
+            row = int(self.tree.parent[row])
+        return Node(self.tree, row) if row >= 0 else None
+
     def walk(self) -> Iterator[Node]:
         """This node and everything below it, depth first, parents before children."""
         return self.tree.walk(self.row)
@@ -241,6 +250,14 @@ class Tree:
         somewhere."""
         rows = np.flatnonzero(self.frame_rows(kind, name, pattern)[self.frame_of])
         return [Node(self, row) for row in rows.tolist()]
+
+    def hottest(self, metric: str | MetricKind = "cpu_time", top: int = 10) -> list[Node]:
+        """The nodes with the largest exclusive sums, the largest first; none without a measurement; ties in row
+        order."""
+        measures = self.exclusive(metric)
+        rows = np.flatnonzero(measures.count)
+        order = np.argsort(-measures.sum[rows], kind="stable")[:top]
+        return [Node(self, row) for row in rows[order].tolist()]
 
     def bottom_up(self, metric: str | MetricKind = "cpu_time", kind: str | FrameKind | None = None) -> BottomUp:
         """The tree turned over: frames that spent the metric themselves, and below each its callers. `kind`: only such
