@@ -54,10 +54,10 @@ class Monitor::Busy {
  public:
   Busy(ThreadState& state, bool fence) noexcept : state_(state), entered_(!state.busy.load(std::memory_order_relaxed)) {
     if (!entered_) return;
-    state_.busy.store(true, std::memory_order_relaxed);
     if (fence) {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+      state_.busy.exchange(true, std::memory_order_seq_cst);
     } else {
+      state_.busy.store(true, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // unsubscribe brings the real barrier
     }
   }
@@ -202,11 +202,7 @@ leadline_status Monitor::unsubscribe(leadline_subscription subscription) noexcep
 }
 
 void Monitor::wait_until_idle() noexcept {
-  if (fence_needed_) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } else {
-    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-  }
+  if (!fence_needed_) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
     // A callback that unsubscribes itself would wait for its own end.
     while (state != t_state && state->busy.load(std::memory_order_acquire)) usleep(50);
