@@ -163,10 +163,10 @@ std::uint64_t work(TreeRegistry& registry, MemoryLedger& ledger, std::uint32_t n
   ThreadTree& tree = registry.create(number, "worker");
   const ThreadIndex other{raw(tree.index()) == 0 ? 0 : raw(tree.index()) - 1};
   std::uint32_t step = 0;
-  for (; step < 3'000 || !stop; ++step) {
+  for (; step < 2'000 || !stop; ++step) {
     FrameKey key;
     key.kind = FrameKind::kPython;
-    key.name = tree.string("function " + std::to_string(step % 20'000));
+    key.name = tree.string("function " + std::to_string(step % 1'000));
     const NodeId outer = tree.child(tree.root(), tree.frame(key));
     const NodeId inner = tree.child(step % 2 == 0 ? outer : tree.graft(other, NodeId{step % 3}), tree.frame(key));
     tree.add(inner, MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
@@ -217,7 +217,7 @@ TEST_CASE("Segments are whole while threads measure, and the last one has everyt
     threads.emplace_back([&, t] { steps.fetch_add(work(registry, ledger, t, stop)); });
   }
   std::uint64_t before = 0;
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const Snapshot snapshot = take_snapshot(sources);
     check_references(snapshot);
     const std::uint64_t now = measured_steps(snapshot);
