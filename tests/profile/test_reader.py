@@ -160,7 +160,7 @@ def test_what_is_not_a_profile_is_refused(tmp_path: Path, data: bytes, sentence:
     [
         (meta_with(wall_ns=True), "meta.json has a wall_ns that is not of type int"),
         (meta_with(program=[]), "meta.json has a program that is not of type dict"),
-        (meta_with(cost={"events": "many"}), "meta.json has a value in cost that is not a number"),
+        (meta_with(cost={"events": "many"}), "meta.json has a cost.events that is not a number"),
         (meta_with(processes=[1]), "meta.json has a process that is not a JSON object"),
         (meta_with(processes=[{"cost": 1}]), "meta.json has a processes.cost that is not of type dict"),
         (with_member(PARENTS, None), "its part nodes.parent.npy is missing"),

@@ -27,8 +27,11 @@ _TYPES: dict[str, type] = {
     "processes": list,
     "complete": bool,
 }
-_NUMBERS = ("cost", "clock")
-"""Objects whose values are numbers or null."""
+_NUMBERS = {
+    "cost": ("callbacks_ns", "flush_ns", "events", "held_bytes", "percent"),
+    "clock": ("monotonic_ns", "realtime_ns", "uncertainty_ns"),
+}
+"""Values of these objects that are numbers or null."""
 
 
 class MetaError(ValueError):
@@ -62,15 +65,35 @@ def complete_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
+def well_typed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A side file's object without what `complete_meta` would refuse, for a profile that must come about all the
+    same."""
+    try:
+        values = parse_meta(json.dumps(record).encode())
+    except (MetaError, RecursionError):
+        return {}
+    return {name: value for name, value in values.items() if value is None or not _wrong(name, value)}
+
+
 def _check_types(where: str, values: Mapping[str, Any]) -> None:
-    for name, kind in _TYPES.items():
-        value = values.get(name, kind())
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise MetaError(f"has a {where}{name} that is not of type {kind.__name__}")
-    for name in _NUMBERS:
-        for value in values.get(name, {}).values():
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise MetaError(f"has a value in {where}{name} that is not a number")
+    for name, value in values.items():
+        if wrong := _wrong(name, value):
+            raise MetaError(f"has {wrong.format(where + name)}")
+
+
+def _wrong(name: str, value: Any) -> str:
+    """What is wrong with the value of a well-known key, to be filled with its name; empty where nothing is."""
+    kind = _TYPES.get(name)
+    if kind is None:
+        return ""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        return f"a {{}} that is not of type {kind.__name__}"
+    numbers: dict[str, Any] = value if name in _NUMBERS else {}
+    for key in _NUMBERS.get(name, ()):
+        number = numbers.get(key)
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+            return f"a {{}}.{key} that is not a number"
+    return ""
 
 
 def _clean(value: Any, depth: int) -> Any:

@@ -8,7 +8,7 @@ directory is only read.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from leadline import _package
 from leadline.profile.builder import ProfileBuilder
 from leadline.profile.errors import ProfileFileError
 from leadline.profile.merge import merge_tables
+from leadline.profile.meta import complete_meta, well_typed
 from leadline.profile.profile import Profile
 from leadline.profile.reader import open_segment
 from leadline.profile.tables import Tables, columns_from_rows
@@ -46,7 +47,7 @@ def recover_part(directory: str | os.PathLike[str]) -> Recovered:
     """The profile in a part directory. Raises ProfileFileError when it is none, or when no segment in it can be
     read."""
     try:
-        part = _package.read_part(Path(directory))
+        part = _well_typed(_package.read_part(Path(directory)))
     except _package.PackageError as error:
         raise ProfileFileError(str(error)) from error
     found: list[Tables] = []
@@ -69,7 +70,7 @@ def recover_part(directory: str | os.PathLike[str]) -> Recovered:
         raise ProfileFileError(f"Nothing can be recovered from {os.fspath(directory)}: {why}")
     meta = _package.build_meta(part)
     meta["complete"] = bool(meta["complete"]) and not absent
-    profile = Profile(merge_tables([*found, *absent]), meta)
+    profile = Profile(merge_tables([*found, *absent]), complete_meta(meta))
     return Recovered(profile, complete, len(found) - complete, len(absent))
 
 
@@ -86,6 +87,12 @@ def default_output(directory: str | os.PathLike[str]) -> Path:
     path = path if path.name else path.resolve()
     name = path.name.removesuffix(_PART_SUFFIX)
     return path.with_name(name if name.endswith(_SUFFIX) else name + _SUFFIX)
+
+
+def _well_typed(part: _package.Part) -> _package.Part:
+    """What processes said about themselves, less what a reader of the file would refuse."""
+    processes = tuple(replace(process, record=well_typed(process.record)) for process in part.processes)
+    return replace(part, session=well_typed(part.session), processes=processes)
 
 
 def _with_completeness(tables: Tables, process: _package.ProcessPart) -> Tables:
