@@ -55,6 +55,15 @@ def test_an_import_that_fails_may_be_tried_again(package: str, monkeypatch: pyte
     assert seen == [module]
 
 
+def test_two_wait_for_the_same_package(package: str) -> None:
+    seen: list[tuple[str, int]] = []
+    for name in ("first", "second"):
+        ImportHook(package, lambda module, name=name: seen.append((name, module.A))).install()
+    importlib.import_module(package)
+    assert sorted(seen) == [("first", 1), ("second", 1)]
+    assert not [finder for finder in sys.meta_path if isinstance(finder, ImportHook)]
+
+
 def test_started_from_inside_the_import(package: str, tmp_path: Path) -> None:
     seen: list[int] = []
     hook = ImportHook(package, lambda module: seen.append(module.A))

@@ -113,7 +113,7 @@ def test_modules_added_later(names: Names) -> None:
 
 def test_layers_copied_as_transformers_do(names: Names) -> None:
     """nn.TransformerEncoder clones its layer by deepcopy, which registers nothing."""
-    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 3)
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 3)
     assert_named_as_torch_names(names, encoder, "encoder")
 
 

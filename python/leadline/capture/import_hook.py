@@ -54,7 +54,8 @@ class ImportHook:
     def _watch(self, spec: ModuleSpec | None) -> None:
         if type(spec) is ModuleSpec:
             spec.__class__ = _WatchedSpec
-            vars(spec)["_leadline_ended"] = self._import_ended
+        if type(spec) is _WatchedSpec:  # another hook may watch the same import
+            vars(spec).setdefault("_leadline_ended", []).append(self._import_ended)
 
     def _import_ended(self) -> None:
         module = sys.modules.get(self._package)  # absent when the import has failed: the program may try again
@@ -70,7 +71,8 @@ class _WatchedSpec(ModuleSpec):
         super().__setattr__(name, value)
         if name == "_initializing" and not value:
             self.__class__ = ModuleSpec  # type: ignore[assignment]
-            vars(self).pop("_leadline_ended")()
+            for ended in vars(self).pop("_leadline_ended"):
+                ended()
 
 
 def _find(name: str, path: Sequence[str] | None, target: ModuleType | None, without: ImportHook) -> ModuleSpec | None:
