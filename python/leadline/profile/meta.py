@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 _MAX_DEPTH = 64
 _INT64 = 2**63
@@ -88,9 +88,8 @@ def _wrong(name: str, value: Any) -> str:
         return ""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         return f"a {{}} that is not of type {kind.__name__}"
-    numbers: dict[str, Any] = value if name in _NUMBERS else {}
     for key in _NUMBERS.get(name, ()):
-        number = numbers.get(key)
+        number = cast(dict[str, Any], value).get(key)
         if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
             return f"a {{}}.{key} that is not a number"
     return ""
