@@ -88,7 +88,7 @@ def read_part(directory: Path) -> Part:
 
 
 def build_meta(part: Part) -> dict[str, Any]:
-    """`meta.json` of the finished file, from the session's and the processes' own words (keys: docs/format.md)."""
+    """`meta.json` of the finished file, from the session's and the processes' own words (keys: docs/file-format.md)."""
     records = [{**process.record, "complete": process.complete} for process in part.processes]
     first = _first_process(part)
     started_at_ns = (
