@@ -40,7 +40,7 @@ class Kind(IntEnum):
     MODULE = 32  # span of an nn.Module's call
 
 
-DEVICE_KINDS = (Kind.KERNEL, Kind.COPY, Kind.SET)
+DEVICE_KINDS = (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.COLLECTIVE)
 CALL_KINDS = (Kind.API, Kind.SYNCHRONIZE, Kind.STREAM_WAIT, Kind.EVENT_RECORD, Kind.GRAPH_LAUNCH)
 
 EVENT_COLUMNS: Mapping[str, str] = {

@@ -29,12 +29,12 @@ def read_window(
     if size <= large_bytes:
         trace = read_kineto(source)
         found = find_steps(trace)
-        return trace, replace(found, steps=tuple(_chosen(found, window, source.name)))
+        return trace, replace(found, steps=tuple(chosen(found, window, source.name)))
     marks, text_bytes = scan_marks(source)
     if marks is None:
         return _without_marks(source, window, text_bytes)
     found = find_steps(marks)
-    steps = _chosen(found, window, source.name)
+    steps = chosen(found, window, source.name)
     warnings = []
     if window is None:
         fits = max(1, int(len(steps) * MAX_EVENTS * _BYTES_PER_EVENT / max(text_bytes, 1)))
@@ -66,7 +66,7 @@ def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: i
         )
         trace = replace(trace, warnings=(*trace.warnings, note))
     found = find_steps(trace)
-    return trace, replace(found, steps=tuple(_chosen(found, window, source.name)))
+    return trace, replace(found, steps=tuple(chosen(found, window, source.name)))
 
 
 def _time_range(source: Source) -> tuple[float, float, int]:
@@ -88,7 +88,8 @@ def _time_range(source: Source) -> tuple[float, float, int]:
     return low, high, count
 
 
-def _chosen(found: Steps, window: tuple[int, int] | None, name: str) -> list[Step]:
+def chosen(found: Steps, window: tuple[int, int] | None, name: str) -> list[Step]:
+    """The steps whose numbers lie in the window; raises TraceError when there are none."""
     steps = [step for step in found.steps if window is None or window[0] <= step.number <= window[1]]
     if not steps:
         low, high = window or (0, 0)

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from leadline.profile.reader import open_profile
+from leadline.trace.profile_window import read_profile
 from leadline.trace.source import sources
+from leadline.trace.steps import Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
-from leadline.trace.window import read_window
+from leadline.trace.window import chosen, read_window
 from leadline.whatif.build.build import Window, build
 from leadline.whatif.build.ranks import clock_offsets, merge, rendezvous
 from leadline.whatif.graph import Graph
@@ -17,17 +20,26 @@ from leadline.whatif.graph import Graph
 def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None = None) -> Graph:
     """The graph of a trace.
 
-    path: Kineto JSON (.json, .json.gz), a tar of ranks, a directory of ranks, or several files.
+    path: Kineto JSON (.json, .json.gz), a tar of ranks, a directory of ranks, several files, or a .leadline profile
+    with a trace window.
     window: first and last step number, both included; None takes every step (of several ranks: every common step).
 
     Raises TraceError when the file cannot be read, holds no events, or has no step in the window.
     """
-    read = [read_window(source, window) for source in sources(path)]
+    read = _read(path, window)
     order, traces = with_ranks([trace for trace, _ in read])
     windows = [Window(read[place][1].steps, read[place][1].found_by) for place in order]
     if len(traces) == 1:
         return rendezvous(build(traces[0], windows[0]))
     return _load_ranks(traces, windows)
+
+
+def _read(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None) -> list[tuple[Trace, Steps]]:
+    if isinstance(path, str | Path) and Path(path).suffix == ".leadline":
+        traces = read_profile(open_profile(path), Path(path).name)
+        found = [(trace, find_steps(trace)) for trace in traces]
+        return [(trace, replace(steps, steps=tuple(chosen(steps, window, trace.source)))) for trace, steps in found]
+    return [read_window(source, window) for source in sources(path)]
 
 
 def _load_ranks(traces: Sequence[Trace], windows: Sequence[Window]) -> Graph:

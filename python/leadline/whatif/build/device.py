@@ -53,6 +53,7 @@ def lay_out(draft: Draft) -> list[Stream]:
     events = trace.events
     begin, end = draft.window_ns
     rows = trace.of_kind(*DEVICE_KINDS)
+    rows = rows[events["thread"][rows] < 0]
     start, finish = events["start_ns"][rows], trace.end_ns[rows]
     launch_row = _launch_rows(draft, rows)
     known = launch_row >= 0
@@ -73,7 +74,7 @@ def lay_out(draft: Draft) -> list[Stream]:
     cut = np.clip(begin - start, 0, duration)
     start, duration = start + cut, duration - cut
     collective = np.array([is_collective(name) for name in trace.strings], dtype=np.bool_)
-    comm = collective[events["name"][rows]] if rows.size else np.zeros(0, dtype=np.bool_)
+    comm = collective[events["name"][rows]] | (events["kind"][rows] == Kind.COLLECTIVE)
     device, number = events["device"][rows], events["stream"][rows]
     ids = draft.add(
         rows.size,

@@ -1,0 +1,204 @@
+"""The trace window of a Leadline profile as event tables: one trace per process that has events.
+
+Names, modules and phases come from each event's node of the calling context tree. A run of events below the same
+module becomes one module span, so backward operators, which hang below their forward operator, get its module too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profile.profile import Profile
+from leadline.schema import EventKind, FrameKind
+from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
+
+_PHASES = frozenset(("forward", "backward", "optimizer", "zero_grad", "data loading"))
+_SHAPE_KEYS: Mapping[str, str] = {"shapes": "Input Dims", "types": "Input type"}
+_SPANS = (Kind.MODULE, Kind.PHASE)
+
+
+def read_profile(profile: Profile, source: str = "") -> list[Trace]:
+    """The traces of all processes of a profile, by rank and then by process.
+
+    Raises TraceError when the profile has no trace window.
+    """
+    events = profile.events
+    if not len(events["start_ns"]):
+        raise TraceError(
+            f"{source or 'the profile'} holds no trace window; record one with `leadline run --trace steps=3`"
+        )
+    process_of_thread = np.array([thread.process for thread in profile.threads], dtype=np.int64)
+    process_of_device = np.array([device.process for device in profile.devices], dtype=np.int64)
+    owner = np.zeros(len(events["start_ns"]), dtype=np.int64)
+    on_thread, on_device = events["thread"] >= 0, (events["thread"] < 0) & (events["device"] >= 0)
+    owner[on_thread] = process_of_thread[events["thread"][on_thread]]
+    owner[on_device] = process_of_device[events["device"][on_device]]
+    facts = _Facts(profile)
+    return [
+        _process(profile, facts, int(process), np.flatnonzero(owner == process), source)
+        for process in np.unique(owner).tolist()
+    ]
+
+
+class _Facts:
+    """What each node of the tree says about its events: name, module, phase and operator detail."""
+
+    def __init__(self, profile: Profile) -> None:
+        tree = profile.tree
+        kinds = np.asarray(tree.frames["kind"])[tree.frame_of]
+        self.strings: dict[str, int] = {}
+        self.details: list[Mapping[str, Any]] = []
+        frames = len(tree.frames["kind"])
+        self.name_of_frame = np.array([self.intern(tree.text("name", row)) for row in range(frames)], dtype=np.int64)
+        detail_of_frame = np.array([self._detail(tree.text("detail", row)) for row in range(frames)], dtype=np.int64)
+        self.name = self.name_of_frame[tree.frame_of]
+        self.detail = detail_of_frame[tree.frame_of]
+        texts = list(self.strings)
+        is_phase = np.array([text in _PHASES for text in texts], dtype=np.bool_)[self.name] & (kinds == FrameKind.PHASE)
+        self.module = _nearest(tree.parent, np.where(kinds == FrameKind.MODULE, self.name, -1))
+        self.phase = _nearest(tree.parent, np.where(is_phase, self.name, -1))
+
+    def intern(self, text: str) -> int:
+        return self.strings.setdefault(text, len(self.strings))
+
+    def _detail(self, text: str) -> int:
+        if not text:
+            return -1
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return -1
+        if not isinstance(found, dict):
+            return -1
+        self.details.append({_SHAPE_KEYS.get(str(key), str(key)): value for key, value in found.items()})
+        return len(self.details) - 1
+
+
+def _nearest(parent: NDArray[Any], own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each node's own value, or else that of its nearest ancestor that has one; parents stand before children."""
+    found = own.tolist()
+    for row, above in enumerate(np.asarray(parent).tolist()):
+        if found[row] < 0 and above >= 0:
+            found[row] = found[above]
+    return np.array(found, dtype=np.int64)
+
+
+def _process(profile: Profile, facts: _Facts, process: int, rows: NDArray[np.int64], source: str) -> Trace:
+    events = profile.events
+    threads = [thread for thread in profile.threads if thread.process == process]
+    devices = [device for device in profile.devices if device.process == process]
+    record = profile.processes[process]
+    node = events["node"][rows]
+    columns: dict[str, NDArray[Any]] = {
+        name: np.asarray(events[name])[rows].astype(dtype) for name, dtype in EVENT_COLUMNS.items() if name in events
+    }
+    columns["name"] = facts.name[node]
+    columns["detail"] = facts.detail[node]
+    columns["thread"] = _renumber(columns["thread"], {thread.row: at for at, thread in enumerate(threads)})
+    columns["device"] = _renumber(columns["device"], {device.row: device.index for device in devices})
+    columns["forward_thread"] = np.asarray(events["forward_thread"])[rows].astype("i8")
+    steps = columns["kind"] == EventKind.STEP
+    numbers = np.asarray(events["step"])[rows][steps].tolist()
+    columns["name"][steps] = [facts.intern(f"step {number}") for number in numbers]
+    # what had not ended when the window closed lasts to its end
+    end = int((columns["start_ns"] + np.maximum(columns["duration_ns"], 0)).max())
+    running = columns["duration_ns"] < 0
+    columns["duration_ns"][running] = end - columns["start_ns"][running]
+    columns = _with_spans(columns, facts.module[node], facts.phase[node])
+    origin = int(columns["start_ns"].min())
+    columns["start_ns"] = columns["start_ns"] - origin
+    order = np.lexsort((-columns["duration_ns"], columns["start_ns"]))
+    ordered = {name: columns[name][order].astype(dtype) for name, dtype in EVENT_COLUMNS.items()}
+    synchronising = np.isin(ordered["kind"], [Kind.SYNCHRONIZE, Kind.STREAM_WAIT])
+    known = bool((synchronising & ((ordered["awaits"] >= 0) | (ordered["awaits_correlation"] > 0))).any())
+    return Trace(
+        events=ordered,
+        strings=list(facts.strings),
+        details=facts.details,
+        threads=[Thread(max(record.rank, 0), record.pid, thread.tid, thread.name) for thread in threads],
+        devices=[_device(device) for device in devices],
+        rank=record.rank,
+        world_size=max((item.rank for item in profile.processes), default=-1) + 1,
+        source=source,
+        origin_ns=origin + _clock(profile, process),
+        complete=record.complete,
+        warnings=tuple(_warnings(profile)),
+        facts={"has_sync_records": known, "memory": _memory(ordered)},
+    )
+
+
+def _renumber(values: NDArray[Any], places: Mapping[int, int]) -> NDArray[np.int64]:
+    return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
+
+
+def _with_spans(
+    columns: dict[str, NDArray[Any]], module: NDArray[np.int64], phase: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """Add a span for every run of a thread's operators and calls below one module, and below one phase."""
+    added: list[tuple[int, int, int, int, int]] = []
+    cpu = (columns["thread"] >= 0) & np.isin(columns["kind"], [Kind.OPERATOR, Kind.API, Kind.SYNCHRONIZE])
+    end = columns["start_ns"] + columns["duration_ns"]
+    for kind, group in zip(_SPANS, (module, phase), strict=True):
+        for thread in np.unique(columns["thread"][cpu]).tolist():
+            rows = np.flatnonzero(cpu & (columns["thread"] == thread))
+            borders = np.flatnonzero(np.diff(group[rows])) + 1
+            for part in np.split(rows, borders):
+                if part.size and group[part[0]] >= 0:
+                    low = int(columns["start_ns"][part[0]])
+                    added.append((low, int(end[part].max()) - low, int(kind), int(group[part[0]]), int(thread)))
+    if not added:
+        return columns
+    table = np.array(added, dtype=np.int64)
+    defaults = {"device": -1, "stream": -1, "sequence": -1, "forward_thread": -1, "awaits": -1, "detail": -1}
+    spans = {"start_ns": 0, "duration_ns": 1, "kind": 2, "name": 3, "thread": 4}
+    return {
+        name: np.concatenate(
+            (values, table[:, spans[name]] if name in spans else np.full(len(table), defaults.get(name, 0)))
+        )
+        for name, values in columns.items()
+    }
+
+
+def _clock(profile: Profile, process: int) -> int:
+    """CLOCK_REALTIME minus the event clock of a process; 0 where the file does not say."""
+    entries: Sequence[Mapping[str, Any]] = profile.meta.get("processes") or ()
+    pid = profile.processes[process].pid
+    clock = next((entry.get("clock") for entry in entries if entry.get("pid") == pid), None) or profile.meta.get(
+        "clock"
+    )
+    return int(clock["realtime_ns"]) - int(clock["monotonic_ns"]) if clock else 0
+
+
+def _device(device: Any) -> Device:
+    detail = device.detail
+    return Device(
+        index=device.index,
+        name=device.name,
+        memory_bytes=device.memory_bytes,
+        compute_capability=str(detail.get("compute_capability", "")),
+        multiprocessors=int(detail.get("multiprocessors", 0)),
+    )
+
+
+def _memory(columns: Mapping[str, NDArray[Any]]) -> tuple[tuple[int, int, int], ...]:
+    """(time, bytes, 1 on a device) of every allocation and release."""
+    rows = np.flatnonzero((columns["kind"] == Kind.ALLOCATE) & (columns["bytes"] != 0))
+    on_device = (columns["device"][rows] >= 0).astype(np.int64)
+    return tuple(
+        zip(columns["start_ns"][rows].tolist(), columns["bytes"][rows].tolist(), on_device.tolist(), strict=True)
+    )
+
+
+def _warnings(profile: Profile) -> list[str]:
+    """Losses that touch the trace window."""
+    wanted = ("events_dropped", "gpu_records_dropped", "gpu_record_unattributed", "gpu_buffer_exhausted")
+    return [
+        f"the profile counts {loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail or 'see its losses'}"
+        for loss in profile.losses
+        if str(loss.kind) in wanted
+    ]
