@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
@@ -11,6 +14,7 @@ from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
 from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
+from leadline.whatif.selftime import PYTHON, SelfTimes
 from leadline.whatif.units import Unit
 
 CONSTANT = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
@@ -45,10 +49,12 @@ class BatchSize(Scenario):
             graph.scale(copies, factor)
             how = "kernels with idle multiprocessors fill these first, the others grow with the batch"
         else:
-            grows = graph.select(kind=TaskKind.CPU) - constant - loading
-            overhead = _call_overhead_ns(graph, bound)
-            own = graph.column("duration_ns")[grows.ids].astype(np.float64)
-            graph.set_duration(grows, np.rint(own + (factor - 1) * np.maximum(own - overhead, 0)).astype(np.int64))
+            python = graph.select(name=f"^{re.escape(PYTHON)}$")
+            grows = graph.select(kind=TaskKind.CPU) - constant - loading - python
+            times = SelfTimes(graph)
+            own = times.total_ns()[grows.ids].astype(np.float64)
+            overhead = _call_overhead_ns(own, bound)
+            times.scale(grows, 1 + (factor - 1) * np.maximum(own - overhead, 0) / np.maximum(own, 1.0))
             how = f"{overhead / 1000:.3g} µs of every operator do not depend on the batch, the rest grows with it"
         if period is None:
             graph.scale(loading, factor, gaps=True)
@@ -63,7 +69,7 @@ class BatchSize(Scenario):
         )
 
 
-def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound) -> np.ndarray:
+def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound) -> NDArray[np.float64]:
     exponent = technique("memory_bound_batch", larger_is_faster=False).at(bound)
     if factor < 1:
         exponent = technique("memory_bound_batch", larger_is_faster=True).at(bound)
@@ -75,10 +81,8 @@ def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound)
     return found
 
 
-def _call_overhead_ns(graph: Graph, bound: Bound) -> float:
-    """Cost of an operator that does almost nothing: a low percentile of the CPU tasks of this trace."""
-    tasks = graph.select(kind=TaskKind.CPU, phase=(Phase.FORWARD, Phase.BACKWARD))
-    own = graph.column("duration_ns")[tasks.ids]
+def _call_overhead_ns(own: NDArray[np.float64], bound: Bound) -> float:
+    """Cost of an operator that does almost nothing: a low percentile of the operators of this trace."""
     if not own.size:
         return 0.0
     percentile = {Bound.LOW: 50, Bound.EXPECTED: 20, Bound.HIGH: 0}[bound]

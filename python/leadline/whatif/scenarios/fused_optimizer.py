@@ -16,6 +16,7 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import ACCUMULATE
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
+from leadline.whatif.selftime import PYTHON, SelfTimes
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def _replace(graph: Graph, device: Selection, host: Selection, scale: float, boo
             phase=Phase.OPTIMIZER, step=step,
         )  # fmt: skip
     else:
-        work = int(duration[host.ids].sum() * scale)
+        python = graph.select(name=f"^{re.escape(PYTHON)}$")
+        work = int(SelfTimes(graph).total_ns()[(host - python).ids].sum() * scale)
         call_ns = min(bookkeeping_ns + work, host_total)
         graph.insert("fused optimizer", TaskKind.CPU, thread, call_ns, after=last, phase=Phase.OPTIMIZER, step=step)
     graph.remove(device | host)

@@ -11,6 +11,7 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, require_positive
+from leadline.whatif.selftime import PYTHON, SelfTimes
 from leadline.whatif.units import Unit
 
 
@@ -36,12 +37,15 @@ class KernelSpeedup(Scenario):
         require_positive(self.name, values, ["factor"])
         tasks, what = _chosen(graph, values)
         factor = values.number("factor")
-        graph.scale(tasks, 1 / factor)
+        if KernelTable(graph).kernels:
+            graph.scale(tasks, 1 / factor)
+        else:
+            SelfTimes(graph).scale(tasks, 1 / factor)
         return Applied(graph, (f"{what} takes 1/{factor:g} of its measured time",), count(tasks=len(tasks)))
 
 
 def _candidates(graph: Graph) -> Selection:
-    return KernelTable(graph).kernels or graph.select(kind=TaskKind.CPU)
+    return KernelTable(graph).kernels or graph.select(kind=TaskKind.CPU) - graph.select(name=f"^{re.escape(PYTHON)}$")
 
 
 def _chosen(graph: Graph, values: Values) -> tuple[Selection, str]:
@@ -53,7 +57,8 @@ def _chosen(graph: Graph, values: Values) -> tuple[Selection, str]:
         except re.error as error:
             raise ScenarioError(f"kernel={pattern} is not a regular expression ({error}); correct it.") from error
     names = graph.column("name")[candidates.ids]
-    total = np.bincount(names, weights=graph.column("duration_ns")[candidates.ids])
+    own = graph.column("duration_ns") if KernelTable(graph).kernels else SelfTimes(graph).total_ns()
+    total = np.bincount(names, weights=own[candidates.ids])
     hottest = int(total.argmax())
     share = total[hottest] / max(total.sum(), 1)
     shown = graph.names[hottest] if len(graph.names[hottest]) <= 80 else graph.names[hottest][:77] + "..."

@@ -1,0 +1,113 @@
+"""What the before/after scripts share: a profiled graph, ratios of predictions, outcomes as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from common import machine_text, markdown_table
+from leadline.whatif.graph import Graph
+from leadline.whatif.load import load
+from leadline.whatif.predict import predict
+from leadline.whatif.simulator import simulate
+
+Ratio = Callable[[Graph], tuple[float, float, float]]
+"""New over old step time: expected, low, high."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Seconds per step. `error` is signed, predicted over measured minus one."""
+
+    name: str
+    before_s: float
+    predicted_s: float
+    low_s: float
+    high_s: float
+    after_s: float
+    replay_error: float
+
+    @property
+    def error(self) -> float:
+        return self.predicted_s / self.after_s - 1
+
+    def facts(self, limit: float) -> dict[str, Any]:
+        return {
+            "pair": self.name, "before_s": self.before_s, "predicted_s": self.predicted_s, "low_s": self.low_s,
+            "high_s": self.high_s, "after_s": self.after_s, "error": self.error, "replay_error": self.replay_error,
+            "within_limit": abs(self.error) <= limit, "within_range": self.low_s <= self.after_s <= self.high_s,
+        }  # fmt: skip
+
+
+def profiled(step: Callable[[], None], activities: Sequence[Any], steps: int = 6) -> Graph:
+    """The graph of a few profiled steps of a program as it is."""
+    schedule = torch.profiler.schedule(wait=0, warmup=2, active=steps, repeat=1)
+    with torch.profiler.profile(activities=list(activities), record_shapes=True, schedule=schedule) as profiler:
+        for _ in range(steps + 2):
+            step()
+            profiler.step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        return load(path)
+
+
+def asked(*names: str, **settings: str) -> Ratio:
+    """The ratio that scenarios predict."""
+
+    def ratio(graph: Graph) -> tuple[float, float, float]:
+        report = predict(graph, list(names), settings)
+        found = report.scenarios[0]
+        expected, low, high = found.predicted_ns, found.low_ns, found.high_ns
+        return expected / report.replayed_ns, low / report.replayed_ns, high / report.replayed_ns
+
+    return ratio
+
+
+def without(*patterns: str) -> Ratio:
+    """The ratio when the tasks of these names go away with everything inside them and launched by them."""
+
+    def ratio(graph: Graph) -> tuple[float, float, float]:
+        edited = graph.copy()
+        for pattern in patterns:
+            edited.remove(edited.subtree(edited.select(name=pattern)))
+        value = simulate(edited).makespan_ns / simulate(graph).makespan_ns
+        return value, value, value
+
+    return ratio
+
+
+def outcome(name: str, graph: Graph, ratio: Ratio, before_s: float, after_s: float) -> Outcome:
+    """The predicted time is the measured time before, times predicted over replayed: the profiler's cost cancels."""
+    expected, low, high = ratio(graph)
+    replay_error = simulate(graph).makespan_ns / max(graph.info.measured_ns, 1) - 1
+    return Outcome(name, before_s, before_s * expected, before_s * low, before_s * high, after_s, replay_error)
+
+
+def write_results(
+    folder: Path, stem: str, title: str, facts: dict[str, Any], found: Sequence[Outcome], script: str, limit: float
+) -> str:
+    """Writes STEM.json and STEM.md; returns the table."""
+    table = markdown_table(
+        ("change", "before ms", "predicted ms", "range ms", "measured after ms", "error", "predicted", "measured"),
+        (
+            (
+                item.name, f"{item.before_s * 1e3:.2f}", f"{item.predicted_s * 1e3:.2f}",
+                f"{item.low_s * 1e3:.2f} to {item.high_s * 1e3:.2f}", f"{item.after_s * 1e3:.2f}", f"{item.error:+.1%}",
+                f"{item.before_s / item.predicted_s:.2f}x", f"{item.before_s / item.after_s:.2f}x",
+            )
+            for item in found
+        ),
+    )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [item.facts(limit) for item in found]
+    (folder / f"{stem}.json").write_text(json.dumps({"machine": facts, "pairs": rows}, indent=2) + "\n")
+    text = f"# {title}\n\n{machine_text(facts)}\n\n{table}\nMade by `{script}`.\n"
+    (folder / f"{stem}.md").write_text(text)
+    return table

@@ -1,0 +1,46 @@
+"""Whose time a gap is: the operator that goes on after what it called.
+
+A task lasts until the first span inside it, so an operator that calls a trivial one before its real work (addmm calls
+resolve_conj first) has that work in the gap behind the callee. A gap belongs to the caller of the task before it: the
+tails of operators further out are short, since the innermost one does the work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import IntArray, Selection, TaskKind
+
+PYTHON = "(python)"
+"""Name of the tasks that stand for time between operators."""
+
+
+class SelfTimes:
+    """Own times of CPU tasks; parallel arrays `holder` (task with a gap) and `owner` (task whose time the gap is)."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        kind, gap, parent = graph.column("kind"), graph.column("gap_ns"), graph.column("parent")
+        on_cpu = graph.alive & ((kind == TaskKind.CPU) | (kind == TaskKind.DATA))
+        self.holder: IntArray = np.flatnonzero(on_cpu & (gap > 0))
+        above = parent[self.holder]
+        inside = (above >= 0) & on_cpu[above]
+        self.owner: IntArray = np.where(inside, above, self.holder)
+
+    def total_ns(self) -> IntArray:
+        """Own time of every task: its duration and the gaps that are its own; by task id."""
+        total: IntArray = self.graph.column("duration_ns").copy()
+        np.add.at(total, self.owner, self.graph.column("gap_ns")[self.holder])
+        return total
+
+    def scale(self, tasks: Selection, factor: float | NDArray[np.float64]) -> None:
+        """Multiply the own time of tasks by one factor, or by one per task in id order."""
+        factors = np.ones(len(self.graph))
+        factors[tasks.ids] = factor
+        self.graph.scale(tasks, factors[tasks.ids])
+        mine = self.holder[factors[self.owner] != 1.0]
+        if mine.size:
+            by_owner = factors[self.owner[factors[self.owner] != 1.0]]
+            self.graph.set_gap(mine, np.rint(self.graph.column("gap_ns")[mine] * by_owner).astype(np.int64))
