@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 
+import pytest
 from drawings import training
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.profile.build import build
+from leadline.profile.builder import ProfileBuilder
 from leadline.report import ReportOptions, build_report
-from leadline.report.model import Distribution, ModuleRow
+from leadline.report.model import Busy, Distribution, ModuleRow
 
 
 def test_operator_statistics_are_those_of_all_its_calls():
@@ -112,14 +115,41 @@ def test_a_device_tells_kernels_from_copies_and_idle():
     )
     assert report.gpu is not None
     (device,) = report.gpu.devices
-    assert (device.busy_ns, device.kernels_ns, device.copies_ns, device.idle_ns) == (380, 350, 30, 40)
-    assert (device.launches, device.copy_bytes, report.gpu.sync_ns) == (3, 4096, 70)
-    assert [(row.name, row.kind, row.count) for row in device.kernels] == [
+    assert (device.work_ns, device.kernels_ns, device.copies_ns, device.idle_ns) == (380, 350, 30, 40)
+    assert (device.launches, device.copy_bytes, device.busy, report.gpu.sync_ns) == (3, 4096, None, 70)
+    assert [(row.name, row.kind, row.count) for row in report.gpu.kernels] == [
         ("gemm", "kernel", 2),
         ("ncclAllReduce", "collective", 1),
         ("HtoD", "copy", 1),
     ]
-    assert device.kernels[0].gpu_time == Distribution(300, 300, 100, 200, 150.0, 50.0)
+    assert report.gpu.kernels[0].gpu_time == Distribution(300, 300, 100, 200, 150.0, 50.0)
+
+
+UNIONS = {
+    "busy_ns": 90, "idle_ns": 10, "compute_ns": 70, "copy_ns": 20, "communication_ns": 40,
+    "copy_under_compute_ns": 5, "communication_under_compute_ns": 30,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("detail", "busy"),
+    [
+        (UNIONS, Busy(90, 10, 70, 20, 40, 5, 30)),
+        ({**UNIONS, "busy_ns": "much"}, None),
+        ({**UNIONS, "copy_ns": -1}, None),
+        ({"compute_capability": "9.0"}, None),
+    ],
+)
+def test_overlap_comes_from_the_device_record(detail, busy):
+    builder = ProfileBuilder()
+    process = builder.process("train.py")
+    node = builder.node_of_thread(builder.thread(process, "t"))
+    row = builder.device(process, 0, "H200", detail=json.dumps(detail))
+    builder.add(builder.child(node, builder.frame("kernel", "gemm")), "gpu_time", 130, device=row, stream=7)
+    report = build_report(builder.profile())
+    assert report.gpu is not None
+    assert report.gpu.devices[0].name == "H200 (device 0)"
+    assert report.gpu.devices[0].busy == busy
 
 
 def split(wall, operators, data, cpu):

@@ -129,9 +129,9 @@ def test_a_device_has_a_section_of_its_own_and_orders_the_paths():
     """)
     text = printed(profile)
     assert "Hottest call paths by GPU time" in text
-    assert "GPU 0 (device 0)  busy 8.00 µs, 3 kernels 6.00 µs, copies 2.00 µs (4.00 KiB)" in text
-    assert "  sgemm<float>   kernel      3  6.00 µs  75.0%  2.00 µs" in text
-    assert "threads waited 700 ns for devices" in text
+    assert "Devices  threads waited 700 ns for devices\n" in text
+    assert "  GPU 0 (device 0)        3  6.00 µs  2.00 µs  4.00 KiB   n/a   n/a                   n/a\n" in text
+    assert "  sgemm<float>  kernel      3  6.00 µs  75.0%  2.00 µs  0 ns\n" in text
     assert "  aten::mm         1  900 ns  900 ns  900 ns  0 ns  6.00 µs" in text
 
 

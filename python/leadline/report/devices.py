@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +12,7 @@ from leadline.profile import Profile, Tree
 from leadline.profile.records import Device as DeviceRecord
 from leadline.report.breakdown import distributions
 from leadline.report.hotpaths import HotPaths
-from leadline.report.model import Device, Gpu, KernelRow, Memory, Peak
+from leadline.report.model import Busy, Device, Gpu, KernelRow, Memory, Peak
 from leadline.report.timesplit import process_label
 from leadline.schema import FrameKind, MetricKind
 
@@ -57,43 +60,69 @@ def _device_name(profile: Profile, device: DeviceRecord) -> str:
 
 
 def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
-    """Kernels, copies, idle and synchronisation per device."""
+    """Kernels, copies, idle and synchronisation; None where no device was measured."""
     tree = profile.tree
-    rows = [row for row in devices_of(tree, MetricKind.GPU_TIME) if row >= 0]
-    idle = [row for row in devices_of(tree, MetricKind.GPU_IDLE_TIME) if row >= 0]
+    rows = [
+        row
+        for metric in (MetricKind.GPU_TIME, MetricKind.GPU_IDLE_TIME)
+        for row in devices_of(tree, metric)
+        if row >= 0
+    ]
     sync_ns = int(tree.exclusive("sync_time").sum[kept].sum())
+    if not rows and not sync_ns:
+        return None
     known = {device.row: device for device in profile.devices}
-    made = [_device(profile, row, known.get(row), kept, top) for row in sorted({*rows, *idle})]
-    return Gpu(tuple(made), sync_ns) if made or sync_ns else None
+    kernels = _kernels(tree, kept)
+    return Gpu(
+        devices=tuple(_device(profile, row, known.get(row), kept) for row in sorted(set(rows))),
+        kernels=tuple(kernels[:top]),
+        kernels_hidden=max(0, len(kernels) - top),
+        work_ns=int(tree.exclusive("gpu_time").sum[kept].sum()),
+        sync_ns=sync_ns,
+    )
 
 
-def _device(profile: Profile, row: int, record: DeviceRecord | None, kept: Mask, top: int) -> Device:
+def _kernels(tree: Tree, kept: Mask) -> list[KernelRow]:
+    """By name and kind, the most expensive first."""
+    time = tree.exclusive("gpu_time")
+    nodes = np.flatnonzero((time.count > 0) & kept)
+    if not len(nodes):
+        return []
+    names = tree.frames["name"][tree.frame_of[nodes]].astype(np.int64)
+    distinct, group = np.unique(names * 256 + tree.kinds[nodes], return_inverse=True)
+    counts, own = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
+    np.add.at(counts, group, time.count[nodes])
+    np.add.at(own, group, time.sum[nodes])
+    rows = []
+    for i, one in enumerate(distributions(time, nodes, group, own)):
+        name, kind = divmod(int(distinct[i]), 256)
+        rows.append(KernelRow(tree.tables.strings[name], str(FrameKind(kind)), int(counts[i]), one))
+    return sorted(rows, key=lambda kernel: (-kernel.gpu_time.sum, kernel.name))
+
+
+def _device(profile: Profile, row: int, record: DeviceRecord | None, kept: Mask) -> Device:
     tree = profile.tree
     time = tree.exclusive("gpu_time", row)
-    kinds = tree.kinds
-    copies = kinds == int(FrameKind.COPY)
-    nodes = np.flatnonzero((time.count > 0) & kept)
-    frames = tree.frame_of[nodes]
-    distinct, group = np.unique(tree.frames["name"][frames].astype(np.int64) * 256 + kinds[nodes], return_inverse=True)
-    rows = []
-    if len(nodes):
-        counts = np.bincount(group, weights=time.count[nodes]).astype(np.int64)
-        own = np.zeros(len(distinct), np.int64)
-        np.add.at(own, group, time.sum[nodes])
-        for i, one in enumerate(distributions(time, nodes, group, own)):
-            name, kind = divmod(int(distinct[i]), 256)
-            rows.append(KernelRow(tree.tables.strings[name], str(FrameKind(kind)), int(counts[i]), one))
+    copies = tree.kinds == int(FrameKind.COPY)
     return Device(
         process=_process(profile, record),
         name=_device_name(profile, record) if record else f"device {row}",
-        busy_ns=int(time.sum[kept].sum()),
+        work_ns=int(time.sum[kept].sum()),
         kernels_ns=int(time.sum[kept & ~copies].sum()),
         copies_ns=int(time.sum[kept & copies].sum()),
         idle_ns=int(tree.exclusive("gpu_idle_time", row).sum[kept].sum()),
         launches=int(time.count[kept & ~copies].sum()),
         copy_bytes=int(tree.exclusive("copy_bytes", row).sum[kept].sum()),
-        kernels=tuple(sorted(rows, key=lambda kernel: (-kernel.gpu_time.sum, kernel.name))[:top]),
+        busy=_busy(record.detail) if record else None,
     )
+
+
+def _busy(detail: Mapping[str, Any]) -> Busy | None:
+    """The unions in a device's `detail`, which the NVIDIA provider writes; None unless all of them are there."""
+    names = ("busy_ns", "idle_ns", "compute_ns", "copy_ns", "communication_ns")
+    values = [detail.get(name) for name in (*names, "copy_under_compute_ns", "communication_under_compute_ns")]
+    whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool) and value >= 0]
+    return Busy(*whole) if len(whole) == len(values) else None
 
 
 def _process(profile: Profile, record: DeviceRecord | None) -> str:

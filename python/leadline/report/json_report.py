@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from leadline.report.model import Device, Distribution, HotPath, Report
+from leadline.report.model import Distribution, HotPath, Report
 
 FORMAT_VERSION = 1
 
@@ -44,6 +44,7 @@ def report_object(report: Report) -> dict[str, Any]:
             "paths": report.paths_hidden,
             "operators": report.operators_hidden,
             "modules": report.modules_hidden,
+            "kernels": report.gpu.kernels_hidden if report.gpu else 0,
         },
         "next": list(report.next_commands),
     }
@@ -91,16 +92,15 @@ def _memory(report: Report) -> dict[str, Any] | None:
 
 
 def _gpu(report: Report) -> dict[str, Any] | None:
-    if report.gpu is None:
+    gpu = report.gpu
+    if gpu is None:
         return None
-    return {"sync_ns": report.gpu.sync_ns, "devices": [_device(device) for device in report.gpu.devices]}
-
-
-def _device(device: Device) -> dict[str, Any]:
     return {
-        **vars(device),
+        "work_ns": gpu.work_ns,
+        "sync_ns": gpu.sync_ns,
+        "devices": [{**vars(device), "busy": vars(device.busy) if device.busy else None} for device in gpu.devices],
         "kernels": [
             {"name": row.name, "kind": row.kind, "count": row.count, "gpu_time_ns": _distribution(row.gpu_time)}
-            for row in device.kernels
+            for row in gpu.kernels
         ],
     }

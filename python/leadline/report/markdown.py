@@ -78,25 +78,23 @@ def _paths(report: Report) -> str:
 
 
 def _gpu(report: Report) -> str:
-    if report.gpu is None:
+    gpu = report.gpu
+    if gpu is None:
         return ""
-    parts = []
-    for device in report.gpu.devices:
-        rows = [
-            [
-                code(phrases.name_text(row.name)),
-                number(row.count),
-                duration(row.gpu_time.sum),
-                share(row.gpu_time.sum, device.busy_ns),
-                duration(row.gpu_time.mean),
-            ]
-            for row in device.kernels
-        ]
-        note = f"busy {duration(device.busy_ns)}, copies {duration(device.copies_ns)}, idle {duration(device.idle_ns)}"
-        parts.append(
-            f"### {escaped(device.name)}\n\n{note}\n\n"
-            + _table(["on the device", "count", "total", "share", "mean"], rows)
-        )
+    rows = []
+    for device in gpu.devices:
+        cells = [escaped(device.name), number(device.launches), duration(device.kernels_ns), duration(device.copies_ns)]
+        rows.append([*cells, size(device.copy_bytes), *phrases.busy_texts(device, report.meta.wall_ns)])
+    heads = ["device", "kernels", "time", "copies", "bytes", "busy", "idle", "hidden communication"]
+    parts = ["### Devices", _table(heads, rows)] if rows else ["### Devices"]
+    if gpu.sync_ns:
+        parts.append(f"Threads waited {duration(gpu.sync_ns)} for devices.")
+    kernels = []
+    for row in gpu.kernels:
+        cells = [code(phrases.name_text(row.name)), number(row.count), duration(row.gpu_time.sum)]
+        kernels.append([*cells, share(row.gpu_time.sum, gpu.work_ns), duration(row.gpu_time.mean)])
+    if kernels:
+        parts.append(_table(["on the device", "count", "total", "share", "mean"], kernels))
     return "\n\n".join(parts)
 
 

@@ -160,6 +160,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class KernelRow:
+    """One kernel, copy or collective by name, over all devices."""
+
     name: str
     kind: str
     count: int
@@ -167,25 +169,49 @@ class KernelRow:
 
 
 @dataclass(frozen=True)
+class Busy:
+    """Unions of what ran on a device, so overlapping work counts once; from the provider's device record.
+
+    `copies_hidden_ns` and `communication_hidden_ns`: the parts that ran while kernels computed.
+    """
+
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    copies_ns: int
+    communication_ns: int
+    copies_hidden_ns: int
+    communication_hidden_ns: int
+
+
+@dataclass(frozen=True)
 class Device:
-    """One accelerator of one process."""
+    """One accelerator of one process. Times are sums over its streams, so they can exceed the wall time; `busy` cannot.
+
+    `idle_ns`: time without work that was charged to what the CPU was doing. `busy` is None where the file does not say.
+    """
 
     process: str
     name: str
-    busy_ns: int
+    work_ns: int
     kernels_ns: int
     copies_ns: int
     idle_ns: int
     launches: int
     copy_bytes: int
-    kernels: tuple[KernelRow, ...]
+    busy: Busy | None
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """`sync_ns`: time threads waited for any device."""
+    """`work_ns`: device time of all devices, `kernels`: what it went to. `sync_ns`: time threads waited for any
+    device.
+    """
 
     devices: tuple[Device, ...]
+    kernels: tuple[KernelRow, ...]
+    kernels_hidden: int
+    work_ns: int
     sync_ns: int
 
 

@@ -4,7 +4,7 @@ visible line.
 
 from __future__ import annotations
 
-from leadline.report.model import Cost, HotPath, LossRow, Meta, Place, Report, TimeSplit
+from leadline.report.model import Cost, Device, HotPath, LossRow, Meta, Place, Report, TimeSplit
 from leadline.report.source import is_library, visible
 from leadline.report.units import duration, number, share
 
@@ -104,6 +104,18 @@ def split_text(split: TimeSplit) -> str:
 def thread_text(split: TimeSplit) -> str:
     thread = "main thread" if split.main else (split.thread or "thread")
     return visible(f"{split.process}, {thread}" if split.process else thread)
+
+
+def busy_texts(device: Device, wall_ns: int) -> list[str]:
+    """Busy share of the run, idle time, communication hidden behind kernels; `n/a` where the file does not say."""
+    busy = device.busy
+    if busy is None:
+        return ["n/a", duration(device.idle_ns) if device.idle_ns else "n/a", "n/a"]
+    return [
+        share(busy.busy_ns, wall_ns),
+        duration(busy.idle_ns),
+        share(busy.communication_hidden_ns, busy.communication_ns),
+    ]
 
 
 def environment_text(meta: Meta) -> str:

@@ -75,17 +75,14 @@ def _thread_note(report: Report, index: int) -> str:
 
 
 def _gpu_lines(report: Report) -> list[str]:
+    """One line for each of the first two devices."""
     if report.gpu is None:
         return []
     lines = []
     for device in report.gpu.devices[:2]:
-        parts = [
-            f"{visible(device.name)}: kernels {duration(device.kernels_ns)}",
-            f"copies {duration(device.copies_ns)}",
-        ]
-        parts += [f"idle {duration(device.idle_ns)}"] if device.idle_ns else []
-        parts += [f"threads waited {duration(report.gpu.sync_ns)}"] if report.gpu.sync_ns else []
-        lines.append(_line("device", ", ".join(parts)))
+        busy, idle, _ = phrases.busy_texts(device, report.meta.wall_ns)
+        text = f"{visible(device.name)}: busy {busy}, idle {idle}, kernels {duration(device.kernels_ns)}"
+        lines.append(_line("device", f"{text}, copies {duration(device.copies_ns)}"))
     return lines
 
 

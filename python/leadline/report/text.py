@@ -18,13 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.report import phrases
-from leadline.report.model import Device, HotPath, Report
+from leadline.report.model import HotPath, Report
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share, size
 
 _PLAIN_WIDTH = 100
 _NARROWEST = 60
 _INDENT = " " * 8
+_PEAKS_IN_DETAIL = 2
 _ASCII = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~", "←": "<"})
 _PARTS = {
     "operators": ("o", "blue"),
@@ -206,42 +207,36 @@ def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> 
 
 
 def _gpu(console: Console, report: Report) -> None:
-    if report.gpu is None:
+    gpu = report.gpu
+    if gpu is None:
         return
-    for device in report.gpu.devices:
-        _title(console, visible(device.name), _device_note(device))
+    waited = f"threads waited {duration(gpu.sync_ns)} for devices" if gpu.sync_ns else ""
+    _title(console, "Devices", waited)
+    columns = [("device", "left"), ("kernels", "right"), ("time", "right"), ("copies", "right"), ("bytes", "right")]
+    rows = []
+    for device in gpu.devices:
+        cells = [visible(device.name), number(device.launches), duration(device.kernels_ns)]
+        cells += [duration(device.copies_ns), size(device.copy_bytes)]
+        rows.append([*cells, *phrases.busy_texts(device, report.meta.wall_ns)])
+    headings = [*columns, ("busy", "right"), ("idle", "right"), ("hidden communication", "right")]
+    if rows:
+        _table(console, headings, rows)
+    if gpu.kernels:
+        _title(console, "On the device")
         rows = [
-            (
+            [
                 phrases.name_text(k.name),
                 k.kind,
                 number(k.count),
                 duration(k.gpu_time.sum),
-                share(k.gpu_time.sum, device.busy_ns),
-                duration(k.gpu_time.mean),
-            )
-            for k in device.kernels
+                share(k.gpu_time.sum, gpu.work_ns),
+            ]
+            + [duration(value) for value in (k.gpu_time.mean, k.gpu_time.std)]
+            for k in gpu.kernels
         ]
-        columns = [
-            ("on the device", "left"),
-            ("kind", "left"),
-            ("count", "right"),
-            ("total", "right"),
-            ("share", "right"),
-        ]
-        _table(console, [*columns, ("mean", "right")], rows)
-    if report.gpu.sync_ns:
-        console.print(Text(f"  threads waited {duration(report.gpu.sync_ns)} for devices", style="bright_black"))
-
-
-def _device_note(device: Device) -> str:
-    parts = [
-        f"busy {duration(device.busy_ns)}",
-        f"{number(device.launches)} kernels {duration(device.kernels_ns)}",
-        f"copies {duration(device.copies_ns)} ({size(device.copy_bytes)})",
-    ]
-    if device.idle_ns:
-        parts.append(f"idle {duration(device.idle_ns)}")
-    return ", ".join(parts)
+        columns = [("name", "left"), ("kind", "left"), ("count", "right"), ("total", "right"), ("share", "right")]
+        _table(console, [*columns, ("mean", "right"), ("std", "right")], rows)
+        _more(console, gpu.kernels_hidden, "more names")
 
 
 def _operators(console: Console, report: Report) -> None:
@@ -332,9 +327,11 @@ def _memory(console: Console, report: Report) -> None:
         f"{size(memory.allocated_bytes)} in {number(memory.allocations)} allocations, {size(memory.freed_bytes)} freed"
     )
     _title(console, "Tensor memory", note)
-    for peak in memory.peaks:
-        console.print(Text(f"  peak {size(peak.peak_bytes)} on {visible(peak.device)}; alive at that moment:"))
-        for path in peak.holders:
+    for i, peak in enumerate(memory.peaks):
+        detailed = i < _PEAKS_IN_DETAIL
+        alive = "; alive at that moment:" if detailed else ""
+        console.print(Text(f"  peak {size(peak.peak_bytes)} on {visible(peak.device)}{alive}"))
+        for path in peak.holders if detailed else ():
             held = path.values["peak_live_bytes"]
             line = Text(f"      {share(held, peak.peak_bytes):>6}  {size(held):>9}  ")
             line.append(phrases.place_text(path.place), style="bold cyan")

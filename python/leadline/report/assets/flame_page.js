@@ -12,6 +12,7 @@ class FlamePage {
       inverted: false,
       hideLibrary: hasOwnCode(shared.profile),
       foldLayers: true,
+      joinProcesses: shared.data.report.meta.processes > 1,
     };
     this.graph = new FlameGraph({
       select: (node) => this.details.show(this.view, node),
@@ -36,6 +37,7 @@ class FlamePage {
       inverted: toggle("Bottom-up", "Turn the tree over: at the top what spent it, below its callers (i)", () => this.flip("inverted")),
       hideLibrary: toggle("Hide libraries", "Leave out Python frames of the standard library and of packages (h)", () => this.flip("hideLibrary")),
       foldLayers: toggle("Fold layers", "Show numbered layers (h.0, h.1, ...) as one (l)", () => this.flip("foldLayers")),
+      joinProcesses: toggle("Join processes", "Show the same call path of all processes and threads as one (p)", () => this.flip("joinProcesses")),
     };
     this.crumbs = el("nav", { class: "crumbs", "aria-label": "Zoomed path" });
     this.legend = el("div", { class: "legend" });

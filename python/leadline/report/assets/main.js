@@ -1,7 +1,7 @@
 // Puts the page together: header, tabs, keys, theme.
 
 const KEYS = [["1 – 6", "Overview, flame graph, operators, modules, memory, capture"], ["/", "search the flame graph; Enter goes through what was found"],
-  ["i", "bottom-up or top-down"], ["h", "hide or show library frames"], ["l", "fold numbered layers"], ["m", "next metric"], ["arrows", "move over the frames"],
+  ["i", "bottom-up or top-down"], ["h", "hide or show library frames"], ["l", "fold numbered layers"], ["p", "join processes and threads"], ["m", "next metric"], ["arrows", "move over the frames"],
   ["Enter, double-click", "zoom in"], ["Esc", "clear the search, then zoom out"], ["t", "light or dark"], ["?", "this list"]];
 
 const LOGO = "M12 2v11M12 13l3.4 4.2L12 22l-3.4-4.8z";
@@ -62,7 +62,7 @@ function start() {
     if (event.key === "Escape" && !pages.flame.hidden) { flame.back(); if (typing) event.target.blur(); return; }
     if (typing) return;
     const number = Number(event.key);
-    const act = { i: () => flame.flip("inverted"), h: () => flame.flip("hideLibrary"), l: () => flame.flip("foldLayers"), m: () => flame.nextMetric() }[event.key];
+    const act = { i: () => flame.flip("inverted"), h: () => flame.flip("hideLibrary"), l: () => flame.flip("foldLayers"), p: () => flame.flip("joinProcesses"), m: () => flame.nextMetric() }[event.key];
     if (number >= 1 && number <= names.length) open(names[number - 1]);
     else if (event.key === "/") { open("flame"); flame.searchBox.focus(); flame.searchBox.select(); }
     else if (event.key === "t") theme();

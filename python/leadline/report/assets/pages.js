@@ -8,7 +8,8 @@ function overviewPage(shared) {
     tiles(shared),
     report.time_split.length ? card("Where the time went", "wall time of each thread that worked", timeSplit(report)) : null,
     hotPaths(shared),
-    el("div", { class: "columns" }, phaseCard(report), deviceCards(report)),
+    deviceCards(report),
+    phaseCard(report),
     report.next.length ? card("Next", "commands to type", el("div", { class: "commands" }, report.next.map((command) => el("div", {}, el("code", {}, command), copyButton(command, "command"))))) : null);
 }
 
@@ -20,7 +21,8 @@ function tiles(shared) {
   const lost = report.losses.reduce((sum, loss) => sum + loss.count, 0);
   const made = [["Wall time", meta.wall_ns ? duration(meta.wall_ns) : "n/a", meta.processes > 1 ? `${meta.processes} processes` : ""]];
   if (main) made.push(["In operators", share(main.operators_ns, main.wall_ns), "of the main thread"]);
-  for (const device of (report.gpu?.devices ?? []).slice(0, 1)) made.push(["Device busy", duration(device.busy_ns), device.name]);
+  const measured = report.gpu?.devices.find((device) => device.busy);
+  if (measured) made.push(["Device busy", share(measured.busy.busy_ns, meta.wall_ns), measured.name]);
   made.push(["Operator calls", number(report.totals.call_time?.count ?? 0), `${number(report.operators.length + report.hidden.operators)} operators`]);
   if (peak) made.push(["Peak tensor memory", size(peak.peak_bytes), peak.device]);
   made.push(["Own cost", report.cost.percent === null ? "n/a" : `${report.cost.percent.toFixed(1)}%`, report.cost.percent === null ? "the file does not say" : "of the run"]);
@@ -87,13 +89,23 @@ function phaseCard(report) {
 }
 
 function deviceCards(report) {
-  return (report.gpu?.devices ?? []).map((device) => {
-    const most = Math.max(...device.kernels.map((row) => row.gpu_time_ns.sum), 1);
-    const note = `${number(device.launches)} kernels ${duration(device.kernels_ns)}, copies ${duration(device.copies_ns)} (${size(device.copy_bytes)})${device.idle_ns ? `, idle ${duration(device.idle_ns)}` : ""}`;
-    return card(device.name, note, el("table", { class: "data compact" }, el("tbody", {}, device.kernels.slice(0, 8).map((row) => el("tr", {},
-      el("td", { class: "text" }, el("code", {}, row.name)), el("td", {}, bar([[row.gpu_time_ns.sum / most, "kernel"]])),
-      el("td", {}, duration(row.gpu_time_ns.sum)), el("td", { class: "quiet" }, `${number(row.count)} ×`))))));
-  });
+  const { gpu } = report;
+  if (!gpu) return null;
+  const busy = (device) => (device.busy ? share(device.busy.busy_ns, report.meta.wall_ns) : "n/a");
+  const idle = (device) => (device.busy ? duration(device.busy.idle_ns) : device.idle_ns ? duration(device.idle_ns) : "n/a");
+  const heads = ["Device", "Kernels", "Time", "Copies", "Bytes", "Busy", "Idle", "Hidden communication"];
+  const rows = gpu.devices.map((device) => [device.name, number(device.launches), duration(device.kernels_ns), duration(device.copies_ns), size(device.copy_bytes), busy(device), idle(device),
+    device.busy ? share(device.busy.communication_hidden_ns, device.busy.communication_ns) : "n/a"]);
+  const most = Math.max(...gpu.kernels.map((row) => row.gpu_time_ns.sum), 1);
+  const kind = (row) => (["copy", "collective"].includes(row.kind) ? row.kind : "kernel");
+  return [
+    card("Devices", gpu.sync_ns ? `threads waited ${duration(gpu.sync_ns)} for them` : "", el("div", { class: "scroll" }, el("table", { class: "data compact" },
+      el("thead", {}, el("tr", {}, heads.map((head, i) => el("th", { scope: "col", class: i ? "" : "text" }, head)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: i ? "" : "text" }, cell)))))))),
+    card("On the device", `${duration(gpu.work_ns)} in all`, el("table", { class: "data compact" }, el("tbody", {}, gpu.kernels.slice(0, 12).map((row) => el("tr", {},
+      el("td", { class: "text" }, el("code", {}, row.name)), el("td", {}, bar([[row.gpu_time_ns.sum / most, kind(row)]])),
+      el("td", {}, share(row.gpu_time_ns.sum, gpu.work_ns)), el("td", {}, duration(row.gpu_time_ns.sum)), el("td", { class: "quiet" }, `${number(row.count)} ×`)))))),
+  ];
 }
 
 function memoryPage(shared) {

@@ -76,7 +76,7 @@ function operatorName(name) {
 }
 
 class TreeView {
-  // options: {metric, inverted, hideLibrary, foldLayers}
+  // options: {metric, inverted, hideLibrary, foldLayers, joinProcesses}
   constructor(profile, options) {
     this.profile = profile;
     this.options = options;
@@ -89,7 +89,8 @@ class TreeView {
   }
 
   hidden(row) {
-    return this.options.hideLibrary && this.profile.frames.library[this.profile.frame[row]] === 1;
+    if (this.options.hideLibrary && this.profile.frames.library[this.profile.frame[row]] === 1) return true;
+    return this.options.joinProcesses && ["process", "thread"].includes(this.profile.kind(row));
   }
 
   group(row) {
