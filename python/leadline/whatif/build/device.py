@@ -91,6 +91,7 @@ def lay_out(draft: Draft) -> list[Stream]:
         row=rows,
         tie=np.arange(rows.size, dtype=np.float64),
     )
+    draft.carried = ids[known[order] & (launch_ns < begin)]
     if unlaunched:
         share = float(duration[launcher < 0].sum() / max(int(duration.sum()), 1))
         draft.warnings.append(

@@ -35,6 +35,7 @@ class Draft:
         self.layers: dict[str, int] = {"": 0}
         self.warnings: list[str] = []
         self.unexplained_ns = 0
+        self.carried: IntArray = np.zeros(0, dtype=np.int64)  # device work that was launched before the window
         self.facts: dict[str, Any] = {}
         self._columns: dict[str, NDArray[Any]] = {
             name: np.zeros(0, dtype=dtype) for name, dtype in {**TASK_COLUMNS, **_EXTRA}.items()

@@ -50,8 +50,7 @@ def _steps(draft: Draft, steps: Sequence[Step]) -> None:
     parent = draft["parent"]
     launched = device & (parent >= 0)
     own[launched] = own[parent[launched]]
-    # work carried into the window belongs to no step of it
-    own[device & (parent < 0) & (draft["start_ns"] <= starts[0])] = -1
+    own[draft.carried] = -1
     draft["step"][:] = own
 
 
