@@ -56,9 +56,13 @@ State& state() {
 constexpr std::size_t kMostPayloads = 32;  // per range name; more would make a call path each
 constexpr std::size_t kMostOpen = 1u << 16;
 
+// A range the thread has open, pushed or started. Regions nest, so one that ends inside another stays until that one
+// ends.
 struct Pushed {
   const Domain* domain;
   const void* token;  // nullptr: not shown
+  bool started;       // by start, so no pop ends it
+  bool ended;
 };
 
 struct ThreadRanges {
@@ -88,6 +92,34 @@ void emit(leadline_phase phase, const char* name, const char* detail, const void
   leadline_monitor_emit(&event);
 }
 
+void count_unordered() {
+  leadline_monitor_loss(
+      static_cast<std::uint32_t>(LossKind::kRangeUnordered), 1,
+      "An NVTX range did not end inside the range around it, or not on its thread; its time runs until the "
+      "ranges in it have ended.");
+}
+
+using Open = std::vector<Pushed>::iterator;
+void end_range(Open range) {
+  if (range->token &&
+      std::any_of(std::next(range), mine.pushed.end(), [](const Pushed& p) { return p.token != nullptr; })) {
+    range->ended = true;
+    count_unordered();
+    return;
+  }
+  if (range->token) emit(LEADLINE_END, "", nullptr, range->token);
+  mine.pushed.erase(range);
+  while (!mine.pushed.empty() && mine.pushed.back().ended) {
+    emit(LEADLINE_END, "", nullptr, mine.pushed.back().token);
+    mine.pushed.pop_back();
+  }
+}
+
+Open find_open(const void* token) {
+  return std::find_if(mine.pushed.begin(), mine.pushed.end(),
+                      [&](const Pushed& p) { return p.token == token && !p.ended; });
+}
+
 // Ranges of this thread that another thread has ended.
 void close_pending() {
   State& s = state();
@@ -99,7 +131,9 @@ void close_pending() {
     tokens = std::move(found->second);
     s.to_close.erase(found);
   }
-  for (const void* token : tokens) emit(LEADLINE_END, "", nullptr, token);
+  for (const void* token : tokens) {
+    if (const Open range = find_open(token); range != mine.pushed.end()) end_range(range);
+  }
 }
 
 std::string message_of(const EventAttributes& a) {
@@ -146,23 +180,25 @@ const void* begin(Domain& domain, const std::string& name, const EventAttributes
   return nullptr;
 }
 
+int level(const Domain& domain) {
+  return static_cast<int>(std::count_if(mine.pushed.begin(), mine.pushed.end(), [&](const Pushed& p) {
+    return p.domain == &domain && !p.started && !p.ended;
+  }));
+}
+
 int push(Domain& domain, const std::string& name, const EventAttributes* attributes) {
-  mine.pushed.push_back({&domain, begin(domain, name, attributes)});
-  return static_cast<int>(std::count_if(mine.pushed.begin(), mine.pushed.end(),
-                                        [&](const Pushed& p) { return p.domain == &domain; })) -
-         1;
+  mine.pushed.push_back({&domain, begin(domain, name, attributes), false, false});
+  return level(domain) - 1;
 }
 
 int pop(Domain& domain) {
   for (auto range = mine.pushed.rbegin(); range != mine.pushed.rend(); ++range) {
-    if (range->domain != &domain) continue;
-    if (range->token) emit(LEADLINE_END, "", nullptr, range->token);
-    mine.pushed.erase(std::next(range).base());
+    if (range->domain != &domain || range->started || range->ended) continue;
+    end_range(std::next(range).base());
     close_pending();
-    return static_cast<int>(
-        std::count_if(mine.pushed.begin(), mine.pushed.end(), [&](const Pushed& p) { return p.domain == &domain; }));
+    return level(domain);
   }
-  return -1;  // NVTX_NO_PUSH_POP_TRACKING is -2; a pop without its push gives a negative level
+  return -1;  // a pop without its push; -2 would mean that no tool tracks
 }
 
 std::uint64_t start(Domain& domain, const std::string& name, const EventAttributes* attributes) {
@@ -170,6 +206,7 @@ std::uint64_t start(Domain& domain, const std::string& name, const EventAttribut
   if (!token) return 0;
   State& s = state();
   const auto id = reinterpret_cast<std::uintptr_t>(token);
+  mine.pushed.push_back({&domain, token, true, false});
   const std::lock_guard lock(s.mutex);
   if (s.open.size() < kMostOpen) s.open[id] = {mine.number, token};
   return id;
@@ -186,12 +223,10 @@ void end(std::uint64_t id) {
     s.open.erase(found);
     if (range.owner != mine.number) s.to_close[range.owner].push_back(range.token);
   }
-  if (range.owner == mine.number) {
-    emit(LEADLINE_END, "", nullptr, range.token);
-  } else {
-    leadline_monitor_loss(
-        static_cast<std::uint32_t>(LossKind::kRangeUnordered), 1,
-        "An NVTX range was ended by another thread than began it; its time runs to the first thread's next range.");
+  if (range.owner != mine.number) {
+    count_unordered();
+  } else if (const Open open = find_open(range.token); open != mine.pushed.end()) {
+    end_range(open);
   }
 }
 

@@ -157,8 +157,10 @@ Status resume() try {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);
   if (p.measuring || p.paused_for.empty()) return p.status;
-  p.paused_for.clear();
+  if (p.regions) p.regions->stop();
+  p.regions.reset();
   begin(p);
+  if (p.measuring) p.paused_for.clear();  // else the tool still has it, and a later call tries again
   return p.status;
 } catch (...) {
   return out_of_memory("resuming");

@@ -38,7 +38,8 @@ Status start(const Options& options);
 // Puts what has finished on the devices into the tree; waits at most `timeout_s`. True when nothing finished is
 // missing.
 bool flush(double timeout_s);
-// Lets go of CUPTI so that another tool may have it, and takes it again. `tool` is named in the loss that is counted.
+// Lets go of CUPTI so that another tool may have it, and takes it again; resume() may be called until it succeeds.
+// `tool` is named in the loss that is counted.
 void pause(const std::string& tool);
 Status resume();
 Status stop();

@@ -42,6 +42,20 @@ extern "C" {
 
 FakeGpu* fake_gpu() { return &FakeGpu::instance(); }
 
+// For programs in other languages: a GPU with CUPTI of this version, held by a tool of this name (or "").
+void fake_test_setup(std::uint32_t cupti_version, const char* holder) {
+  gpu().reset();
+  gpu().cupti_version = cupti_version;
+  gpu().driver_cuda_version = 13050;
+  gpu().holder = holder;
+  gpu().real_clock = true;
+}
+std::uint32_t fake_test_finalized() { return gpu().finalized; }
+std::uint64_t fake_test_enabled_callbacks() {
+  const std::lock_guard lock(gpu().mutex);
+  return gpu().callback ? gpu().enabled.size() : 0;
+}
+
 int cuInit(unsigned) { return gpu().init_result; }
 int cuDriverGetVersion(int* version) {
   ApiScope scope(kDriver, 2, "cuDriverGetVersion", &version, nullptr);

@@ -153,7 +153,7 @@ cupti::Result cuptiActivityGetNumDroppedRecords_v2(cupti::Subscriber, void*, std
   return take_dropped(dropped);
 }
 cupti::Result cuptiGetTimestamp(std::uint64_t* timestamp) {
-  *timestamp = static_cast<std::uint64_t>(fake_gpu()->now_ns.load() + FakeGpu::kCuptiEpoch);
+  *timestamp = static_cast<std::uint64_t>(fake_gpu()->tick(0) + FakeGpu::kCuptiEpoch);
   return cupti::kSuccess;
 }
 cupti::Result cuptiGetDeviceId(void* context, std::uint32_t* device) {

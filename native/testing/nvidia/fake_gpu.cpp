@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 namespace leadline::testing {
 namespace {
@@ -67,6 +68,15 @@ std::uint32_t callback_id(cupti::Domain domain, const char* name) {
 FakeGpu& FakeGpu::instance() {
   static FakeGpu& gpu = *new FakeGpu;
   return gpu;
+}
+
+std::int64_t FakeGpu::tick(std::int64_t ns) {
+  if (!real_clock) return now_ns.fetch_add(ns, std::memory_order_relaxed) + ns;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::int64_t real = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - kCuptiEpoch;
+  now_ns.store(real, std::memory_order_relaxed);
+  return real;
 }
 
 FakeContext* FakeGpu::context(std::int32_t device) {
@@ -217,12 +227,14 @@ void FakeGpu::set(FakeStream* stream, std::size_t bytes, std::int64_t duration_n
 
 void FakeGpu::synchronize(FakeStream* stream, cupti::SyncType type, std::uint32_t correlation) {
   const std::lock_guard lock(mutex);
-  const std::int64_t begin = now_ns.load();
+  const std::int64_t begin = tick(0);
   std::int64_t until = begin;
   for (const auto& [key, each] : streams_) {
     if (!stream || each == stream) until = std::max(until, each->ready_ns);
   }
-  std::int64_t now = begin;
+  while (real_clock && tick(0) < until) {
+  }
+  std::int64_t now = now_ns.load();
   while (now < until && !now_ns.compare_exchange_weak(now, until)) {
   }
   cupti::SynchronizationRecord record{};
@@ -379,6 +391,7 @@ void FakeGpu::reset() {
   holder_shares = false;
   subscribe_result = activity_result = cupti::kSuccess;
   inner_ids_differ = false;
+  real_clock = false;
   names_work = true;
   delivery = {};
   subscribed = nullptr;

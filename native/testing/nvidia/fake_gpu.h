@@ -93,7 +93,9 @@ class FakeGpu {
   // The clock: CUPTI's time is this plus kCuptiEpoch.
   static constexpr std::int64_t kCuptiEpoch = 1'700'000'000'000'000'000;
   std::atomic<std::int64_t> now_ns{1'000'000};
-  std::int64_t tick(std::int64_t ns) { return now_ns.fetch_add(ns, std::memory_order_relaxed) + ns; }
+  // With `real_clock` it follows CLOCK_REALTIME, as CUPTI's does, and waiting takes its time.
+  bool real_clock = false;
+  std::int64_t tick(std::int64_t ns);
 
   // Program side.
   FakeContext* context(std::int32_t device = 0);

@@ -6,14 +6,17 @@ Imports only what starting a program needs; the summary's imports wait until the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from pathlib import Path
 
+from leadline._package import PackageError
 from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
 from leadline.capture.part import PartDirectory, default_output, move_aside
+from leadline.capture.providers.nvidia import nvtx_environment
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError
 
@@ -121,6 +124,7 @@ def _command(arguments: argparse.Namespace) -> Command:
 def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
     return {
         **os.environ,
+        **nvtx_environment(dict(os.environ)),
         OUTPUT_VARIABLE: str(part.output),
         SESSION_VARIABLE: str(part.directory),
         OPTIONS_VARIABLE: options.to_json(),
@@ -130,7 +134,10 @@ def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
 def _finish(part: PartDirectory, status: ExitStatus) -> Path | None:
     """Make the file. Nothing here may change the program's exit status."""
     try:
-        part.end_session(status.record())
+        with contextlib.suppress(
+            OSError, PackageError
+        ):  # how it ended would be missing; `finish` says what else is wrong
+            part.end_session(status.record())
         finished = finish(part)
     except Exception as error:
         say(f"The profile was not made ({error!r}); `leadline recover {part.directory}` may make it.")

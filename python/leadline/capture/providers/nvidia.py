@@ -80,6 +80,8 @@ class NvidiaProvider:
             ended = self._native.detach_nvidia()
             self._attached = False
             self._note(ended, ok=bool(self._status["ok"]))
+        self._status["nvtx"] = json.loads(self._native.nvtx_status())
+        self._changed()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `details` and `nvtx` hold what the native side says of itself."""
@@ -138,7 +140,6 @@ class NvidiaProvider:
             "version": str(details.get("cupti_version", "")),
             "message": str(answer["message"]),
             "details": details,
-            "nvtx": json.loads(self._native.nvtx_status()),
         }
 
 

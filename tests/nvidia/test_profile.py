@@ -1,0 +1,150 @@
+"""A whole profile of a program that uses a (fake) GPU: Python line, region, call, kernel; and what happens when it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadline.profile import Profile, open_profile
+from leadline.schema import LossKind
+
+PROGRAM = """
+import ctypes, os, sys
+from ctypes import c_char_p, c_int32, c_int64, c_bool, c_uint32, c_void_p, c_size_t
+
+fakes = os.environ["FAKES"]
+cuda = ctypes.CDLL(fakes + "/libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+cudart = ctypes.CDLL(fakes + "/libcudart.so.13", mode=ctypes.RTLD_GLOBAL)
+if os.environ.get("CUPTI", "1") == "1":
+    ctypes.CDLL(fakes + "/libcupti.so.13", mode=ctypes.RTLD_GLOBAL)
+cuda.fake_test_setup(int(os.environ.get("FAKE_CUPTI", "130001")), os.environ.get("HOLDER", "").encode())
+
+class Kernel(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("duration_ns", c_int64), ("registers", c_int32), ("shared", c_int32), ("fails", c_bool)]
+
+class Dim3(ctypes.Structure):
+    _fields_ = [("x", c_uint32), ("y", c_uint32), ("z", c_uint32)]
+
+cudart.cudaLaunchKernel.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]
+gemm = Kernel(b"_Z4gemmPf", 50_000, 64, 0, False)
+relu = Kernel(b"relu", 10_000, 32, 0, False)
+
+def launch(kernel):
+    assert cudart.cudaLaunchKernel(ctypes.byref(kernel), Dim3(132, 1, 1), Dim3(256, 1, 1), None, 0, None) == 0
+
+import leadline
+
+def train():
+    for _ in range(3):
+        with leadline.region("layer"):
+            launch(gemm)  # the line of gemm
+            launch(relu)
+    cudart.cudaDeviceSynchronize()
+
+with leadline.profile(sys.argv[1], quiet=True):
+    train()
+"""
+
+
+def run(tmp_path: Path, fakes: Path, **environment: str) -> Profile:
+    script = tmp_path / "train.py"
+    script.write_text(PROGRAM)
+    output = tmp_path / "out.leadline"
+    result = subprocess.run(
+        [sys.executable, str(script), str(output)],
+        env={**os.environ, "FAKES": str(fakes), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return open_profile(output)
+
+
+def kernels(profile: Profile) -> dict[tuple[str, ...], tuple[int, int]]:
+    """Path of names below the process, to (count, gpu_time)."""
+    found = {}
+    for node in profile.tree.find(kind="kernel"):
+        path = tuple(step.name for step in node.path() if step.kind not in ("root", "process", "thread"))
+        time = node.exclusive("gpu_time")
+        found[path] = (time.count, time.sum)
+    return found
+
+
+@pytest.mark.parametrize("version", ["130001", "130500"])
+def test_kernels_hang_under_the_line_that_launched_them(tmp_path: Path, fakes: Path, version: str) -> None:
+    profile = run(tmp_path, fakes, FAKE_CUPTI=version)
+    found = kernels(profile)
+    ends = {path[-1]: value for path, value in found.items()}
+    assert ends == {"gemm(float*)": (3, 150_000), "relu": (3, 30_000)}
+    for path in found:
+        assert path[-2] == "cudaLaunchKernel"
+        assert "layer" in path and "train" in path and "launch" in path
+        assert (
+            path.index("layer") < path.index("train") < path.index("launch")
+        )  # a region stands above the frame that opened it
+    line = next(node for node in profile.tree.find(kind="kernel") if node.name == "relu").parent
+    launched_at = line.parent if line is not None else None
+    assert launched_at is not None and launched_at.file.endswith("train.py")
+    assert [loss for loss in profile.losses if loss.count > 0] == []
+
+
+def test_the_device_and_its_busy_time_are_in_the_file(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes)
+    (device,) = profile.devices
+    assert device.name == "NVIDIA H200 (fake)"
+    assert device.detail["compute_capability"] == "9.0"
+    assert device.detail["busy_ns"] == 180_000
+    assert device.detail["communication_ns"] == 0
+    available = profile.meta["processes"][0]["available"]["nvidia"]
+    assert available["ok"] is True
+    assert available["details"]["records"] >= 6
+    assert 0 < available["details"]["clock_uncertainty_ns"] < 10_000_000
+    assert available["details"]["cupti_finalized"] is True
+
+
+def test_launch_numbers(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes)
+    gemm = next(node for node in profile.tree.find(kind="kernel") if node.name == "gemm(float*)")
+    assert gemm.exclusive("grid_blocks").max == 132
+    assert gemm.exclusive("block_threads").max == 256
+    assert gemm.exclusive("registers").max == 64
+    assert gemm.exclusive("occupancy").max == 500_000  # 64 registers: 1024 of 2048 threads
+    assert gemm.exclusive("launch_latency").min > 0
+    waiting = next(node for node in profile.tree.find(name="cudaDeviceSynchronize"))
+    assert waiting.exclusive("sync_time").count <= 1
+
+
+def test_a_held_cupti_is_named_and_regions_are_timed_instead(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, HOLDER="Nsight Systems")
+    (loss,) = [loss for loss in profile.losses if loss.count > 0]
+    assert loss.kind is LossKind.PROVIDER_UNAVAILABLE
+    assert '"Nsight Systems" holds CUPTI' in loss.detail
+    timed = [node for node in profile.tree.walk() if node.name == "default stream (CUDA events)"]
+    assert sum(node.exclusive("gpu_time").count for node in timed) == 3
+    available = profile.meta["processes"][0]["available"]["nvidia"]
+    assert available["ok"] is False and available["details"]["holder"] == "Nsight Systems"
+
+
+def test_a_cupti_that_is_missing_or_of_another_driver_is_said(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, CUPTI="0", CUDA_HOME=str(tmp_path))
+    (loss,) = [loss for loss in profile.losses if loss.count > 0]
+    # A machine may have a real CUPTI, which does not start with a fake driver.
+    assert loss.detail.startswith("GPU work is not measured because CUPTI")
+    assert "was not found" in loss.detail or "does not start with this driver" in loss.detail
+    assert "nvidia-cuda-cupti" in loss.detail
+
+
+def test_a_program_without_cuda_is_not_touched(tmp_path: Path) -> None:
+    script = tmp_path / "plain.py"
+    script.write_text("import leadline, sys\nwith leadline.profile(sys.argv[1], quiet=True):\n    pass\n")
+    output = tmp_path / "plain.leadline"
+    subprocess.run([sys.executable, str(script), str(output)], check=True)
+    profile = open_profile(output)
+    assert profile.meta["processes"][0]["available"]["nvidia"]["ok"] is None
+    assert list(profile.devices) == [] and np.all([loss.count == 0 for loss in profile.losses])
