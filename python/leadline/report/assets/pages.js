@@ -4,13 +4,14 @@ const PARTS = [["operators_ns", "operators", "operator"], ["python_ns", "Python"
 
 function overviewPage(shared) {
   const { report } = shared.data;
+  const commands = report.next.filter((command) => !command.includes("--format html")); // this is that page
   return el("section", { class: "page overview" },
     tiles(shared),
     report.time_split.length ? card("Where the time went", "wall time of each thread that worked", timeSplit(report)) : null,
     hotPaths(shared),
     deviceCards(report),
     phaseCard(report),
-    report.next.length ? card("Next", "commands to type", el("div", { class: "commands" }, report.next.map((command) => el("div", {}, el("code", {}, command), copyButton(command, "command"))))) : null);
+    commands.length ? card("Next", "commands to type", el("div", { class: "commands" }, commands.map((command) => el("div", {}, el("code", {}, command), copyButton(command, "command"))))) : null);
 }
 
 function tiles(shared) {
