@@ -5,8 +5,13 @@ Promise: the program runs whatever happens here. A process without the variable 
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _HELPERS = ("from multiprocessing.resource_tracker import main", "from multiprocessing.semaphore_tracker import main")
 """Bookkeeping processes of the standard library: they run no line of the user's program."""
@@ -16,6 +21,8 @@ def start_from_environment() -> None:
     """Join the session named in the environment, or begin one as its owner; every problem becomes one sentence."""
     if any(argument.startswith(_HELPERS) for argument in sys.orig_argv):
         return
+    if _in_subinterpreter():
+        return  # the main interpreter's session covers the process; what runs here is not measured
     from leadline.capture.errors import ProfileError
 
     try:
@@ -24,6 +31,17 @@ def start_from_environment() -> None:
         _not_measured(str(error))
     except Exception as error:
         _not_measured(f"Measuring could not start: {type(error).__name__}: {error}.")
+
+
+def _in_subinterpreter() -> bool:
+    """Python imports `site` in each sub-interpreter anew, and so this file."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # since 3.13, and before
+        try:
+            module: Any = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(module.get_current() != module.get_main())
+    return False
 
 
 def _start() -> None:

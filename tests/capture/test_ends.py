@@ -192,3 +192,69 @@ def test_a_child_that_nobody_follows_dies_of_the_signal_at_once(place) -> None:
         """,
     )
     assert place.regions(profile) == ["parent"]
+
+
+REGIONS = """
+    for number in range(3000):
+        work(f"region {number} of a name that is long enough to fill a file {number * 7919}")
+    print("ran")
+"""
+
+
+def test_no_room_at_the_end(place) -> None:
+    """A limit on file sizes stands for a full disk: the program runs on, and the end says what was lost."""
+    place.write_work("script.py", REGIONS)
+    result = place.run("sh", "-c", f"ulimit -f 40; {sys.executable} -m leadline.cli.main run -q script.py")
+    assert (result.returncode, result.stdout) == (0, b"ran\n")
+    error = result.stderr.decode()
+    assert error.startswith("leadline: The end of a process is missing. ")
+    assert "File too large" in error
+    assert error.count("\n") == 1
+    losses = place.open("script.leadline").losses
+    assert [loss.kind.name for loss in losses] == ["PROCESS_INCOMPLETE"]
+    assert "File too large" in losses[0].detail
+
+
+def test_a_part_directory_that_somebody_removed(place) -> None:
+    place.write_work("script.py", "import shutil\nwork('a')\nshutil.rmtree('script.leadline.part')\nsys.exit(3)")
+    result = place.leadline("run", "-q", "script.py")
+    assert result.returncode == 3
+    assert result.stderr.decode() == (
+        f"leadline: The profile was not made: somebody has removed {place.folder / 'script.leadline.part'}.\n"
+    )
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-"])
+def test_closed_streams(place, closed: str) -> None:
+    place.write_work("script.py", "work('a')\nsys.exit(3)")
+    result = place.run("sh", "-c", f"{sys.executable} -m leadline run script.py {closed}")
+    assert result.returncode == 3
+    assert place.regions(place.open("script.leadline")) == ["a"]
+
+
+def test_a_run_inside_a_run(place) -> None:
+    """The inner run's program belongs to the inner file, the inner supervisor to the outer one."""
+    place.write_work("script.py", "work('a')")
+    command = [sys.executable, "-m", "leadline", "run", "-q", "-o", "inner.leadline", "script.py"]
+    result = place.leadline("run", "-q", "-o", "outer.leadline", "--", *command)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert place.regions(place.open("inner.leadline")) == ["a"]
+    assert place.regions(place.open("outer.leadline")) == []
+
+
+def test_sub_interpreters_do_not_disturb(place) -> None:
+    profile = place.measure(
+        """
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        work("before")
+        inner = interpreters.create()
+        interpreters.run_string(inner, "import leadline\\nwith leadline.region('inside'): print('ran')")
+        interpreters.destroy(inner)
+        work("after")
+        """
+    )
+    assert place.regions(profile) == ["after", "before"]
+    assert profile.meta["complete"]

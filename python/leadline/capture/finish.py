@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline._package import PackageError, pack_single, read_part
+from leadline._package import PackageError, Part, pack_single, read_part
 from leadline.capture.config import VARIABLES
 from leadline.capture.part import PartDirectory
 
@@ -24,11 +24,13 @@ class Finished:
     path: Path | None
     """The file, or None when there is none."""
     sentence: str
-    """What went wrong, for a person; empty when all went well."""
+    """What went wrong or is missing, for a person; empty when all went well."""
 
 
 def finish(part: PartDirectory) -> Finished:
     """Make the file and remove the part directory. Raises nothing for causes in the outside world."""
+    if not part.exists:
+        return Finished(None, f"The profile was not made: somebody has removed {part.directory}.")
     try:
         content = read_part(part.directory)
         if not content.processes:
@@ -46,7 +48,7 @@ def finish(part: PartDirectory) -> Finished:
     except (PackageError, OSError, MemoryError) as error:
         return Finished(None, f"{_sentence(error)} {_kept(part)}")
     part.remove()
-    return Finished(part.output, "")
+    return Finished(part.output, _not_written(content))
 
 
 def _merge(part: PartDirectory) -> None:
@@ -59,6 +61,13 @@ def _merge(part: PartDirectory) -> None:
         lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = lines[-1] if lines else f"exit code {result.returncode}"
         raise PackageError(f"The processes could not be merged into {part.output}: {reason}")
+
+
+def _not_written(content: Part) -> str:
+    """The first complaint about a segment that could not be written; what came after the one before is missing."""
+    sentences = (str(process.record.get("not_written") or "") for process in content.processes)
+    sentence = next(filter(None, sentences), "")
+    return f"The end of a process is missing. {sentence}" if sentence else ""
 
 
 def _kept(part: PartDirectory) -> str:

@@ -154,6 +154,7 @@ class Session:
     def _end_record(self, stats: dict[str, Any], exit_status: dict[str, Any] | None) -> None:
         self._record.update(
             complete=bool(stats.get("written", True)),
+            not_written="" if stats.get("written", True) else str(stats.get("write_status", "")),
             cost=dict(stats.get("cost") or {}),
             ended_at_ns=time.time_ns(),
             wall_ns=time.monotonic_ns() - self._identity.started_monotonic_ns,
@@ -170,7 +171,7 @@ class Session:
         finished = finish(self.part)
         if finished.sentence:
             say(finished.sentence)
-        elif not self.inner and not self.options.quiet:
+        if finished.path is not None and not self.inner and not self.options.quiet:
             say(f"wrote {finished.path}; read it with `leadline report {finished.path}`.")
         return finished.path
 

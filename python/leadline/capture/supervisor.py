@@ -80,8 +80,9 @@ class ExitStatus:
         """The exit code to return; when the program died by a signal, die by the same one, so that a shell sees it."""
         if self.signal is None:
             return 0 if self.code is None else self.code
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # None when the shell has closed it (>&-)
+                stream.flush()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its core already
         with contextlib.suppress(OSError, ValueError):  # SIGKILL has no handler to reset
             signal.signal(self.signal, signal.SIG_DFL)

@@ -100,7 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         code = _dispatch(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()  # a closed pipe must show here, not in the interpreter's shutdown
+        if sys.stdout is not None:  # None when the shell has closed it (>&-)
+            sys.stdout.flush()  # a closed pipe must show here, not in the interpreter's shutdown
         return code
     except CommandError as error:
         print(f"leadline: {error.sentence}", file=sys.stderr)

@@ -57,7 +57,12 @@ def recover_part(directory: str | os.PathLike[str]) -> Recovered:
     for process in part.processes:
         try:
             if process.segment is None:
-                raise ProfileFileError(f"Process {process.stem} ended before it had written anything.")
+                reason = process.record.get("not_measured")
+                raise ProfileFileError(
+                    reason
+                    if isinstance(reason, str) and reason
+                    else f"Process {process.stem} ended before it had written anything."
+                )
             tables = open_segment(process.segment)
         except ProfileFileError as error:
             reasons.append(str(error))
@@ -107,6 +112,9 @@ def _with_completeness(tables: Tables, process: _package.ProcessPart) -> Tables:
 
 def _incomplete_sentence(process: _package.ProcessPart) -> str:
     pid = process.stem.partition("-")[0]
+    not_written = process.record.get("not_written")
+    if isinstance(not_written, str) and not_written:
+        return f"The last segment of process {pid} could not be written: {not_written}"
     ended = process.record.get("exit")
     if isinstance(ended, dict) and ended.get("exec"):
         return f"Process {pid} replaced itself by another program; what it did after its last segment is missing."

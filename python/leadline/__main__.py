@@ -1,0 +1,10 @@
+"""`python -m leadline VERB ...` is `leadline VERB ...`."""
+
+from __future__ import annotations
+
+import sys
+
+from leadline.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
