@@ -1,5 +1,12 @@
-"""What would a change gain? Load a trace window as a dependency graph, edit it, simulate it."""
+"""What would a change gain? Load a trace window as a dependency graph, edit it, simulate it.
 
+graph = whatif.load("trace.json.gz")
+report = whatif.rank(graph)                                   # every scenario that applies, largest gain first
+print("\n".join(whatif.advice(report)))
+whatif.predict(graph, ["amp", "fused_optimizer"])             # combined
+"""
+
+from leadline.whatif.advice import advice
 from leadline.whatif.builder import GraphBuilder
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import (
@@ -14,9 +21,13 @@ from leadline.whatif.kinds import (
     TaskKind,
 )
 from leadline.whatif.load import load
+from leadline.whatif.predict import Prediction, Report, predict, rank, replay
+from leadline.whatif.scenarios import SCENARIOS, Applied, Parameter, Scenario, ScenarioError
 from leadline.whatif.simulator import Result, simulate
 
 __all__ = [
+    "SCENARIOS",
+    "Applied",
     "DeviceInfo",
     "Discipline",
     "EdgeType",
@@ -26,11 +37,20 @@ __all__ = [
     "GraphInfo",
     "Lane",
     "LaneKind",
+    "Parameter",
     "Phase",
+    "Prediction",
+    "Report",
     "Result",
+    "Scenario",
+    "ScenarioError",
     "Selection",
     "Task",
     "TaskKind",
+    "advice",
     "load",
+    "predict",
+    "rank",
+    "replay",
     "simulate",
 ]
