@@ -8,9 +8,11 @@ import re
 import pytest
 from drawings import HOSTILE, hostile, training
 
+from leadline.profile import ProfileFileError
 from leadline.profile.build import build
+from leadline.profile.writer import write_profile
 from leadline.report import ReportOptions, build_report
-from leadline.report.summary import render_summary, summarize
+from leadline.report.summary import print_summary, render_summary, summarize
 from leadline.report.text import encodable, render_text
 
 REPORT = r"""
@@ -106,14 +108,17 @@ def test_every_thread_that_worked_is_shown_with_its_rank():
       thread MainThread | tid=1 wall_ns=1000 operator_ns=500 data_ns=0 cpu_ns=600
       thread autograd | tid=2 wall_ns=1000 operator_ns=400 data_ns=0 cpu_ns=400
       thread pin_memory | tid=3 wall_ns=1000 operator_ns=1 data_ns=0 cpu_ns=1
+    process worker | pid=4 parent_pid=1 rank=0
+      thread MainThread | tid=4 wall_ns=1000 operator_ns=0 data_ns=0 cpu_ns=0
     process train.py 2 | pid=9 rank=1
       thread MainThread | tid=9 wall_ns=1000 operator_ns=100 data_ns=700 cpu_ns=100
     """)
     assert printed(profile).split("\n\n")[1].splitlines()[1:] == [
-        "  thread                  wall  operators  Python  data loading   idle",
-        "  rank 0, main thread  1.00 µs      50.0%   30.0%          0.0%  20.0%  ooooooooooooPPPPPPP.....",
-        "  rank 0, autograd     1.00 µs      40.0%   24.0%          0.0%  36.0%  ooooooooooPPPPP.........",
-        "  rank 1, main thread  1.00 µs      10.0%    2.0%         70.0%  18.0%  ooPddddddddddddddddd....",
+        "  thread                   wall  operators  Python  data loading    idle",
+        "  rank 0, main thread   1.00 µs      50.0%   30.0%          0.0%   20.0%  ooooooooooooPPPPPPP.....",
+        "  rank 0, autograd      1.00 µs      40.0%   24.0%          0.0%   36.0%  ooooooooooPPPPP.........",
+        "  rank 0 child 4, mai…  1.00 µs       0.0%    0.0%          0.0%  100.0%  ........................",
+        "  rank 1, main thread   1.00 µs      10.0%    2.0%         70.0%   18.0%  ooPddddddddddddddddd....",
     ]
 
 
@@ -203,3 +208,13 @@ def test_the_summary_is_about_fifteen_lines_even_with_many_ranks():
     lines = summarize(build(ranks), "x.leadline").splitlines()
     assert len(lines) <= 16
     assert sum("rank" in line for line in lines) == 2
+
+
+def test_print_summary_reads_the_file_and_names_it_as_one_would_type_it(tmp_path, monkeypatch):
+    write_profile(tmp_path / "run.leadline", training())
+    monkeypatch.chdir(tmp_path)
+    stream = io.StringIO()
+    print_summary(str(tmp_path / "run.leadline"), stream)
+    assert stream.getvalue() == SUMMARY.removeprefix("\n")
+    with pytest.raises(ProfileFileError):
+        print_summary(str(tmp_path / "missing.leadline"), stream)

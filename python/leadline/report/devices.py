@@ -13,7 +13,7 @@ from leadline.profile.records import Device as DeviceRecord
 from leadline.report.breakdown import distributions
 from leadline.report.hotpaths import HotPaths
 from leadline.report.model import Busy, Device, Gpu, KernelRow, Memory, Peak
-from leadline.report.timesplit import process_label
+from leadline.report.timesplit import process_labels
 from leadline.schema import FrameKind, MetricKind
 
 Mask = NDArray[np.bool_]
@@ -54,8 +54,7 @@ def _memory_name(profile: Profile, device: int) -> str:
 
 def _device_name(profile: Profile, device: DeviceRecord) -> str:
     name = f"{device.name or 'device'} (device {device.index})"
-    process = next((one for one in profile.processes if one.row == device.process), None)
-    label = process_label(process, len(profile.processes) == 1) if process else ""
+    label = process_labels(profile).get(device.process, "")
     return f"{name}, {label}" if label else name
 
 
@@ -105,7 +104,7 @@ def _device(profile: Profile, row: int, record: DeviceRecord | None, kept: Mask)
     time = tree.exclusive("gpu_time", row)
     copies = tree.kinds == int(FrameKind.COPY)
     return Device(
-        process=_process(profile, record),
+        process=process_labels(profile).get(record.process, "") if record else "",
         name=_device_name(profile, record) if record else f"device {row}",
         work_ns=int(time.sum[kept].sum()),
         kernels_ns=int(time.sum[kept & ~copies].sum()),
@@ -123,8 +122,3 @@ def _busy(detail: Mapping[str, Any]) -> Busy | None:
     values = [detail.get(name) for name in (*names, "copy_under_compute_ns", "communication_under_compute_ns")]
     whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool) and value >= 0]
     return Busy(*whole) if len(whole) == len(values) else None
-
-
-def _process(profile: Profile, record: DeviceRecord | None) -> str:
-    process = next((one for one in profile.processes if record and one.row == record.process), None)
-    return process_label(process, len(profile.processes) == 1) if process else ""

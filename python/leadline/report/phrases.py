@@ -62,9 +62,16 @@ def below_text(path: HotPath, notes: bool = True) -> str:
     return visible(STEP.join(parts))
 
 
-def operator_text(operator: str) -> str:
-    """Without the name of autograd's engine, which says nothing that the phase does not."""
-    return operator.removeprefix("autograd::engine::evaluate_function: ")
+_ENGINE = "autograd::engine::evaluate_function: "
+
+
+def operator_text(operator: str, in_table: bool = False) -> str:
+    """Without the name of autograd's engine, which says nothing that the phase does not; in a table, where the
+    operator of
+    the same name has a row too, with a short mark instead."""
+    if not operator.startswith(_ENGINE):
+        return operator
+    return operator.removeprefix(_ENGINE) + (" (engine)" if in_table else "")
 
 
 def calls_text(path: HotPath) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from leadline.profile import Profile
 from leadline.report.model import Cost, LossRow, Meta
-from leadline.report.timesplit import process_label
+from leadline.report.timesplit import process_labels
 from leadline.schema import LOSSES
 
 
@@ -110,7 +110,7 @@ def _asked(asked: Mapping[str, Any]) -> str:
 def losses(profile: Profile) -> tuple[LossRow, ...]:
     """Every loss with a count, as the file has them."""
     meanings = {info.kind: info.doc for info in LOSSES}
-    labels = {one.row: process_label(one, len(profile.processes) == 1) for one in profile.processes}
+    labels = process_labels(profile)
     return tuple(
         LossRow(str(loss.kind), loss.count, meanings[loss.kind], loss.detail, labels.get(loss.process, ""))
         for loss in profile.losses

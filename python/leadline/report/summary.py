@@ -5,6 +5,7 @@ next commands.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from leadline.profile import Profile
@@ -27,9 +28,17 @@ def print_summary(path: str, stream: TextIO | None = None) -> None:
     from leadline.profile import open_profile
 
     target = sys.stderr if stream is None else stream
-    report = build_report(open_profile(path), ReportOptions(top=_PATHS), file=path)
+    report = build_report(open_profile(path), ReportOptions(top=_PATHS), file=_as_typed(path))
     width, colour = for_stream(target)
     target.write(encodable(render_summary(report, width, colour), target))
+
+
+def _as_typed(path: str) -> str:
+    """`path` as one would type it here: relative where it lies below the working directory."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return path
 
 
 def summarize(profile: Profile, file: str, width: int = 100) -> str:

@@ -262,7 +262,11 @@ def _operators(console: Console, report: Report) -> None:
     rows = []
     for row in report.operators:
         t = row.cpu_time
-        cells = [phrases.name_text(row.name), number(row.count), *(duration(v) for v in (t.self, t.sum, t.mean, t.std))]
+        cells = [
+            phrases.name_text(phrases.operator_text(row.name, in_table=True)),
+            number(row.count),
+            *(duration(v) for v in (t.self, t.sum, t.mean, t.std)),
+        ]
         cells += [duration(row.gpu_time_ns)] if gpu else []
         cells += [size(row.alloc_bytes)] if alloc else []
         rows.append(cells)

@@ -16,11 +16,22 @@ from leadline.report.model import TimeSplit
 _WORTH_SHOWING = 0.005  # of the longest thread's wall time, spent in operators or data loading
 
 
-def process_label(process: Process, alone: bool) -> str:
-    """`rank 3`, else `process 4711`; empty where there is only one process."""
-    if alone:
-        return ""
-    return f"rank {process.rank}" if process.rank >= 0 else f"process {process.pid}"
+def process_labels(profile: Profile) -> dict[int, str]:
+    """By row: `rank 3`, for its children `rank 3 child 4711` (they inherit the rank), without ranks `process 4711`; all
+    empty where there is only one process."""
+    processes = profile.processes
+    if len(processes) == 1:
+        return {processes[0].row: ""}
+    ranks = {process.pid: process.rank for process in processes}
+    labels = {}
+    for process in processes:
+        if process.rank < 0:
+            labels[process.row] = f"process {process.pid}"
+        elif ranks.get(process.parent_pid) == process.rank and process.parent_pid != process.pid:
+            labels[process.row] = f"rank {process.rank} child {process.pid}"
+        else:
+            labels[process.row] = f"rank {process.rank}"
+    return labels
 
 
 def time_splits(profile: Profile) -> tuple[TimeSplit, ...]:
@@ -28,6 +39,7 @@ def time_splits(profile: Profile) -> tuple[TimeSplit, ...]:
     first.
     """
     processes = {process.row: process for process in profile.processes}
+    labels = process_labels(profile)
     longest = max((thread.wall_ns for thread in profile.threads), default=0)
     rows: list[tuple[int, bool, int, TimeSplit]] = []
     for thread in profile.threads:
@@ -36,7 +48,7 @@ def time_splits(profile: Profile) -> tuple[TimeSplit, ...]:
         busy = thread.operator_ns + thread.data_ns
         if thread.wall_ns <= 0 or not (main or busy >= _WORTH_SHOWING * longest):
             continue
-        label = process_label(process, len(processes) == 1) if process else ""
+        label = labels.get(thread.process, "")
         rows.append((thread.process, not main, -busy, _split(thread, label, main)))
     return tuple(row[3] for row in sorted(rows, key=lambda row: row[:3]))
 
