@@ -42,12 +42,13 @@ def test_source_lines_arrive(read_by_speedscope):
     assert {"name": "main", "file": "/home/ada/my project/train.py", "line": 9} in frames
 
 
-def test_several_ranks_are_told_apart(exported):
-    text = "process a | pid={0} rank={0}\n  thread T | tid={0}\n    operator x | cpu_time=5\n"
-    document = json.loads(
-        exported("speedscope", build(text.format(0) + text.replace("process a", "process b").format(1)))
-    )
+def test_several_ranks_and_their_children_are_told_apart(exported):
+    process = "process p{0} | pid={0} rank={1}\n  thread T | tid={0}\n    operator x | cpu_time=5\n"
+    document = json.loads(exported("speedscope", build(process.format(10, 0) + process.format(20, 1))))
     assert [one["name"] for one in document["profiles"]] == ["cpu_time: rank 0, T", "cpu_time: rank 1, T"]
+    document = json.loads(exported("speedscope", build(process.format(10, 0) + process.format(11, 0))))
+    names = ["cpu_time: rank 0 process 10, T", "cpu_time: rank 0 process 11, T"]
+    assert [one["name"] for one in document["profiles"]] == names
 
 
 def test_ten_thousand_frames_take_twenty_thousand_events(exported):

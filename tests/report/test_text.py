@@ -114,11 +114,11 @@ def test_every_thread_that_worked_is_shown_with_its_rank():
       thread MainThread | tid=9 wall_ns=1000 operator_ns=100 data_ns=700 cpu_ns=100
     """)
     assert printed(profile).split("\n\n")[1].splitlines()[1:] == [
-        "  thread                   wall  operators  Python  data loading    idle",
-        "  rank 0, main thread   1.00 µs      50.0%   30.0%          0.0%   20.0%  ooooooooooooPPPPPPP.....",
-        "  rank 0, autograd      1.00 µs      40.0%   24.0%          0.0%   36.0%  ooooooooooPPPPP.........",
-        "  rank 0 child 4, mai…  1.00 µs       0.0%    0.0%          0.0%  100.0%  ........................",
-        "  rank 1, main thread   1.00 µs      10.0%    2.0%         70.0%   18.0%  ooPddddddddddddddddd....",
+        "  thread                          wall  operators  Python  data loading    idle",
+        "  rank 0, main thread          1.00 µs      50.0%   30.0%          0.0%   20.0%  ooooooooPPPP...",
+        "  rank 0, autograd             1.00 µs      40.0%   24.0%          0.0%   36.0%  ooooooPPPP.....",
+        "  rank 0 child 4, main thread  1.00 µs       0.0%    0.0%          0.0%  100.0%  ...............",
+        "  rank 1, main thread          1.00 µs      10.0%    2.0%         70.0%   18.0%  oodddddddddd...",
     ]
 
 

@@ -7,6 +7,7 @@ Format: file-format-schema.json of the speedscope project.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,14 +73,17 @@ def export(profile: Profile, metric: str | None) -> bytes:
 
 def _roots(profile: Profile, metric: str) -> Sequence[tuple[str, int]]:
     """(title, row) of every thread, else of the whole tree."""
-    processes = {process.row: process for process in profile.processes}
-    titles = []
-    for thread in profile.threads:
-        process = processes.get(thread.process)
-        where = ""
-        if process and len(processes) > 1:
-            where = f"rank {process.rank}, " if process.rank >= 0 else f"process {process.pid}, "
-        titles.append((f"{metric}: {where}{thread.name or thread.tid}", thread.node.row))
+    ranks = Counter(process.rank for process in profile.processes)
+    names = {0: ""}
+    for process in profile.processes if len(profile.processes) > 1 else ():
+        own_rank = process.rank >= 0 and ranks[process.rank] == 1  # children inherit the rank
+        rank = f"rank {process.rank}" if process.rank >= 0 else ""
+        pid = "" if own_rank else f"process {process.pid}"
+        names[process.row] = " ".join(part for part in (rank, pid) if part) + ", "
+    titles = [
+        (f"{metric}: {names.get(thread.process, '')}{thread.name or thread.tid}", thread.node.row)
+        for thread in profile.threads
+    ]
     return titles or [(metric, 0)]
 
 

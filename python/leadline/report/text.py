@@ -146,7 +146,8 @@ def _time(console: Console, report: Report) -> None:
     if not report.splits:
         return
     _title(console, "Time", "wall time of each thread that worked; Python and idle are told apart by its CPU time")
-    bar_width = max(10, min(40, console.width - 76))
+    longest = max(len(phrases.thread_text(split)) for split in report.splits)
+    bar_width = max(8, min(24, console.width - longest - 58))
     rows = []
     for split in report.splits:
         cells: list[str | Text] = [phrases.thread_text(split), duration(split.wall_ns)]
