@@ -6,6 +6,7 @@ All of it comes from operator shapes and layer names in the trace; functions ret
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import ELEMENT_BYTES
 from leadline.whatif.kinds import EdgeType, IntArray, Phase, Selection, TaskKind
+from leadline.whatif.units import show_bytes
 
 ACCUMULATE = r"^torch::autograd::AccumulateGrad$"
 _WEIGHTED = {
@@ -25,6 +27,7 @@ _WEIGHTED = {
 """Operators with parameters and the positions of these among the inputs (aten native_functions.yaml)."""
 
 
+_ACTIVATION = re.compile(r"relu|gelu|silu|sigmoid|tanh|dropout|hardswish|softplus|activation", re.IGNORECASE)
 _ENOUGH = 8
 """How many of a layer's tasks are asked for a shape before it counts as having none."""
 
@@ -119,8 +122,8 @@ def layers(graph: Graph, step: int, rank: int | None = None) -> list[Layer]:
     return sorted(found, key=lambda item: item.first)
 
 
-def layer_activations(graph: Graph, step: int, rank: int | None = None) -> dict[str, int]:
-    """Bytes of the input that each layer keeps for its backward pass: its first tensor operand; by layer name."""
+def input_bytes(graph: Graph, step: int, rank: int | None = None) -> dict[str, int]:
+    """Bytes of each layer's input: the first tensor operand of its first operator with shapes; in forward order."""
     found: dict[str, int] = {}
     tasks = graph.select(kind=(TaskKind.CPU, TaskKind.GPU), phase=Phase.FORWARD, step=step, rank=rank)
     ids = in_lane_order(graph, tasks)
@@ -135,6 +138,36 @@ def layer_activations(graph: Graph, step: int, rank: int | None = None) -> dict[
         if shapes and isinstance(shapes[0], list) and shapes[0]:
             found[name] = bytes_of(shapes[0], dtypes[0] if dtypes else "float")
     return found
+
+
+def kept_bytes(graph: Graph, step: int, rank: int | None = None) -> dict[str, int]:
+    """Bytes that each layer alone keeps for its backward pass, by layer name.
+
+    An activation keeps its output, as large as its input; any other layer keeps its input, which is already kept where
+    the layer before is an activation. Masks and indices are not counted.
+    """
+    found: dict[str, int] = {}
+    after_activation = False
+    for name, size in input_bytes(graph, step, rank).items():
+        activation = _ACTIVATION.search(name) is not None
+        found[name] = size if activation or not after_activation else 0
+        after_activation = activation
+    return found
+
+
+def allocated_bytes(graph: Graph) -> int:
+    """How far the traced device memory rises above its level at the start; 0 without a memory record."""
+    rows = np.array(graph.info.facts.get("memory", ()), dtype=np.int64).reshape(-1, 3)
+    device = rows[rows[:, 2] != 0]
+    ordered = device[np.argsort(device[:, 0], kind="stable"), 1]
+    return int(max(np.cumsum(ordered).max(initial=0), 0))
+
+
+def memory_sentence(graph: Graph, saved: int, what: str) -> str:
+    """How much memory a change frees, beside what the trace shows."""
+    peak = allocated_bytes(graph)
+    beside = f" (the traced window allocates up to {show_bytes(peak)})" if peak else ""
+    return f"about {show_bytes(min(saved, peak) if peak else saved)} of activations{beside} {what}"
 
 
 def in_lane_order(graph: Graph, tasks: Selection) -> IntArray:

@@ -13,9 +13,9 @@ from leadline.whatif.edits import launch_latency_ns, main_lane
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
-from leadline.whatif.model import Layer, layer_activations, layers, parts_of
+from leadline.whatif.model import Layer, kept_bytes, layers, memory_sentence, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
-from leadline.whatif.units import Unit, show_bytes
+from leadline.whatif.units import Unit
 
 
 class ActivationCheckpointing(Scenario):
@@ -44,7 +44,7 @@ class ActivationCheckpointing(Scenario):
             chosen = _checkpointed(graph, step, rank, values)
             number = int(given) if given is not None else max(1, round(math.sqrt(len(chosen))))
             size = max(1, math.ceil(len(chosen) / number)) if chosen else 1
-            sizes = layer_activations(graph, step, rank)
+            sizes = kept_bytes(graph, step, rank)
             kept = 0
             for at in range(0, len(chosen), size):
                 segment = chosen[at : at + size]
@@ -55,7 +55,7 @@ class ActivationCheckpointing(Scenario):
             graph,
             (
                 f"every segment runs forward again before its backward pass, in {factor:g} of the first run's time",
-                f"about {show_bytes(saved)} of activations are not held; one segment's worth comes back at a time",
+                memory_sentence(graph, saved, "are not held; one segment's worth comes back at a time"),
             ),
             count(recomputed_segments=inserted),
         )

@@ -13,9 +13,9 @@ from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
-from leadline.whatif.model import layer_activations, layers, parts_of
+from leadline.whatif.model import kept_bytes, layers, memory_sentence, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count
-from leadline.whatif.units import Unit, show_bytes
+from leadline.whatif.units import Unit
 
 ACTIVATION_LAYER = re.compile(r"relu|pool|gelu|silu|sigmoid|tanh|dropout", re.IGNORECASE)
 SAVING = {"lossless": 1 - 1 / 4, "lossy": 1 - 1 / 8}
@@ -44,7 +44,7 @@ class Gist(Scenario):
         factor = {Bound.LOW: 0.6, Bound.EXPECTED: 1.0, Bound.HIGH: 2.0}[bound]
         inserted = saved = 0
         for step, rank in parts_of(graph):
-            sizes = layer_activations(graph, step, rank)
+            sizes = kept_bytes(graph, step, rank)
             chosen = _encoded(graph, step, rank, values)
             saved = int(sum(sizes.get(name, 0) for name, *_ in chosen) * SAVING[values.text("encoding")])
             for name, forward, backward, time in chosen:
@@ -58,7 +58,7 @@ class Gist(Scenario):
             graph,
             (
                 f"encoding and decoding take {factor:g} of the time of the layer's own element-wise forward kernels",
-                f"about {show_bytes(saved)} of activations are not held between forward and backward",
+                memory_sentence(graph, saved, "are not held between forward and backward"),
             ),
             count(kernels=inserted),
         )

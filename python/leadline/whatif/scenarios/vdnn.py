@@ -10,9 +10,9 @@ from __future__ import annotations
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
-from leadline.whatif.model import Layer, layer_activations, layers, parts_of
+from leadline.whatif.model import Layer, input_bytes, layers, memory_sentence, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
-from leadline.whatif.units import Unit, show_bytes
+from leadline.whatif.units import Unit
 
 DEFAULT_PCIE = 16e9
 
@@ -82,7 +82,7 @@ class VDnn(Scenario):
         return Applied(
             graph,
             (
-                f"{show_bytes(saved)} of activations leave the GPU between forward and backward, over {assumed}",
+                memory_sentence(graph, saved, f"leave the GPU between forward and backward, over {assumed}"),
                 f"a layer's prefetch starts when the backward pass reaches the layer {ahead} after it",
                 "copies and kernels do not slow one another, and every offloaded buffer is pinned",
             ),
@@ -92,7 +92,7 @@ class VDnn(Scenario):
 
 def _plan(graph: Graph, step: int, rank: int, values: Values) -> list[tuple[Layer, int]]:
     """Layers to offload in forward order, with the bytes of their inputs. The last layer's input is needed at once."""
-    sizes = layer_activations(graph, step, rank)
+    sizes = input_bytes(graph, step, rank)
     fixed = values.optional("activation_bytes")
     everything = values.text("policy") == "all"
     found = []
