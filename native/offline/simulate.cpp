@@ -91,7 +91,7 @@ class Machine {
     while (!heap_.empty()) {
       const Item item = heap_.top();
       heap_.pop();
-      now_ = item.time_ns;
+      now_ = std::max(now_, item.time_ns);  // an edge of negative latency never leads into the past
       if (item.id >= count) {
         decide(item.id - count);
       } else if (discipline(item.id) == Discipline::ready) {

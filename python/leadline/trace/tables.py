@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class Trace:
     def __len__(self) -> int:
         return int(self.events["start_ns"].size)
 
-    @property
+    @cached_property
     def end_ns(self) -> NDArray[np.int64]:
         """End of every event."""
         ends: NDArray[np.int64] = self.events["start_ns"] + self.events["duration_ns"]

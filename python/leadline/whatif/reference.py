@@ -103,7 +103,8 @@ class _Machine:
             else:
                 self.release(task, self.ready[task], -1, False)
         while self.heap:
-            self.now, item = heapq.heappop(self.heap)
+            time_ns, item = heapq.heappop(self.heap)
+            self.now = max(self.now, time_ns)  # an edge of negative latency never leads into the past
             if item >= count:
                 self.decide(item - count)
             elif self.discipline[self.lane[item]] == Discipline.READY:

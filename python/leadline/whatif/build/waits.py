@@ -104,9 +104,10 @@ def _stream_waits(draft: Draft, streams: Sequence[Stream]) -> list[_Wait]:
     events = draft.trace.events
     by_number = {(stream.device, stream.number): stream for stream in streams}
     records = {int(events["correlation"][draft["row"][task]]): task for task in calls_of(draft, Kind.EVENT_RECORD)}
-    by_lane = _launches_by_lane(draft, streams)
+    calls = calls_of(draft, Kind.STREAM_WAIT)
+    by_lane = _launches_by_lane(draft, streams) if calls else {}
     found = []
-    for call in calls_of(draft, Kind.STREAM_WAIT):
+    for call in calls:
         row = int(draft["row"][call])
         record = records.get(int(events["awaits_correlation"][row]), -1)
         if record < 0:
@@ -264,7 +265,8 @@ def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
         name = draft.trace.name(int(draft["row"][call]))
         begin, done = int(draft["start_ns"][call]), int(draft["end_ns"][copy])
         end = begin + int(draft["duration_ns"][call])
-        if is_blocking_copy(name, draft.trace.name(row)) and done <= end + TOLERANCE_NS:
+        # a call that returned before the copy began had staged the data and did not wait
+        if is_blocking_copy(name, draft.trace.name(row)) and end >= int(draft["start_ns"][copy]):
             issue = min(int(usual.get(name, 0)), int(draft["start_ns"][copy]) - begin, end - begin)
             copies.append(copy)
             calls.append(call)
@@ -282,7 +284,9 @@ def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
     )  # fmt: skip
     draft["duration_ns"][of] = draft["measured_ns"][of] = begin_ns - draft["start_ns"][of]
     draft["gap_ns"][of] = 0
-    draft.edges(np.array(copies), waits, EdgeType.SYNC, np.zeros(of.size, dtype=np.int64))
+    # from pageable memory the call returns when the last piece is staged, a little before the copy ends
+    early = np.minimum(end_ns - draft["end_ns"][np.array(copies)], 0)
+    draft.edges(np.array(copies), waits, EdgeType.SYNC, early)
 
 
 def explain(draft: Draft, streams: Sequence[Stream], timing: Timing) -> None:

@@ -1,0 +1,252 @@
+"""Replay of the reference traces, what halving CPU or device time gives, what each kind of edge holds, layers, speed.
+
+    python bench/whatif/replay.py --traces ../shared/traces
+
+Writes results/whatif-replay.md and .json. Needs the compiled simulator for the speed row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from large import SOURCE, write_twice
+
+from common import add_results_option, machine, machine_text, markdown_table
+from leadline.whatif import EdgeType, Graph, GraphError, TaskKind, load, simulate
+from leadline.whatif.simulator import step_completions
+
+TRACES = (
+    "param-resnet-2080ti/resnet_kineto.json.gz",
+    "param-linear-2080ti/linear_kineto.json.gz",
+    "triosim-vgg13-h100/profiler_vgg13-iter41.json",
+    "hta/nccl_data.json.gz",
+    "hta/rank0_of16_cudagraph.json.gz",
+    "hta/alexnet_cuda_sync.json.gz",
+    "hta/cuda_event_sync.json.gz",
+    "hta/cuda_event_sync_multi_stream.json.gz",
+    "tracelens/mi300_resnet_ddp_rank0of8_actckpt.json.gz",
+    "param-dlrm-8rank-v100/dlrm_kineto.tar.gz",
+)
+PHASES = ("other", "forward", "backward", "optimizer", "zero_grad", "data loading")
+DEVICE, HOST = (TaskKind.GPU, TaskKind.COMM), (TaskKind.CPU, TaskKind.DATA)
+
+
+def replay_row(name: str, graph: Graph) -> dict[str, Any]:
+    result = simulate(graph)
+    measured = np.array(graph.info.step_ns, dtype=np.float64)
+    return {
+        "trace": name,
+        "ranks": len(graph.info.ranks),
+        "tasks": len(graph),
+        "steps": len(graph.info.steps),
+        "measured_ns": graph.info.measured_ns,
+        "replayed_ns": result.makespan_ns,
+        "error": result.makespan_ns / graph.info.measured_ns - 1,
+        "worst_step": float(np.abs(result.per_step_ns / measured - 1).max()),
+        "unexplained_ns": graph.info.unexplained_ns,
+        "warnings": list(graph.info.warnings),
+    }
+
+
+def halved(graph: Graph, kinds: Sequence[TaskKind]) -> float:
+    """Speed-up when all tasks of these kinds take half the time (CPU: gaps and launch latencies too)."""
+    faster = graph.copy()
+    cpu = TaskKind.CPU in kinds
+    faster.scale(faster.select(kind=kinds), 0.5, gaps=cpu)
+    if cpu:
+        faster.scale_latency(EdgeType.LAUNCH, 0.5)
+    return simulate(graph).makespan_ns / simulate(faster).makespan_ns
+
+
+def without(graph: Graph, edge: EdgeType) -> Graph:
+    other = graph.copy()
+    if edge == EdgeType.COMMUNICATION:
+        other.tasks.write("group")[:] = -1
+    else:
+        other.disconnect(edge)
+    return other
+
+
+def frozen(graph: Graph) -> Graph:
+    """Waits kept inside the calls and kernels that waited, and the edges dropped: what a simpler tool would build."""
+    other = graph.copy()
+    waiting = np.union1d(other.waits["task"], other.edges["dst"][other.edges["type"] == EdgeType.SYNC])
+    waiting = np.union1d(waiting, other.select(kind=TaskKind.COMM).ids)
+    other.set_duration(waiting, graph.column("measured_ns")[waiting])
+    other.disconnect(EdgeType.SYNC)
+    return without(other, EdgeType.COMMUNICATION)
+
+
+def change(graph: Graph, base_ns: int) -> float | None:
+    """Of the replayed time; None where threads, no longer in step, wait for work that comes only later."""
+    try:
+        return simulate(graph).makespan_ns / base_ns - 1
+    except GraphError:
+        return None
+
+
+def counterfactual_row(name: str, graph: Graph) -> dict[str, Any]:
+    base = simulate(graph).makespan_ns
+    row: dict[str, Any] = {"trace": name, "cpu2x": halved(graph, HOST), "device2x": halved(graph, DEVICE)}
+    for label, edge in (
+        ("sync", EdgeType.SYNC),
+        ("stream_wait", EdgeType.STREAM_WAIT),
+        ("thread", EdgeType.THREAD),
+        ("rendezvous", EdgeType.COMMUNICATION),
+    ):
+        row[f"without_{label}"] = change(without(graph, edge), base)
+    ice = frozen(graph)
+    row["frozen_replay"] = simulate(ice).makespan_ns / base - 1
+    row["frozen_cpu2x"], row["frozen_device2x"] = halved(ice, HOST), halved(ice, DEVICE)
+    return row
+
+
+def layer_row(name: str, graph: Graph) -> dict[str, Any]:
+    work = graph.select(kind=DEVICE, name=r"^(?!event record|stream wait|\(unrecorded)").ids
+    time_ns = graph.column("duration_ns")[work].astype(np.float64)
+    layer, phase = graph.column("layer")[work], graph.column("phase")[work]
+    total = max(time_ns.sum(), 1.0)
+    shares = {label: float(time_ns[phase == value].sum() / total) for value, label in enumerate(PHASES)}
+    return {
+        "trace": name,
+        "layers": len(np.unique(layer)),
+        "on_a_layer": float(time_ns[layer > 0].sum() / total),
+        **shares,
+    }
+
+
+def rank_rows(graph: Graph) -> list[dict[str, Any]]:
+    result = simulate(graph)
+    measured = graph.column("start_ns") + graph.column("measured_ns")
+    rows = []
+    for rank in graph.info.ranks:
+        mine = np.flatnonzero(graph.rank_of_tasks() == rank)
+        step = graph.column("step")[mine]
+        before, after = (
+            int(step_completions(step, ends[mine], graph.info.steps)[-1]) for ends in (measured, result.end_ns)
+        )
+        comm = mine[graph.column("kind")[mine] == TaskKind.COMM]
+        rows.append({
+            "rank": rank, "measured_ns": before, "replayed_ns": after, "error": after / before - 1,
+            "collective_ns": int(graph.column("measured_ns")[comm].sum()),
+            "transfer_ns": int(graph.column("duration_ns")[comm].sum()),
+        })  # fmt: skip
+    return rows
+
+
+def speed(traces: Path) -> dict[str, Any]:
+    """Load, graph and replay of a trace of more than 216,000 events, best of three, and the simulator alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "large.json.gz"
+        events = write_twice(traces / SOURCE, path)
+        totals, graph = [], None
+        for _ in range(3):
+            begin = time.perf_counter()
+            graph = load(path)
+            simulate(graph)
+            totals.append(time.perf_counter() - begin)
+    assert graph is not None
+    runs = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        simulate(graph, compiled=True)
+        runs.append(time.perf_counter() - begin)
+    plain = time.perf_counter()
+    simulate(graph, compiled=False)
+    plain = time.perf_counter() - plain
+    return {"events": events, "tasks": len(graph), "load_build_replay_s": min(totals), "simulate_s": min(runs),
+            "tasks_per_second": len(graph) / min(runs), "python_simulate_s": plain}  # fmt: skip
+
+
+def report(data: dict[str, Any]) -> str:
+    ms = lambda value: f"{value / 1e6:.2f}"  # noqa: E731
+    percent = lambda value: "cannot run" if value is None else f"{value:+.2%}"  # noqa: E731
+    parts = ["## Replay\n"]
+    head = ("trace", "ranks", "tasks", "steps", "measured ms", "replayed ms", "error", "worst step", "unexplained ms")
+    rows = [
+        (row["trace"], str(row["ranks"]), str(row["tasks"]), str(row["steps"]), ms(row["measured_ns"]),
+         ms(row["replayed_ns"]), percent(row["error"]), f"{row['worst_step']:.3%}", ms(row["unexplained_ns"]))
+        for row in data["replay"]
+    ]  # fmt: skip
+    parts.append(markdown_table(head, rows))
+    parts.append("`unexplained`: device idle time that no rule explains; it stays as it is in every prediction.\n")
+    parts.append("\n## Every rank of the 8-rank DLRM job\n")
+    head = ("rank", "measured ms", "replayed ms", "error", "collective kernels ms", "of that transfer ms")
+    rows = [
+        (str(row["rank"]), ms(row["measured_ns"]), ms(row["replayed_ns"]), percent(row["error"]),
+         ms(row["collective_ns"]), ms(row["transfer_ns"]))
+        for row in data["ranks"]
+    ]  # fmt: skip
+    parts.append(markdown_table(head, rows))
+    parts.append(
+        "\n## Halving CPU time, halving device time, and what each kind of edge holds\n\n"
+        "`without` columns: change of the replayed time when the edges of one kind are taken out (their waiting is "
+        "nowhere else, so it disappears). `frozen` columns: waits kept as durations and the edges dropped, as a tool "
+        "without synchronisation edges would; its replay looks right and its predictions are not.\n\n"
+    )
+    head = ("trace", "CPU 2x", "device 2x", "without sync", "without stream waits", "without thread hand-over",
+            "without rendezvous", "frozen: replay", "frozen: CPU 2x", "frozen: device 2x")  # fmt: skip
+    edges = ("sync", "stream_wait", "thread", "rendezvous")
+    rows = [
+        (row["trace"], f"{row['cpu2x']:.2f}", f"{row['device2x']:.2f}",
+         *(percent(row[f"without_{edge}"]) for edge in edges), percent(row["frozen_replay"]),
+         f"{row['frozen_cpu2x']:.2f}", f"{row['frozen_device2x']:.2f}")
+        for row in data["counterfactual"]
+    ]  # fmt: skip
+    parts.append(markdown_table(head, rows))
+    parts.append("\n## Device time by layer and phase\n")
+    head = ("trace", "layers", "on a layer", "forward", "backward", "optimizer", "other")
+    rows = [
+        (row["trace"], str(row["layers"]), f"{row['on_a_layer']:.2%}", f"{row['forward']:.1%}",
+         f"{row['backward']:.1%}", f"{row['optimizer']:.1%}",
+         f"{row['other'] + row['zero_grad'] + row['data loading']:.1%}")
+        for row in data["layers"]
+    ]  # fmt: skip
+    parts.append(markdown_table(head, rows))
+    fast = data["speed"]
+    parts.append(
+        f"\n## Speed\n\nA trace of {fast['events']:,} events ({fast['tasks']:,} tasks): load, graph and replay "
+        f"{fast['load_build_replay_s']:.2f} s; one simulation {fast['simulate_s'] * 1e3:.1f} ms, that is "
+        f"{fast['tasks_per_second'] / 1e6:.1f} million tasks a second on one core; the Python simulator takes "
+        f"{fast['python_simulate_s']:.2f} s for the same answer.\n"
+    )
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=Path, required=True, help="folder of the reference traces")
+    add_results_option(parser)
+    options = parser.parse_args()
+    facts = machine()
+    graphs = {name: load(options.traces / name) for name in TRACES}
+    data = {
+        "replay": [replay_row(name, graph) for name, graph in graphs.items()],
+        "ranks": rank_rows(graphs[TRACES[-1]]),
+        "counterfactual": [counterfactual_row(name, graph) for name, graph in graphs.items()],
+        "layers": [layer_row(name, graph) for name, graph in graphs.items()],
+        "speed": speed(options.traces),
+    }
+    folder: Path = options.results
+    folder.mkdir(parents=True, exist_ok=True)
+    text = f"# What-if: replay\n\nMade by `python bench/whatif/replay.py`.\n{machine_text(facts)}.\n\n{report(data)}"
+    (folder / "whatif-replay.md").write_text(text, encoding="utf-8")
+    document = {"script": "bench/whatif/replay.py", "machine": facts, **data}
+    (folder / "whatif-replay.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
