@@ -117,6 +117,15 @@ def test_keys_that_meta_lacks_are_there_and_empty(tmp_path: Path) -> None:
     assert meta["note"] == "?"
 
 
+def test_half_a_clock_relation_is_none(tmp_path: Path) -> None:
+    members = members_of(sample())
+    whole = {"monotonic_ns": 1, "realtime_ns": 2}
+    meta_with(clock={"monotonic_ns": 1}, processes=[{"clock": {"realtime_ns": 1}}, {"clock": whole}])(members)
+    (tmp_path / "x.leadline").write_bytes(packed(members))
+    meta = open_profile(tmp_path / "x.leadline").meta
+    assert (meta["clock"], [record["clock"] for record in meta["processes"]]) == ({}, [{}, whole])
+
+
 def test_places_that_are_no_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ProfileFileError, match="No such file"):
         open_profile(tmp_path / "none.leadline")
@@ -196,9 +205,13 @@ def test_what_is_not_a_profile_is_refused(tmp_path: Path, data: bytes, sentence:
         ),
         (with_member("threads.process.npy", column([1], "<u4")), "threads.process holds 1 where there are 1 rows"),
         (with_member("metrics.device.npy", column([-1] * 4 + [-2], "<i2")), "metrics.device holds -2"),
-        (with_member("metrics.count.npy", column([2**63] * 5, "<u8")), "more than can have been counted"),
+        (with_member("metrics.count.npy", column([2**48 + 1] * 5, "<u8")), "more than can have been counted"),
         (with_member("metrics.min.npy", column([10**9] * 5, "<i8")), "a minimum above its maximum"),
         (with_member("events.start_ns.npy", column([2, 1], "<i8")), "its events are not ordered"),
+        (
+            with_member("events.thread.npy", column([-1, -1], "<i4")),
+            "an operator, region, phase, step or API call without",
+        ),
         (with_member("strings.offsets.npy", column([0], "<u8")), "does not begin with the empty string"),
         (with_member("strings.offsets.npy", column([0, 0, 2**63], "<u8")), "points outside its text"),
         (with_member("strings.offsets.npy", column([0, 0, 9, 3], "<u8")), "points outside its text"),

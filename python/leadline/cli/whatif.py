@@ -91,13 +91,14 @@ def _report(graph: Graph, arguments: argparse.Namespace, settings: dict[str, str
 
 
 def _load(files: Sequence[str], steps: str | None) -> Graph:
+    from leadline.profile import ProfileFileError
     from leadline.trace.tables import TraceError
     from leadline.whatif.kinds import GraphError
     from leadline.whatif.load import load
 
     try:
         return load(files[0] if len(files) == 1 else list(files), window=_window(steps))
-    except (TraceError, GraphError) as error:
+    except (ProfileFileError, TraceError, GraphError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"Cannot read {files[0]}: {error.strerror or error}; check the path.") from error

@@ -19,6 +19,8 @@ _ENUMS = {
     ("events", "kind"): len(EventKind),
     ("processes", "complete"): 2,
 }
+_MOST_MEASUREMENTS = 2**48  # of one row: a million a second for nine years; leaves room to add thousands of rows up
+_ON_THREADS = (EventKind.OPERATOR, EventKind.REGION, EventKind.PHASE, EventKind.STEP, EventKind.API)
 _DEVICE_COLUMNS = (("metrics", "device"), ("events", "device"))
 
 
@@ -52,9 +54,7 @@ def check_tables(columns: Mapping[str, Columns]) -> Tables:
             )
     _check_nodes(columns["nodes"], columns["frames"])
     _check_metrics(columns["metrics"])
-    starts = columns["events"]["start_ns"]
-    if np.any(starts[1:] < starts[:-1]):
-        raise TableError("its events are not ordered by start")
+    _check_events(columns["events"])
     return tables
 
 
@@ -85,7 +85,16 @@ def _check_nodes(nodes: Columns, frames: Columns) -> None:
 
 
 def _check_metrics(metrics: Columns) -> None:
-    if np.any(metrics["count"] >= np.uint64(2**63)):
+    if np.any(metrics["count"] > np.uint64(_MOST_MEASUREMENTS)):
         raise TableError("metrics.count holds more than can have been counted")
     if np.any((metrics["min"] > metrics["max"]) & (metrics["count"] > 0)):
         raise TableError("a row of its table metrics has a minimum above its maximum")
+
+
+def _check_events(events: Columns) -> None:
+    starts = events["start_ns"]
+    if np.any(starts[1:] < starts[:-1]):
+        raise TableError("its events are not ordered by start")
+    on_thread = np.isin(events["kind"], [int(kind) for kind in _ON_THREADS])
+    if np.any(on_thread & (events["thread"] < 0)):
+        raise TableError("it has an operator, region, phase, step or API call without a thread")

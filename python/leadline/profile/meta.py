@@ -62,7 +62,16 @@ def complete_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(record, dict):
             raise MetaError("has a process that is not a JSON object")
         _check_types("processes.", {name: value for name, value in record.items() if value is not None})
-    return whole
+    whole["processes"] = [_with_usable_clock(record) for record in whole["processes"]]
+    return _with_usable_clock(whole)
+
+
+def _with_usable_clock(values: dict[str, Any]) -> dict[str, Any]:
+    """A clock relation that lacks one of its two sides relates nothing: it becomes empty, which readers must expect."""
+    clock = values.get("clock")
+    if clock and (clock.get("monotonic_ns") is None or clock.get("realtime_ns") is None):
+        return {**values, "clock": {}}
+    return values
 
 
 def well_typed(record: Mapping[str, Any]) -> dict[str, Any]:
