@@ -184,6 +184,21 @@ def test_no_module_is_kept_alive_by_the_search_for_names(names: Names) -> None:
     assert dead() is None or (gc.collect() is not None and dead() is None)
 
 
+def test_a_name_that_cannot_be_told_is_counted_and_the_model_is_built(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses: list[str] = []
+
+    def refuse(*arguments: object) -> None:
+        raise UnicodeEncodeError("utf-8", "x", 0, 1, "surrogates not allowed")
+
+    monkeypatch.setattr(names, "module_register", refuse)
+    monkeypatch.setattr(names, "count_loss", lambda kind, count, detail: losses.append(kind), raising=False)
+    model = Net()
+    assert len(list(copy.deepcopy(model).modules())) == len(list(model.modules()))
+    assert set(losses) == {"internal_error"}
+
+
 def test_a_name_that_is_unregistered(names: Names) -> None:
     model = Block()
     model.register_module("attn", None)

@@ -1,7 +1,8 @@
 """Qualified names of nn.Module objects: tells the native side which object is whose child, and how roots are called.
 
 Promises: costs something when modules are made, nothing when they run; holds no module alive; `uninstall` removes every
-hook. Copies made by deepcopy or unpickling bypass torch's registration hooks, so `Module.__setstate__` is extended too.
+hook; raises nothing into the program. Copies made by deepcopy or unpickling bypass torch's registration hooks, so
+`Module.__setstate__` is extended too.
 """
 
 from __future__ import annotations
@@ -60,16 +61,27 @@ class ModuleTracker:
         """torch's hook: `child` becomes the attribute `name` of `parent`. None unregisters, and has no name to give."""
         if child is None:
             return
-        if id(parent) not in self._known:
-            self._know(parent)
-            self._name_root(parent, sys._getframe(1))
-        self._register(parent, name, child)
+        try:
+            if id(parent) not in self._known:
+                self._know(parent)
+                self._name_root(parent, sys._getframe(1))
+            self._register(parent, name, child)
+        except Exception as error:
+            self._count(error)
 
     def _on_parameter(self, module: Any, name: str, parameter: Any) -> None:
         """torch's hook: seen for leaf modules, which have parameters but no children."""
-        if id(module) not in self._known:
+        if id(module) in self._known:
+            return
+        try:
             self._know(module)
             self._name_root(module, sys._getframe(1))
+        except Exception as error:
+            self._count(error)
+
+    def _count(self, error: Exception) -> None:
+        """The program builds its model whatever we make of it."""
+        self._native.count_loss("internal_error", 1, f"A module could not be given its name ({error!r}).")
 
     def _register(self, parent: Any, name: str, child: Any) -> None:
         is_new = id(child) not in self._known
@@ -145,12 +157,15 @@ class ModuleTracker:
         original = self._module_class.__dict__.get("__setstate__")
         if original is None:
             return
-        register_children = self._register_children
+        register_children, count = self._register_children, self._count
 
         @functools.wraps(original)
         def __setstate__(module: Any, state: Any) -> None:
             original(module, state)
-            register_children(module)
+            try:
+                register_children(module)
+            except Exception as error:
+                count(error)
 
         self._original_setstate, self._own_setstate = original, __setstate__
         self._module_class.__setstate__ = __setstate__  # type: ignore[attr-defined]
