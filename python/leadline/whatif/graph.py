@@ -12,15 +12,9 @@ they touch, and `copy()` shares all others: a scenario is `g = base.copy()` foll
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.columns import ColumnTable
 from leadline.whatif.kinds import (
     BoolArray,
     Discipline,
@@ -30,233 +24,17 @@ from leadline.whatif.kinds import (
     Lane,
     LaneKind,
     Phase,
-    Selection,
-    Task,
     TaskKind,
 )
+from leadline.whatif.reading import GraphReading, Selectable
 from leadline.whatif.rewire import restitched
+from leadline.whatif.tables import EDGE_COLUMNS, TASK_COLUMNS, WAIT_COLUMNS, DeviceInfo, GraphInfo
 
-TASK_COLUMNS: Mapping[str, str] = {
-    "kind": "u1",  # TaskKind
-    "lane": "i4",  # row of graph.lanes
-    "duration_ns": "i8",  # own time, waiting for others excluded
-    "gap_ns": "i8",  # lane time after the end before the next task may start; negative on streams: permitted overlap
-    "earliest_ns": "i8",  # not before, relative to the window's start; 0 where free
-    "start_ns": "i8",  # measured start relative to the window's start; -1 for inserted tasks
-    "measured_ns": "i8",  # measured duration, waiting included; 0 for inserted tasks
-    "order": "f8",  # position on the lane; comparable over all lanes of a graph
-    "name": "i4",  # row of graph.names
-    "operator": "i4",  # row of graph.names: outermost operator around the task or its launch; 0 is empty
-    "parent": "i4",  # enclosing CPU task, -1 for none; for device work the API call that launched it
-    "layer": "i4",  # row of graph.layers; 0 is empty
-    "phase": "u1",  # Phase
-    "step": "i4",  # row of graph.info.steps; -1 for work from before the first step
-    "bytes": "i8",  # copies, sets and collectives
-    "priority": "f8",  # smaller first on READY lanes
-    "group": "i4",  # collective: tasks of one group meet; -1 for none
-    "detail": "i4",  # row of graph.details; -1 for none
-    "alive": "?",  # false after remove()
-}
-EDGE_COLUMNS: Mapping[str, str] = {"src": "i4", "dst": "i4", "type": "u1", "latency_ns": "i8"}
-WAIT_COLUMNS: Mapping[str, str] = {"task": "i4", "lane": "i4"}
+__all__ = ["EDGE_COLUMNS", "TASK_COLUMNS", "WAIT_COLUMNS", "DeviceInfo", "Graph", "GraphInfo", "Selectable"]
 
 
-@dataclass(frozen=True)
-class DeviceInfo:
-    """What the trace says about an accelerator; 0 and "" where it says nothing."""
-
-    name: str = ""
-    memory_bytes: int = 0
-    compute_capability: str = ""
-    multiprocessors: int = 0
-
-
-@dataclass(frozen=True)
-class GraphInfo:
-    """Where a graph comes from and how far to trust it.
-
-    `step_ns` are measured: completion of a step's last task minus completion of the step before (the first counts from
-    the window's start), so their sum is `measured_ns`. `unexplained_ns` is device idle time that no rule explains and
-    that is therefore frozen into latencies.
-    """
-
-    source: str = ""
-    window_ns: tuple[int, int] = (0, 0)
-    steps: tuple[int, ...] = ()
-    step_ns: tuple[int, ...] = ()
-    measured_ns: int = 0
-    ranks: tuple[int, ...] = (0,)
-    world_size: int = 1
-    devices: tuple[DeviceInfo, ...] = ()
-    unexplained_ns: int = 0
-    warnings: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-Selectable = Selection | BoolArray | IntArray | Iterable[int] | int
-
-
-class Graph:
-    """Tasks, edges, lanes and what they are called.
-
-    `tasks`, `edges` and `waits` are column tables (see TASK_COLUMNS, EDGE_COLUMNS, WAIT_COLUMNS). A row (task, lane) in
-    `waits` makes `task` a synchronisation with everything issued to that lane when the task is reached; which task
-    that is, is decided during simulation.
-    """
-
-    def __init__(
-        self,
-        tasks: ColumnTable,
-        edges: ColumnTable,
-        waits: ColumnTable,
-        lanes: Sequence[Lane],
-        names: Sequence[str],
-        layers: Sequence[str] = ("",),
-        details: Sequence[Mapping[str, Any]] = (),
-        info: GraphInfo | None = None,
-    ) -> None:
-        self.tasks = tasks
-        self.edges = edges
-        self.waits = waits
-        self.lanes: list[Lane] = list(lanes)
-        self.names: list[str] = list(names)
-        self.layers: list[str] = list(layers)
-        self.details: Sequence[Mapping[str, Any]] = details
-        self.info = info or GraphInfo()
-        self._name_ids: dict[str, int] | None = None
-
-    # ------------------------------------------------------------------ reading
-
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Read-only task column (see TASK_COLUMNS), one value per task id, removed tasks included."""
-        return self.tasks[name]
-
-    @property
-    def alive(self) -> BoolArray:
-        return self.tasks["alive"]
-
-    def task(self, task: int) -> Task:
-        """One task as a value."""
-        row = self.tasks
-        lane = int(row["lane"][task])
-        return Task(
-            id=task,
-            name=self.names[row["name"][task]],
-            kind=TaskKind(int(row["kind"][task])),
-            lane=lane,
-            duration_ns=int(row["duration_ns"][task]),
-            gap_ns=int(row["gap_ns"][task]),
-            start_ns=int(row["start_ns"][task]),
-            layer=self.layers[row["layer"][task]],
-            phase=Phase(int(row["phase"][task])),
-            step=int(row["step"][task]),
-            rank=self.lanes[lane].rank,
-            operator=self.names[row["operator"][task]],
-            bytes=int(row["bytes"][task]),
-        )
-
-    def detail(self, task: int) -> Mapping[str, Any]:
-        """Arguments of the trace (grid, Collective name, Input Dims, ...), untouched; empty where it had none."""
-        row = int(self.tasks["detail"][task])
-        return self.details[row] if row >= 0 else {}
-
-    def operator_detail(self, task: int) -> Mapping[str, Any]:
-        """Arguments of the innermost enclosing (for device work: launching) operator that has "Input Dims"."""
-        at = task
-        while at >= 0:
-            found = self.detail(at)
-            if "Input Dims" in found:
-                return found
-            at = int(self.tasks["parent"][at])
-        return {}
-
-    def shapes(self, task: int) -> list[Any]:
-        """Input shapes of the operator around the task; [] where the trace has none."""
-        return list(self.operator_detail(task).get("Input Dims", []))
-
-    def dtypes(self, task: int) -> list[str]:
-        """Input types of the operator around the task; [] where the trace has none."""
-        found = self.operator_detail(task)
-        return list(found.get("Input type", found.get("Input Types", [])))
-
-    def select(
-        self,
-        predicate: Callable[[Task], bool] | None = None,
-        *,
-        name: str | re.Pattern[str] | None = None,
-        operator: str | re.Pattern[str] | None = None,
-        layer: str | re.Pattern[str] | None = None,
-        phase: Phase | Iterable[Phase] | None = None,
-        kind: TaskKind | Iterable[TaskKind] | None = None,
-        lane: int | Iterable[int] | None = None,
-        step: int | None = None,
-        rank: int | None = None,
-    ) -> Selection:
-        """Tasks that meet every given condition. Patterns are searched (re.search) in the distinct names only.
-
-        `predicate` is called once per task that meets the other conditions; it is the slow path.
-        """
-        mask: BoolArray = self.tasks["alive"].copy()
-        for column, texts, pattern in (
-            ("name", self.names, name),
-            ("operator", self.names, operator),
-            ("layer", self.layers, layer),
-        ):
-            if pattern is not None:
-                mask &= _matching(texts, pattern)[self.tasks[column]]
-        for column, wanted in (("phase", phase), ("kind", kind), ("lane", lane)):
-            if wanted is not None:
-                values = [int(wanted)] if isinstance(wanted, int) else [int(value) for value in wanted]
-                mask &= np.isin(self.tasks[column], values)
-        if step is not None:
-            mask &= self.tasks["step"] == step
-        if rank is not None:
-            mask &= self.rank_of_tasks() == rank
-        if predicate is not None:
-            for task in np.flatnonzero(mask).tolist():
-                mask[task] = bool(predicate(self.task(task)))
-        return Selection(mask)
-
-    def rank_of_tasks(self) -> IntArray:
-        """Rank of every task."""
-        ranks = np.array([lane.rank for lane in self.lanes], dtype=np.int64)
-        found: IntArray = ranks[self.tasks["lane"]]
-        return found
-
-    def subtree(self, selection: Selectable) -> Selection:
-        """The tasks, all CPU tasks nested in them, and all device work launched from those."""
-        mask = self._ids(selection).mask(len(self))
-        parent = self.tasks["parent"]
-        has_parent = parent >= 0
-        while True:
-            grown = mask | (has_parent & mask[parent])
-            if np.array_equal(grown, mask):
-                return Selection(mask & self.tasks["alive"])
-            mask = grown
-
-    def launched_by(self, selection: Selectable) -> Selection:
-        """Device work whose launch is among the tasks."""
-        mask = self._ids(selection).mask(len(self))
-        chosen = (self.edges["type"] == EdgeType.LAUNCH) & mask[self.edges["src"]]
-        return Selection(self.edges["dst"][chosen])
-
-    def launchers_of(self, selection: Selectable) -> Selection:
-        """API calls that launched the tasks."""
-        mask = self._ids(selection).mask(len(self))
-        chosen = (self.edges["type"] == EdgeType.LAUNCH) & mask[self.edges["dst"]]
-        return Selection(self.edges["src"][chosen])
-
-    def copy(self) -> Graph:
-        """An independent graph that shares all columns until one side writes them."""
-        other = Graph.__new__(Graph)
-        other.__dict__.update(self.__dict__)
-        other.tasks, other.edges, other.waits = self.tasks.copy(), self.edges.copy(), self.waits.copy()
-        other.lanes, other.names, other.layers = list(self.lanes), list(self.names), list(self.layers)
-        other._name_ids = None
-        return other
+class Graph(GraphReading):
+    """A graph and the primitives that edit it: durations, gaps and latencies; remove, insert, move; edges and lanes."""
 
     # ------------------------------------------------------------------ durations
 
@@ -265,7 +43,7 @@ class Graph:
 
         A permitted overlap (negative gap of a stream) shrinks with its task in any case.
         """
-        ids = self._ids(selection).ids
+        ids = self.ids_of(selection).ids
         factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), ids.shape)
         if not np.all(np.isfinite(factors)) or bool((factors < 0).any()):
             raise GraphError("durations can only be scaled by finite factors of at least 0")
@@ -278,7 +56,7 @@ class Graph:
         """Set durations, one for all or one per selected task in id order."""
         if bool((np.asarray(duration_ns) < 0).any()):
             raise GraphError("a duration cannot be negative")
-        ids = self._ids(selection).ids
+        ids = self.ids_of(selection).ids
         self.tasks.write("duration_ns")[ids] = duration_ns
         gap = self.tasks.write("gap_ns")
         gap[ids] = np.maximum(gap[ids], -self.tasks["duration_ns"][ids])
@@ -287,17 +65,17 @@ class Graph:
         """Set the lane time between the end of a task and the next start on its lane."""
         if bool((np.asarray(gap_ns) < 0).any()):
             raise GraphError("a gap cannot be negative")
-        self.tasks.write("gap_ns")[self._ids(selection).ids] = gap_ns
+        self.tasks.write("gap_ns")[self.ids_of(selection).ids] = gap_ns
 
     def set_priority(self, selection: Selectable, priority: float | NDArray[np.float64]) -> None:
         """Set the rank among waiting tasks of a READY lane; smaller goes first."""
-        self.tasks.write("priority")[self._ids(selection).ids] = priority
+        self.tasks.write("priority")[self.ids_of(selection).ids] = priority
 
     def scale_latency(self, edge_type: EdgeType, factor: float, selection: Selectable | None = None) -> None:
         """Multiply the latencies of one type of edges, of all or of those that start in the selection."""
         chosen = self.edges["type"] == edge_type
         if selection is not None:
-            chosen = chosen & self._ids(selection).mask(len(self))[self.edges["src"]]
+            chosen = chosen & self.ids_of(selection).mask(len(self))[self.edges["src"]]
         latency = self.edges.write("latency_ns")
         latency[chosen] = np.rint(latency[chosen] * factor).astype(np.int64)
 
@@ -309,7 +87,7 @@ class Graph:
         The gap goes with its task (the Python and framework time of the removed call); `keep_gap` gives it to the
         lane's task before, for a removal that leaves the surrounding code in place.
         """
-        chosen = self._ids(selection)
+        chosen = self.ids_of(selection)
         gone = chosen.mask(len(self)) & self.tasks["alive"]
         if not gone.any():
             return
@@ -352,7 +130,7 @@ class Graph:
             raise GraphError(f"{name!r} cannot be inserted with a negative duration, gap or latency")
         if not 0 <= lane < len(self.lanes):
             raise GraphError(f"{name!r} cannot be inserted on lane {lane}: the graph has {len(self.lanes)} lanes")
-        ahead, behind = self._ids(after).ids, self._ids(before).ids
+        ahead, behind = self.ids_of(after).ids, self.ids_of(before).ids
         order = self._place(lane, ahead, behind, launch)
         task = self.tasks.append(
             kind=int(kind), lane=lane, duration_ns=duration_ns, gap_ns=gap_ns, earliest_ns=0, start_ns=-1,
@@ -373,7 +151,7 @@ class Graph:
         """Put tasks on another lane, among its tasks by their time of origin."""
         if not 0 <= lane < len(self.lanes):
             raise GraphError(f"tasks cannot be moved to lane {lane}: the graph has {len(self.lanes)} lanes")
-        self.tasks.write("lane")[self._ids(selection).ids] = lane
+        self.tasks.write("lane")[self.ids_of(selection).ids] = lane
 
     def connect(self, source: int, target: int, edge_type: EdgeType = EdgeType.DEPENDENCY, latency_ns: int = 0) -> None:
         """Add one edge."""
@@ -383,7 +161,7 @@ class Graph:
 
     def disconnect(self, edge_type: EdgeType, selection: Selectable | None = None) -> None:
         """Take out all edges of a type, or those that end in the selection; for SYNC the waits of the tasks as well."""
-        into = None if selection is None else self._ids(selection).mask(len(self))
+        into = None if selection is None else self.ids_of(selection).mask(len(self))
         chosen = self.edges["type"] == edge_type
         self.edges.keep(~(chosen if into is None else chosen & into[self.edges["dst"]]))
         if edge_type == EdgeType.SYNC:
@@ -427,13 +205,6 @@ class Graph:
         return self.layers.index(layer)
 
     # ------------------------------------------------------------------ inside
-
-    def _ids(self, selection: Selectable) -> Selection:
-        if isinstance(selection, Selection):
-            return selection
-        if isinstance(selection, int | np.integer):
-            return Selection([int(selection)])
-        return Selection(selection if isinstance(selection, np.ndarray) else np.array(list(selection), dtype=np.int64))
 
     def _lane_tasks(self, lane: int) -> IntArray:
         """Living tasks of a lane in lane order."""
@@ -487,8 +258,3 @@ class Graph:
         if not low < middle < float(keys[at]):
             raise GraphError("too many tasks inserted at one place; insert them with increasing `after` instead")
         return middle
-
-
-def _matching(texts: Sequence[str], pattern: str | re.Pattern[str]) -> BoolArray:
-    search = re.compile(pattern).search
-    return np.fromiter((search(text) is not None for text in texts), dtype=np.bool_, count=len(texts))

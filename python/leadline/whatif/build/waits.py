@@ -263,7 +263,7 @@ def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
         if call < 0 or row < 0 or draft.trace.events["kind"][row] != Kind.COPY:
             continue
         name = draft.trace.name(int(draft["row"][call]))
-        begin, done = int(draft["start_ns"][call]), int(draft["end_ns"][copy])
+        begin = int(draft["start_ns"][call])
         end = begin + int(draft["duration_ns"][call])
         # a call that returned before the copy began had staged the data and did not wait
         if is_blocking_copy(name, draft.trace.name(row)) and end >= int(draft["start_ns"][copy]):
