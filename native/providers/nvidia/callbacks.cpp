@@ -22,15 +22,16 @@ struct ThreadState {
 };
 thread_local constinit ThreadState state;
 
-// Gives the thread's ring of marks back when the thread ends.
+// Gives the thread's ring of marks back when the thread ends. It shares the registry, since a thread may outlive the
+// measuring that the registry belongs to.
 struct MarksOfThread {
-  MarksRegistry* registry = nullptr;
+  std::shared_ptr<MarksRegistry> registry;
   std::uint32_t index = MarksRegistry::kNone;
-  std::uint32_t get(MarksRegistry& of) noexcept {
-    if (registry != &of) {
+  std::uint32_t get(const std::shared_ptr<MarksRegistry>& of) noexcept {
+    if (registry != of) {
       if (registry) registry->give_back(index);
-      registry = &of;
-      index = of.take();
+      registry = of;
+      index = of->take();
     }
     return index;
   }
@@ -55,22 +56,19 @@ bool waits(leadline_gpu_kind kind) { return kind == LEADLINE_GPU_SYNC; }
 
 void Callbacks::mark(std::int64_t time_ns, leadline_context context) noexcept {
   const std::uint32_t thread = marks_of_thread.get(marks_);
-  if (ThreadMarks* ring = marks_.at(thread)) ring->add(time_ns, context);
+  if (ThreadMarks* ring = marks_->at(thread)) ring->add(time_ns, context);
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) recorder->mark(thread, time_ns, context);
 }
 
 void Callbacks::handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
-  inside_.fetch_add(1, std::memory_order_seq_cst);
-  if (open_.load(std::memory_order_seq_cst) && data) {
-    if (domain == cupti::Domain::kDriver || domain == cupti::Domain::kRuntime) {
-      const auto& api = *static_cast<const cupti::CallbackData*>(data);
-      const ApiCall* call = calls_.find(domain, cbid);
-      if (call && call->followed) api.site == cupti::Site::kEnter ? enter(*call, api) : leave(*call, api);
-    } else if (domain == cupti::Domain::kResource) {
-      resource(static_cast<cupti::Resource>(cbid), *static_cast<const cupti::ResourceData*>(data));
-    }
+  if (!open_.load(std::memory_order_acquire) || !data) return;
+  if (domain == cupti::Domain::kDriver || domain == cupti::Domain::kRuntime) {
+    const auto& api = *static_cast<const cupti::CallbackData*>(data);
+    const ApiCall* call = calls_.find(domain, cbid);
+    if (call && call->followed) api.site == cupti::Site::kEnter ? enter(*call, api) : leave(*call, api);
+  } else if (domain == cupti::Domain::kResource) {
+    resource(static_cast<cupti::Resource>(cbid), *static_cast<const cupti::ResourceData*>(data));
   }
-  inside_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 std::int32_t Callbacks::device_of(void* context) noexcept {
@@ -150,7 +148,7 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   tables_.launches.put(data.correlation_id,
                        {thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind), 0},
                        call.makes_work);
-  if (ThreadMarks* ring = marks_.at(marks)) ring->add(thread.start_ns, thread.context);
+  if (ThreadMarks* ring = marks_->at(marks)) ring->add(thread.start_ns, thread.context);
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_begin(api, thread.context, thread.start_ns, marks);
   }
@@ -176,7 +174,7 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
   event.time_ns = now;
   event.of.gpu_api = thread.event;
   leadline_monitor_emit(&event);
-  if (ThreadMarks* ring = marks_.at(marks_of_thread.get(marks_))) ring->add(now, 0);
+  if (ThreadMarks* ring = marks_->at(marks_of_thread.get(marks_))) ring->add(now, 0);
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_end(thread.event, now, marks_of_thread.get(marks_), failed || thread.captured);
   }

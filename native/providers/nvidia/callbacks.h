@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "leadline/monitor.h"
 #include "providers/nvidia/allocations.h"
@@ -32,18 +34,18 @@ struct LaunchTables {
 class Callbacks {
  public:
   // Waits become metrics here when CUPTI gives no synchronisation records (`time_waits`).
-  Callbacks(const CuptiFunctions& cupti, const ApiTable& calls, LaunchTables& tables, MarksRegistry& marks)
-      : cupti_(cupti), calls_(calls), tables_(tables), marks_(marks) {}
+  Callbacks(const CuptiFunctions& cupti, const ApiTable& calls, LaunchTables& tables,
+            std::shared_ptr<MarksRegistry> marks)
+      : cupti_(cupti), calls_(calls), tables_(tables), marks_(std::move(marks)) {}
 
   void handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
 
   void set_time_waits(bool on) noexcept { time_waits_.store(on, std::memory_order_relaxed); }
   void set_recorder(Recorder* recorder) noexcept { recorder_.store(recorder, std::memory_order_release); }
-  // After close() nothing is emitted any more; inside() tells how many callbacks are still running.
+  // After close() nothing is emitted any more, but by callbacks that are running.
   void close() noexcept { open_.store(false, std::memory_order_seq_cst); }
   void open() noexcept { open_.store(true, std::memory_order_seq_cst); }
   bool is_open() const noexcept { return open_.load(std::memory_order_relaxed); }
-  int inside() const noexcept { return inside_.load(std::memory_order_seq_cst); }
   std::uint64_t calls() const noexcept { return count_.load(std::memory_order_relaxed); }
   bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
 
@@ -62,12 +64,11 @@ class Callbacks {
   const CuptiFunctions& cupti_;
   const ApiTable& calls_;
   LaunchTables& tables_;
-  MarksRegistry& marks_;
+  std::shared_ptr<MarksRegistry> marks_;
   std::atomic<Recorder*> recorder_{nullptr};
   std::atomic<bool> open_{false};
   std::atomic<bool> time_waits_{true};
   std::atomic<bool> graphs_seen_{false};
-  std::atomic<int> inside_{0};
   std::atomic<std::uint64_t> count_{0};
 };
 

@@ -12,8 +12,34 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-// CUPTI's buffer callbacks carry no user pointer.
+// The one that CUPTI's callbacks may use, and how many of them are running. A thread of the program may be stopped by
+// the system anywhere in a callback, so nothing a callback touches is freed before the count has been zero without it.
 std::atomic<Measuring*> in_use{nullptr};
+std::atomic<int> running_callbacks{0};
+
+class InCallback {
+ public:
+  InCallback() {
+    running_callbacks.fetch_add(1, std::memory_order_seq_cst);
+    measuring_ = in_use.load(std::memory_order_seq_cst);
+  }
+  ~InCallback() { running_callbacks.fetch_sub(1, std::memory_order_release); }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+  Measuring* operator->() const { return measuring_; }
+  explicit operator bool() const { return measuring_ != nullptr; }
+  Measuring& operator*() const { return *measuring_; }
+
+ private:
+  Measuring* measuring_;
+};
+
+bool wait_for_callbacks() {
+  for (int i = 0; i < 100 && running_callbacks.load(std::memory_order_seq_cst) > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return running_callbacks.load(std::memory_order_acquire) == 0;
+}
 
 // Set while our own thread makes a call that does nothing, in whose end CUPTI is finalised.
 thread_local constinit bool finalizing_here = false;
@@ -34,7 +60,7 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       devices_(driver_.devices()),
       callbacks_(library_.call(), calls_, tables_, marks_),
       subscription_(library_, calls_),
-      fold_(tables_.launches, tables_.graphs, marks_, sources, devices_) {}
+      fold_(tables_.launches, tables_.graphs, *marks_, sources, devices_) {}
 
 Measuring::~Measuring() {
   Measuring* self = this;
@@ -43,7 +69,7 @@ Measuring::~Measuring() {
 
 bool Measuring::start(std::string* message, std::string* holder) {
   calls_.load(library_.call());
-  if (!subscription_.open(options_.shared, on_callback, this)) {
+  if (!subscription_.open(options_.shared, on_callback, nullptr)) {
     *message = subscription_.message();
     *holder = subscription_.holder();
     return false;
@@ -57,7 +83,7 @@ bool Measuring::start(std::string* message, std::string* holder) {
     return false;
   }
   clock_ = measure_clock(library_.call());
-  in_use.store(this, std::memory_order_release);
+  in_use.store(this, std::memory_order_seq_cst);
   if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs)) {
     *message = subscription_.message();
     subscription_.close();
@@ -88,8 +114,10 @@ bool Measuring::start(std::string* message, std::string* holder) {
   return true;
 }
 
-void Measuring::on_callback(void* user, cupti::Domain domain, std::uint32_t cbid, const void* data) {
-  auto& self = *static_cast<Measuring*>(user);
+void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, const void* data) {
+  const InCallback guard;
+  if (!guard) return;
+  Measuring& self = *guard;
   if (domain == cupti::Domain::kState) {
     // The driver lost the device and CUPTI detaches by itself; nothing more may be asked of it.
     self.fatal_.store(true, std::memory_order_relaxed);
@@ -111,7 +139,7 @@ void Measuring::on_requested(std::uint8_t** buffer, std::size_t* size, std::size
   *most = 0;
   *size = 0;
   *buffer = nullptr;
-  Measuring* self = in_use.load(std::memory_order_acquire);
+  const InCallback self;
   if (!self) return;
   *buffer = self->buffers_.take();
   if (*buffer) {
@@ -125,7 +153,7 @@ void Measuring::on_requested(std::uint8_t** buffer, std::size_t* size, std::size
 
 void Measuring::on_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
                              std::size_t valid) {
-  Measuring* self = in_use.load(std::memory_order_acquire);
+  const InCallback self;
   if (!self || !self->buffers_.submit({buffer, valid, context, stream})) return;
   self->ready_.store(true, std::memory_order_release);  // the folding thread looks at least every few milliseconds
 }
@@ -238,7 +266,7 @@ void Measuring::stop() {
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   if (alive) subscription_.disable_callbacks();
-  for (int i = 0; i < 100 && callbacks_.inside() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_for_callbacks();
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
@@ -251,7 +279,8 @@ void Measuring::stop() {
     subscription_.stop_activity();
     finalize() ? subscription_.forget() : subscription_.close();
   }
-  in_use.store(nullptr, std::memory_order_release);
+  in_use.store(nullptr, std::memory_order_seq_cst);
+  left_alone_ = wait_for_callbacks();
   {
     const std::lock_guard lock(fold_mutex_);
     fold_.finish();

@@ -35,6 +35,8 @@ class Measuring {
   void abandon() noexcept;
 
   void write_json(std::string* json) const;
+  // After stop(): no callback of CUPTI is running in it, so it may be destroyed.
+  bool left_alone() const noexcept { return left_alone_; }
   bool lost_device() const noexcept { return fatal_.load(std::memory_order_relaxed); }
 
  private:
@@ -59,7 +61,7 @@ class Measuring {
   std::vector<DeviceInfo> devices_;
   ApiTable calls_;
   LaunchTables tables_;
-  MarksRegistry marks_;
+  std::shared_ptr<MarksRegistry> marks_ = std::make_shared<MarksRegistry>();
   BufferPool buffers_;
   Callbacks callbacks_;
   Subscription subscription_;
@@ -80,6 +82,7 @@ class Measuring {
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   bool ending_ = false;
+  bool left_alone_ = false;
   std::atomic<bool> ready_{false};
   std::thread thread_;
 };
