@@ -44,6 +44,8 @@ PYTHON: dict[str, set[str]] = {
     "cli": {"", "capture", "profile", "trace", "whatif", "convert", "report", "demo"},
     "demo": set(),
 }
+# files of the package itself that count as part of a folder
+PYTHON_FILES = {"__main__.py": "cli"}
 PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_native", "_simulate"}
