@@ -1,5 +1,7 @@
 #include "providers/torch/input_text.h"
 
+#include "providers/torch/old_string_types.h"
+
 namespace leadline::torch {
 namespace {
 
@@ -25,8 +27,14 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
       text_ += "]";
     }
     text_ += "]";
-    if (symbols.input_types != nullptr) {
-      const Types types = symbols.input_types(function);
+    if (symbols.input_types != nullptr || symbols.old_input_types != nullptr) {
+      Types types;
+      if (symbols.input_types != nullptr) {
+        types = symbols.input_types(function);
+      } else {
+        const auto add = [](void* to, const char* type) { static_cast<Types*>(to)->emplace_back(type); };
+        old_string_types(symbols.old_input_types, &function, add, &types);
+      }
       text_ += ", \"types\": [";
       for (size_t i = 0; i < types.size(); ++i) {
         text_ += i == 0 ? "\"" : ", \"";

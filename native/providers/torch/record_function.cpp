@@ -20,9 +20,11 @@ std::optional<Symbols> Symbols::find(std::string* why) {
   }
   found.input_shapes =
       library->symbol<Shapes(const RecordFunction&, bool)>("_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb");
-  // The name carries the string ABI, so a torch with old strings does not match and gives no types.
+  // The name carries the string ABI.
   found.input_types =
       library->symbol<Types(const RecordFunction&)>("_ZN5torch8profiler4impl10inputTypesB5cxx11ERKN2at14RecordFunctionE");
+  found.old_input_types = reinterpret_cast<void*>(
+      library->symbol<void()>("_ZN5torch8profiler4impl10inputTypesERKN2at14RecordFunctionE"));
   return found;
 }
 

@@ -49,6 +49,7 @@ struct Symbols {
   uint64_t (*current_thread)() = nullptr;
   Shapes (*input_shapes)(const RecordFunction&, bool flatten_lists) = nullptr;  // nullptr: shapes are not to be had
   Types (*input_types)(const RecordFunction&) = nullptr;
+  void* old_input_types = nullptr;  // the same with std::string of the old ABI
 
   // nullopt with one sentence in *why.
   static std::optional<Symbols> find(std::string* why);
