@@ -9,6 +9,7 @@ Time that none of them explains is frozen into the latency and counted, so that 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import median_low
 
 import numpy as np
 
@@ -283,9 +284,9 @@ def _usual_latencies(times: _Times, streams: list[Stream], marks: dict[int, int]
                     samples.setdefault(name, []).append(latency)
             previous_end = max(previous_end, times.end[task])
     everything = [latency for found in samples.values() for latency in found]
-    fallback = int(np.median(everything)) if everything else DEFAULT_LATENCY_NS
+    fallback = median_low(everything) if everything else DEFAULT_LATENCY_NS
     return {
-        name: int(np.median(samples[name])) if name in samples else min(fallback, shortest)
+        name: median_low(samples[name]) if name in samples else min(fallback, shortest)
         for name, shortest in least.items()
     }
 

@@ -85,13 +85,19 @@ def _phases(draft: Draft, timelines: Sequence[Timeline]) -> None:
         backward = np.array([_BACKWARD_OPERATOR.search(name) is not None for name in draft.names], dtype=np.bool_)
         found[(found == 0) & backward[operators]] = int(Phase.BACKWARD)
         own = found.copy()
-        sequenced = draft["row"][lane] >= 0
-        has_forward = np.zeros(lane.size, dtype=np.bool_)
-        has_forward[sequenced] = trace.events["sequence"][draft["row"][lane[sequenced]]] >= 0
-        own[(found == 0) & has_forward] = int(Phase.FORWARD)
+        own[(found == 0) & np.isin(lane, _forward_tasks(draft, timeline))] = int(Phase.FORWARD)
         order = np.lexsort((draft["tie"][lane], start))
         own[order] = _fill(own[order], draft["name"][lane][order] == python, draft["step"][lane][order])
         draft["phase"][lane] = own
+
+
+def _forward_tasks(draft: Draft, timeline: Timeline) -> IntArray:
+    """Tasks of outermost operators that hold an operator with a sequence number; backward ones are known before."""
+    sequenced = draft.trace.events["sequence"][draft["row"][timeline.ids]] >= 0
+    holds = np.zeros(timeline.ids.size, dtype=np.bool_)
+    holds[timeline.root[sequenced]] = True
+    found: IntArray = timeline.ids[holds[timeline.root]]
+    return found
 
 
 def _fill(phase: np.ndarray, python: np.ndarray, step: np.ndarray) -> np.ndarray:

@@ -159,4 +159,7 @@ def clock_offsets(starts_ns: Sequence[int], graphs: Sequence[Graph]) -> list[int
         return [0] * len(graphs)
     table = np.stack(ends)
     offsets = np.median(table - np.median(table, axis=0), axis=1).astype(np.int64)
+    aligned = table - offsets[:, None]
+    if np.median(np.ptp(aligned, axis=0)) > SAME_END_NS:
+        return [0] * len(graphs)  # not the same collectives, so they say nothing about clocks
     return [int(value) if abs(int(value)) > CLOCK_NS else 0 for value in offsets]
