@@ -21,6 +21,7 @@ import tempfile
 import time
 import traceback
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,8 @@ from leadline.schema import METRICS, TABLES, MetricKind
 
 MEMORY_BYTES = 600 << 20
 """Address space beyond what the interpreter and NumPy already hold: twice what 64 MiB of contents may need."""
+CAPTURED = Path(__file__).parents[1] / "compat" / "v1-torch.leadline"
+"""A real capture of three processes with a trace window."""
 _EXTREMES = (0, 1, -1, 2, 255, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, -(2**63), 2**64 - 1)
 _TYPES = ("|u1", "<i2", "<i4", "<u4", "<i8", "<u8", "<f8", ">i4", "|O", "|b1", "<f2", "|S8", "<M8[ns]")
 _HEADERS = (
@@ -130,10 +133,10 @@ def change_bytes(random: random.Random, data: bytes) -> bytes:
     return bytes(archive)
 
 
-def hostile_file(number: int, seed: int, good: Members) -> bytes:
-    """File `number` of a seed."""
+def hostile_file(number: int, seed: int, good: Sequence[Members]) -> bytes:
+    """File `number` of a seed, made of one of the good ones."""
     chance = random.Random(f"{seed}/{number}")
-    members = dict(good)
+    members = dict(chance.choice(good))
     if chance.random() < 0.8:
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             weights = (8, 3, 2, 2)
@@ -198,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, default=Path(), help="folder for the file that failed")
     arguments = parser.parse_args(argv)
     limit_memory()
-    good, other = members_of(sample()), sample()
+    good, other = [members_of(sample()), members_of(open_profile(CAPTURED))], sample()
     end = time.monotonic() + arguments.seconds
     opened = number = 0
     with tempfile.TemporaryDirectory() as folder:
