@@ -18,7 +18,6 @@ struct Provider {
   Options options;
   KernelSources sources;
   std::unique_ptr<Measuring> measuring;
-  std::unique_ptr<Measuring> previous;  // kept one round, for callbacks that were running when it stopped
   std::optional<Driver> driver;
   std::unique_ptr<RegionTimer> regions;
   Status status;
@@ -117,7 +116,9 @@ void end(Provider& p) {
         "The device was lost while measuring; what had been read until then is kept. See the kernel's log "
         "(`dmesg`, NVRM Xid) for the cause.");
   }
-  p.previous = std::move(p.measuring);
+  // A thread that the system has stopped inside a callback may go on at any time: better a leak than a crash.
+  if (!p.measuring->left_alone()) static_cast<void>(p.measuring.release());
+  p.measuring.reset();
   p.status.measuring = false;
 }
 

@@ -199,7 +199,9 @@ TEST_CASE("many records fold in constant memory") {
   CHECK(launches.outstanding() == 0);
   CHECK(TestMonitor::losses().empty());
   CAPTURE(grown);
-  CHECK(grown < 8 * 1024);  // KiB: the ring's last pages, nothing per record
+#if !defined(__SANITIZE_ADDRESS__)  // address sanitizer keeps freed memory back, so the process grows whatever we do
+  CHECK(grown < 8 * 1024);          // KiB: the ring's last pages, nothing per record
+#endif
 }
 
 }  // namespace leadline::testing

@@ -20,8 +20,8 @@ struct OpenRegions {
   std::array<Open, 64> open{};
   std::uint32_t depth = 0;
 };
-// On the heap: thread-local memory of a library that is loaded late comes from a small reserve of the C library (1.6 KB),
-// which torch's own libraries need too.
+// On the heap: thread-local memory of a library that is loaded late comes from a small reserve of the C library (1.6
+// KB), which torch's own libraries need too.
 thread_local std::unique_ptr<OpenRegions> regions;
 
 // The calling thread's, made when it opens its first region; nullptr where there is no memory.
