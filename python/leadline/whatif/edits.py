@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
+from leadline.whatif.gpus import Bound
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, IntArray, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.model import in_lane_order
+
+WAITING = (
+    "only the transfer of a collective changes, not the wait for its last rank; from one rank's trace the transfer is "
+    "known between nothing and all of it"
+)
 
 
 def calls_of(graph: Graph, device: Selection) -> Selection:
@@ -68,6 +75,33 @@ def cost_per_kernel_ns(graph: Graph) -> float:
         return 0.0
     spent = graph.column("duration_ns")[calls.ids] + np.maximum(graph.column("gap_ns")[calls.ids], 0)
     return float(spent.sum()) / kernels
+
+
+def transfer_ns(graph: Graph, collectives: Selection, bound: Bound) -> NDArray[np.float64]:
+    """The part of each collective in which data moves; the rest is waiting for other ranks and depends on them.
+
+    Where all ranks are loaded, and for inserted collectives, that is all of it. In one rank's trace only the shortest
+    of the same kind and size has certainly not waited longer than it moved: it is the expectation for all of them, the
+    optimistic end takes everything for transfer, the pessimistic end nothing.
+    """
+    duration = graph.column("duration_ns")[collectives.ids].astype(np.float64)
+    traced = graph.column("start_ns")[collectives.ids] >= 0
+    if len({lane.rank for lane in graph.lanes}) > 1 or graph.info.world_size <= 1 or bound is Bound.LOW:
+        return duration
+    keys = np.stack((graph.column("name")[collectives.ids], graph.column("bytes")[collectives.ids]), axis=1)
+    _, which = np.unique(keys, axis=0, return_inverse=True)
+    shortest = np.full(int(which.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(shortest, which.reshape(-1), duration)
+    certain = shortest[which.reshape(-1)] if bound is Bound.EXPECTED else np.zeros_like(duration)
+    result: NDArray[np.float64] = np.where(traced, certain, duration)
+    return result
+
+
+def scale_transfers(graph: Graph, collectives: Selection, factor: float | NDArray[np.float64], bound: Bound) -> None:
+    """Multiply the transfers of collectives; waiting stays."""
+    moving = transfer_ns(graph, collectives, bound)
+    duration = graph.column("duration_ns")[collectives.ids]
+    graph.set_duration(collectives, np.rint(duration - moving * (1 - np.asarray(factor))).astype(np.int64))
 
 
 def step_parts(graph: Graph, tasks: Selection) -> Iterator[tuple[int, int, Selection]]:

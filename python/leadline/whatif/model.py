@@ -125,7 +125,10 @@ def layers(graph: Graph, step: int, rank: int | None = None) -> list[Layer]:
 def input_bytes(graph: Graph, step: int, rank: int | None = None) -> dict[str, int]:
     """Bytes of each layer's input: the first tensor operand of its first operator with shapes; in forward order."""
     found: dict[str, int] = {}
-    tasks = graph.select(kind=(TaskKind.CPU, TaskKind.GPU), phase=Phase.FORWARD, step=step, rank=rank)
+    tasks = graph.select(kind=TaskKind.CPU, phase=Phase.FORWARD, step=step, rank=rank)
+    if worker_kinds(graph) == (TaskKind.GPU,):
+        # kernels find the shapes of their operators; calls that launch nothing need not be asked
+        tasks = graph.select(kind=TaskKind.GPU, phase=Phase.FORWARD, step=step, rank=rank)
     ids = in_lane_order(graph, tasks)
     layer = graph.column("layer")[ids]
     tried: dict[int, int] = {}

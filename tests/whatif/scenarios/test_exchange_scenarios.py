@@ -169,3 +169,16 @@ def test_no_straggler(new_step, ask):
 def test_no_straggler_needs_all_ranks(step, ask):
     with pytest.raises(ValueError, match="traces of all ranks together"):
         ask(two_layers(step), "no_straggler")
+
+
+def test_one_rank_cannot_tell_waiting_from_transfer(step, ask):
+    """Two collectives of equal size took 300 and 900 us: at least 600 us of the second were waiting."""
+    step.kernel("sgemm", 100, B)
+    graph = step.graph(world_size=8)
+    for us in (300, 900):
+        task = graph.insert("nccl all_reduce", TaskKind.COMM, 1, us * US, bytes=1_000_000)
+        graph.tasks.write("start_ns")[task] = 0
+    found = ask(graph, "faster", device="network", factor="3")
+    assert found.predicted_ns == (100 + 1200 - 2 * 200) * US
+    assert found.low_ns == (100 + 400) * US
+    assert found.high_ns == 1300 * US

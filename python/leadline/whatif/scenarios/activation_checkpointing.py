@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 from leadline.whatif.edits import launch_latency_ns, main_lane
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
+from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import Layer, kept_bytes, layers, memory_sentence, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
@@ -79,11 +80,12 @@ def _recompute(graph: Graph, segment: list[Layer], step: int, rank: int, factor:
         forward, backward = forward | layer.forward, backward | layer.backward
     first = int(backward.ids[order[backward.ids].argmin()])
     total = int(duration[forward.ids].sum() * factor)
-    name, where = f"recompute {segment[0].name}", {"phase": Phase.BACKWARD, "step": step, "layer": segment[0].name}
+    name = f"recompute {segment[0].name}"
+    where: dict[str, Any] = {"phase": Phase.BACKWARD, "step": step, "layer": segment[0].name}
     launchers = graph.launchers_of(first)
     if not launchers:
         kind = TaskKind(int(graph.column("kind")[first]))
-        graph.insert(name, kind, int(graph.column("lane")[first]), total, before=first, **where)  # type: ignore[arg-type]
+        graph.insert(name, kind, int(graph.column("lane")[first]), total, before=first, **where)
         return 1
     at = int(launchers.ids[0])
     names = {layer.name for layer in segment}
@@ -93,8 +95,7 @@ def _recompute(graph: Graph, segment: list[Layer], step: int, rank: int, factor:
     )
     host = int((duration[calls.ids] + gap[calls.ids].clip(min=0)).sum() * factor)
     thread, stream = int(graph.column("lane")[at]), main_lane(graph, backward)
-    call = graph.insert(f"launch {name}", TaskKind.CPU, thread, host, before=at, **where)  # type: ignore[arg-type]
-    task = graph.insert(name, TaskKind.GPU, stream, total, before=first, **where)  # type: ignore[arg-type]
-    graph.disconnect(EdgeType.LAUNCH, task)
-    graph.connect(call, task, EdgeType.LAUNCH, launch_latency_ns(graph))
+    call = graph.insert(f"launch {name}", TaskKind.CPU, thread, host, before=at, **where)
+    latency = launch_latency_ns(graph)
+    graph.insert(name, TaskKind.GPU, stream, total, before=first, launch=call, latency_ns=latency, **where)
     return 1

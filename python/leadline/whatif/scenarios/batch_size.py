@@ -7,6 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.whatif.elementwise import cpu_nanoseconds_per_byte
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
@@ -54,8 +55,12 @@ class BatchSize(Scenario):
             times = SelfTimes(graph)
             own = times.total_ns()[grows.ids].astype(np.float64)
             overhead = _call_overhead_ns(own, bound)
-            times.scale(grows, 1 + (factor - 1) * np.maximum(own - overhead, 0) / np.maximum(own, 1.0))
-            how = f"{overhead / 1000:.3g} µs of every operator do not depend on the batch, the rest grows with it"
+            constant_ns = overhead + _weight_time_ns(graph, grows, bound)
+            times.scale(grows, 1 + (factor - 1) * np.maximum(own - constant_ns, 0) / np.maximum(own, 1.0))
+            how = (
+                f"{overhead / 1000:.3g} µs of every operator and the reading of its weights do not depend on the "
+                "batch, the rest grows with it"
+            )
         if period is None:
             graph.scale(loading, factor, gaps=True)
         elif waits:
@@ -79,6 +84,39 @@ def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound)
         blocks = float(filled) if isinstance(filled, (int, float)) and filled > 0 else 1.0
         found[at] = (max(blocks * factor, 1.0) / max(blocks, 1.0)) ** exponent
     return found
+
+
+def _weight_time_ns(graph: Graph, tasks: Selection, bound: Bound) -> NDArray[np.float64]:
+    """Time to move the operand of each matrix product that has no batch dimension, at the trace's own memory speed."""
+    found = np.zeros(len(tasks))
+    batch = _batch(graph)
+    # the pessimistic end lets all of it grow, the optimistic one counts a second pass (packing)
+    passes = {Bound.LOW: 2.0, Bound.EXPECTED: 1.0, Bound.HIGH: 0.0}[bound]
+    if batch == 0 or passes == 0:
+        return found
+    per_byte = cpu_nanoseconds_per_byte(graph)
+    names = graph.column("name")
+    for at, task in enumerate(tasks):
+        name, shapes = graph.names[names[task]], graph.shapes(task) if graph.detail(task) else []
+        first = {"aten::mm": 0, "aten::addmm": 1}.get(name)
+        if first is None or len(shapes) < first + 2 or len(shapes[first]) != 2:
+            continue
+        rows, inner = shapes[first]
+        sizes = [rows, inner, shapes[first + 1][1]]
+        if batch in sizes:
+            sizes.remove(batch)
+            found[at] = 4.0 * sizes[0] * sizes[1] * per_byte * passes
+    return found
+
+
+def _batch(graph: Graph) -> int:
+    """Samples in a step: the most common first dimension of the inputs of layers; 0 when no shape tells."""
+    sizes = [
+        shapes[0][0]
+        for task in graph.select(name=r"^aten::(linear|conv\dd|embedding)$", phase=Phase.FORWARD)
+        if (shapes := graph.shapes(task)) and isinstance(shapes[0], list) and shapes[0]
+    ]
+    return int(max(set(sizes), key=sizes.count)) if sizes else 0
 
 
 def _call_overhead_ns(own: NDArray[np.float64], bound: Bound) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.whatif.edits import launch_latency_ns
+from leadline.whatif.edits import WAITING, launch_latency_ns, scale_transfers
 from leadline.whatif.elementwise import nanoseconds_per_byte
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
@@ -46,7 +46,7 @@ class Dgc(Scenario):
         # value and index are sent; all-reduce of S moves 2 (n-1)/n S, all-gather of n parts moves (n-1) parts
         gathered = max(workers / 2, 1.0) if workers > 1 else 1.0
         scale = min(1.0, ratio * 2 * gathered)
-        graph.scale(exchanges, scale)
+        scale_transfers(graph, exchanges, scale, bound)
         per_byte, source = nanoseconds_per_byte(graph)
         inserted = sum(_wrap(graph, task, per_byte, ratio) for task in exchanges)
         return Applied(
@@ -54,6 +54,7 @@ class Dgc(Scenario):
             (
                 f"{ratio:.2%} of the values travel, each with its index: collectives take {scale:.2%} of their time",
                 f"compression passes {COMPRESS_PASSES:g} times over each gradient at the speed of {source}",
+                WAITING,
                 "accuracy is not predicted",
             ),
             count(collectives=len(exchanges), inserted_kernels=inserted),

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from leadline.whatif.collectives import Collective, Network, collective_ns, kind_of
-from leadline.whatif.edits import optimizer_start
+from leadline.whatif.edits import WAITING, optimizer_start, scale_transfers
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
@@ -135,13 +135,13 @@ def _rescaled(graph: Graph, values: Values, workers: int, bound: Bound) -> Appli
         old_ns = collective_ns(operation, size, before, old, values.text("algorithm"))
         factors.append(new_ns / old_ns if old_ns > 0 else 1.0)
     spread = {Bound.LOW: 1.0, Bound.EXPECTED: 1.0, Bound.HIGH: collective_overhead(Bound.HIGH)}[bound]
-    graph.scale(tasks, np.array(factors) * (spread if workers > before else 1.0))
+    scale_transfers(graph, tasks, np.array(factors) * (spread if workers > before else 1.0), bound)
     source = "as measured" if given is None else f"{given / 1e9:g} GB/s"
     return Applied(
         graph,
         (
             f"collectives of {before} workers are rescaled to {workers} by their cost formula, bandwidth {source}",
-            "waiting for other workers is simulated where their traces are loaded, otherwise as measured",
+            WAITING,
         ),
         count(collectives=len(tasks)),
         samples=workers / before,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from leadline.whatif.edits import WAITING, scale_transfers
 from leadline.whatif.gpus import Bound
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
@@ -40,7 +41,10 @@ class Faster(Scenario):
         require_positive(self.name, values, ["factor"])
         device, factor = values.text("device"), values.number("factor")
         tasks = _tasks(graph, device)
-        graph.scale(tasks, 1 / factor, gaps=device == "cpu")
+        if device == "network":
+            scale_transfers(graph, tasks, 1 / factor, bound)
+        else:
+            graph.scale(tasks, 1 / factor, gaps=device == "cpu")
         assumptions = [f"every task of the {device} takes 1/{factor:g} of its measured time"]
         if device == "cpu":
             # the time from the call to the start of the kernel is CPU and driver work; whether it shrinks is not known
@@ -51,7 +55,7 @@ class Faster(Scenario):
                 "the way from a launch to its kernel shrinks too; in the high end of the range it does not"
             )
         if device == "network":
-            assumptions.append("only the transfer of a collective shrinks, not the wait for its last rank")
+            assumptions.append(WAITING)
         return Applied(graph, tuple(assumptions), count(tasks=len(tasks)))
 
 

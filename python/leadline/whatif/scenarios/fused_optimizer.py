@@ -62,13 +62,16 @@ class FusedOptimizer(Scenario):
         per_tensor = technique("fused_optimizer_tensor_ns", larger_is_faster=False).at(bound)
         per_call = technique("fused_optimizer_call_ns", larger_is_faster=False).at(bound)
         removed_gpu = removed_cpu = 0
+        gone = Selection([])
         for step, rank, tasks in step_parts(graph, _update(graph)):
             device = tasks & graph.select(kind=TaskKind.GPU)
             host = tasks - device
             tensors = len(graph.select(name=ACCUMULATE, step=step, rank=rank))
             bookkeeping = int(per_call + per_tensor * tensors)
-            _replace(graph, device, host, scale, bookkeeping, step)
+            _stand_in(graph, device, host, scale, bookkeeping, step)
+            gone = gone | device | host
             removed_gpu, removed_cpu = removed_gpu + len(device), removed_cpu + len(host)
+        graph.remove(gone)
         where = "removed kernels" if removed_gpu else "removed operators"
         assumptions = (
             f"one fused step takes {scale:.0%} of the {where}' time: {algorithm.name} moves {algorithm.fused} values "
@@ -78,15 +81,14 @@ class FusedOptimizer(Scenario):
         return Applied(graph, assumptions, count(removed_kernels=removed_gpu, removed_calls=removed_cpu))
 
 
-def _replace(graph: Graph, device: Selection, host: Selection, scale: float, bookkeeping_ns: int, step: int) -> None:
-    """One call and one kernel in place of the update tasks of one step."""
+def _stand_in(graph: Graph, device: Selection, host: Selection, scale: float, bookkeeping_ns: int, step: int) -> None:
+    """One call and one kernel for the update tasks of one step, behind the last of them."""
     duration = graph.column("duration_ns")
     if not host:
         stream = main_lane(graph, device)
         last = int(on_lane(graph, device, stream)[-1])
         total = int(duration[device.ids].sum() * scale)
         graph.insert("fused optimizer", TaskKind.GPU, stream, total, after=last, phase=Phase.OPTIMIZER, step=step)
-        graph.remove(device)
         return
     thread = main_lane(graph, host)
     last = int(on_lane(graph, host, thread)[-1])
@@ -109,7 +111,6 @@ def _replace(graph: Graph, device: Selection, host: Selection, scale: float, boo
         work = int(SelfTimes(graph).total_ns()[(host - python).ids].sum() * scale)
         call_ns = min(bookkeeping_ns + work, host_total)
         graph.insert("fused optimizer", TaskKind.CPU, thread, call_ns, after=last, phase=Phase.OPTIMIZER, step=step)
-    graph.remove(device | host)
 
 
 def _update(graph: Graph) -> Selection:

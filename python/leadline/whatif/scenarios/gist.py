@@ -7,12 +7,13 @@ backward pass, each with a launch; both take as long as that layer's own element
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from leadline.whatif.edits import launch_cost_ns, launch_latency_ns
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
-from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
+from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import kept_bytes, layers, memory_sentence, parts_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count
 from leadline.whatif.units import Unit
@@ -34,7 +35,8 @@ class Gist(Scenario):
     )
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
-        if any(_encoded(graph, step, rank, values) for step, rank in parts_of(graph)):
+        light = _light(graph)
+        if any(_encoded(graph, light, step, rank, values) for step, rank in parts_of(graph)):
             return None
         return "no layer with an activation function has a name, a forward and a backward pass on a GPU"
 
@@ -42,17 +44,19 @@ class Gist(Scenario):
         cost = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
         # an encoder writes less than it reads; a sparse one needs a scan as well
         factor = {Bound.LOW: 0.6, Bound.EXPECTED: 1.0, Bound.HIGH: 2.0}[bound]
+        latency = launch_latency_ns(graph)
+        light = _light(graph)
         inserted = saved = 0
         for step, rank in parts_of(graph):
             sizes = kept_bytes(graph, step, rank)
-            chosen = _encoded(graph, step, rank, values)
+            chosen = _encoded(graph, light, step, rank, values)
             saved = int(sum(sizes.get(name, 0) for name, *_ in chosen) * SAVING[values.text("encoding")])
             for name, forward, backward, time in chosen:
                 for title, anchor, phase in (
                     ("encode", forward, Phase.FORWARD),
                     ("decode", backward, Phase.BACKWARD),
                 ):
-                    _kernel(graph, f"{title} {name}", anchor, int(time * factor), cost, phase, step, name)
+                    _kernel(graph, f"{title} {name}", anchor, int(time * factor), (cost, latency), phase, step, name)
                     inserted += 1
         return Applied(
             graph,
@@ -64,9 +68,12 @@ class Gist(Scenario):
         )
 
 
-def _encoded(graph: Graph, step: int, rank: int, values: Values) -> list[tuple[str, int, int, int]]:
+def _light(graph: Graph) -> Selection:
+    return KernelTable(graph).all(KernelClass.ELEMENTWISE, KernelClass.MOVEMENT, KernelClass.REDUCTION)
+
+
+def _encoded(graph: Graph, light: Selection, step: int, rank: int, values: Values) -> list[tuple[str, int, int, int]]:
     """(layer, its last forward task, its first backward task, time of its element-wise forward kernels)."""
-    light = KernelTable(graph).all(KernelClass.ELEMENTWISE, KernelClass.MOVEMENT, KernelClass.REDUCTION)
     pattern = re.compile(values.text("layers") or ACTIVATION_LAYER.pattern, re.IGNORECASE)
     order, duration = graph.column("order"), graph.column("duration_ns")
     found = []
@@ -80,19 +87,26 @@ def _encoded(graph: Graph, step: int, rank: int, values: Values) -> list[tuple[s
 
 
 def _kernel(
-    graph: Graph, name: str, anchor: int, time_ns: int, cost_ns: int, phase: Phase, step: int, layer: str
+    graph: Graph,
+    name: str,
+    anchor: int,
+    time_ns: int,
+    cost_and_latency: tuple[int, int],
+    phase: Phase,
+    step: int,
+    layer: str,
 ) -> None:
     """A launch and a kernel behind `anchor` in forward, in front of it in backward."""
     lane = int(graph.column("lane")[anchor])
-    forward = phase == Phase.FORWARD
-    place = {"after": anchor} if forward else {"before": anchor}
-    task = graph.insert(name, TaskKind.GPU, lane, time_ns, phase=phase, step=step, layer=layer, **place)
     launchers = graph.launchers_of(Selection([anchor]))
-    if not launchers:
-        return
-    at = int(launchers.ids[0])
-    thread = int(graph.column("lane")[at])
-    near = {"after": at} if forward else {"before": at}
-    call = graph.insert(f"launch {name}", TaskKind.CPU, thread, cost_ns, phase=phase, step=step, layer=layer, **near)
-    graph.disconnect(EdgeType.LAUNCH, task)
-    graph.connect(call, task, EdgeType.LAUNCH, launch_latency_ns(graph))
+    side = "after" if phase == Phase.FORWARD else "before"
+    where: dict[str, Any] = {"phase": phase, "step": step, "layer": layer}
+    call = None
+    if launchers:
+        at = int(launchers.ids[0])
+        thread = int(graph.column("lane")[at])
+        beside: dict[str, Any] = {side: at, **where}
+        call = graph.insert(f"launch {name}", TaskKind.CPU, thread, cost_and_latency[0], **beside)
+    latency = cost_and_latency[1] if launchers else 0
+    where[side] = anchor
+    graph.insert(name, TaskKind.GPU, lane, time_ns, launch=call, latency_ns=latency, **where)

@@ -31,7 +31,7 @@ class LaunchFree(Scenario):
         breaks = technique("graph_breaks", larger_is_faster=False).at(bound)
         kernels = _capturable(graph)
         latency = launch_latency_ns(graph)
-        removed = 0
+        gone: list[int] = []
         segments = _segments(graph, kernels)
         order = graph.column("order").copy()
         previous: list[tuple[float, int]] = []
@@ -48,8 +48,8 @@ class LaunchFree(Scenario):
                 graph.connect(replay, task, EdgeType.LAUNCH, latency)
             graph.set_gap(launched, np.maximum(graph.column("gap_ns")[launched.ids], gap_ns))
             previous.append((float(order[first]), replay))
-            graph.remove(Selection(calls))
-            removed += len(calls)
+            gone += calls
+        graph.remove(Selection(gone))
         _keep_order(graph, previous)
         return Applied(
             graph,
@@ -59,7 +59,7 @@ class LaunchFree(Scenario):
                 f"kernels of a graph follow one another after {gap_ns / 1000:g} µs",
                 "shapes are static and nothing inside the step needs the CPU; synchronisations and host copies stay",
             ),
-            count(kernels=len(kernels), removed_calls=removed, graph_launches=len(segments)),
+            count(kernels=len(kernels), removed_calls=len(gone), graph_launches=len(segments)),
         )
 
 

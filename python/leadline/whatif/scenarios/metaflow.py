@@ -24,7 +24,7 @@ from typing import Any
 from leadline.whatif.edits import calls_of, launch_cost_ns, launch_latency_ns, main_lane, on_lane
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
+from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import parts_of, worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
@@ -165,9 +165,10 @@ def _insert(graph: Graph, old: Selection, name: str, time_ns: int, phase: Phase,
     cost = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
     thread = int(graph.column("lane")[at])
     call = graph.insert(f"launch {name}", TaskKind.CPU, thread, cost, after=at, phase=phase, step=step, layer=name)
-    task = graph.insert(name, TaskKind.GPU, lane, time_ns, after=first, phase=phase, step=step, layer=name)
-    graph.disconnect(EdgeType.LAUNCH, task)
-    graph.connect(call, task, EdgeType.LAUNCH, launch_latency_ns(graph))
+    graph.insert(
+        name, TaskKind.GPU, lane, time_ns, after=first, phase=phase, step=step, layer=name, launch=call,
+        latency_ns=launch_latency_ns(graph),
+    )  # fmt: skip
 
 
 def _whole(pattern: str) -> str:
