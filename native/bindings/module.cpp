@@ -40,7 +40,8 @@ void start(const std::string& segment_path, uint64_t max_nodes, double flush_int
   if (!Session::instance().start(options)) {
     throw std::runtime_error("Leadline already measures this process; stop that session first.");
   }
-  if (g_python_frames_missing != nullptr) losses().count(LossKind::kPythonFramesUnavailable, 1, g_python_frames_missing);
+  if (g_python_frames_missing != nullptr)
+    losses().count(LossKind::kPythonFramesUnavailable, 1, g_python_frames_missing);
   bindings::remember_options({memory, record_shapes, track_modules});
 }
 
@@ -99,7 +100,8 @@ bool flush() {
 // Tokens of regions, so that an end finds its begin among interleaved coroutines.
 std::atomic<uintptr_t> g_next_token{1};
 
-uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* name, const char* detail, uintptr_t token) {
+uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* name, const char* detail,
+                 uintptr_t token) {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
   event.phase = phase;
@@ -160,7 +162,8 @@ void set_process_info(const nb::dict& info) {
   ProcessDetails details;
   if (info.contains("name")) details.name = nb::cast<std::string>(info["name"]);
   if (info.contains("rank") && !info["rank"].is_none()) details.rank = nb::cast<int32_t>(info["rank"]);
-  if (info.contains("local_rank") && !info["local_rank"].is_none()) details.local_rank = nb::cast<int32_t>(info["local_rank"]);
+  if (info.contains("local_rank") && !info["local_rank"].is_none())
+    details.local_rank = nb::cast<int32_t>(info["local_rank"]);
   Session::instance().set_process(details);
 }
 
@@ -176,8 +179,8 @@ void module_register(uintptr_t parent, uintptr_t child, std::string name) {
 }  // namespace
 
 NB_MODULE(_native, m) {
-  m.def("start", &start, nb::arg("segment_path"), nb::arg("max_nodes"), nb::arg("flush_interval_s"), nb::arg("trace_max_events"),
-        nb::arg("record_shapes"), nb::arg("memory"), nb::arg("track_modules"));
+  m.def("start", &start, nb::arg("segment_path"), nb::arg("max_nodes"), nb::arg("flush_interval_s"),
+        nb::arg("trace_max_events"), nb::arg("record_shapes"), nb::arg("memory"), nb::arg("track_modules"));
   m.def("stop", &stop);
   m.def("pause", [] {
     bindings::set_providers_running(false);
@@ -193,10 +196,13 @@ NB_MODULE(_native, m) {
   m.def("write_status", [] { return Session::instance().write_status(); });
   m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none());
   m.def(
-      "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); }, nb::arg("token") = 0);
-  m.def("phase_begin", [](const char* name) { return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0); });
+      "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); },
+      nb::arg("token") = 0);
+  m.def("phase_begin",
+        [](const char* name) { return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0); });
   m.def(
-      "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); }, nb::arg("token") = 0);
+      "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); },
+      nb::arg("token") = 0);
   m.def("step", &step, nb::arg("n") = -1);
   m.def("trace_start", [] { Session::instance().open_trace(); });
   m.def("trace_stop", [] { Session::instance().close_trace(); });
@@ -208,6 +214,8 @@ NB_MODULE(_native, m) {
   m.def("set_process_info", &set_process_info);
   m.def("module_register", &module_register);
   m.def("module_forget", [](uintptr_t id) { Monitor::instance().modules().forget(id); });
+  m.def("before_fork", [] { Session::instance().before_fork(); });
+  m.def("after_fork_in_parent", [] { Session::instance().after_fork_in_parent(); });
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);
   bindings::define_torch(m);

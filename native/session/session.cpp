@@ -1,13 +1,16 @@
 #include "session/session.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <new>
 #include <system_error>
 
@@ -27,6 +30,15 @@ class Session::Flusher {
  public:
   Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) {
     wake_ = termination::listen();
+    begin();
+  }
+  ~Flusher() {
+    halt();
+    termination::forget();
+  }
+  // Starts the thread, again after halt().
+  void begin() {
+    stop_.store(false);
     // The program's signals are not for this thread.
     sigset_t all;
     sigset_t before;
@@ -37,26 +49,33 @@ class Session::Flusher {
       pthread_setname_np(thread_.native_handle(), "leadline-flush");
     } catch (const std::system_error&) {
       termination::forget();  // nobody would answer
-      losses().count(LossKind::kInternalError, 1,
-                     "No thread for writing segments could be started (see ulimit -u); a killed process leaves nothing.");
+      losses().count(
+          LossKind::kInternalError, 1,
+          "No thread for writing segments could be started (see ulimit -u); a killed process leaves nothing.");
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
-  ~Flusher() {
-    halt();
-    termination::forget();
-  }
   // Ends the thread. A signal that comes now stays pending, for whoever writes the last segment.
   void halt() {
+    if (!thread_.joinable()) return;
     stop_.store(true);
     sem_post(wake_);
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
+    wait_until_uncounted(tid_.load());
   }
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
 
  private:
+  // A joined thread may still be listed for a moment. Python warns of a fork when it sees more than one thread.
+  static void wait_until_uncounted(pid_t tid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d", tid);
+    for (int tries = 0; tries < 1000 && access(path, F_OK) == 0; ++tries) sched_yield();
+  }
+
   void run() {
+    tid_.store(static_cast<pid_t>(syscall(SYS_gettid)));
     // The first segment comes early, so that a program that dies young leaves something.
     double wait_s = interval_ < 1.0 ? interval_ : 1.0;
     for (;;) {
@@ -91,6 +110,7 @@ class Session::Flusher {
   double interval_;
   sem_t* wake_ = nullptr;  // a semaphore, since a signal handler can post nothing else
   std::atomic<bool> stop_{false};
+  std::atomic<pid_t> tid_{0};
   std::thread thread_;
 };
 
@@ -132,7 +152,7 @@ WriteResult Session::write(bool complete) {
   collector_->refresh_thread_times();
   process_.end_ns = realtime_ns();
   process_.complete = complete;
-  const SegmentSources sources{collector_->trees(), losses(), process_, &collector_->ledger(), &collector_->window(),
+  const SegmentSources sources{collector_->trees(),   losses(), process_, &collector_->ledger(), &collector_->window(),
                                &collector_->devices()};
   const WriteResult result = write_segment(options_.segment_path, sources);
   if (!result) status_ = describe(result, options_.segment_path);
@@ -205,6 +225,14 @@ SessionCost Session::cost() const {
 std::string Session::write_status() const {
   const std::lock_guard lock(writing_);
   return status_;
+}
+
+void Session::before_fork() {
+  if (flusher_ != nullptr) flusher_->halt();
+}
+
+void Session::after_fork_in_parent() {
+  if (flusher_ != nullptr) flusher_->begin();
 }
 
 void Session::after_fork(const std::string& segment_path) {

@@ -60,7 +60,12 @@ class Session {
   SessionCost cost() const;
   // What the last failed write said, or empty.
   std::string write_status() const;
-  // In the child of a fork: forget what the parent measured and go on into another file. Without a path: measure no more.
+  // Around a fork: the flush thread rests, so that no lock of its is copied in the wrong state and the parent that
+  // forks counts one thread less. Nothing else of the session may be called between the two.
+  void before_fork();
+  void after_fork_in_parent();
+  // In the child of a fork: forget what the parent measured and go on into another file. Without a path: measure no
+  // more.
   void after_fork(const std::string& segment_path);
 
  private:

@@ -12,7 +12,8 @@ using namespace leadline;
 namespace {
 
 std::string segment_path() {
-  return (std::filesystem::temp_directory_path() / ("leadline_session_test_" + std::to_string(getpid()) + ".segment")).string();
+  return (std::filesystem::temp_directory_path() / ("leadline_session_test_" + std::to_string(getpid()) + ".segment"))
+      .string();
 }
 
 void run_operator(const char* name, int64_t sequence = -1, bool backward = false, uint64_t forward_thread = 0) {

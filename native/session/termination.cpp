@@ -50,7 +50,8 @@ void forget() noexcept {
   g_listener.store(0);
   for (const int signal : kSignals) {
     struct sigaction now {};
-    if (sigaction(signal, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != on_signal) continue;
+    if (sigaction(signal, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != on_signal)
+      continue;
     struct sigaction restored {};
     restored.sa_handler = SIG_DFL;
     sigaction(signal, &restored, nullptr);

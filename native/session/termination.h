@@ -1,8 +1,9 @@
 // A last segment before a signal ends the process: SIGTERM ends every worker of a multiprocessing.Pool, and schedulers
 // end jobs with it.
 //
-// Promises: the process still dies of the same signal, a few milliseconds later. Only a signal whose action is the default is taken,
-// and a program that installs a handler of its own simply replaces ours. A forked child in which nobody listens dies at once.
+// Promises: the process still dies of the same signal, a few milliseconds later. Only a signal whose action is the
+// default is taken, and a program that installs a handler of its own simply replaces ours. A forked child in which
+// nobody listens dies at once.
 #pragma once
 
 #include <semaphore.h>

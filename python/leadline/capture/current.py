@@ -40,7 +40,7 @@ class CurrentSession:
         self.session = None
 
     def renew_lock(self) -> None:
-        """In a forked child: another thread may have held the lock, and that thread is gone."""
+        """In a forked child: the lock is held from before the fork, by a thread that has another number here."""
         self.lock = threading.RLock()
 
 

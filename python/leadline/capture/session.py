@@ -111,7 +111,8 @@ class Session:
                 with _contained(native, f"The provider {provider.name} could not stop"):
                     provider.stop()
             CURRENT.clear()
-            self._end_record(native.stop(), exit_status)
+            with _contained(native, "The last segment could not be written"):
+                self._end_record(native.stop(), exit_status)
         return self._make_file(exit_status) if self.owner else None
 
     def pause(self) -> None:
@@ -181,7 +182,9 @@ class Session:
         if CURRENT.hooks_installed:
             return
         CURRENT.hooks_installed = True
-        os.register_at_fork(after_in_child=_after_fork_in_child)
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+        )
         # Registered before the program's own handlers when the session came from outside, so it runs after them.
         atexit.register(_at_interpreter_exit)
 
@@ -202,7 +205,6 @@ class Session:
         native = self._native
         if native is None:
             return
-        CURRENT.renew_lock()
         self.owner = False
         self._timed_window = None  # its thread is not here
         if not self.options.follow:
@@ -230,7 +232,20 @@ def start_session(output: Path, argv: Sequence[str], options: Options, *, inner:
     return session
 
 
+def _before_fork() -> None:
+    CURRENT.lock.acquire()  # not while another thread starts or stops
+    if CURRENT.native is not None:
+        CURRENT.native.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    if CURRENT.native is not None:
+        CURRENT.native.after_fork_in_parent()
+    CURRENT.lock.release()
+
+
 def _after_fork_in_child() -> None:
+    CURRENT.renew_lock()
     session = CURRENT.session
     if session is not None:
         with _contained(CURRENT.native, "A forked child could not be followed"):
