@@ -71,6 +71,7 @@ format: $(STAMPS)/test
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	clang-format -i $(CPP_FILES)
+	tests/js/node_modules/.bin/prettier --print-width 120 --write "python/leadline/report/assets/*.js" "tests/js/*.mjs"
 
 # $(call cpp_tests,FOLDER,CMAKE OPTIONS)
 define cpp_tests

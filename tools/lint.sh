@@ -28,6 +28,7 @@ check "import table" "$bin/python" tools/check_imports.py
 check "file lengths" "$bin/python" tools/check_length.py
 check "ruff check" "$bin/ruff" check .
 check "ruff format" "$bin/ruff" format --check .
+check "prettier" tests/js/node_modules/.bin/prettier --print-width 120 --check "python/leadline/report/assets/*.js" "tests/js/*.mjs"
 check "mypy --strict" "$bin/mypy"
 check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"
 check "cmake" configure_tidy

@@ -2,7 +2,15 @@
 
 import { chromium } from "playwright-core";
 
-const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
 
 export async function withPage(options, work) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
@@ -11,9 +19,16 @@ export async function withPage(options, work) {
     const page = await context.newPage();
     const seen = { errors: [], dialogs: [], requests: [] };
     page.on("pageerror", (error) => seen.errors.push(String(error)));
-    page.on("console", (message) => { if (["error", "warning"].includes(message.type())) seen.errors.push(message.text()); });
-    page.on("dialog", (dialog) => { seen.dialogs.push(dialog.message()); dialog.dismiss(); });
-    page.on("request", (request) => { if (!request.url().startsWith("data:")) seen.requests.push(request.url()); });
+    page.on("console", (message) => {
+      if (["error", "warning"].includes(message.type())) seen.errors.push(message.text());
+    });
+    page.on("dialog", (dialog) => {
+      seen.dialogs.push(dialog.message());
+      dialog.dismiss();
+    });
+    page.on("request", (request) => {
+      if (!request.url().startsWith("data:")) seen.requests.push(request.url());
+    });
     return await work(page, seen);
   } finally {
     await browser.close();

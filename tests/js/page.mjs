@@ -13,25 +13,44 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
   const text = (selector) => page.locator(selector).allInnerTexts();
   const visiblePage = () => page.evaluate(() => document.querySelector("main > section:not([hidden])").id);
   const details = () => page.locator(".details").innerText();
-  const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); };
-  const drawn = () => page.evaluate(() => { // whether the canvas shows anything, and in which size
-    const canvas = document.querySelector("canvas");
-    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
-    copy.drawImage(canvas, 0, 0);
-    const pixels = copy.getImageData(0, 0, canvas.width, canvas.height).data;
-    const colours = new Set();
-    for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] === 255) colours.add((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]);
-    return { width: canvas.width, colours: colours.size };
-  });
+  const press = async (...keys) => {
+    for (const key of keys) await page.keyboard.press(key);
+  };
+  const drawn = () =>
+    page.evaluate(() => {
+      // whether the canvas shows anything, and in which size
+      const canvas = document.querySelector("canvas");
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      const pixels = copy.getImageData(0, 0, canvas.width, canvas.height).data;
+      const colours = new Set();
+      for (let i = 0; i < pixels.length; i += 4)
+        if (pixels[i + 3] === 255) colours.add((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]);
+      return { width: canvas.width, colours: colours.size };
+    });
   const clickBox = async (row, part) => {
     const box = await page.locator("canvas").boundingBox();
     await page.mouse.click(box.x + box.width * part, box.y + row * ROW + ROW / 2);
   };
 
-  o.overview = { page: await visiblePage(), tiles: await text(".tile"), places: await text("#page-overview .place"), steps: await text("#page-overview .steps"), split: await text(".split-bar"), commands: await text(".commands code") };
+  o.overview = {
+    page: await visiblePage(),
+    tiles: await text(".tile"),
+    places: await text("#page-overview .place"),
+    steps: await text("#page-overview .steps"),
+    split: await text(".split-bar"),
+    commands: await text(".commands code"),
+  };
 
   await press("2");
-  o.flame = { page: await visiblePage(), hash: await page.evaluate(() => location.hash), drawn: await drawn(), legend: await text("#page-flame .legend"), start: await details(), toggles: await page.locator("#page-flame .toggle[aria-pressed=true]").allInnerTexts() };
+  o.flame = {
+    page: await visiblePage(),
+    hash: await page.evaluate(() => location.hash),
+    drawn: await drawn(),
+    legend: await text("#page-flame .legend"),
+    start: await details(),
+    toggles: await page.locator("#page-flame .toggle[aria-pressed=true]").allInnerTexts(),
+  };
   await clickBox(3, 0.1);
   o.clicked = await details();
   await press("ArrowDown");
@@ -41,7 +60,10 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
   await press("Escape");
   o.unzoomed = await page.locator(".crumbs").isHidden();
   await press("h", "l");
-  o.unfolded = { toggles: await page.locator("#page-flame .toggle[aria-pressed=true]").allInnerTexts(), drawn: await drawn() };
+  o.unfolded = {
+    toggles: await page.locator("#page-flame .toggle[aria-pressed=true]").allInnerTexts(),
+    drawn: await drawn(),
+  };
   await press("h", "l", "i");
   await clickBox(1, 0.02);
   o.bottomUp = await details();
@@ -68,7 +90,10 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
     await page.locator("#page-operators input").fill("linear");
     o.filtered = await names();
     await page.locator("#page-operators tbody tr").first().click();
-    o.afterOperator = { page: await visiblePage(), search: await page.locator("#page-flame input[type=search]").inputValue() };
+    o.afterOperator = {
+      page: await visiblePage(),
+      search: await page.locator("#page-flame input[type=search]").inputValue(),
+    };
   }
 
   await press("Escape", "Escape");
@@ -79,7 +104,11 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
   o.memory = { page: await visiblePage(), text: await page.locator("#page-memory").innerText() };
   if (await page.locator("#page-memory .path").count()) {
     await page.locator("#page-memory .path").first().click();
-    o.fromMemory = { page: await visiblePage(), metric: await page.locator("#page-flame select").inputValue(), crumbs: await text(".crumbs button") };
+    o.fromMemory = {
+      page: await visiblePage(),
+      metric: await page.locator("#page-flame select").inputValue(),
+      crumbs: await text(".crumbs button"),
+    };
   }
   await page.evaluate(() => document.activeElement.blur());
   await press("6");
@@ -92,9 +121,14 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
     o.fromPath = { page: await visiblePage(), details: await details() };
   }
 
-  o.made = await page.evaluate(() => ({ // what the document consists of, beyond what the page itself makes
-    scripts: document.scripts.length, images: document.images.length, links: document.links.length,
-    frames: document.querySelectorAll("iframe, object, embed").length, polluted: Object.keys(Object.prototype).length }));
+  o.made = await page.evaluate(() => ({
+    // what the document consists of, beyond what the page itself makes
+    scripts: document.scripts.length,
+    images: document.images.length,
+    links: document.links.length,
+    frames: document.querySelectorAll("iframe, object, embed").length,
+    polluted: Object.keys(Object.prototype).length,
+  }));
   o.wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   await page.setViewportSize({ width: 400, height: 800 });
   await page.waitForTimeout(50);

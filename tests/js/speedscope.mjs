@@ -14,8 +14,13 @@ async function understood(page, file) {
   await page.goto("about:blank");
   await page.goto(viewer);
   await page.locator("input[type=file]").setInputFiles(file);
-  await page.waitForFunction(() => document.title !== "speedscope" || document.body.innerText.includes("Something went wrong"), null, { timeout: 30_000 });
-  if (!(await page.title()).includes("speedscope") || (await page.innerText("body")).includes("Something went wrong")) throw new Error(`speedscope could not read ${file}`);
+  await page.waitForFunction(
+    () => document.title !== "speedscope" || document.body.innerText.includes("Something went wrong"),
+    null,
+    { timeout: 30_000 },
+  );
+  if (!(await page.title()).includes("speedscope") || (await page.innerText("body")).includes("Something went wrong"))
+    throw new Error(`speedscope could not read ${file}`);
   const download = page.waitForEvent("download", { timeout: 30_000 });
   await page.keyboard.press("Control+s");
   return JSON.parse(await readFile(await (await download).path(), "utf8"));

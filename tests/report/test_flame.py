@@ -66,23 +66,23 @@ def test_nothing_small_nothing_pruned():
 def test_small_paths_hang_as_one_below_their_parent():
     profile = build("""
     python main @ /a/t.py:1
-      operator big | cpu_time=100000
+      operator big | cpu_time=500000
       operator tiny1 | cpu_time=3
         operator inner | cpu_time=1
       operator tiny2 | cpu_time=2
     """)
     drawn = flame(profile.tree)
     names = [drawn.data["frames"]["name"][frame] for frame in drawn.data["frame"]]
-    assert names == ["root", "program", "MainThread", "main", "big", "(3 paths below 0.05 %)"]
+    assert names == ["root", "program", "MainThread", "main", "big", "(3 paths below 0.01 %)"]
     assert drawn.data["pruned"]["nodes"] == 3
-    assert sums(drawn.data, "cpu_time") == 100_006
+    assert sums(drawn.data, "cpu_time") == 500_006
     inner = profile.tree.find(name="inner")[0].row
     assert names[drawn.kept_row[inner]] == "main"
 
 
 def test_a_path_is_kept_when_any_metric_of_it_is_large():
     profile = build("""
-    operator slow | cpu_time=1000000
+    operator slow | cpu_time=9000000
     operator big | cpu_time=1 alloc_bytes=4096
     """)
     names = flame(profile.tree).data["frames"]["name"]
@@ -116,7 +116,7 @@ def test_a_stack_of_ten_thousand_frames():
 def test_a_profile_without_measurements():
     data = flame(build("process idle.py").tree).data
     assert data["metrics"] == []
-    assert [data["frames"]["name"][frame] for frame in data["frame"]] == ["root", "(1 path below 0.05 %)"]
+    assert [data["frames"]["name"][frame] for frame in data["frame"]] == ["root", "(1 path below 0.01 %)"]
 
 
 trees = st.lists(

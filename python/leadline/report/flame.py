@@ -17,7 +17,7 @@ from leadline.profile import Tree
 from leadline.report.source import is_library
 from leadline.schema import FrameKind
 
-SMALLEST_SHARE = 0.0005
+SMALLEST_SHARE = 0.0001
 MOST_NODES = 20_000
 PRUNED = "pruned"
 

@@ -26,16 +26,9 @@ from leadline.report.source import short_names, visible
 
 _ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = (
-    "format.js",
-    "dom.js",
-    "views.js",
-    "flame.js",
-    "details.js",
-    "flame_page.js",
-    "tables.js",
-    "pages.js",
-    "main.js",
-)
+    "format.js", "dom.js", "views.js", "flame.js", "details.js", "flame_page.js", "tables.js",
+    "cards.js", "overview.js", "pages.js", "main.js",
+)  # fmt: skip
 
 
 def page_data(profile: Profile, report: Report) -> dict[str, Any]:

@@ -9,23 +9,20 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from leadline.report import phrases
+from leadline.report import phrases, text_tables
 from leadline.report.model import HotPath, Report
 from leadline.report.source import visible
-from leadline.report.units import duration, in_unit, number, share, size
+from leadline.report.units import duration, in_unit, share, size
 
 _PLAIN_WIDTH = 100
 _NARROWEST = 60
 _INDENT = " " * 8
-_PEAKS_IN_DETAIL = 2
 _ASCII = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~", "←": "<"})
 _PARTS = {
     "operators": ("o", "blue"),
@@ -50,11 +47,11 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
     _header(console, report)
     _time(console, report)
     _paths(console, report)
-    _gpu(console, report)
-    _operators(console, report)
-    _modules(console, report)
-    _phases(console, report)
-    _memory(console, report)
+    text_tables.devices(console, report)
+    text_tables.operators(console, report)
+    text_tables.modules(console, report)
+    text_tables.phases(console, report)
+    text_tables.memory(console, report)
     _quality(console, report)
     _next(console, report)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -95,35 +92,6 @@ def _known(encoding: str) -> bool:
         return False
 
 
-def _title(console: Console, text: str, note: str = "") -> None:
-    line = Text("\n" + text, style="bold")
-    if note:
-        line.append(f"  {note}", style="not bold bright_black")
-    console.print(line)
-
-
-def _table(console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]) -> None:
-    """Columns are (heading, justify). Only the first one gives way where the window is narrow. No rows, no table."""
-    if not rows:
-        return
-    table = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
-    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    others = sum(max(len(head), *(len(row[i]) for row in cells)) + 2 for i, (head, _) in enumerate(columns) if i)
-    room = max(console.width - others - 4, 16)
-    for i, (heading, justify) in enumerate(columns):
-        table.add_column(
-            heading,
-            justify="right" if justify == "right" else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=None if i else room,
-            min_width=max(len(row[i]) for row in cells) if i else None,
-        )
-    for row in cells:
-        table.add_row(*row)
-    console.print(Padding(table, (0, 0, 0, 2)))
-
-
 def _header(console: Console, report: Report) -> None:
     meta = report.meta
     console.print(Text("Leadline  ", style="bold blue").append(visible(meta.program), style="bold default"))
@@ -145,7 +113,9 @@ def _header(console: Console, report: Report) -> None:
 def _time(console: Console, report: Report) -> None:
     if not report.splits:
         return
-    _title(console, "Time", "wall time of each thread that worked; Python and idle are told apart by its CPU time")
+    text_tables.title(
+        console, "Time", "wall time of each thread that worked; Python and idle are told apart by its CPU time"
+    )
     longest = max(len(phrases.thread_text(split)) for split in report.splits)
     bar_width = max(8, min(24, console.width - longest - 58))
     rows = []
@@ -160,7 +130,7 @@ def _time(console: Console, report: Report) -> None:
         ("Python", "right"),
         ("data loading", "right"),
     ]
-    _table(console, [*columns, ("idle", "right"), ("", "left")], rows)
+    text_tables.table(console, [*columns, ("idle", "right"), ("", "left")], rows)
 
 
 def _bar(parts: list[tuple[str, int]], whole: int, width: int) -> Text:
@@ -177,7 +147,7 @@ def _bar(parts: list[tuple[str, int]], whole: int, width: int) -> Text:
 
 def _paths(console: Console, report: Report) -> None:
     metric, total = report.path_metric, report.totals.get(report.path_metric)
-    _title(
+    text_tables.title(
         console,
         f"Hottest call paths by {phrases.metric_name(metric)}",
         "your line, then module, phase and operator below it",
@@ -188,7 +158,7 @@ def _paths(console: Console, report: Report) -> None:
     for rank, path in enumerate(report.paths, 1):
         value = path.values.get(metric, 0)
         _path(console, rank, path, share(value, total.sum), in_unit(value, total.unit))
-    _more(console, report.paths_hidden, "more paths")
+    text_tables.more(console, report.paths_hidden, "more paths")
 
 
 def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> None:
@@ -207,146 +177,8 @@ def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> 
         console.print(line, no_wrap=True)
 
 
-def _gpu(console: Console, report: Report) -> None:
-    gpu = report.gpu
-    if gpu is None:
-        return
-    waited = f"threads waited {duration(gpu.sync_ns)} for devices" if gpu.sync_ns else ""
-    _title(console, "Devices", waited)
-    columns = [("device", "left"), ("kernels", "right"), ("time", "right"), ("copies", "right"), ("bytes", "right")]
-    rows = []
-    for device in gpu.devices:
-        cells = [visible(device.name), number(device.launches), duration(device.kernels_ns)]
-        cells += [duration(device.copies_ns), size(device.copy_bytes)]
-        rows.append([*cells, *phrases.busy_texts(device, report.meta.wall_ns)])
-    headings = [*columns, ("busy", "right"), ("idle", "right"), ("hidden communication", "right")]
-    if rows:
-        _table(console, headings, rows)
-    if gpu.kernels:
-        _title(console, "On the device")
-        rows = [
-            [
-                phrases.name_text(k.name),
-                k.kind,
-                number(k.count),
-                duration(k.gpu_time.sum),
-                share(k.gpu_time.sum, gpu.work_ns),
-            ]
-            + [duration(value) for value in (k.gpu_time.mean, k.gpu_time.std)]
-            for k in gpu.kernels
-        ]
-        columns = [("name", "left"), ("kind", "left"), ("count", "right"), ("total", "right"), ("share", "right")]
-        _table(console, [*columns, ("mean", "right"), ("std", "right")], rows)
-        _more(console, gpu.kernels_hidden, "more names")
-
-
-def _operators(console: Console, report: Report) -> None:
-    if not report.operators:
-        return
-    _title(
-        console,
-        "Operators",
-        f"by {phrases.metric_name(report.sort)}{' inside themselves' if report.sort == 'cpu_time' else ''}",
-    )
-    gpu = any(row.gpu_time_ns for row in report.operators)
-    alloc = any(row.alloc_bytes for row in report.operators)
-    columns = [
-        ("operator", "left"),
-        ("calls", "right"),
-        ("self", "right"),
-        ("total", "right"),
-        ("mean", "right"),
-        ("std", "right"),
-    ]
-    columns += [("GPU", "right")] if gpu else []
-    columns += [("allocated", "right")] if alloc else []
-    rows = []
-    for row in report.operators:
-        t = row.cpu_time
-        cells = [
-            phrases.name_text(phrases.operator_text(row.name, in_table=True)),
-            number(row.count),
-            *(duration(v) for v in (t.self, t.sum, t.mean, t.std)),
-        ]
-        cells += [duration(row.gpu_time_ns)] if gpu else []
-        cells += [size(row.alloc_bytes)] if alloc else []
-        rows.append(cells)
-    _table(console, columns, rows)
-    _more(console, report.operators_hidden, "more operators")
-
-
-def _modules(console: Console, report: Report) -> None:
-    if not report.modules:
-        return
-    _title(console, "Modules", "with their submodules; backward counted where its forward ran")
-    gpu = any(row.gpu_time_ns for row in report.modules)
-    columns = [
-        ("module", "left"),
-        ("class", "left"),
-        ("total", "right"),
-        ("forward", "right"),
-        ("backward", "right"),
-        ("self", "right"),
-    ]
-    columns += [("GPU", "right")] if gpu else []
-    rows = []
-    for row in report.modules:
-        cells = [phrases.name_text(row.name), _cut(visible(row.class_name))]
-        cells += [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
-        rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
-    _table(console, columns, rows)
-    _more(console, report.modules_hidden, "more modules")
-
-
-def _phases(console: Console, report: Report) -> None:
-    if not report.phases:
-        return
-    _title(console, "Phases")
-    total = report.totals.get("cpu_time")
-    gpu = any(row.gpu_time_ns for row in report.phases)
-    columns = [
-        ("phase", "left"),
-        ("CPU time", "right"),
-        ("share", "right"),
-        ("operators", "right"),
-        ("allocated", "right"),
-    ]
-    columns += [("GPU", "right")] if gpu else []
-    rows = []
-    for row in report.phases:
-        cells = [
-            visible(row.name) or "(outside)",
-            duration(row.cpu_time_ns),
-            share(row.cpu_time_ns, total.sum if total else 0),
-        ]
-        cells += [number(row.operators), size(row.alloc_bytes)]
-        rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
-    _table(console, columns, rows)
-
-
-def _memory(console: Console, report: Report) -> None:
-    memory = report.memory
-    if memory is None:
-        return
-    note = (
-        f"{size(memory.allocated_bytes)} in {number(memory.allocations)} allocations, {size(memory.freed_bytes)} freed"
-    )
-    _title(console, "Tensor memory", note)
-    for i, peak in enumerate(memory.peaks):
-        detailed = i < _PEAKS_IN_DETAIL
-        alive = "; alive at that moment:" if detailed else ""
-        console.print(Text(f"  peak {size(peak.peak_bytes)} on {visible(peak.device)}{alive}"))
-        for path in peak.holders if detailed else ():
-            held = path.values["peak_live_bytes"]
-            line = Text(f"      {share(held, peak.peak_bytes):>6}  {size(held):>9}  ")
-            line.append(phrases.place_text(path.place), style="bold cyan")
-            line.append(f"  {phrases.below_text(path, notes=False)}")
-            line.truncate(console.width, overflow="ellipsis")
-            console.print(line, no_wrap=True)
-
-
 def _quality(console: Console, report: Report) -> None:
-    _title(console, "Capture quality")
+    text_tables.title(console, "Capture quality")
     console.print(
         Text(
             f"  {phrases.cost_text(report.cost)}"
@@ -360,16 +192,6 @@ def _quality(console: Console, report: Report) -> None:
 
 
 def _next(console: Console, report: Report) -> None:
-    _title(console, "Next")
+    text_tables.title(console, "Next")
     for command in report.next_commands:
         console.print(Text("  " + visible(command)), soft_wrap=True)
-
-
-def _cut(text: str, most: int = 28) -> str:
-    """For columns that do not give way."""
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _more(console: Console, hidden: int, what: str) -> None:
-    if hidden:
-        console.print(Text(f"  {number(hidden)} {what}: --top N shows them", style="bright_black"))

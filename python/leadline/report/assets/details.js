@@ -10,14 +10,25 @@ class Details {
   // Before anything is selected: which frames spent it, wherever they stand.
   overview(view) {
     const metric = this.page.profile.metric(view.options.metric);
-    const entry = (node) => el("button", { class: "frame-link", type: "button", onclick: () => this.page.callers(node) },
-      el("span", { class: `dot ${node.view.kind(node)}` }), el("span", { class: "grow" }, node.view.label(node)),
-      el("span", { class: "number" }, share(node.value, view.total)));
-    replaceChildren(this.element,
+    const entry = (node) =>
+      el(
+        "button",
+        { class: "frame-link", type: "button", onclick: () => this.page.callers(node) },
+        el("span", { class: `dot ${node.view.kind(node)}` }),
+        el("span", { class: "grow" }, node.view.label(node)),
+        el("span", { class: "number" }, share(node.value, view.total)),
+      );
+    replaceChildren(
+      this.element,
       el("h3", {}, `${inUnit(view.total, metric?.unit ?? "1")} ${this.page.metricName(view.options.metric)}`),
-      el("p", { class: "quiet small" }, "Click a box for its source line and its cost; double-click or Enter zooms in."),
+      el(
+        "p",
+        { class: "quiet small" },
+        "Click a box for its source line and its cost; double-click or Enter zooms in.",
+      ),
       el("h4", {}, "Spent in, wherever they were called (click for callers)"),
-      el("div", { class: "frame-list" }, this.page.spenders().map(entry)));
+      el("div", { class: "frame-list" }, this.page.spenders().map(entry)),
+    );
   }
 
   show(view, node) {
@@ -25,12 +36,19 @@ class Details {
     const frames = profile.frames;
     const frame = view.frameOf(node);
     const kind = view.kind(node);
-    replaceChildren(this.element,
-      el("div", { class: "details-head" }, kindChip(kind), view.library(node) ? el("span", { class: "chip" }, "library") : null),
+    replaceChildren(
+      this.element,
+      el(
+        "div",
+        { class: "details-head" },
+        kindChip(kind),
+        view.library(node) ? el("span", { class: "chip" }, "library") : null,
+      ),
       el("h3", {}, view.label(node)),
       node.parent && frames.file[frame] ? this.source(frames.file[frame], frames.line[frame]) : null,
       this.costs(view, node),
-      this.around(view, node));
+      this.around(view, node),
+    );
   }
 
   source(file, line) {
@@ -45,18 +63,34 @@ class Details {
       if (!whole && metric.name !== view.options.metric) return null;
       const total = this.page.profile.column(metric.name).whole[0];
       const current = metric.name === view.options.metric;
-      return el("tr", { class: current ? "current" : "" },
+      return el(
+        "tr",
+        { class: current ? "current" : "" },
         el("th", { scope: "row", title: metric.doc }, this.page.metricName(metric.name)),
         el("td", {}, inUnit(whole, metric.unit)),
-        el("td", {}, share(whole, total)));
+        el("td", {}, share(whole, total)),
+      );
     });
     const metric = this.page.profile.metric(view.options.metric);
     const self = view.options.inverted ? null : view.self(node);
-    return el("table", { class: "costs" },
-      el("tbody", {}, rows, self === null || !metric ? null : el("tr", {},
-        el("th", { scope: "row" }, "of it in the frame itself"),
-        el("td", {}, inUnit(self, metric.unit)),
-        el("td", {}, share(self, node.value)))));
+    return el(
+      "table",
+      { class: "costs" },
+      el(
+        "tbody",
+        {},
+        rows,
+        self === null || !metric
+          ? null
+          : el(
+              "tr",
+              {},
+              el("th", { scope: "row" }, "of it in the frame itself"),
+              el("td", {}, inUnit(self, metric.unit)),
+              el("td", {}, share(self, node.value)),
+            ),
+      ),
+    );
   }
 
   around(view, node) {
@@ -64,13 +98,20 @@ class Details {
     const children = view.children(node).slice(0, 8);
     const above = [];
     for (let at = node.parent; at?.parent; at = at.parent) above.push(at);
-    const entry = (one) => el("button", { class: "frame-link", type: "button", onclick: () => this.page.open(one) },
-      el("span", { class: `dot ${view.kind(one)}` }), el("span", { class: "grow" }, view.label(one)),
-      el("span", { class: "number" }, inUnit(one.value, unit)));
+    const entry = (one) =>
+      el(
+        "button",
+        { class: "frame-link", type: "button", onclick: () => this.page.open(one) },
+        el("span", { class: `dot ${view.kind(one)}` }),
+        el("span", { class: "grow" }, view.label(one)),
+        el("span", { class: "number" }, inUnit(one.value, unit)),
+      );
     const titles = view.options.inverted ? ["Called from", "On top of it"] : ["Below it", "Called from"];
     return [
       children.length ? [el("h4", {}, titles[0]), el("div", { class: "frame-list" }, children.map(entry))] : null,
-      above.length ? [el("h4", {}, titles[1]), el("div", { class: "frame-list" }, above.slice(0, 30).map(entry))] : null,
+      above.length
+        ? [el("h4", {}, titles[1]), el("div", { class: "frame-list" }, above.slice(0, 30).map(entry))]
+        : null,
     ];
   }
 }

@@ -27,18 +27,28 @@ function replaceChildren(element, ...children) {
 
 // A bar whose filled part is `fraction`; `parts` of [fraction, class, title] stack.
 function bar(parts) {
-  return el("span", { class: "bar" }, parts.map(([fraction, kind, title]) => {
-    const percent = Math.max(0, Math.min(100, 100 * fraction));
-    return el("span", { class: `fill ${kind}`, width: `${percent}%`, title });
-  }));
+  return el(
+    "span",
+    { class: "bar" },
+    parts.map(([fraction, kind, title]) => {
+      const percent = Math.max(0, Math.min(100, 100 * fraction));
+      return el("span", { class: `fill ${kind}`, width: `${percent}%`, title });
+    }),
+  );
 }
 
 function copyButton(text, label) {
-  const button = el("button", { class: "copy-button", type: "button", title: `Copy ${label}`, "aria-label": `Copy ${label}` }, "copy");
+  const button = el(
+    "button",
+    { class: "copy-button", type: "button", title: `Copy ${label}`, "aria-label": `Copy ${label}` },
+    "copy",
+  );
   button.addEventListener("click", async (event) => {
     event.stopPropagation();
     button.textContent = (await copyText(text)) ? "copied" : "select it";
-    setTimeout(() => { button.textContent = "copy"; }, 1200);
+    setTimeout(() => {
+      button.textContent = "copy";
+    }, 1200);
   });
   return button;
 }

@@ -9,7 +9,11 @@ class FlameGraph {
   // on: {select(node), zoom(node)}
   constructor(on) {
     this.on = on;
-    this.canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "Flame graph; arrow keys move, Enter zooms, Escape zooms out" });
+    this.canvas = el("canvas", {
+      tabindex: "0",
+      role: "img",
+      "aria-label": "Flame graph; arrow keys move, Enter zooms, Escape zooms out",
+    });
     this.spacer = el("div", { class: "flame-spacer" }, this.canvas);
     this.element = el("div", { class: "flame-scroll" }, this.spacer);
     this.tip = el("div", { class: "tip", hidden: true });
@@ -21,7 +25,10 @@ class FlameGraph {
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
     this.canvas.addEventListener("mouseleave", () => this.hoverBox(null));
     this.canvas.addEventListener("click", (event) => this.click(event));
-    this.canvas.addEventListener("dblclick", (event) => { const box = this.boxAt(event); if (box) this.on.zoom(box.node); });
+    this.canvas.addEventListener("dblclick", (event) => {
+      const box = this.boxAt(event);
+      if (box) this.on.zoom(box.node);
+    });
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.layout()).observe(this.element);
   }
@@ -58,7 +65,8 @@ class FlameGraph {
     const width = this.element.clientWidth;
     if (!this.view || !width) return;
     const boxes = [];
-    for (let node = this.zoomed.parent; node; node = node.parent) boxes.push({ node, x: 0, width, row: node.depth, context: true });
+    for (let node = this.zoomed.parent; node; node = node.parent)
+      boxes.push({ node, x: 0, width, row: node.depth, context: true });
     let deepest = this.zoomed.depth;
     const stack = [{ node: this.zoomed, x: 0, width, row: this.zoomed.depth }];
     while (stack.length) {
@@ -114,7 +122,7 @@ class FlameGraph {
     const dim = (this.found && !hit) || box.context;
     const gap = box.width > 3 ? 1 : 0;
     context.globalAlpha = dim ? 0.32 : this.view.library(node) ? 0.62 : 1;
-    context.fillStyle = hit ? this.colours.found : this.colours[kind] ?? this.colours.native;
+    context.fillStyle = hit ? this.colours.found : (this.colours[kind] ?? this.colours.native);
     context.fillRect(box.x, y, box.width - gap, ROW - 1);
     context.globalAlpha = dim ? 0.75 : 1;
     if (box.width > TEXT_FROM) {
@@ -172,7 +180,10 @@ class FlameGraph {
     const next = { ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right" }[event.key];
     if (next) {
       const node = this.neighbour(next);
-      if (node) { this.select(node); this.on.select(node); }
+      if (node) {
+        this.select(node);
+        this.on.select(node);
+      }
     } else if (event.key === "Enter") {
       if (this.selected) this.on.zoom(this.selected);
     } else {
@@ -203,7 +214,23 @@ class FlameGraph {
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
-  const kinds = ["root", "process", "thread", "python", "module", "operator", "native", "api", "kernel", "copy", "collective", "instruction", "region", "phase", "pruned"];
+  const kinds = [
+    "root",
+    "process",
+    "thread",
+    "python",
+    "module",
+    "operator",
+    "native",
+    "api",
+    "kernel",
+    "copy",
+    "collective",
+    "instruction",
+    "region",
+    "phase",
+    "pruned",
+  ];
   const made = Object.fromEntries(kinds.map((kind) => [kind, read(`--kind-${kind}`)]));
   return { ...made, ink: read("--flame-ink"), muted: read("--muted"), outline: read("--text"), found: read("--found") };
 }

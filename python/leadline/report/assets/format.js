@@ -1,7 +1,16 @@
 // Numbers as people read them; the same rules as report/units.py, so that text and page never disagree.
 
-const TIME_STEPS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
-const SIZE_STEPS = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
+const TIME_STEPS = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+];
+const SIZE_STEPS = [
+  [2 ** 40, "TiB"],
+  [2 ** 30, "GiB"],
+  [2 ** 20, "MiB"],
+  [2 ** 10, "KiB"],
+];
 
 function threeDigits(value) {
   if (value >= 99.95) return Math.round(value).toLocaleString("en-US");

@@ -11,9 +11,18 @@ class SortTable {
     this.rowTitle = rowTitle;
     this.filter = "";
     this.body = el("tbody");
-    this.heads = columns.map((column, i) => el("th", { scope: "col", class: column.text || column.left ? "text" : "" },
-      el("button", { type: "button", title: column.help, onclick: () => this.sortBy(i) }, column.title)));
-    this.element = el("div", { class: "table-wrap" }, el("table", { class: "data" }, el("thead", {}, el("tr", {}, this.heads)), this.body));
+    this.heads = columns.map((column, i) =>
+      el(
+        "th",
+        { scope: "col", class: column.text || column.left ? "text" : "" },
+        el("button", { type: "button", title: column.help, onclick: () => this.sortBy(i) }, column.title),
+      ),
+    );
+    this.element = el(
+      "div",
+      { class: "table-wrap" },
+      el("table", { class: "data" }, el("thead", {}, el("tr", {}, this.heads)), this.body),
+    );
     this.draw();
   }
 
@@ -34,7 +43,9 @@ class SortTable {
     });
     const value = this.columns[this.sort].value;
     const named = this.columns.filter((column) => column.text);
-    const shown = this.rows.filter((row) => !this.filter || named.some((column) => String(column.value(row)).toLowerCase().includes(this.filter)));
+    const shown = this.rows.filter(
+      (row) => !this.filter || named.some((column) => String(column.value(row)).toLowerCase().includes(this.filter)),
+    );
     shown.sort((a, b) => {
       const [x, y] = [value(a), value(b)];
       const order = typeof x === "string" ? x.localeCompare(y) : x - y;
@@ -42,17 +53,40 @@ class SortTable {
     });
     const lines = shown.map((row) => {
       const open = this.onrow ? () => this.onrow(row) : undefined;
-      const line = el("tr", { class: open ? "link" : "", tabindex: open ? "0" : undefined, title: this.rowTitle, onclick: open },
-        this.columns.map((column) => el("td", { class: column.text || column.left ? "text" : "" }, (column.cell ?? column.value)(row))));
-      if (open) line.addEventListener("keydown", (event) => { if (event.key === "Enter") open(); });
+      const line = el(
+        "tr",
+        { class: open ? "link" : "", tabindex: open ? "0" : undefined, title: this.rowTitle, onclick: open },
+        this.columns.map((column) =>
+          el("td", { class: column.text || column.left ? "text" : "" }, (column.cell ?? column.value)(row)),
+        ),
+      );
+      if (open)
+        line.addEventListener("keydown", (event) => {
+          if (event.key === "Enter") open();
+        });
       return line;
     });
-    replaceChildren(this.body, lines.length ? lines : el("tr", {}, el("td", { class: "text quiet", colspan: String(this.columns.length) }, "Nothing here has that name.")));
+    replaceChildren(
+      this.body,
+      lines.length
+        ? lines
+        : el(
+            "tr",
+            {},
+            el("td", { class: "text quiet", colspan: String(this.columns.length) }, "Nothing here has that name."),
+          ),
+    );
   }
 }
 
 function filterBox(table, what) {
-  return el("input", { type: "search", placeholder: `Filter ${what}`, "aria-label": `Filter ${what}`, spellcheck: "false", oninput: (event) => table.narrow(event.target.value) });
+  return el("input", {
+    type: "search",
+    placeholder: `Filter ${what}`,
+    "aria-label": `Filter ${what}`,
+    spellcheck: "false",
+    oninput: (event) => table.narrow(event.target.value),
+  });
 }
 
 const timeColumn = (title, value, help) => ({ title, value, cell: (row) => duration(value(row)), help });
@@ -64,8 +98,17 @@ function operatorsPage(shared) {
   const columns = [
     { title: "Operator", value: (row) => row.name, text: true, cell: (row) => el("code", {}, row.name) },
     { title: "Calls", value: (row) => row.count, cell: (row) => number(row.count) },
-    { title: "Self", value: (row) => row.cpu_time_ns.self, cell: (row) => duration(row.cpu_time_ns.self), help: "Wall time less what nested operators took" },
-    { title: "", value: (row) => row.cpu_time_ns.self, cell: (row) => bar([[row.cpu_time_ns.self / most, "operator", share(row.cpu_time_ns.self, total)]]) },
+    {
+      title: "Self",
+      value: (row) => row.cpu_time_ns.self,
+      cell: (row) => duration(row.cpu_time_ns.self),
+      help: "Wall time less what nested operators took",
+    },
+    {
+      title: "",
+      value: (row) => row.cpu_time_ns.self,
+      cell: (row) => bar([[row.cpu_time_ns.self / most, "operator", share(row.cpu_time_ns.self, total)]]),
+    },
     { title: "Share", value: (row) => row.cpu_time_ns.self, cell: (row) => share(row.cpu_time_ns.self, total) },
     timeColumn("Total", (row) => row.cpu_time_ns.sum, "Wall time with nested operators"),
     timeColumn("Mean", (row) => row.cpu_time_ns.mean),
@@ -74,30 +117,62 @@ function operatorsPage(shared) {
     timeColumn("Std", (row) => row.cpu_time_ns.std, "Standard deviation of one call"),
   ];
   if (report.operators.some((row) => row.gpu_time_ns)) columns.push(timeColumn("GPU", (row) => row.gpu_time_ns));
-  if (report.operators.some((row) => row.alloc_bytes)) columns.push({ title: "Allocated", value: (row) => row.alloc_bytes, cell: (row) => size(row.alloc_bytes) });
+  if (report.operators.some((row) => row.alloc_bytes))
+    columns.push({ title: "Allocated", value: (row) => row.alloc_bytes, cell: (row) => size(row.alloc_bytes) });
   const sort = report.path_metric === "gpu_time" ? columns.findIndex((column) => column.title === "GPU") : 2;
-  const table = new SortTable(columns, report.operators, { sort: Math.max(sort, 0), onrow: (row) => shared.search(row.name), rowTitle: "Find it in the flame graph" });
-  return el("section", { class: "page" },
-    el("div", { class: "toolbar" }, el("h2", {}, "Operators"), el("span", { class: "quiet" }, hiddenNote(report.operators.length, report.hidden.operators)),
-      el("span", { class: "grow" }), filterBox(table, "operators")),
-    report.operators.length ? table.element : nothing("No operator was measured."));
+  const table = new SortTable(columns, report.operators, {
+    sort: Math.max(sort, 0),
+    onrow: (row) => shared.search(row.name),
+    rowTitle: "Find it in the flame graph",
+  });
+  return el(
+    "section",
+    { class: "page" },
+    el(
+      "div",
+      { class: "toolbar" },
+      el("h2", {}, "Operators"),
+      el("span", { class: "quiet" }, hiddenNote(report.operators.length, report.hidden.operators)),
+      el("span", { class: "grow" }),
+      filterBox(table, "operators"),
+    ),
+    report.operators.length ? table.element : nothing("No operator was measured."),
+  );
 }
 
 function modulesPage(shared) {
   const { report } = shared.data;
   const columns = [
-    { title: "Module", value: (row) => row.name, text: true, cell: (row) => [el("code", {}, row.name), row.modules > 1 ? el("span", { class: "quiet" }, ` ${row.modules} modules`) : null] },
+    {
+      title: "Module",
+      value: (row) => row.name,
+      text: true,
+      cell: (row) => [
+        el("code", {}, row.name),
+        row.modules > 1 ? el("span", { class: "quiet" }, ` ${row.modules} modules`) : null,
+      ],
+    },
     { title: "Class", value: (row) => row.class_name, text: true },
     timeColumn("Total", (row) => row.cpu_time_ns, "With its submodules, forward and backward"),
-    { title: "forward, backward", left: true, value: (row) => row.cpu_time_ns, cell: (row) => forwardBackward(row, report) },
+    {
+      title: "forward, backward",
+      left: true,
+      value: (row) => row.cpu_time_ns,
+      cell: (row) => forwardBackward(row, report),
+    },
     timeColumn("Forward", (row) => row.forward_ns),
     timeColumn("Backward", (row) => row.backward_ns, "Counted at the module whose forward it belongs to"),
     timeColumn("Self", (row) => row.self_ns, "Without its submodules"),
   ];
   if (report.modules.some((row) => row.gpu_time_ns)) columns.push(timeColumn("GPU", (row) => row.gpu_time_ns));
-  if (report.modules.some((row) => row.alloc_bytes)) columns.push({ title: "Allocated", value: (row) => row.alloc_bytes, cell: (row) => size(row.alloc_bytes) });
+  if (report.modules.some((row) => row.alloc_bytes))
+    columns.push({ title: "Allocated", value: (row) => row.alloc_bytes, cell: (row) => size(row.alloc_bytes) });
   const folded = foldedModules(report.modules);
-  const table = new SortTable(columns, folded, { sort: 2, onrow: (row) => shared.search(row.name), rowTitle: "Find it in the flame graph" });
+  const table = new SortTable(columns, folded, {
+    sort: 2,
+    onrow: (row) => shared.search(row.name),
+    rowTitle: "Find it in the flame graph",
+  });
   const fold = toggle("Fold layers", "Show numbered layers (h.0, h.1, ...) as one", () => {
     const on = fold.getAttribute("aria-pressed") !== "true";
     fold.setAttribute("aria-pressed", String(on));
@@ -105,15 +180,28 @@ function modulesPage(shared) {
     table.draw();
   });
   fold.setAttribute("aria-pressed", "true");
-  return el("section", { class: "page" },
-    el("div", { class: "toolbar" }, el("h2", {}, "Modules"), el("span", { class: "quiet" }, hiddenNote(report.modules.length, report.hidden.modules)),
-      folded.length < report.modules.length ? fold : null, el("span", { class: "grow" }), filterBox(table, "modules")),
-    report.modules.length ? table.element : nothing("No nn.Module was called while measuring."));
+  return el(
+    "section",
+    { class: "page" },
+    el(
+      "div",
+      { class: "toolbar" },
+      el("h2", {}, "Modules"),
+      el("span", { class: "quiet" }, hiddenNote(report.modules.length, report.hidden.modules)),
+      folded.length < report.modules.length ? fold : null,
+      el("span", { class: "grow" }),
+      filterBox(table, "modules"),
+    ),
+    report.modules.length ? table.element : nothing("No nn.Module was called while measuring."),
+  );
 }
 
 function forwardBackward(row, report) {
   const most = Math.max(...report.modules.map((one) => one.cpu_time_ns), 1);
-  return bar([[row.forward_ns / most, "module", `forward ${duration(row.forward_ns)}`], [row.backward_ns / most, "phase", `backward ${duration(row.backward_ns)}`]]);
+  return bar([
+    [row.forward_ns / most, "module", `forward ${duration(row.forward_ns)}`],
+    [row.backward_ns / most, "phase", `backward ${duration(row.backward_ns)}`],
+  ]);
 }
 
 // Rows whose names differ only in layer numbers, added up. Modules of one pattern never hold each other, so nothing counts twice.
@@ -125,7 +213,16 @@ function foldedModules(rows) {
     if (!sum) groups.set(key, { ...row });
     else {
       sum.name = foldedName(row.name);
-      for (const name of ["modules", "cpu_time_ns", "self_ns", "forward_ns", "backward_ns", "gpu_time_ns", "alloc_bytes"]) sum[name] += row[name];
+      for (const name of [
+        "modules",
+        "cpu_time_ns",
+        "self_ns",
+        "forward_ns",
+        "backward_ns",
+        "gpu_time_ns",
+        "alloc_bytes",
+      ])
+        sum[name] += row[name];
     }
   }
   return [...groups.values()];

@@ -10,7 +10,9 @@ class Profile {
     this.metrics = flame.metrics;
     this.pruned = flame.pruned;
     this.children = flame.parent.map(() => []);
-    flame.parent.forEach((parent, row) => { if (parent >= 0) this.children[parent].push(row); });
+    flame.parent.forEach((parent, row) => {
+      if (parent >= 0) this.children[parent].push(row);
+    });
     this.order = this.parentsFirst();
     this.columns = new Map();
     this.folded = foldedFrames(flame.frames);
@@ -32,7 +34,9 @@ class Profile {
     if (!column) {
       const own = new Float64Array(this.parent.length);
       const metric = this.metric(name);
-      metric?.rows.forEach((row, i) => { own[row] = metric.values[i]; });
+      metric?.rows.forEach((row, i) => {
+        own[row] = metric.values[i];
+      });
       const whole = Float64Array.from(own);
       for (let i = this.order.length - 1; i > 0; i--) whole[this.parent[this.order[i]]] += whole[this.order[i]];
       column = { own, whole };
@@ -110,7 +114,10 @@ class TreeView {
     while (stack.length) {
       for (const row of this.profile.children[stack.pop()]) {
         if (this.whole[row] <= 0) continue;
-        if (this.hidden(row)) { stack.push(row); continue; }
+        if (this.hidden(row)) {
+          stack.push(row);
+          continue;
+        }
         this.put(groups, node, this.group(row), row, row, this.whole[row]);
       }
     }
@@ -177,11 +184,13 @@ class TreeView {
     if (!node.parent) return this.options.inverted ? "all (bottom-up)" : "all";
     const frames = this.profile.frames;
     const frame = this.frameOf(node);
-    const several = this.options.foldLayers && node.at.some((row) => frames.name[this.profile.frame[row]] !== frames.name[frame]);
+    const several =
+      this.options.foldLayers && node.at.some((row) => frames.name[this.profile.frame[row]] !== frames.name[frame]);
     const name = several ? foldedName(frames.name[frame]) : frames.name[frame];
     const kind = this.kind(node);
     if (kind === "module" && frames.module[frame]) return `${name} (${frames.module[frame]})`;
-    if (kind === "python" && frames.line[frame] > 0) return `${name} · ${baseName(frames.file[frame])}:${frames.line[frame]}`;
+    if (kind === "python" && frames.line[frame] > 0)
+      return `${name} · ${baseName(frames.file[frame])}:${frames.line[frame]}`;
     return kind === "operator" ? operatorName(name) : name;
   }
 

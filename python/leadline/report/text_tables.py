@@ -1,0 +1,201 @@
+"""The tables of the text report: devices, operators, modules, phases, memory; and how every table is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from leadline.report import phrases
+from leadline.report.model import Report
+from leadline.report.source import visible
+from leadline.report.units import duration, number, share, size
+
+_PEAKS_IN_DETAIL = 2
+
+
+def title(console: Console, text: str, note: str = "") -> None:
+    """A section begins; `note` says quietly what it shows."""
+    line = Text("\n" + text, style="bold")
+    if note:
+        line.append(f"  {note}", style="not bold bright_black")
+    console.print(line)
+
+
+def table(console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]) -> None:
+    """Columns are (heading, justify). Only the first one gives way where the window is narrow. No rows, no table."""
+    if not rows:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    others = sum(max(len(head), *(len(row[i]) for row in cells)) + 2 for i, (head, _) in enumerate(columns) if i)
+    room = max(console.width - others - 4, 16)
+    for i, (heading, justify) in enumerate(columns):
+        table.add_column(
+            heading,
+            justify="right" if justify == "right" else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            max_width=None if i else room,
+            min_width=max(len(row[i]) for row in cells) if i else None,
+        )
+    for row in cells:
+        table.add_row(*row)
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def more(console: Console, hidden: int, what: str) -> None:
+    """How many rows `--top` left out, if any."""
+    if hidden:
+        console.print(Text(f"  {number(hidden)} {what}: --top N shows them", style="bright_black"))
+
+
+def devices(console: Console, report: Report) -> None:
+    """Accelerators, and what ran on them."""
+    gpu = report.gpu
+    if gpu is None:
+        return
+    waited = f"threads waited {duration(gpu.sync_ns)} for devices" if gpu.sync_ns else ""
+    title(console, "Devices", waited)
+    columns = [("device", "left"), ("kernels", "right"), ("time", "right"), ("copies", "right"), ("bytes", "right")]
+    rows = []
+    for device in gpu.devices:
+        cells = [visible(device.name), number(device.launches), duration(device.kernels_ns)]
+        cells += [duration(device.copies_ns), size(device.copy_bytes)]
+        rows.append([*cells, *phrases.busy_texts(device, report.meta.wall_ns)])
+    headings = [*columns, ("busy", "right"), ("idle", "right"), ("hidden communication", "right")]
+    if rows:
+        table(console, headings, rows)
+    if gpu.kernels:
+        title(console, "On the device")
+        rows = [
+            [
+                phrases.name_text(k.name),
+                k.kind,
+                number(k.count),
+                duration(k.gpu_time.sum),
+                share(k.gpu_time.sum, gpu.work_ns),
+            ]
+            + [duration(value) for value in (k.gpu_time.mean, k.gpu_time.std)]
+            for k in gpu.kernels
+        ]
+        columns = [("name", "left"), ("kind", "left"), ("count", "right"), ("total", "right"), ("share", "right")]
+        table(console, [*columns, ("mean", "right"), ("std", "right")], rows)
+        more(console, gpu.kernels_hidden, "more names")
+
+
+def operators(console: Console, report: Report) -> None:
+    """Operators by name."""
+    if not report.operators:
+        return
+    title(
+        console,
+        "Operators",
+        f"by {phrases.metric_name(report.sort)}{' inside themselves' if report.sort == 'cpu_time' else ''}",
+    )
+    gpu = any(row.gpu_time_ns for row in report.operators)
+    alloc = any(row.alloc_bytes for row in report.operators)
+    columns = [
+        ("operator", "left"),
+        ("calls", "right"),
+        ("self", "right"),
+        ("total", "right"),
+        ("mean", "right"),
+        ("std", "right"),
+    ]
+    columns += [("GPU", "right")] if gpu else []
+    columns += [("allocated", "right")] if alloc else []
+    rows = []
+    for row in report.operators:
+        t = row.cpu_time
+        cells = [
+            phrases.name_text(phrases.operator_text(row.name, in_table=True)),
+            number(row.count),
+            *(duration(v) for v in (t.self, t.sum, t.mean, t.std)),
+        ]
+        cells += [duration(row.gpu_time_ns)] if gpu else []
+        cells += [size(row.alloc_bytes)] if alloc else []
+        rows.append(cells)
+    table(console, columns, rows)
+    more(console, report.operators_hidden, "more operators")
+
+
+def modules(console: Console, report: Report) -> None:
+    """Modules by qualified name."""
+    if not report.modules:
+        return
+    title(console, "Modules", "with their submodules; backward counted where its forward ran")
+    gpu = any(row.gpu_time_ns for row in report.modules)
+    columns = [
+        ("module", "left"),
+        ("class", "left"),
+        ("total", "right"),
+        ("forward", "right"),
+        ("backward", "right"),
+        ("self", "right"),
+    ]
+    columns += [("GPU", "right")] if gpu else []
+    rows = []
+    for row in report.modules:
+        cells = [phrases.name_text(row.name), _cut(visible(row.class_name))]
+        cells += [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
+        rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
+    table(console, columns, rows)
+    more(console, report.modules_hidden, "more modules")
+
+
+def phases(console: Console, report: Report) -> None:
+    """Phases; the rows add up to the whole."""
+    if not report.phases:
+        return
+    title(console, "Phases")
+    total = report.totals.get("cpu_time")
+    gpu = any(row.gpu_time_ns for row in report.phases)
+    columns = [
+        ("phase", "left"),
+        ("CPU time", "right"),
+        ("share", "right"),
+        ("operators", "right"),
+        ("allocated", "right"),
+    ]
+    columns += [("GPU", "right")] if gpu else []
+    rows = []
+    for row in report.phases:
+        cells = [
+            visible(row.name) or "(outside)",
+            duration(row.cpu_time_ns),
+            share(row.cpu_time_ns, total.sum if total else 0),
+        ]
+        cells += [number(row.operators), size(row.alloc_bytes)]
+        rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
+    table(console, columns, rows)
+
+
+def memory(console: Console, report: Report) -> None:
+    """Tensor memory in all, and who held it at each device's peak."""
+    memory = report.memory
+    if memory is None:
+        return
+    note = (
+        f"{size(memory.allocated_bytes)} in {number(memory.allocations)} allocations, {size(memory.freed_bytes)} freed"
+    )
+    title(console, "Tensor memory", note)
+    for i, peak in enumerate(memory.peaks):
+        detailed = i < _PEAKS_IN_DETAIL
+        alive = "; alive at that moment:" if detailed else ""
+        console.print(Text(f"  peak {size(peak.peak_bytes)} on {visible(peak.device)}{alive}"))
+        for path in peak.holders if detailed else ():
+            held = path.values["peak_live_bytes"]
+            line = Text(f"      {share(held, peak.peak_bytes):>6}  {size(held):>9}  ")
+            line.append(phrases.place_text(path.place), style="bold cyan")
+            line.append(f"  {phrases.below_text(path, notes=False)}")
+            line.truncate(console.width, overflow="ellipsis")
+            console.print(line, no_wrap=True)
+
+
+def _cut(text: str, most: int = 28) -> str:
+    """For columns that do not give way."""
+    return text if len(text) <= most else text[: most - 1] + "…"
