@@ -81,7 +81,8 @@ Collector::~Collector() = default;
 
 Lane* Collector::lane(ThreadState& thread) noexcept {
   auto* known = static_cast<Lane*>(thread.subscriber);
-  if (known != nullptr && known->alive.load(std::memory_order_relaxed)) [[likely]] return known;
+  if (known != nullptr && known->alive.load(std::memory_order_relaxed)) [[likely]]
+    return known;
   try {
     ThreadTree& tree = trees_.create(thread.tid, thread_name(thread.tid));
     std::unique_ptr<Lane> made;
@@ -125,7 +126,8 @@ void Collector::refresh_thread_times() noexcept {
 
 void Collector::bind(Lane& lane, uint64_t framework_thread) noexcept {
   lane.bound = true;
-  if (framework_thread < kFrameworkThreads) by_framework_thread_[framework_thread].store(&lane, std::memory_order_release);
+  if (framework_thread < kFrameworkThreads)
+    by_framework_thread_[framework_thread].store(&lane, std::memory_order_release);
 }
 
 // The deepest level that has a node is where to go on from; usually the one just below the leaf.
@@ -167,7 +169,8 @@ NodeId Collector::backward_parent(Lane& lane, const leadline_operator_event& eve
   return lane.tree->child(lane.graft(ThreadIndex{tree}, node), lane.backward_phase);
 }
 
-// A backward operator goes below its forward operator; autograd's wrapper around it, begun just before, goes there with it.
+// A backward operator goes below its forward operator; autograd's wrapper around it, begun just before, goes there with
+// it.
 NodeId Collector::home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept {
   std::vector<Scope>& scopes = path.scopes();
   Scope& scope = scopes.back();
@@ -203,7 +206,8 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
   }
   if (node == kNoNode && !scope.deferred) node = resolve(*own, path);
   if (op.sequence >= 0 && op.backward == 0) {
-    if (!own->bound) [[unlikely]] bind(*own, op.thread);
+    if (!own->bound) [[unlikely]]
+      bind(*own, op.thread);
     own->ring.store(op.sequence, node);
   }
   scope.begin_ns = now_ns();
@@ -219,7 +223,8 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, std::max<int64_t>(duration_ns - scope.child_ns, 0));
   const PathFrameId frame = path.entries()[scope.entry].frame;
   if (scope.children == 1 && scope.last_child_frame == frame) {
-    lane.tree->add(NodeId{scope.last_child_node}, MetricKind::kRepeatedCallTime, kCpuDevice, kNoStream, scope.last_child_ns);
+    lane.tree->add(NodeId{scope.last_child_node}, MetricKind::kRepeatedCallTime, kCpuDevice, kNoStream,
+                   scope.last_child_ns);
   }
   if (scopes.size() > 1) {
     Scope& above = scopes[scopes.size() - 2];
@@ -243,7 +248,8 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
     own->operator_ns += duration_ns;
     own->tree->stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
   }
-  if (window_.is_open()) [[unlikely]] record(scope, node, *own, duration_ns, nullptr);
+  if (window_.is_open()) [[unlikely]]
+    record(scope, node, *own, duration_ns, nullptr);
 }
 
 void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
@@ -276,7 +282,8 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
   }
 }
 
-void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns, const leadline_gpu_api_event* api) noexcept {
+void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,
+                       const leadline_gpu_api_event* api) noexcept {
   TraceEvent row;
   row.start_ns = scope.begin_ns;
   row.duration_ns = duration_ns;
@@ -298,83 +305,6 @@ void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t dura
     row.awaits = api->awaits;
     row.awaits_correlation = api->awaits_correlation;
   }
-  lane.events.add(row);
-}
-
-void Collector::on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept {
-  const NodeId node = place(lane, thread);
-  const int16_t device = event.device_type == 0 ? kCpuDevice : devices_.row(event.device);
-  int64_t bytes = event.bytes;
-  if (bytes >= 0) {
-    ledger_.allocate(event.address, bytes, device, lane.tree->index(), node);
-    lane.tree->add(node, MetricKind::kAllocBytes, device, kNoStream, bytes);
-  } else {
-    const int64_t booked = ledger_.release(event.address);
-    bytes = booked >= 0 ? booked : (event.bytes == INT64_MIN ? -1 : -event.bytes);
-    if (bytes < 0) return;  // counted by the ledger
-    lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, bytes);
-    bytes = -bytes;
-  }
-  if (!window_.is_open()) [[likely]] return;
-  TraceEvent row;
-  row.start_ns = now_ns();
-  row.duration_ns = 0;
-  row.kind = EventKind::kAllocate;
-  row.device = device;
-  row.tree = row.thread = lane.tree->index();
-  row.node = node;
-  row.bytes = bytes;
-  row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
-  lane.events.add(row);
-}
-
-void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
-  const auto valid = [this](leadline_context context) {
-    const uint64_t thread = context >> 32;
-    return thread != 0 && thread - 1 < trees_.size();
-  };
-  const auto tree_of = [](leadline_context context) { return ThreadIndex{static_cast<uint32_t>((context >> 32) - 1)}; };
-  const auto node_of = [](leadline_context context) { return NodeId{static_cast<uint32_t>(context)}; };
-  NodeId parent{};
-  if (valid(event.context)) {
-    parent = lane.graft(tree_of(event.context), node_of(event.context));
-  } else {
-    losses().count(LossKind::kGpuRecordUnattributed, 1);
-    parent = lane.tree->child(lane.tree->root(), lane.phase("launched before measuring began"));
-  }
-  if (valid(event.via)) {
-    parent = lane.tree->child(parent, lane.phase("captured at"));
-    parent = lane.copy_path(trees_[tree_of(event.via)], node_of(event.via), parent);
-  }
-  const int16_t device = event.device < 0 ? kCpuDevice : devices_.row(event.device);
-  const auto stream = static_cast<int32_t>(event.stream);
-  const auto add_measures = [&](NodeId to) {
-    for (uint32_t i = 0; i < event.measure_count; ++i) {
-      const leadline_measure& measure = event.measures[i];
-      if (measure.metric >= kMetricKindCount) continue;
-      lane.tree->add(to, static_cast<MetricKind>(measure.metric), device, stream, measure.value);
-    }
-  };
-  if (event.name == nullptr) return add_measures(parent);
-  const auto kind = static_cast<FrameKind>(event.frame_kind);
-  const FrameId frame = lane.plain(kind, event.name, event.file == nullptr ? "" : event.file, event.line,
-                                   event.detail == nullptr ? "" : event.detail);
-  const NodeId node = lane.tree->child(parent, frame);
-  lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
-  add_measures(node);
-  if (!window_.is_open()) return;
-  TraceEvent row;
-  row.start_ns = event.start_ns;
-  row.duration_ns = event.duration_ns;
-  row.kind = static_cast<EventKind>(event.event_kind);
-  row.device = device;
-  row.stream = stream;
-  row.tree = lane.tree->index();
-  row.node = node;
-  row.correlation = event.correlation;
-  row.bytes = event.bytes;
-  row.graph_node = event.graph_node;
-  row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
   lane.events.add(row);
 }
 
@@ -401,46 +331,15 @@ void Collector::on_event(const leadline_event& event, ThreadState& thread) noexc
   }
 }
 
-void Collector::trace_steps(int64_t wait, int64_t count, uint64_t max_events) noexcept {
-  trace_from_ = wait;
-  trace_to_ = wait + count;
-  trace_max_events_ = max_events;
-  if (wait == 0) window_.open(max_events);
-}
-
-void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
-  book_step(lane, number, time_ns);
-  // Behind the booking, so that the last step of the window is in it and the one before its first is not.
-  const int64_t ended = steps_ended_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (ended == trace_from_) window_.open(trace_max_events_);
-  if (ended == trace_to_) window_.close();
-}
-
-void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
-  const int64_t ended = number >= 0 ? number : steps_.load(std::memory_order_relaxed);
-  steps_.store(ended + 1, std::memory_order_relaxed);
-  const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);
-  if (before_ns == 0) return;  // where the first step began is not known
-  const NodeId node = lane.tree->child(lane.tree->root(), lane.phase("step"));
-  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, time_ns - before_ns);
-  if (!window_.is_open()) return;
-  TraceEvent row;
-  row.start_ns = before_ns;
-  row.duration_ns = time_ns - before_ns;
-  row.kind = EventKind::kStep;
-  row.tree = row.thread = lane.tree->index();
-  row.node = node;
-  row.step = static_cast<int32_t>(ended);
-  lane.events.add(row);
-}
-
 leadline_context Collector::context(ThreadState& thread) noexcept {
   Lane* own = lane(thread);
   if (own == nullptr) return 0;
   return own->token(place(*own, thread));
 }
 
-size_t Collector::held_bytes() const noexcept { return trees_.held_bytes() + ledger_.held_bytes() + window_.held_bytes(); }
+size_t Collector::held_bytes() const noexcept {
+  return trees_.held_bytes() + ledger_.held_bytes() + window_.held_bytes();
+}
 
 void Collector::after_fork() noexcept {
   // Whoever held the lane list in the parent does not exist here. The lanes' memory is given up rather than walked.

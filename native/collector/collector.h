@@ -1,6 +1,7 @@
 // Folds events into the threads' trees as they come. The first subscriber of the monitor.
 //
-// Each thread owns its tree, so nothing on the event path locks. Work that belongs under another thread's path hangs below a graft.
+// Each thread owns its tree, so nothing on the event path locks. Work that belongs under another thread's path hangs
+// below a graft.
 #pragma once
 
 #include <array>
@@ -37,7 +38,8 @@ class Collector final : public Subscriber {
   // Training steps ended so far: told by the program, or else seen at the end of the first optimizer's step.
   int64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
 
-  // Opens the trace window when `wait` steps have ended and closes it `count` steps later. Called before the first step.
+  // Opens the trace window when `wait` steps have ended and closes it `count` steps later. Called before the first
+  // step.
   void trace_steps(int64_t wait, int64_t count, uint64_t max_events) noexcept;
 
   // Brings the threads' CPU times up to date; the flush thread calls it before each segment.
@@ -67,7 +69,8 @@ class Collector final : public Subscriber {
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
-  void record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns, const leadline_gpu_api_event* api) noexcept;
+  void record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,
+              const leadline_gpu_api_event* api) noexcept;
 
   TreeRegistry trees_;
   MemoryLedger ledger_;

@@ -19,7 +19,8 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   tree_index.store(raw(its_tree.index()), std::memory_order_release);
 }
 
-FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail) noexcept {
+FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line,
+                    std::string_view detail) noexcept {
   FrameKey key;
   key.kind = kind;
   key.name = tree->string(name);
@@ -62,7 +63,8 @@ NodeId Lane::copy_path(const ThreadTree& other, NodeId node, NodeId parent) noex
   NodeId at = parent;
   try {
     std::vector<NodeId> steps;
-    for (NodeId step = node; step != other.root() && !other.is_graft(step); step = other.parent(step)) steps.push_back(step);
+    for (NodeId step = node; step != other.root() && !other.is_graft(step); step = other.parent(step))
+      steps.push_back(step);
     for (size_t i = steps.size(); i-- > 0;) {
       const FrameKey& from = other.frame_key(other.frame_of(steps[i]));
       FrameKey to = from;

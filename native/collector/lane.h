@@ -1,4 +1,5 @@
-// What the collector keeps for one thread: its tree, the frames already translated, and the forward nodes of its sequence numbers.
+// What the collector keeps for one thread: its tree, the frames already translated, and the forward nodes of its
+// sequence numbers.
 #pragma once
 
 #include <pthread.h>
@@ -25,11 +26,13 @@ class Lane {
   // The tree's frame for a frame of the path.
   FrameId frame(PathFrameId id) noexcept {
     const auto index = static_cast<uint32_t>(id);
-    if (index < translated_.size() && translated_[index] != kNoFrame) [[likely]] return translated_[index];
+    if (index < translated_.size() && translated_[index] != kNoFrame) [[likely]]
+      return translated_[index];
     return translate(index);
   }
   FrameId phase(std::string_view name) noexcept;
-  FrameId plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail) noexcept;
+  FrameId plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line,
+                std::string_view detail) noexcept;
 
   // The place of a node of another thread in this thread's tree.
   NodeId graft(ThreadIndex thread, NodeId node) noexcept;

@@ -7,7 +7,8 @@ namespace leadline {
 SequenceRing::Table* SequenceRing::grow() noexcept {
   Table* current = table_.load(std::memory_order_relaxed);
   try {
-    auto larger = std::make_unique<Table>(current == nullptr ? kFirstSize : static_cast<uint32_t>(current->mask + 1) * 4);
+    auto larger =
+        std::make_unique<Table>(current == nullptr ? kFirstSize : static_cast<uint32_t>(current->mask + 1) * 4);
     if (current != nullptr) {
       for (const auto& entry : current->entries) {
         const uint64_t packed = entry.load(std::memory_order_relaxed);

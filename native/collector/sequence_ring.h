@@ -1,8 +1,8 @@
 // Which node of a thread ran the forward operator of an autograd sequence number.
 //
-// Sequence numbers of a thread only grow, so a ring indexed by the number serves: written by the forward thread, read by any
-// autograd thread. A look-up of a number that was overwritten says "not found" rather than something wrong, and asks for a larger
-// ring, so that memory follows the size of the graph and not the length of the run.
+// Sequence numbers of a thread only grow, so a ring indexed by the number serves: written by the forward thread, read
+// by any autograd thread. A look-up of a number that was overwritten says "not found" rather than something wrong, and
+// asks for a larger ring, so that memory follows the size of the graph and not the length of the run.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,8 @@ class SequenceRing {
     if (table == nullptr) return kNoNode;
     const uint64_t packed = table->entries[number & table->mask].load(std::memory_order_acquire);
     if ((packed >> 32) == ((number + 1) & 0xffffffffu)) return NodeId{static_cast<uint32_t>(packed)};
-    if (packed != 0 && table->mask + 1 < kLargestSize) wanted_.store(static_cast<uint32_t>(table->mask + 1), std::memory_order_relaxed);
+    if (packed != 0 && table->mask + 1 < kLargestSize)
+      wanted_.store(static_cast<uint32_t>(table->mask + 1), std::memory_order_relaxed);
     return kNoNode;
   }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/losses.h"
+#include "monitor/busy.h"
 
 namespace leadline {
 namespace {
@@ -30,48 +31,7 @@ ScopeKind scope_kind(const leadline_event& event) noexcept {
   }
 }
 
-uint32_t source_of(FrameKind kind) noexcept {
-  switch (kind) {
-    case FrameKind::kPython:
-      return LEADLINE_SOURCE_PYTHON;
-    case FrameKind::kModule:
-      return LEADLINE_SOURCE_MODULE;
-    case FrameKind::kOperator:
-      return LEADLINE_SOURCE_OPERATOR;
-    case FrameKind::kApi:
-      return LEADLINE_SOURCE_API;
-    case FrameKind::kNative:
-      return LEADLINE_SOURCE_NATIVE;
-    default:
-      return LEADLINE_SOURCE_REGION;
-  }
-}
-
 }  // namespace
-
-// Marks the thread as inside an event. Refuses to nest: an event caused by handling an event is not one of the program.
-class Monitor::Busy {
- public:
-  Busy(ThreadState& state, bool fence) noexcept : state_(state), entered_(!state.busy.load(std::memory_order_relaxed)) {
-    if (!entered_) return;
-    if (fence) {
-      state_.busy.exchange(true, std::memory_order_seq_cst);
-    } else {
-      state_.busy.store(true, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);  // unsubscribe brings the real barrier
-    }
-  }
-  ~Busy() {
-    if (entered_) state_.busy.store(false, std::memory_order_release);
-  }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-  explicit operator bool() const noexcept { return entered_; }
-
- private:
-  ThreadState& state_;
-  bool entered_;
-};
 
 // Gives the state of an ending thread back.
 struct ThreadExit {
@@ -85,16 +45,15 @@ struct ThreadExit {
     const bool current = state->generation == monitor.generation_.load(std::memory_order_relaxed);
     for (uint32_t i = 0; i < used && current; ++i) {
       Monitor::Slot& slot = monitor.slots_[i];
-      if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr) slot.subscriber->on_thread_exit(*state);
+      if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
+        slot.subscriber->on_thread_exit(*state);
     }
     state->path.clear();
     state->alive.store(false, std::memory_order_release);  // the subscriber's part waits for the next thread
   }
 };
 
-Monitor::Monitor() noexcept {
-  fence_needed_ = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
-}
+Monitor::Monitor() noexcept { fence_needed_ = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0; }
 
 Monitor& Monitor::instance() noexcept {
   // Never destroyed: threads may outlive main.
@@ -192,7 +151,8 @@ leadline_status Monitor::unsubscribe(leadline_subscription subscription) noexcep
   if (index >= kMaxSubscribers) return LEADLINE_ERROR_INVALID;
   const std::lock_guard lock(change_);
   Slot& slot = slots_[index];
-  if (slot.generation != subscription >> 8 || slot.domains.load(std::memory_order_relaxed) == 0) return LEADLINE_ERROR_INVALID;
+  if (slot.generation != subscription >> 8 || slot.domains.load(std::memory_order_relaxed) == 0)
+    return LEADLINE_ERROR_INVALID;
   slot.domains.store(0, std::memory_order_seq_cst);
   refresh_active();
   wait_until_idle();
@@ -254,7 +214,8 @@ void Monitor::begin(leadline_event& event, ThreadState& thread) {
   } else {
     const leadline_region_event& region = event.of.region;
     const FrameKind frame = kind == ScopeKind::kPhase ? FrameKind::kPhase : FrameKind::kRegion;
-    path.push_region(event.token, kind, path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail));
+    path.push_region(event.token, kind,
+                     path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail));
   }
   path.scopes().back().begin_ns = event.time_ns;
   deliver(event, thread);
@@ -297,7 +258,8 @@ void Monitor::guarded(ThreadState& state, int64_t begin_ns, const Handle& handle
   const uint64_t number = state.events.load(std::memory_order_relaxed) + 1;
   state.events.store(number, std::memory_order_relaxed);
   const bool measured = number % kCostSample == 0;
-  if (measured && begin_ns == 0) [[unlikely]] begin_ns = now_ns();
+  if (measured && begin_ns == 0) [[unlikely]]
+    begin_ns = now_ns();
   try {
     handle();
   } catch (...) {
@@ -400,7 +362,8 @@ void Monitor::emit(const leadline_event& given) noexcept {
   leadline_event event = given;
   if (event.time_ns == 0) event.time_ns = now_ns();
   guarded(*state, event.time_ns, [&] {
-    const bool nests = (given.domain & (LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE)) != 0;
+    const bool nests =
+        (given.domain & (LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE)) != 0;
     if (nests && given.phase == LEADLINE_BEGIN) {
       begin(event, *state);
     } else if (nests && given.phase == LEADLINE_END) {
@@ -410,70 +373,4 @@ void Monitor::emit(const leadline_event& given) noexcept {
     }
   });
 }
-
-leadline_context Monitor::context() noexcept {
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  ThreadState* state = used == 0 ? nullptr : thread();
-  if (state == nullptr) return 0;
-  for (uint32_t i = 0; i < used; ++i) {
-    Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
-    // A provider asks from inside its own event as well as between events.
-    const Busy busy(*state, fence_needed_);
-    return slot.subscriber->context(*state);
-  }
-  return 0;
-}
-
-leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {
-  if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
-  ThreadState* state = thread();
-  if (state == nullptr) return LEADLINE_ERROR_UNAVAILABLE;
-  const size_t room = *count;
-  size_t needed = 0;
-  const Busy busy(*state, fence_needed_);
-  if (busy) state->path.sync();  // inside an event the path is up to date already
-  for (const PathEntry& entry : state->path.entries()) {
-    const PathFrame& frame = state->path.frames()[entry.frame];
-    if ((source_of(frame.kind) & sources) == 0) continue;
-    if (needed < room) {
-      frames[needed] = {static_cast<uint8_t>(frame.kind), frame.line, frame.name, frame.file, 0};
-    }
-    ++needed;
-  }
-  *count = needed;
-  return needed > room ? LEADLINE_ERROR_FULL : LEADLINE_OK;
-}
-
-void Monitor::reset_cost() noexcept {
-  for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
-    state->events.store(0, std::memory_order_relaxed);
-    state->sampled_ns.store(0, std::memory_order_relaxed);
-    state->sampled.store(0, std::memory_order_relaxed);
-  }
-}
-
-size_t Monitor::thread_states() const noexcept {
-  size_t count = 0;
-  for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) ++count;
-  return count;
-}
-
-Monitor::Cost Monitor::cost() const noexcept {
-  Cost cost;
-  int64_t sampled_ns = 0;
-  uint64_t sampled = 0;
-  for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
-    cost.events += state->events.load(std::memory_order_relaxed);
-    sampled_ns += state->sampled_ns.load(std::memory_order_relaxed);
-    sampled += state->sampled.load(std::memory_order_relaxed);
-    cost.held_bytes += sizeof(ThreadState) + state->held_bytes.load(std::memory_order_relaxed);
-  }
-  if (sampled != 0) {
-    cost.callbacks_ns = static_cast<int64_t>(static_cast<double>(sampled_ns) / static_cast<double>(sampled) *
-                                             static_cast<double>(cost.events));
-  }
-  return cost;
-}
-
 }  // namespace leadline

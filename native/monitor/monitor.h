@@ -14,12 +14,13 @@
 
 namespace leadline {
 
-// An in-process subscriber, such as the collector. The first one registered may use PathEntry::slot, Scope::slot and ThreadState::subscriber.
+// An in-process subscriber, such as the collector. The first one registered may use PathEntry::slot, Scope::slot and
+// ThreadState::subscriber.
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
-  // At BEGIN the scope is the innermost one of the thread's path; at END it is still there. Operators come by their own two calls,
-  // since they are what there is most of.
+  // At BEGIN the scope is the innermost one of the thread's path; at END it is still there. Operators come by their own
+  // two calls, since they are what there is most of.
   virtual void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept = 0;
   virtual void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept = 0;
   virtual void on_event(const leadline_event& event, ThreadState& thread) noexcept = 0;
@@ -40,7 +41,8 @@ class Monitor {
   ModuleNames& modules() noexcept { return modules_; }
 
   leadline_status subscribe(uint32_t domains, Subscriber* subscriber, leadline_subscription* out) noexcept;
-  leadline_status subscribe(uint32_t domains, leadline_callback callback, void* user, leadline_subscription* out) noexcept;
+  leadline_status subscribe(uint32_t domains, leadline_callback callback, void* user,
+                            leadline_subscription* out) noexcept;
   leadline_status unsubscribe(leadline_subscription subscription) noexcept;
   void finalize() noexcept;
 
@@ -53,7 +55,8 @@ class Monitor {
   leadline_context context() noexcept;
   leadline_status call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept;
 
-  // Scopes that are open now are forgotten by their threads: events were missed (pause) or belong to another process (fork).
+  // Scopes that are open now are forgotten by their threads: events were missed (pause) or belong to another process
+  // (fork).
   void forget_open_scopes() noexcept { epoch_.fetch_add(1, std::memory_order_relaxed); }
   // As above, and what subscribers keep for threads is void: the next session has another collector.
   void forget_subscriber_state() noexcept {

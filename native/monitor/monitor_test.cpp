@@ -176,7 +176,8 @@ TEST_CASE("unregister waits for callbacks on other threads") {
 TEST_CASE("states of ended threads serve again") {
   Seen seen;
   leadline_subscription id = 0;
-  leadline_monitor_register(LEADLINE_DOMAIN_MEMORY, [](const leadline_event*, void*) {}, &seen, &id);
+  leadline_monitor_register(
+      LEADLINE_DOMAIN_MEMORY, [](const leadline_event*, void*) {}, &seen, &id);
   const auto touch = [] {
     leadline_event event{};
     event.domain = LEADLINE_DOMAIN_MEMORY;

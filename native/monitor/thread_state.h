@@ -22,7 +22,7 @@ struct ThreadState {
   std::atomic<int64_t> sampled_ns{0};
   std::atomic<uint64_t> sampled{0};
   std::atomic<size_t> held_bytes{0};  // of the frame tables, as of the last sample
-  std::atomic<bool> busy{false};  // inside an event; unregister waits for it
+  std::atomic<bool> busy{false};      // inside an event; unregister waits for it
   std::atomic<bool> alive{true};
   ThreadState* next = nullptr;  // list of all states, newest first; never shortened
 };

@@ -5,9 +5,9 @@
 namespace leadline {
 namespace {
 
-constexpr size_t kWalkRoom = 512;      // frames held by a walk before its buffer grows
-constexpr size_t kMaxFrames = 65536;   // deeper stacks are cut at the root side and counted
-constexpr size_t kMaxParked = 64;      // suspended regions of one thread
+constexpr size_t kWalkRoom = 512;        // frames held by a walk before its buffer grows
+constexpr size_t kMaxFrames = 65536;     // deeper stacks are cut at the root side and counted
+constexpr size_t kMaxParked = 64;        // suspended regions of one thread
 constexpr uint32_t kMaxAboveOpener = 4;  // frames that the machinery itself calls
 
 }  // namespace
@@ -72,8 +72,8 @@ void CallPath::sync() noexcept {
   apply(drop_anchor ? walked_ - 1 : walked_, from);
 }
 
-// The chain no longer holds the anchor of the innermost scope: its coroutine is suspended, or its end was never seen. Scopes are set
-// aside until one is found whose anchor lies on the chain; walk_ then ends at that anchor.
+// The chain no longer holds the anchor of the innermost scope: its coroutine is suspended, or its end was never seen.
+// Scopes are set aside until one is found whose anchor lies on the chain; walk_ then ends at that anchor.
 void CallPath::park_until_anchored() noexcept {
   ++losses_.unanchored;
   while (!scopes_.empty()) {
@@ -179,8 +179,8 @@ void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) noexce
 void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame) noexcept {
   uintptr_t anchor = 0;
   if (python_ != nullptr) {
-    // Take away the machinery that opens regions, with what it calls itself, then the frame that asked: it shows below the region
-    // with its own line.
+    // Take away the machinery that opens regions, with what it calls itself, then the frame that asked: it shows below
+    // the region with its own line.
     auto opener = static_cast<uint32_t>(shown_.size());
     const uint32_t lowest = opener > base() + kMaxAboveOpener ? opener - kMaxAboveOpener : base();
     while (opener > lowest && frames_.role(shown_[opener - 1].raw) != CodeRole::kOpener) --opener;

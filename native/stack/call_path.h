@@ -1,9 +1,9 @@
 // The joined call path of one thread: Python frames, modules, operators, regions and API calls from root to leaf.
 //
-// Two kinds of things stand on it. *Scopes* (operators, regions, API calls) are pushed and popped by events. *Python frames* come and
-// go unseen, so `sync` compares the interpreter's chain with what it saw last time and replaces only what differs.
-// Each scope remembers its anchor, the Python frame on which it stands; a walk ends there. An operator under an operator with no
-// Python between finds its anchor on top and costs one comparison.
+// Two kinds of things stand on it. *Scopes* (operators, regions, API calls) are pushed and popped by events. *Python
+// frames* come and go unseen, so `sync` compares the interpreter's chain with what it saw last time and replaces only
+// what differs. Each scope remembers its anchor, the Python frame on which it stands; a walk ends there. An operator
+// under an operator with no Python between finds its anchor on top and costs one comparison.
 //
 // Used by its own thread only. Allocates only when something new appears.
 #pragma once
@@ -28,22 +28,22 @@ enum class ScopeKind : uint8_t { kOperator, kRegion, kPhase, kApi };
 struct Scope {
   const void* token = nullptr;  // identifies the begin to its end
   ScopeKind kind = ScopeKind::kOperator;
-  bool backward = false;        // an operator run by autograd
-  bool deferred = false;        // its place is settled by what begins inside
-  bool below_module = false;    // an nn.Module or a phase encloses it
-  uint32_t python_base = 0;     // Python frames that lie above it
-  uint32_t entry = 0;           // its own entry
-  uintptr_t anchor = 0;         // Python frame on which it stands
-  bool anchor_inside = false;   // the anchor frame itself shows below the scope (regions)
+  bool backward = false;       // an operator run by autograd
+  bool deferred = false;       // its place is settled by what begins inside
+  bool below_module = false;   // an nn.Module or a phase encloses it
+  uint32_t python_base = 0;    // Python frames that lie above it
+  uint32_t entry = 0;          // its own entry
+  uintptr_t anchor = 0;        // Python frame on which it stands
+  bool anchor_inside = false;  // the anchor frame itself shows below the scope (regions)
   int64_t begin_ns = 0;
-  int64_t child_ns = 0;         // time of scopes that ended directly inside
+  int64_t child_ns = 0;  // time of scopes that ended directly inside
   int64_t sequence = -1;
-  uint64_t forward_thread = 0;  // of a backward operator
-  uint32_t children = 0;        // scopes that ended directly inside
+  uint64_t forward_thread = 0;   // of a backward operator
+  uint32_t children = 0;         // scopes that ended directly inside
   uint32_t last_child_node = 0;  // the subscriber's, of the last of them
   int64_t last_child_ns = 0;
   PathFrameId last_child_frame{};
-  int64_t mark = 0;             // subscriber's note at begin
+  int64_t mark = 0;  // subscriber's note at begin
 };
 
 struct PathLosses {
@@ -57,8 +57,8 @@ class CallPath {
 
   // Bring the Python part up to date.
   void sync() noexcept;
-  // As sync, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are left out
-  // and the frame that asked for it stays below.
+  // As sync, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are
+  // left out and the frame that asked for it stays below.
   void push_region(const void* token, ScopeKind kind, PathFrameId frame) noexcept;
   void push(const void* token, ScopeKind kind, PathFrameId frame) noexcept;
   // The scope of a token with everything above it dropped, or nullptr. `dropped` counts scopes that never ended.
@@ -68,7 +68,8 @@ class CallPath {
   void trim_to_scope() noexcept { truncate(base()); }
   // Innermost scope of a kind, or nullptr.
   Scope* innermost() noexcept { return scopes_.empty() ? nullptr : &scopes_.back(); }
-  // A region of a suspended coroutine comes back as the innermost scope; false when no scope of this token was set aside.
+  // A region of a suspended coroutine comes back as the innermost scope; false when no scope of this token was set
+  // aside.
   bool restore_parked(const void* token) noexcept;
   void clear() noexcept;
 

@@ -12,15 +12,27 @@ using leadline::testing::FakePython;
 namespace {
 
 // Functions by number: what a test's chain is made of.
-enum : uintptr_t { kMain = 1, kForward = 2, kHelper = 3, kModule = 4, kEnter = 5, kWrapper = 6, kRecompute = 7, kTask = 8 };
+enum : uintptr_t {
+  kMain = 1,
+  kForward = 2,
+  kHelper = 3,
+  kModule = 4,
+  kEnter = 5,
+  kWrapper = 6,
+  kRecompute = 7,
+  kTask = 8
+};
 
 struct Fixture {
   Fixture() {
     FakePython::reset();
-    FakePython::functions = {{kMain, "main"}, {kForward, "forward"}, {kHelper, "helper"}, {kModule, "__call__"},
-                             {kEnter, "__enter__"}, {kWrapper, "wrapper"}, {kRecompute, "recompute"}, {kTask, "task"}};
+    FakePython::functions = {{kMain, "main"},           {kForward, "forward"}, {kHelper, "helper"},
+                             {kModule, "__call__"},     {kEnter, "__enter__"}, {kWrapper, "wrapper"},
+                             {kRecompute, "recompute"}, {kTask, "task"}};
     CodeRoles roles;
-    roles.known = {{kModule, CodeRole::kModuleCall}, {kEnter, CodeRole::kOpener}, {kWrapper, CodeRole::kHidden},
+    roles.known = {{kModule, CodeRole::kModuleCall},
+                   {kEnter, CodeRole::kOpener},
+                   {kWrapper, CodeRole::kHidden},
                    {kRecompute, CodeRole::kRecompute}};
     PathFrames::set_roles(roles);
   }
@@ -48,7 +60,8 @@ struct Fixture {
   }
   bool end(int token) {
     uint64_t dropped = 0;
-    if (path.find_and_trim(reinterpret_cast<const void*>(static_cast<uintptr_t>(token)), &dropped) == nullptr) return false;
+    if (path.find_and_trim(reinterpret_cast<const void*>(static_cast<uintptr_t>(token)), &dropped) == nullptr)
+      return false;
     path.pop();
     return true;
   }
@@ -123,7 +136,8 @@ TEST_CASE_FIXTURE(Fixture, "another code object at a known address is not taken 
 TEST_CASE_FIXTURE(Fixture, "modules show by qualified name, below a forward phase") {
   modules.add(500, 501, "layers");
   modules.name_root(500, "model");
-  FakePython::chain = {{100, kMain, 10}, {200, kModule, 1, 500}, {201, kForward, 20}, {202, kModule, 1, 501}, {203, kForward, 21}};
+  FakePython::chain = {
+      {100, kMain, 10}, {200, kModule, 1, 500}, {201, kForward, 20}, {202, kModule, 1, 501}, {203, kForward, 21}};
   begin("aten::mm", 1);
   CHECK(text() == "main:10 > forward > model > forward:20 > model.layers > forward:21 > aten::mm");
   end(1);

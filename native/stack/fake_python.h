@@ -65,7 +65,8 @@ struct FakePython {
   static bool local_name_of(uintptr_t, uintptr_t, std::string*) { return false; }
 
   static const PythonSource* source() {
-    static constexpr PythonSource kSource = {top, walk, first_local, fingerprint, describe, describe_object, local_name_of};
+    static constexpr PythonSource kSource = {top,          walk, first_local, fingerprint, describe, describe_object,
+                                             local_name_of};
     return &kSource;
   }
 };

@@ -1,7 +1,7 @@
 // Qualified names of nn.Module objects: which object is a child of which, under what attribute.
 //
-// Written under the GIL when modules are registered, read on the slow path of a call path without it. Readers only ever try the
-// lock: when it is taken they make do with the class name this once.
+// Written under the GIL when modules are registered, read on the slow path of a call path without it. Readers only ever
+// try the lock: when it is taken they make do with the class name this once.
 #pragma once
 
 #include <atomic>

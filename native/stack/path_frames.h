@@ -58,7 +58,8 @@ class PathFrames {
   // `stable`: the pointer always means this name, so the text is not looked at again.
   PathFrameId operator_named(const char* name, bool stable, const char* inputs = nullptr) {
     const NameSlot& slot = name_cache_[name_slot(name)];
-    if (slot.pointer == name && slot.stable && stable && inputs == nullptr) [[likely]] return slot.id;
+    if (slot.pointer == name && slot.stable && stable && inputs == nullptr) [[likely]]
+      return slot.id;
     return operator_by_text(name, stable, inputs);
   }
   PathFrameId python(const RawFrame& raw);

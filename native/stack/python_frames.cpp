@@ -153,8 +153,9 @@ bool local_name_of(uintptr_t frame, uintptr_t object, std::string* name) {
 #endif
   if (names == nullptr || !PyTuple_Check(names)) return false;
   for (int i = 0; i < count && i < PyTuple_GET_SIZE(names); ++i) {
-    uintptr_t value = read_at<uintptr_t>(frame, g_layout.locals + static_cast<uint32_t>(i * static_cast<int>(sizeof(void*)))) &
-                      g_layout.code_mask;
+    uintptr_t value =
+        read_at<uintptr_t>(frame, g_layout.locals + static_cast<uint32_t>(i * static_cast<int>(sizeof(void*)))) &
+        g_layout.code_mask;
     if (value != 0 && value != object && Py_TYPE(reinterpret_cast<PyObject*>(value)) == &PyCell_Type) {
       value = reinterpret_cast<uintptr_t>(reinterpret_cast<PyCellObject*>(value)->ob_ref);
     }
@@ -215,7 +216,8 @@ bool matches_getframe() {
     if (!good || expected == nullptr || frame == 0) break;
     PyCodeObject* real = PyFrame_GetCode(expected);
     uintptr_t code = 0;
-    good = memory.read(frame + g_layout.code, &code) && (code & g_layout.code_mask) == reinterpret_cast<uintptr_t>(real);
+    good =
+        memory.read(frame + g_layout.code, &code) && (code & g_layout.code_mask) == reinterpret_cast<uintptr_t>(real);
     uintptr_t instruction = 0;
     if (good && !g_layout.instruction_is_index) {
       const uintptr_t start = reinterpret_cast<uintptr_t>(real) + g_layout.code_start;
@@ -240,7 +242,8 @@ constexpr PythonSource kSource = {top, walk, first_local, fingerprint, describe,
 
 const PythonSource* load_python_source(const char** why) {
   static const char kLayout[] =
-      "this build of Python keeps its frames in a way that Leadline does not know (free-threaded or newer), so Python lines are missing";
+      "this build of Python keeps its frames in a way that Leadline does not know (free-threaded or newer), so Python "
+      "lines are missing";
   static const char kSelfTest[] =
       "the self-test of Python frame reading failed on this interpreter, so Python lines are missing";
   *why = nullptr;

@@ -6,8 +6,8 @@
 namespace leadline {
 
 // nullptr with a sentence in *why when this interpreter's frames cannot be read: layout not understood, or the
-// self-test (a walk compared with what sys._getframe says, read through the kernel so that a wrong offset cannot crash) failed.
-// Needs the GIL.
+// self-test (a walk compared with what sys._getframe says, read through the kernel so that a wrong offset cannot crash)
+// failed. Needs the GIL.
 const PythonSource* load_python_source(const char** why);
 
 }  // namespace leadline

@@ -1,5 +1,5 @@
-// CPython 3.11: interpreter frames, described here field by field because the header is internal. The self-test compares
-// a walk with sys._getframe before anything relies on it.
+// CPython 3.11: interpreter frames, described here field by field because the header is internal. The self-test
+// compares a walk with sys._getframe before anything relies on it.
 #include <Python.h>
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000

@@ -1,5 +1,5 @@
-// CPython 3.13 and later describe themselves: _PyRuntime opens with a table of offsets for debuggers. The table's own shape
-// belongs to the minor version; 3.13 is written out here, later ones come with a header that holds nothing else.
+// CPython 3.13 and later describe themselves: _PyRuntime opens with a table of offsets for debuggers. The table's own
+// shape belongs to the minor version; 3.13 is written out here, later ones come with a header that holds nothing else.
 #include <Python.h>
 
 #if PY_VERSION_HEX >= 0x030D0000

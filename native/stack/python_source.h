@@ -1,8 +1,8 @@
 // What the call path needs from an interpreter, as a table of functions: the rest of the core never sees Python.h,
 // and the path is tested with frames drawn by hand.
 //
-// Every function is called on the thread whose frames it reads, with or without the GIL. They neither allocate nor take references:
-// the thread's own chain of frames cannot change while the thread is inside a callback.
+// Every function is called on the thread whose frames it reads, with or without the GIL. They neither allocate nor take
+// references: the thread's own chain of frames cannot change while the thread is inside a callback.
 #pragma once
 
 #include <cstddef>

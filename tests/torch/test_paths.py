@@ -66,9 +66,10 @@ def test_functions_lambdas_comprehensions_generators_and_c_functions(measure):
         [(at("aten::neg"), torch.neg(x)) for _ in range(1)]
         {key: (at("aten::sqrt"), torch.sqrt(x)) for key in range(1)}
         sorted([2], key=lambda _: (at("aten::floor"), torch.floor(x), 1)[2])
-        list(map(lambda _: (at("aten::ceil"), torch.ceil(x)), [1]))
+        list(map(lambda _: (at("aten::ceil"), torch.ceil(x)), [1]))  # noqa: C417
         exec("at('aten::round'), torch.round(x)", {"at": at, "torch": torch, "x": x})
-        if True: at("aten::sign"), torch.sign(x)  # noqa: E701
+        if True:
+            at("aten::sign"), torch.sign(x)
 
     check(measure(run), at)
 

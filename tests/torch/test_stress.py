@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -12,8 +13,7 @@ import leadline
 
 
 def resident_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_start_and_stop_while_threads_compute(tmp_path):
@@ -28,7 +28,7 @@ def test_start_and_stop_while_threads_compute(tmp_path):
                 layer(torch.ones(2, 8)).sum().backward()
                 with torch.profiler.record_function("r"):
                     torch.ones(1).add_(1)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             failed.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
@@ -43,7 +43,7 @@ def test_start_and_stop_while_threads_compute(tmp_path):
                 leadline.pause()
                 leadline.resume()
             result = leadline.open(path)
-            mm = [node for node in result.tree.find(kind="operator", name="aten::mm")]
+            mm = list(result.tree.find(kind="operator", name="aten::mm"))
             own = [node for node in mm if any(step.name == "main" for step in node.path())]
             assert sum(node.exclusive("call_time").count for node in own) == 20
     finally:

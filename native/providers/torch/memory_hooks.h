@@ -1,7 +1,7 @@
 // Tensor memory of all threads: calls of c10's allocation functions are redirected while the provider is attached.
 //
-// torch's own reporting slot is per thread and belongs to torch.profiler, so it is left alone. Replacements live in this library
-// for ever; after detach() they only call the original.
+// torch's own reporting slot is per thread and belongs to torch.profiler, so it is left alone. Replacements live in
+// this library for ever; after detach() they only call the original.
 #pragma once
 
 #include <string>

@@ -7,7 +7,8 @@
 namespace leadline::torch {
 namespace {
 
-constexpr size_t kSnapshotWords = 44;  // as far as the debug handle of the layouts known; the object is larger or ends there
+constexpr size_t kSnapshotWords =
+    44;  // as far as the debug handle of the layouts known; the object is larger or ends there
 constexpr uint32_t kRunsWanted = 3;
 // Members between the sequence number and those behind it, in words: array reference (2), hash map (7), vector (3).
 constexpr uint32_t kToForwardThread = 1 + 2 + 7 + 3;
@@ -62,8 +63,9 @@ bool Probe::observe(const ProbeRun& run) {
       const uint32_t debug_handle = i + kToDebugHandle;
       // Before it stands the name: text or the schema of a registered operator, told apart by one byte.
       const bool named_by_schema = i > 0 && (snapshot.words[i - 1] & 0xff) == 1;
-      const bool shaped = named_by_schema && debug_handle < kSnapshotWords && snapshot.words[i + kToForwardThread] == 0 &&
-                          snapshot.words[i + kToForwardThread + 1] == 0 && snapshot.words[debug_handle] == -1;
+      const bool shaped = named_by_schema && debug_handle < kSnapshotWords &&
+                          snapshot.words[i + kToForwardThread] == 0 && snapshot.words[i + kToForwardThread + 1] == 0 &&
+                          snapshot.words[debug_handle] == -1;
       if (!shaped) shaped_ &= ~(uint64_t{1} << i);
     }
   }
@@ -81,7 +83,9 @@ std::optional<Offsets> Probe::conclude(std::string* why) const {
     if ((candidates_ & shaped_ & (uint64_t{1} << i)) == 0) continue;
     return Offsets{i * 8, (i + kToForwardThread) * 8, (i - 1) * 8};
   }
-  *why = "the self-test did not find the autograd sequence number in this torch, so backward operators stay where autograd runs them";
+  *why =
+      "the self-test did not find the autograd sequence number in this torch, so backward operators stay where "
+      "autograd runs them";
   return std::nullopt;
 }
 

@@ -1,8 +1,8 @@
 // The self-test: where in at::RecordFunction the sequence number and the forward thread stand.
 //
-// A known operator is run a few times while a callback keeps what it sees. The sequence number must stand at one and the same
-// place every time; what follows it must look like the members that torch declares after it. Anything else: no sequence
-// numbers, and the provider says so.
+// A known operator is run a few times while a callback keeps what it sees. The sequence number must stand at one and
+// the same place every time; what follows it must look like the members that torch declares after it. Anything else: no
+// sequence numbers, and the provider says so.
 #pragma once
 
 #include <cstdint>

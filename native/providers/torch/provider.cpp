@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kProbeRuns = 4;
 
-// Read by callbacks of any thread; written before they are registered. Callbacks may still run once after detach, so this lives on.
+// Read by callbacks of any thread; written before they are registered. Callbacks may still run once after detach, so
+// this lives on.
 struct Shared {
   std::atomic<bool> running{false};
   Symbols symbols;
@@ -40,7 +41,8 @@ void begin_operator(const RecordFunction& function) noexcept {
     op.sequence = field<int64_t>(function, g_shared.offsets.sequence);
     if (op.sequence >= 0) {
       op.thread = g_shared.symbols.current_thread();
-      if (kScope == Scope::kBackwardFunction) op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
+      if (kScope == Scope::kBackwardFunction)
+        op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
     }
   }
   if (g_shared.shapes) [[unlikely]] {

@@ -16,11 +16,11 @@ struct AttachOptions {
 };
 
 struct AttachResult {
-  bool ok = false;         // operators are measured
-  bool sequence = false;   // backward operators find their forward
+  bool ok = false;        // operators are measured
+  bool sequence = false;  // backward operators find their forward
   bool memory = false;
   bool shapes = false;
-  std::string message;     // sentences about what is missing, or empty
+  std::string message;  // sentences about what is missing, or empty
 };
 
 // One per process. All functions under the GIL or before threads run.

@@ -9,22 +9,25 @@ std::optional<Symbols> Symbols::find(std::string* why) {
     return std::nullopt;
   }
   Symbols found;
-  found.add_global_callback = library->symbol<Handle(Callback)>("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+  found.add_global_callback =
+      library->symbol<Handle(Callback)>("_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
   found.remove_callback = library->symbol<void(Handle)>("_ZN2at14removeCallbackEm");
   found.name = library->symbol<const char*(const RecordFunction*)>("_ZNK2at14RecordFunction4nameEv");
   found.current_thread = library->symbol<uint64_t()>("_ZN2at14RecordFunction15currentThreadIdEv");
   if (found.add_global_callback == nullptr || found.remove_callback == nullptr || found.name == nullptr ||
       found.current_thread == nullptr) {
-    *why = "this libtorch does not export the profiling hooks of torch 2.4 and later (at::addGlobalCallback); use a newer torch";
+    *why =
+        "this libtorch does not export the profiling hooks of torch 2.4 and later (at::addGlobalCallback); use a newer "
+        "torch";
     return std::nullopt;
   }
-  found.input_shapes =
-      library->symbol<Shapes(const RecordFunction&, bool)>("_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb");
+  found.input_shapes = library->symbol<Shapes(const RecordFunction&, bool)>(
+      "_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb");
   // The name carries the string ABI.
-  found.input_types =
-      library->symbol<Types(const RecordFunction&)>("_ZN5torch8profiler4impl10inputTypesB5cxx11ERKN2at14RecordFunctionE");
-  found.old_input_types = reinterpret_cast<void*>(
-      library->symbol<void()>("_ZN5torch8profiler4impl10inputTypesERKN2at14RecordFunctionE"));
+  found.input_types = library->symbol<Types(const RecordFunction&)>(
+      "_ZN5torch8profiler4impl10inputTypesB5cxx11ERKN2at14RecordFunctionE");
+  found.old_input_types =
+      reinterpret_cast<void*>(library->symbol<void()>("_ZN5torch8profiler4impl10inputTypesERKN2at14RecordFunctionE"));
   return found;
 }
 

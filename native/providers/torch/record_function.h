@@ -1,6 +1,7 @@
 // The part of at::RecordFunction that torch exports, and what of its binary interface this provider relies on.
 //
-// Facts from ATen/record_function.h of torch 2.4 to 2.13. Nothing here is trusted before the self-test (probe.h) has seen it work.
+// Facts from ATen/record_function.h of torch 2.4 to 2.13. Nothing here is trusted before the self-test (probe.h) has
+// seen it work.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,39 @@
+// Training steps, and the trace window that is counted in them.
+#include "collector/collector.h"
+
+namespace leadline {
+
+void Collector::trace_steps(int64_t wait, int64_t count, uint64_t max_events) noexcept {
+  trace_from_ = wait;
+  trace_to_ = wait + count;
+  trace_max_events_ = max_events;
+  if (wait == 0) window_.open(max_events);
+}
+
+void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
+  book_step(lane, number, time_ns);
+  // Behind the booking, so that the last step of the window is in it and the one before its first is not.
+  const int64_t ended = steps_ended_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (ended == trace_from_) window_.open(trace_max_events_);
+  if (ended == trace_to_) window_.close();
+}
+
+void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
+  const int64_t ended = number >= 0 ? number : steps_.load(std::memory_order_relaxed);
+  steps_.store(ended + 1, std::memory_order_relaxed);
+  const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);
+  if (before_ns == 0) return;  // where the first step began is not known
+  const NodeId node = lane.tree->child(lane.tree->root(), lane.phase("step"));
+  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, time_ns - before_ns);
+  if (!window_.is_open()) return;
+  TraceEvent row;
+  row.start_ns = before_ns;
+  row.duration_ns = time_ns - before_ns;
+  row.kind = EventKind::kStep;
+  row.tree = row.thread = lane.tree->index();
+  row.node = node;
+  row.step = static_cast<int32_t>(ended);
+  lane.events.add(row);
+}
+
+}  // namespace leadline

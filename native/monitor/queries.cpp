@@ -1,0 +1,93 @@
+// What may be asked of the monitor: where a thread is, and what measuring has cost.
+#include "monitor/busy.h"
+#include "monitor/monitor.h"
+
+namespace leadline {
+namespace {
+
+uint32_t source_of(FrameKind kind) noexcept {
+  switch (kind) {
+    case FrameKind::kPython:
+      return LEADLINE_SOURCE_PYTHON;
+    case FrameKind::kModule:
+      return LEADLINE_SOURCE_MODULE;
+    case FrameKind::kOperator:
+      return LEADLINE_SOURCE_OPERATOR;
+    case FrameKind::kApi:
+      return LEADLINE_SOURCE_API;
+    case FrameKind::kNative:
+      return LEADLINE_SOURCE_NATIVE;
+    default:
+      return LEADLINE_SOURCE_REGION;
+  }
+}
+
+}  // namespace
+
+leadline_context Monitor::context() noexcept {
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  ThreadState* state = used == 0 ? nullptr : thread();
+  if (state == nullptr) return 0;
+  for (uint32_t i = 0; i < used; ++i) {
+    Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
+    // A provider asks from inside its own event as well as between events.
+    const Busy busy(*state, fence_needed_);
+    return slot.subscriber->context(*state);
+  }
+  return 0;
+}
+
+leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {
+  if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
+  ThreadState* state = thread();
+  if (state == nullptr) return LEADLINE_ERROR_UNAVAILABLE;
+  const size_t room = *count;
+  size_t needed = 0;
+  const Busy busy(*state, fence_needed_);
+  if (busy) state->path.sync();  // inside an event the path is up to date already
+  for (const PathEntry& entry : state->path.entries()) {
+    const PathFrame& frame = state->path.frames()[entry.frame];
+    if ((source_of(frame.kind) & sources) == 0) continue;
+    if (needed < room) {
+      frames[needed] = {static_cast<uint8_t>(frame.kind), frame.line, frame.name, frame.file, 0};
+    }
+    ++needed;
+  }
+  *count = needed;
+  return needed > room ? LEADLINE_ERROR_FULL : LEADLINE_OK;
+}
+
+void Monitor::reset_cost() noexcept {
+  for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
+    state->events.store(0, std::memory_order_relaxed);
+    state->sampled_ns.store(0, std::memory_order_relaxed);
+    state->sampled.store(0, std::memory_order_relaxed);
+  }
+}
+
+size_t Monitor::thread_states() const noexcept {
+  size_t count = 0;
+  for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next)
+    ++count;
+  return count;
+}
+
+Monitor::Cost Monitor::cost() const noexcept {
+  Cost cost;
+  int64_t sampled_ns = 0;
+  uint64_t sampled = 0;
+  for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
+    cost.events += state->events.load(std::memory_order_relaxed);
+    sampled_ns += state->sampled_ns.load(std::memory_order_relaxed);
+    sampled += state->sampled.load(std::memory_order_relaxed);
+    cost.held_bytes += sizeof(ThreadState) + state->held_bytes.load(std::memory_order_relaxed);
+  }
+  if (sampled != 0) {
+    cost.callbacks_ns = static_cast<int64_t>(static_cast<double>(sampled_ns) / static_cast<double>(sampled) *
+                                             static_cast<double>(cost.events));
+  }
+  return cost;
+}
+
+}  // namespace leadline
