@@ -66,6 +66,13 @@ def worker_kinds(graph: Graph) -> tuple[TaskKind, ...]:
     return (TaskKind.GPU,) if bool((graph.column("kind")[graph.alive] == TaskKind.GPU).any()) else (TaskKind.CPU,)
 
 
+def work_ns(graph: Graph, tasks: Selection) -> int:
+    """Time of tasks alone: durations, and for CPU tasks the gaps, in which an operator goes on after what it called."""
+    cpu = graph.column("kind")[tasks.ids] == TaskKind.CPU
+    gaps = np.where(cpu, np.maximum(graph.column("gap_ns")[tasks.ids], 0), 0)
+    return int((graph.column("duration_ns")[tasks.ids] + gaps).sum())
+
+
 def gradients(graph: Graph, step: int, rank: int | None = None) -> list[Gradient]:
     """Gradients of one step in the order in which they become complete; empty when the trace has no shapes."""
     marks = graph.select(name=ACCUMULATE, step=step, rank=rank)
@@ -168,6 +175,8 @@ def allocated_bytes(graph: Graph) -> int:
 
 def memory_sentence(graph: Graph, saved: int, what: str) -> str:
     """How much memory a change frees, beside what the trace shows."""
+    if saved <= 0:
+        return f"how many activations {what} is unknown, since the trace has no shapes"
     peak = allocated_bytes(graph)
     beside = f" (the traced window allocates up to {show_bytes(peak)})" if peak else ""
     return f"about {show_bytes(min(saved, peak) if peak else saved)} of activations{beside} {what}"

@@ -59,3 +59,15 @@ def test_a_faster_processor_shortens_gaps_too(program, ask):
 def test_gpu_questions_do_not_apply(program, ask, scenario):
     with pytest.raises(ValueError, match="does not apply"):
         ask(program, scenario)
+
+
+def test_checkpointing_recomputes_all_of_an_operators_time(ask):
+    """A linear layer of 10 + 390 us in forward, 500 in backward: 400 us more."""
+    builder = GraphBuilder()
+    main = builder.lane("main", LaneKind.THREAD)
+    product = builder.task("aten::addmm", TaskKind.CPU, main, 10 * US, phase=Phase.FORWARD, layer="linear")
+    builder.task(
+        "aten::resolve_conj", TaskKind.CPU, main, 0, gap_ns=390 * US, parent=product, phase=Phase.FORWARD, layer="linear"
+    )
+    builder.task("aten::mm", TaskKind.CPU, main, 500 * US, phase=Phase.BACKWARD, layer="linear")
+    assert ask(builder.graph(), "activation_checkpointing").predicted_ns == 1300 * US

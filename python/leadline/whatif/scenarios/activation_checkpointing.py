@@ -14,7 +14,7 @@ from leadline.whatif.edits import launch_latency_ns, main_lane
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
-from leadline.whatif.model import Layer, kept_bytes, layers, memory_sentence, parts_of
+from leadline.whatif.model import Layer, kept_bytes, layers, memory_sentence, parts_of, work_ns
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
 
@@ -74,12 +74,12 @@ def _checkpointed(graph: Graph, step: int, rank: int, values: Values) -> list[La
 
 def _recompute(graph: Graph, segment: list[Layer], step: int, rank: int, factor: float) -> int:
     """The forward work of the segment in front of its backward work; returns 1."""
-    order, duration, gap = graph.column("order"), graph.column("duration_ns"), graph.column("gap_ns")
+    order = graph.column("order")
     forward, backward = Selection([]), Selection([])
     for layer in segment:
         forward, backward = forward | layer.forward, backward | layer.backward
     first = int(backward.ids[order[backward.ids].argmin()])
-    total = int(duration[forward.ids].sum() * factor)
+    total = int(work_ns(graph, forward) * factor)
     name = f"recompute {segment[0].name}"
     where: dict[str, Any] = {"phase": Phase.BACKWARD, "step": step, "layer": segment[0].name}
     launchers = graph.launchers_of(first)
@@ -93,7 +93,7 @@ def _recompute(graph: Graph, segment: list[Layer], step: int, rank: int, factor:
     calls = Selection([t for t in calls if graph.layers[graph.column("layer")[t]] in names]) | graph.launchers_of(
         forward
     )
-    host = int((duration[calls.ids] + gap[calls.ids].clip(min=0)).sum() * factor)
+    host = int(work_ns(graph, calls) * factor)
     thread, stream = int(graph.column("lane")[at]), main_lane(graph, backward)
     call = graph.insert(f"launch {name}", TaskKind.CPU, thread, host, before=at, **where)
     latency = launch_latency_ns(graph)

@@ -14,7 +14,7 @@ from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_pa
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
-from leadline.whatif.model import ACCUMULATE
+from leadline.whatif.model import ACCUMULATE, work_ns
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
 from leadline.whatif.selftime import PYTHON, SelfTimes
 
@@ -92,7 +92,7 @@ def _stand_in(graph: Graph, device: Selection, host: Selection, scale: float, bo
         return
     thread = main_lane(graph, host)
     last = int(on_lane(graph, host, thread)[-1])
-    host_total = int((duration[host.ids] + graph.column("gap_ns")[host.ids].clip(min=0)).sum())
+    host_total = work_ns(graph, host)
     if device:
         call_ns = min(bookkeeping_ns, host_total)
         call = graph.insert(

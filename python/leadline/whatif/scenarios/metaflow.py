@@ -25,7 +25,7 @@ from leadline.whatif.edits import calls_of, launch_cost_ns, launch_latency_ns, m
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
-from leadline.whatif.model import parts_of, worker_kinds
+from leadline.whatif.model import parts_of, work_ns, worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
 
@@ -149,7 +149,7 @@ def _time(graph: Graph, layer: NewLayer, phase: Phase, step: int, rank: int, dou
     if not layer.like:
         return 0.0
     tasks = graph.select(layer=_whole(layer.like), phase=phase, step=step, rank=rank, kind=worker_kinds(graph))
-    return float(graph.column("duration_ns")[tasks.ids].sum()) * layer.scale * doubt
+    return work_ns(graph, tasks) * layer.scale * doubt
 
 
 def _insert(graph: Graph, old: Selection, name: str, time_ns: int, phase: Phase, step: int) -> None:
