@@ -148,9 +148,25 @@ def test_nothing_measured_says_so():
 
 
 def test_an_unfinished_run_says_so():
-    profile = build("process train.py | pid=1 complete=0")
+    profile = build("process train.py | pid=1")
+    assert "did not end in order" not in printed(profile)
+    profile.meta["complete"] = False
     assert "The run did not end in order" in printed(profile)
     assert "did not end in order" in summarize(profile, "x.leadline").splitlines()[0]
+
+
+def test_without_a_word_of_the_file_an_unfinished_process_counts():
+    profile = build("process train.py | pid=1 complete=0")
+    del profile.meta["complete"]
+    assert "The run did not end in order" in printed(profile)
+
+
+def test_a_trace_window_is_worth_a_prediction():
+    profile = build(
+        "python main @ /a/t.py:1\n  operator aten::mm #mm | cpu_time=5",
+        events="start_ns duration_ns kind node thread\n0 5 operator mm 0",
+    )
+    assert printed(profile).endswith("\n  leadline whatif run.leadline\n")
 
 
 def test_focus_says_what_it_left_out():

@@ -71,7 +71,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         losses=provenance.losses(profile),
         cost=provenance.cost(profile),
     )
-    return replace(report, next_commands=_next_commands(report))
+    return replace(report, next_commands=_next_commands(report, len(profile.events["start_ns"]) > 0))
 
 
 def _default_metric(tree: Tree) -> str:
@@ -141,8 +141,10 @@ def _ordered(rows: list[OperatorRow], sort: str) -> list[OperatorRow]:
     return rows
 
 
-def _next_commands(report: Report) -> tuple[str, ...]:
-    """What to type next: the page, a closer look at the hottest line, another viewer."""
+def _next_commands(report: Report, has_window: bool) -> tuple[str, ...]:
+    """What to type next: the page, a closer look at the hottest line, then predictions from the trace window where
+    there is
+    one, else another viewer."""
     file = report.meta.file
     stem = file.removesuffix(".leadline")
     quoted = shlex.quote(file)
@@ -150,7 +152,10 @@ def _next_commands(report: Report) -> tuple[str, ...]:
     line = _hottest_line(report.paths)
     if line and not report.options.focus:
         commands.append(f"leadline report {quoted} --focus {shlex.quote(line)}")
-    commands.append(f"leadline export {quoted} --format speedscope -o {shlex.quote(stem + '.speedscope.json')}")
+    if has_window:
+        commands.append(f"leadline whatif {quoted}")
+    else:
+        commands.append(f"leadline export {quoted} --format speedscope -o {shlex.quote(stem + '.speedscope.json')}")
     return tuple(commands)
 
 

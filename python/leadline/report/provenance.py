@@ -63,10 +63,16 @@ def meta(profile: Profile, file: str) -> Meta:
         asked=_asked(_mapping(raw.get("asked"))),
         processes=len(profile.processes),
         threads=len(profile.threads),
-        complete=raw.get("complete") is not False and all(process.complete for process in profile.processes),
+        complete=_complete(profile),
         file=file,
         leadline=_text(raw.get("leadline")),
     )
+
+
+def _complete(profile: Profile) -> bool:
+    """Whether the run ended in order: what the file says, since a child that was stopped early is a loss and no more."""
+    stated = profile.meta.get("complete")
+    return stated if isinstance(stated, bool) else all(process.complete for process in profile.processes)
 
 
 def _iso_time(realtime_ns: int) -> str:

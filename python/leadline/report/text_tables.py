@@ -29,22 +29,22 @@ def table(console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[S
     """Columns are (heading, justify). Only the first one gives way where the window is narrow. No rows, no table."""
     if not rows:
         return
-    table = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
+    grid = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    others = sum(max(len(head), *(len(row[i]) for row in cells)) + 2 for i, (head, _) in enumerate(columns) if i)
+    others = sum(max(len(head), *(row[i].cell_len for row in cells)) + 2 for i, (head, _) in enumerate(columns) if i)
     room = max(console.width - others - 4, 16)
     for i, (heading, justify) in enumerate(columns):
-        table.add_column(
+        grid.add_column(
             heading,
             justify="right" if justify == "right" else "left",
             no_wrap=True,
             overflow="ellipsis",
             max_width=None if i else room,
-            min_width=max(len(row[i]) for row in cells) if i else None,
+            min_width=max(row[i].cell_len for row in cells) if i else None,
         )
     for row in cells:
-        table.add_row(*row)
-    console.print(Padding(table, (0, 0, 0, 2)))
+        grid.add_row(*row)
+    console.print(Padding(grid, (0, 0, 0, 2)))
 
 
 def more(console: Console, hidden: int, what: str) -> None:
