@@ -8,7 +8,7 @@ from leadline.profile.build import build
 from leadline.trace.profile_window import read_profile
 from leadline.trace.steps import find_steps
 from leadline.trace.tables import Kind, TraceError
-from leadline.whatif import Phase, TaskKind, simulate
+from leadline.whatif import EdgeType, Graph, Phase, TaskKind, simulate
 from leadline.whatif.build.build import Window
 from leadline.whatif.build.build import build as build_graph
 
@@ -70,3 +70,46 @@ def test_the_graph_of_a_window() -> None:
 def test_a_profile_without_a_window_says_how_to_record_one() -> None:
     with pytest.raises(TraceError, match="--trace steps=3"):
         read_profile(build(TREE.replace(" #", " #")), "run.leadline")
+
+
+WORKERS = """
+process train.py | pid=5
+  thread main | tid=50
+    phase step #step
+    phase data loading #loading
+    operator aten::linear #linear
+process worker | pid=6 parent_pid=5
+  thread main | tid=60
+    operator aten::stack #stack
+"""
+
+
+def loader_events(batch_ns: int, train_ns: int) -> str:
+    """Three steps; the worker makes one batch after the other, the loop waits for each and trains on it."""
+    lines = ["start_ns duration_ns kind node thread step"]
+    now = 0
+    for step in range(3):
+        made = (step + 1) * batch_ns
+        begin, received = now, max(now, made) + 200
+        now = received + train_ns
+        lines.append(f"{begin} {received - begin} phase loading 0 {step}")
+        lines.append(f"{received} {train_ns} operator linear 0 {step}")
+        lines.append(f"{made - batch_ns} {batch_ns} operator stack 1 -1")
+        lines.append(f"{begin} {now - begin} step step 0 {step}")
+    rows = sorted(lines[1:], key=lambda line: int(line.split()[0]))
+    return "\n".join([lines[0], *rows])
+
+
+@pytest.mark.parametrize("faster", [1, 2, 4])
+def test_workers_hand_over_batches(faster: int) -> None:
+    def graph(batch_ns: int) -> Graph:
+        (trace,) = read_profile(build(WORKERS, events=loader_events(batch_ns, 40_000)))
+        steps = find_steps(trace)
+        return build_graph(trace, Window(steps.steps, steps.found_by))
+
+    slow = graph(200_000)
+    worker = slow.select(name="aten::stack")
+    assert {slow.task(task).kind for task in worker} == {TaskKind.DATA}
+    assert (slow.edges["type"] == EdgeType.DATA).sum() == 3
+    slow.scale(worker, 1 / faster)
+    assert simulate(slow).makespan_ns == graph(200_000 // faster).info.measured_ns

@@ -38,11 +38,26 @@ def read_profile(profile: Profile, source: str = "") -> list[Trace]:
     on_thread, on_device = events["thread"] >= 0, (events["thread"] < 0) & (events["device"] >= 0)
     owner[on_thread] = process_of_thread[events["thread"][on_thread]]
     owner[on_device] = process_of_device[events["device"][on_device]]
+    family = _families(profile, owner)
+    owner = family[owner]
     facts = _Facts(profile)
     return [
-        _process(profile, facts, int(process), np.flatnonzero(owner == process), source)
+        _process(profile, facts, int(process), np.flatnonzero(owner == process), family == process, source)
         for process in np.unique(owner).tolist()
     ]
+
+
+def _families(profile: Profile, owner: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For every process the one whose trace it joins: a child without steps of its own, such as a data-loading worker,
+    joins its parent, with which it shares the clock."""
+    stepping = set(owner[profile.events["kind"] == EventKind.STEP].tolist())
+    row_of_pid = {process.pid: process.row for process in profile.processes}
+    family = np.arange(len(profile.processes), dtype=np.int64)
+    for process in profile.processes:
+        parent = row_of_pid.get(process.parent_pid, -1)
+        if process.row not in stepping and parent in stepping:
+            family[process.row] = parent
+    return family
 
 
 class _Facts:
@@ -88,9 +103,17 @@ def _nearest(parent: NDArray[Any], own: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(found, dtype=np.int64)
 
 
-def _process(profile: Profile, facts: _Facts, process: int, rows: NDArray[np.int64], source: str) -> Trace:
+def _process(
+    profile: Profile,
+    facts: _Facts,
+    process: int,
+    rows: NDArray[np.int64],
+    members: NDArray[np.bool_],
+    source: str,
+) -> Trace:
     events = profile.events
-    threads = [thread for thread in profile.threads if thread.process == process]
+    threads = [thread for thread in profile.threads if members[thread.process]]
+    pid_of = {item.row: item.pid for item in profile.processes}
     devices = [device for device in profile.devices if device.process == process]
     record = profile.processes[process]
     node = events["node"][rows]
@@ -120,7 +143,7 @@ def _process(profile: Profile, facts: _Facts, process: int, rows: NDArray[np.int
         events=ordered,
         strings=list(facts.strings),
         details=facts.details,
-        threads=[Thread(max(record.rank, 0), record.pid, thread.tid, thread.name) for thread in threads],
+        threads=[Thread(max(record.rank, 0), pid_of[thread.process], thread.tid, thread.name) for thread in threads],
         devices=[_device(device) for device in devices],
         rank=record.rank,
         world_size=max((item.rank for item in profile.processes), default=-1) + 1,

@@ -33,7 +33,7 @@ def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
     start."""
     draft = Draft(trace, window.range_ns, origin_ns)
     main = main_thread(trace)
-    timelines = cpu.lay_out(draft)
+    timelines = cpu.lay_out(draft, main)
     streams = device.lay_out(draft)
     threads.connect(draft, timelines, main)
     marks = waits.add_marks(draft, streams)

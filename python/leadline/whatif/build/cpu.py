@@ -36,8 +36,9 @@ class Timeline:
         return ends
 
 
-def lay_out(draft: Draft) -> list[Timeline]:
-    """Add a lane and the tasks of every thread that did something in the window."""
+def lay_out(draft: Draft, main: int) -> list[Timeline]:
+    """Add a lane and the tasks of every thread that did something in the window. `main` is the training loop's thread;
+    threads of other processes are data-loading workers, so all that they do is data loading."""
     trace = draft.trace
     events = trace.events
     begin, end = draft.window_ns
@@ -49,7 +50,8 @@ def lay_out(draft: Draft) -> list[Timeline]:
     timelines = []
     for thread in np.unique(events["thread"][rows]).tolist():
         mine = rows[events["thread"][rows] == thread]
-        timelines.append(_thread(draft, thread, mine, is_data[mine]))
+        worker = main >= 0 and trace.threads[thread].process != trace.threads[main].process
+        timelines.append(_thread(draft, thread, mine, is_data[mine] | worker))
     return timelines
 
 
@@ -67,7 +69,7 @@ def _thread(draft: Draft, thread: int, rows: IntArray, is_data: np.ndarray) -> T
     limit = np.minimum(root_end[root], following)
     origin = trace.threads[thread]
     lane = len(draft.lanes)
-    name = origin.name or f"thread {origin.tid}"
+    name = f"{origin.name or 'thread'} {origin.tid}" if is_data.all() else origin.name or f"thread {origin.tid}"
     draft.lanes.append(Lane(name, LaneKind.THREAD, Discipline.ORDER, trace.rank, -1, origin.tid))
     draft.lane_of_thread[thread] = lane
     names = draft.trace_names(events["name"][rows])

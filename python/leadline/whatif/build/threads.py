@@ -16,6 +16,7 @@ from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
 
 PYTHON = "(python)"
 IDLE_NS = 100_000  # a helper thread that pauses longer waits for someone; shorter pauses are its own Python
+HAND_OVER_NS = 1_000_000  # from a worker's last operator to the loop's receiving the batch
 _PARALLEL_SHARE = 0.05  # of the tasks that begin inside the other thread's open operators
 
 
@@ -32,6 +33,7 @@ def connect(draft: Draft, timelines: Sequence[Timeline], main: int) -> None:
     _take_turns(draft, [loop, *turns])
     for helper in helpers:
         _follow(draft, helper, [loop, *turns])
+    _receive_data(draft, loop, helpers)
     if helpers:
         draft.facts["parallel_threads"] = len(helpers)
 
@@ -100,6 +102,26 @@ def _follow(draft: Draft, helper: Timeline, leaders: Sequence[Timeline]) -> None
     draft["earliest_ns"][helper.ids[early]] = np.maximum(start[early] - draft.origin_ns, 0)
     woken, at = woken[at >= 0], at[at >= 0]
     draft.edges(ids[at], helper.ids[woken], EdgeType.THREAD, start[woken] - done[at])
+
+
+def _receive_data(draft: Draft, loop: Timeline, helpers: Sequence[Timeline]) -> None:
+    """Data loading in the loop's thread ends because a worker or pinning thread finished a batch: what was waiting for
+    it becomes an edge, and only the rest stays as duration."""
+    waiting = loop.ids[draft["kind"][loop.ids] == TaskKind.DATA]
+    if not waiting.size or not helpers:
+        return
+    ids = np.concatenate([item.ids for item in helpers])
+    done = np.concatenate([item.root_end_ns for item in helpers])
+    order = np.argsort(done, kind="stable")
+    ids, done = ids[order], done[order]
+    begin, end = draft["start_ns"][waiting], draft["start_ns"][waiting] + draft["duration_ns"][waiting]
+    at = np.searchsorted(done, end, side="right") - 1
+    handed = (at >= 0) & (done[np.maximum(at, 0)] > begin) & (end - done[np.maximum(at, 0)] <= HAND_OVER_NS)
+    receiving, at = waiting[handed], at[handed]
+    draft["duration_ns"][receiving] = end[handed] - done[at]
+    last = ids[at]
+    behind = done[at] - (draft["start_ns"][last] + draft["duration_ns"][last])
+    draft.edges(last, receiving, EdgeType.DATA, np.maximum(behind, 0))
 
 
 def _opening(draft: Draft, first: int, duration_ns: int) -> None:
