@@ -47,9 +47,10 @@ $(STAMPS)/demo: $(STAMPS)/venv requirements/demo.txt $(CONSTRAINTS)
 	$(PIP) install -r requirements/demo.txt -c $(CONSTRAINTS)
 	touch $@
 
-$(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) tests/js/package-lock.json
+$(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) requirements/vendor-headers.txt tests/js/package-lock.json
 	PYTHON="$(PYTHON)" tools/system_packages.sh test
 	$(PIP) install -r $(CONSTRAINTS)
+	$(PIP) install --no-deps -r requirements/vendor-headers.txt
 	npm ci --prefix tests/js --no-audit --no-fund --loglevel=error
 	touch $@
 
