@@ -17,7 +17,7 @@ import statistics
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from outcomes import Outcome, Ratio, asked, outcome, profiled, without, write_re
 
 from common import add_results_option, machine, machine_text
 from leadline.whatif.graph import Graph
+from leadline.whatif.selftime import SelfTimes
+from leadline.whatif.simulator import simulate
 
 LIMIT = 0.10
 """A prediction counts as right within ten percent."""
@@ -138,23 +140,31 @@ class Runner:
 
 
 def with_threads(before: Program, after: Program) -> Ratio:
-    """Matrix products become faster by what one of them, alone, gains from the threads."""
+    """Matrix products and element-wise operators become faster by what one of each, alone, gains from the threads."""
 
     def ratio(graph: Graph) -> tuple[float, float, float]:
-        factor = _product_time(before) / _product_time(after)
+        left, right = torch.randn(before.batch, 2048), torch.randn(2048, 2048)
+        edited = graph.copy()
+        for names, call in (
+            ("addmm|mm", lambda: torch.mm(left, right)),
+            ("clamp_min|threshold_backward|add_|sum|mul_|fill_|copy_", lambda: left.clamp_min(0)),
+        ):
+            factor = _time_of(call, after.threads) / _time_of(call, before.threads)
+            SelfTimes(edited).scale(edited.select(name=f"^aten::({names})$"), factor)
         torch.set_num_threads(before.threads)
-        return asked("kernel_speedup", kernel="^aten::(addmm|mm)$", factor=f"{max(factor, 0.01):.4f}")(graph)
+        value = simulate(edited).makespan_ns / simulate(graph).makespan_ns
+        return value, value, value
 
     return ratio
 
 
-def _product_time(program: Program) -> float:
-    torch.set_num_threads(program.threads)
-    left, right = torch.randn(program.batch, 2048), torch.randn(2048, 2048)
+def _time_of(call: Callable[[], object], threads: int) -> float:
+    """Median seconds of a call with a number of threads."""
+    torch.set_num_threads(threads)
     times = []
-    for _ in range(30):
+    for _ in range(40):
         begin = time.perf_counter()
-        torch.mm(left, right)
+        call()
         times.append(time.perf_counter() - begin)
     return statistics.median(times[5:])
 
