@@ -70,7 +70,7 @@ def meta(profile: Profile, file: str) -> Meta:
 
 
 def _complete(profile: Profile) -> bool:
-    """Whether the run ended in order: what the file says, since a child that was stopped early is a loss and no more."""
+    """Whether the run ended in order: what the file says; a child that was stopped early is only a loss."""
     stated = profile.meta.get("complete")
     return stated if isinstance(stated, bool) else all(process.complete for process in profile.processes)
 
