@@ -12,6 +12,7 @@ from leadline.capture.native import Native
 PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.torch",
     "leadline.capture.providers.nvidia",
+    "leadline.capture.providers.inductor",
 )
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
 
