@@ -191,6 +191,8 @@ def test_stragglers_from_parquet(capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["scenarios"][0]["name"] == "no_straggler"
     assert report["scenarios"][0]["speedup"] == pytest.approx(1.1787, rel=0.001)
+    assert list(report) == ["measured_ns", "replayed_ns", "replay_error", "steps", "window", "scenarios", "warnings"]
+    assert "pipeline stage 3 alone slows the job by 1.232" in report["warnings"]
     assert main(["whatif", str(path)]) == 0
     assert "stage 3: 1.232" in capsys.readouterr().out
     assert main(["whatif", str(path), "--scenario", "amp"]) == 2

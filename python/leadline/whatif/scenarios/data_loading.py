@@ -12,7 +12,7 @@ import math
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
-from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, silence, uses_workers
+from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
 from leadline.whatif.units import Unit
 
 
@@ -36,7 +36,9 @@ class DataLoading(Scenario):
         loads = loads_of(graph)
         workers = values.number("workers")
         if math.isinf(workers):
-            silence(graph, loads)
+            # taking over a batch that is ready costs something too; the pessimistic end counts it
+            fetch = technique("loader_fetch_ns", larger_is_faster=False).at(bound) if bound is Bound.HIGH else 0.0
+            set_period(graph, loads, 0.0, min(fetch, mean_wait_ns(graph, loads)))
             return Applied(graph, ("the loader is never waited for",), count(loads=len(loads)))
         if workers < 1:
             raise ScenarioError("data_loading: workers must be at least 1, or inf.")

@@ -10,6 +10,9 @@ from leadline.whatif.units import show_time
 
 Key = TypeVar("Key")
 
+_WORTH_NAMING = 1.01
+"""A slow-down below one percent is not listed as a finding."""
+
 _ASSUMPTIONS = (
     "computations take the mean, communications the median of their kind over all workers and steps",
     "delays before operations that no dependency explains are left out of the comparison",
@@ -36,16 +39,17 @@ def as_json(report: StragglerReport) -> str:
                 "applied_to": {"workers": len(report.worker_slowdown)},
             }
         ],
-        "warnings": [],
-        "slowdown": {
-            "all": report.slowdown,
-            "by_stage": {str(key): value for key, value in report.by_stage.items()},
-            "by_data_parallel_rank": {str(key): value for key, value in report.by_dp_rank.items()},
-            "by_kind": report.by_kind,
-            "by_worker": {str(key): value for key, value in report.worker_slowdown.items()},
-        },
+        "warnings": _findings(report),
     }
     return json.dumps(content, indent=2) + "\n"
+
+
+def _findings(report: StragglerReport) -> list[str]:
+    """Who slows the job, as sentences; the tables are in the text report and in the Python result."""
+    found = [f"pipeline stage {key} alone slows the job by {value:.3f}" for key, value in _sorted(report.by_stage)]
+    found += [f"data-parallel rank {key} alone: {value:.3f}" for key, value in _sorted(report.by_dp_rank)]
+    found += [f"{key} alone: {value:.3f}" for key, value in _sorted(report.by_kind)]
+    return [text for text in found if float(text.rsplit(" ", 1)[1]) >= _WORTH_NAMING]
 
 
 def as_text(report: StragglerReport, *, markdown: bool = False) -> str:
