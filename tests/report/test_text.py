@@ -229,6 +229,7 @@ def test_the_summary_is_about_fifteen_lines_even_with_many_ranks():
 def test_print_summary_reads_the_file_and_names_it_as_one_would_type_it(tmp_path, monkeypatch):
     write_profile(tmp_path / "run.leadline", training())
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # who runs the tests may have set it
     stream = io.StringIO()
     print_summary(str(tmp_path / "run.leadline"), stream)
     assert stream.getvalue() == SUMMARY.removeprefix("\n")
