@@ -102,7 +102,7 @@ function timeSplit(report) {
             ? el(
                 "span",
                 {
-                  class: `part ${kind}`,
+                  class: `part ${kind} ${part > 0.07 ? "named" : ""}`,
                   width: `${100 * part}%`,
                   title: `${name} ${duration(split[key])}, ${share(split[key], split.wall_ns)}`,
                 },

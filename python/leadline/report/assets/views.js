@@ -191,6 +191,7 @@ class TreeView {
     if (kind === "module" && frames.module[frame]) return `${name} (${frames.module[frame]})`;
     if (kind === "python" && frames.line[frame] > 0)
       return `${name} · ${baseName(frames.file[frame])}:${frames.line[frame]}`;
+    if (kind === "process") return name.replace(/^\S*\//, ""); // the program's name without its folder
     return kind === "operator" ? operatorName(name) : name;
   }
 
