@@ -49,8 +49,8 @@ def test_other_user_files_get_the_shortest_end_that_is_their_own():
 
 
 def test_library_files_are_named_from_their_package():
-    venv = "/work/.venv/lib/python3.11/"
-    assert short_names([venv + "site-packages/torch/nn/f.py", venv + "runpy.py"], "/work") == {
+    venv = "/home/ada/.venv/lib/python3.11/"
+    assert short_names([venv + "site-packages/torch/nn/f.py", venv + "runpy.py"], "/home/ada") == {
         venv + "site-packages/torch/nn/f.py": "torch/nn/f.py",
         venv + "runpy.py": "runpy.py",
     }
