@@ -161,6 +161,14 @@ void RegionTimer::stop() {
   const std::lock_guard lock(mutex_);
   for (cuda::Event event : spare_) driver_.call().event_destroy(event);
   spare_.clear();
+  for (const Pending& region : pending_) {  // the driver keeps them until they have completed
+    driver_.call().event_destroy(region.begin);
+    driver_.call().event_destroy(region.end);
+  }
+  if (!pending_.empty()) {
+    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGpuRecordsDropped), pending_.size(),
+                          "Some regions had not ended on the GPU when measuring stopped.");
+  }
   pending_.clear();
 }
 

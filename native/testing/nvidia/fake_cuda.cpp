@@ -93,6 +93,10 @@ int cuCtxGetCurrent(void** context) {
   *context = gpu().context();
   return 0;
 }
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = gpu().context(device);
+  return 0;
+}
 int cuCtxGetDevice(int* device) {
   *device = 0;
   return 0;

@@ -66,7 +66,11 @@ std::uint32_t callback_id(cupti::Domain domain, const char* name) {
 }
 
 FakeGpu& FakeGpu::instance() {
-  static FakeGpu& gpu = *new FakeGpu;
+  static FakeGpu& gpu = *[] {
+    auto* made = new FakeGpu;
+    made->reset();
+    return made;
+  }();
   return gpu;
 }
 
@@ -83,21 +87,21 @@ FakeContext* FakeGpu::context(std::int32_t device) {
   const std::lock_guard lock(mutex);
   while (contexts_.size() <= static_cast<std::size_t>(device)) contexts_.push_back(nullptr);
   FakeContext*& found = contexts_[static_cast<std::size_t>(device)];
-  if (!found) found = new FakeContext{static_cast<std::uint32_t>(device) + 1, device};
+  if (!found) found = keep(std::make_unique<FakeContext>(FakeContext{static_cast<std::uint32_t>(device) + 1, device}));
   return found;
 }
 
 FakeStream* FakeGpu::stream(std::uint32_t id, std::int32_t device) {
   const std::lock_guard lock(mutex);
   FakeStream*& found = streams_[{device, id}];
-  if (!found) found = new FakeStream{id, device, 0, nullptr};
+  if (!found) found = keep(std::make_unique<FakeStream>(FakeStream{id, device, 0, nullptr}));
   return found;
 }
 
 FakeEvent* FakeGpu::event(std::uint32_t id) {
   const std::lock_guard lock(mutex);
   FakeEvent*& found = events_[id];
-  if (!found) found = new FakeEvent;
+  if (!found) found = keep(std::make_unique<FakeEvent>());
   return found;
 }
 
@@ -161,7 +165,7 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
                      std::uint32_t correlation) {
   const std::lock_guard lock(mutex);
   if (stream->capturing) {
-    auto* node = new FakeGraphNode{next_node_++, name, duration_ns};
+    auto* node = keep(std::make_unique<FakeGraphNode>(FakeGraphNode{next_node_++, name, duration_ns}));
     stream->capturing->nodes.push_back(node);
     graph_event(cupti::Resource::kGraphNodeCreated, stream->capturing, node, nullptr, nullptr);
     return;
@@ -272,9 +276,9 @@ void FakeGpu::graph_event(cupti::Resource which, FakeGraph* graph, FakeGraphNode
 
 FakeGraph* FakeGpu::instantiate(FakeGraph* graph) {
   const std::lock_guard lock(mutex);
-  auto* exec = new FakeGraph;
+  auto* exec = keep(std::make_unique<FakeGraph>());
   for (FakeGraphNode* original : graph->nodes) {
-    auto* node = new FakeGraphNode{next_node_++, original->kernel, original->duration_ns};
+    auto* node = keep(std::make_unique<FakeGraphNode>(FakeGraphNode{next_node_++, original->kernel, original->duration_ns}));
     exec->nodes.push_back(node);
     graph_event(cupti::Resource::kGraphNodeCloned, exec, node, original, exec);
   }

@@ -10,10 +10,12 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "providers/nvidia/cuda_abi.h"
@@ -98,6 +100,13 @@ class FakeGpu {
   std::int64_t tick(std::int64_t ns);
 
   // Program side.
+  // Owns what the program is handed, until the process ends: a program may use it after it was destroyed.
+  template <class T>
+  T* keep(std::unique_ptr<T> made) {
+    const std::lock_guard lock(mutex);
+    kept_.push_back(std::move(made));
+    return static_cast<T*>(kept_.back().get());
+  }
   FakeContext* context(std::int32_t device = 0);
   FakeStream* stream(std::uint32_t id, std::int32_t device = 0);
   FakeEvent* event(std::uint32_t id);
@@ -146,6 +155,7 @@ class FakeGpu {
   void append(const void* record, std::size_t known_bytes, cupti::Kind kind);
   void graph_event(cupti::Resource which, FakeGraph* graph, FakeGraphNode* node, FakeGraphNode* original, void* exec);
 
+  std::vector<std::shared_ptr<void>> kept_;
   std::vector<FakeContext*> contexts_;
   std::map<std::pair<std::int32_t, std::uint32_t>, FakeStream*> streams_;
   std::map<std::uint32_t, FakeEvent*> events_;
