@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ class InductorProvider:
         self._changed = changed
         self._origins: dict[str, Origin] = {}
         self._replaced: list[tuple[Any, str, Any, Any]] = []
+        self._timed: tuple[Any, Any] | None = None
         self._running = False
         self._phases = PhaseStack(native)
         self._hooks = [
@@ -115,6 +117,10 @@ class InductorProvider:
             if vars(owner).get(name) is replacement:
                 setattr(owner, name, original)
         self._replaced.clear()
+        if self._timed is not None:
+            original, replacement = self._timed
+            _exchange("dynamo_timed", replacement, original)
+            self._timed = None
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `kernels` counts those whose origin is known."""
@@ -142,22 +148,15 @@ class InductorProvider:
     # ---------------------------------------------------------------- phases of the compilation
 
     def _follow_phases(self, utils: ModuleType) -> None:
-        logger = utils.ChromiumEventLogger
-        begin, end = vars(logger)["log_event_start"], vars(logger)["log_event_end"]
+        """Replace `dynamo_timed` wherever it has been imported to; who imports it later gets the replacement."""
+        original = utils.dynamo_timed
 
-        def log_event_start(this: Any, event_name: str, *more: Any, **named: Any) -> Any:
-            if self._running:
-                self._phases.begin(event_name)
-            return begin(this, event_name, *more, **named)
+        def dynamo_timed(key: str, phase_name: str | None = None, *more: Any, **named: Any) -> Any:
+            timing = original(key, phase_name, *more, **named)
+            return TimedPhase(self._phases, phase_name or key, timing) if self._running else timing
 
-        def log_event_end(this: Any, event_name: str, *more: Any, **named: Any) -> Any:
-            try:
-                return end(this, event_name, *more, **named)
-            finally:
-                self._phases.end(event_name)
-
-        self._replace(logger, "log_event_start", log_event_start)
-        self._replace(logger, "log_event_end", log_event_end)
+        self._timed = (original, dynamo_timed)
+        _exchange("dynamo_timed", original, dynamo_timed)
 
     # ---------------------------------------------------------------- origins, while code is generated
 
@@ -248,6 +247,25 @@ class VisibleKernel:
         return getattr(self._kernel, name)
 
 
+class TimedPhase(contextlib.ContextDecorator):
+    """One of the compiler's own timings and its phase, which stands where the timing was begun."""
+
+    def __init__(self, phases: PhaseStack, event: str, timing: Any) -> None:
+        self._phases = phases
+        self._event = event
+        self._timing = timing
+
+    def __enter__(self) -> Any:
+        self._phases.begin(self._event)
+        return self._timing.__enter__()
+
+    def __exit__(self, *raised: Any) -> Any:
+        try:
+            return self._timing.__exit__(*raised)
+        finally:
+            self._phases.end(self._event)
+
+
 class PhaseStack:
     """Compile events of torch as nested phases of each thread: `compile` around, then the part of the compiler."""
 
@@ -289,6 +307,12 @@ class PhaseStack:
 def create(native: Native, options: Options, changed: Callable[[], None]) -> InductorProvider:
     """See `leadline.capture.providers`."""
     return InductorProvider(native, options, changed)
+
+
+def _exchange(name: str, old: Any, new: Any) -> None:
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get(name) is old:
+            setattr(module, name, new)
 
 
 def phase_of(event: str) -> str:

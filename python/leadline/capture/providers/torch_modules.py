@@ -48,12 +48,14 @@ class ModuleTracker:
         self._take_in_existing()
 
     def uninstall(self) -> None:
-        """Remove the hooks. The native side forgets all names by itself when it detaches."""
+        """Remove the hooks, and forget all names: nobody would say when these objects die."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         if self._own_setstate is not None and self._module_class.__dict__.get("__setstate__") is self._own_setstate:
             self._module_class.__setstate__ = self._original_setstate  # type: ignore[attr-defined]
+        for key in list(self._known):
+            self._native.module_forget(key)
         self._known.clear()  # with the weak references go their callbacks
         self._destinations.clear()
 

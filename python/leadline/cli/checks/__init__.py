@@ -15,6 +15,7 @@ SECTIONS: tuple[str, ...] = (
     "leadline.cli.checks.installation",
     "leadline.cli.checks.interpreter",
     "leadline.cli.checks.pytorch",
+    "leadline.cli.checks.nvidia",
     "leadline.cli.checks.output",
     "leadline.cli.checks.system",
 )
