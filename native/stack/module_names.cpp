@@ -7,9 +7,11 @@ namespace leadline {
 void ModuleNames::add(uintptr_t parent, uintptr_t child, std::string name) {
   if (parent == child) return;
   const std::lock_guard lock(mutex_);
-  // A module shared by several parents keeps the first.
+  // A living parent always has an entry, so that one without is known to be dead.
+  entries_.try_emplace(parent);
+  // A module shared by several parents keeps the first, as long as it lives.
   Entry& entry = entries_[child];
-  if (entry.parent != 0) return;
+  if (entry.parent != 0 && entries_.contains(entry.parent)) return;
   entry.parent = parent;
   entry.name = std::move(name);
   changed();
@@ -56,6 +58,8 @@ ModuleNames::Qualified ModuleNames::qualified(uintptr_t object) const {
     const auto found = entries_.find(result.root);
     if (found == entries_.end()) return result;
     const Entry& entry = found->second;
+    // The parent has died and this object has not: nothing may be read at its address, and the name was relative to it.
+    if (entry.parent != 0 && !entries_.contains(entry.parent)) return result;
     if (!entry.name.empty()) result.name = result.name.empty() ? entry.name : entry.name + "." + result.name;
     if (entry.parent == 0) {
       result.root_named = !entry.name.empty();
