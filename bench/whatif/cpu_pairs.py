@@ -26,7 +26,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from outcomes import Outcome, Ratio, asked, outcome, profiled, without, write_results
+from outcomes import Outcome, Ratio, asked, captured, outcome, profiled, without, write_results
 
 from common import add_results_option, machine, machine_text
 from leadline.whatif.graph import Graph
@@ -192,12 +192,13 @@ def pairs() -> list[Pair]:
     return found
 
 
-def measure(pair: Pair, rounds: int, steps: int) -> Outcome:
+def measure(pair: Pair, rounds: int, steps: int, source: str) -> Outcome:
     before, after = Runner(pair.before), Runner(pair.after)
     before.timed(5)
     after.timed(5)
     torch.set_num_threads(pair.before.threads)
-    graph = profiled(before.step, [torch.profiler.ProfilerActivity.CPU])
+    kineto = [torch.profiler.ProfilerActivity.CPU]
+    graph = captured(before.step) if source == "leadline" else profiled(before.step, kineto)
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         times[0].extend(before.timed(steps))
@@ -209,6 +210,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="What-if predictions against the truth on a CPU.")
     parser.add_argument("--rounds", type=int, default=6, help="turns of before and after (default: 6)")
     parser.add_argument("--steps", type=int, default=12, help="steps per turn (default: 12)")
+    parser.add_argument(
+        "--source", choices=("kineto", "leadline"), default="kineto", help="who records the steps before the change"
+    )
     parser.add_argument("--only", default="", help="run only pairs whose name contains this")
     add_results_option(parser)
     arguments = parser.parse_args()
@@ -217,10 +221,12 @@ def main() -> int:
     found = []
     for pair in pairs():
         if arguments.only in pair.name:
-            found.append(measure(pair, arguments.rounds, arguments.steps))
+            found.append(measure(pair, arguments.rounds, arguments.steps, arguments.source))
             print(json.dumps(found[-1].facts(LIMIT)))
-    title, script = "What-if predictions on a CPU", "bench/whatif/cpu_pairs.py"
-    print(write_results(arguments.results, "whatif_cpu_pairs", title, facts, found, script, LIMIT))
+    recorder = "torch.profiler" if arguments.source == "kineto" else "Leadline"
+    title, script = f"What-if predictions on a CPU from traces of {recorder}", "bench/whatif/cpu_pairs.py"
+    stem = "whatif_cpu_pairs" if arguments.source == "kineto" else "whatif_cpu_pairs_leadline"
+    print(write_results(arguments.results, stem, title, facts, found, script, LIMIT))
     return 0 if all(abs(item.error) <= LIMIT for item in found) else 1
 
 

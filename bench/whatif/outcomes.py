@@ -58,6 +58,19 @@ def profiled(step: Callable[[], None], activities: Sequence[Any], steps: int = 6
         return load(path)
 
 
+def captured(step: Callable[[], None], steps: int = 6) -> Graph:
+    """The same from a trace window of Leadline itself."""
+    import leadline
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "window.leadline"
+        with leadline.profile(str(path), trace=f"steps={steps},wait=2", shapes=True):
+            for number in range(steps + 3):
+                leadline.step(number)
+                step()
+        return load(path)
+
+
 def asked(*names: str, **settings: str) -> Ratio:
     """The ratio that scenarios predict."""
 
