@@ -45,22 +45,22 @@ typedef uint64_t leadline_context;
 
 typedef struct leadline_operator_event {
   const char* name;
-  int64_t sequence;         /* autograd sequence number, -1 for none */
-  uint64_t thread;          /* the framework's own number of this thread, needed where sequence is given */
-  uint64_t forward_thread;  /* of a backward operator: the framework's number of the forward thread, else 0 */
-  uint32_t nesting;         /* operators open on this thread, this one not counted */
-  uint8_t backward;         /* 1: run by autograd */
-  uint8_t stable_name;      /* 1: the pointer means this name for the life of the process */
-  const char* inputs;       /* shapes and dtypes as JSON when asked for, else NULL */
+  int64_t sequence;        /* autograd sequence number, -1 for none */
+  uint64_t thread;         /* the framework's own number of this thread, needed where sequence is given */
+  uint64_t forward_thread; /* of a backward operator: the framework's number of the forward thread, else 0 */
+  uint32_t nesting;        /* operators open on this thread, this one not counted */
+  uint8_t backward;        /* 1: run by autograd */
+  uint8_t stable_name;     /* 1: the pointer means this name for the life of the process */
+  const char* inputs;      /* shapes and dtypes as JSON when asked for, else NULL */
 } leadline_operator_event;
 
 typedef struct leadline_memory_event {
   uint64_t address;
-  int64_t bytes;            /* negative: freed; INT64_MIN: freed, size not known to the provider */
-  int32_t device_type;      /* 0 CPU, 1 CUDA, 2 HIP */
-  int32_t device;           /* -1 for the CPU */
-  int64_t allocated_total;  /* framework's running total on the device, -1 where unknown */
-  int64_t reserved_total;   /* -1 where unknown */
+  int64_t bytes;           /* negative: freed; INT64_MIN: freed, size not known to the provider */
+  int32_t device_type;     /* 0 CPU, 1 CUDA, 2 HIP */
+  int32_t device;          /* -1 for the CPU */
+  int64_t allocated_total; /* framework's running total on the device, -1 where unknown */
+  int64_t reserved_total;  /* -1 where unknown */
 } leadline_memory_event;
 
 typedef enum leadline_region_kind {
@@ -71,9 +71,9 @@ typedef enum leadline_region_kind {
 
 typedef struct leadline_region_event {
   const char* name;
-  const char* detail;       /* JSON object (NVTX payload, category, colour) or NULL */
+  const char* detail; /* JSON object (NVTX payload, category, colour) or NULL */
   leadline_region_kind kind;
-  int64_t step;             /* LEADLINE_REGION_STEP: number of the step that ended */
+  int64_t step; /* LEADLINE_REGION_STEP: number of the step that ended */
 } leadline_region_event;
 
 typedef enum leadline_gpu_kind {
@@ -91,15 +91,16 @@ typedef enum leadline_gpu_kind {
   LEADLINE_GPU_OTHER = 11,
 } leadline_gpu_kind;
 
-/* Frames, times and the trace window come from this; bytes and waits as metrics come as activity events without a name. */
+/* Frames, times and the trace window come from this; bytes and waits as metrics come as activity events without a name.
+ */
 typedef struct leadline_gpu_api_event {
-  const char* name;         /* the vendor's function name */
+  const char* name; /* the vendor's function name */
   leadline_gpu_kind kind;
-  uint64_t correlation;     /* vendor's correlation id */
-  int32_t device;           /* -1 where unknown */
-  int64_t stream;           /* -1 where unknown or all */
-  int64_t bytes;            /* copy, set, alloc, free; 0 elsewhere */
-  int64_t awaits;           /* sync, stream wait: stream awaited, -1 for all or none */
+  uint64_t correlation;        /* vendor's correlation id */
+  int32_t device;              /* -1 where unknown */
+  int64_t stream;              /* -1 where unknown or all */
+  int64_t bytes;               /* copy, set, alloc, free; 0 elsewhere */
+  int64_t awaits;              /* sync, stream wait: stream awaited, -1 for all or none */
   uint64_t awaits_correlation; /* record call of the event awaited, 0 for none */
 } leadline_gpu_api_event;
 
@@ -130,18 +131,18 @@ typedef struct leadline_gpu_activity_event {
 } leadline_gpu_activity_event;
 
 typedef struct leadline_gpu_module_event {
-  uint64_t module;          /* vendor's id */
+  uint64_t module; /* vendor's id */
   const void* image;
   size_t image_bytes;
   int32_t device;
-  uint8_t loaded;           /* 1 loaded, 0 unloaded */
+  uint8_t loaded; /* 1 loaded, 0 unloaded */
 } leadline_gpu_module_event;
 
 typedef struct leadline_event {
   leadline_domain domain;
   leadline_phase phase;
-  int64_t time_ns;          /* emit: 0 lets the monitor read the clock; callbacks: when it happened */
-  const void* token;        /* joins an END with its BEGIN on the thread; NULL: the innermost of the domain */
+  int64_t time_ns;   /* emit: 0 lets the monitor read the clock; callbacks: when it happened */
+  const void* token; /* joins an END with its BEGIN on the thread; NULL: the innermost of the domain */
   union {
     leadline_operator_event op;
     leadline_memory_event memory;
@@ -154,9 +155,9 @@ typedef struct leadline_event {
 } leadline_event;
 
 typedef struct leadline_frame {
-  uint8_t kind;             /* FrameKind of schema/leadline.toml */
+  uint8_t kind; /* FrameKind of schema/leadline.toml */
   int32_t line;
-  const char* name;         /* valid until the thread's next event */
+  const char* name; /* valid until the thread's next event */
   const char* file;
   uint64_t address;
 } leadline_frame;
