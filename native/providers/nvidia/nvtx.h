@@ -7,7 +7,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "leadline/monitor.h"
@@ -21,11 +20,6 @@ void nvtx_stop();
 // JSON object: initialised (how many libraries found this tool), ranges, marks, domains with their ranges and whether
 // skipped.
 std::string nvtx_status_json();
-
-// The detail of a range's region, a JSON object; empty when there is nothing to say.
-std::string nvtx_detail(std::string_view domain, std::string_view category, std::uint32_t category_id,
-                        const nvtx::EventAttributes* attributes, bool payload_varies);
-std::string utf8_of(const wchar_t* text);
 
 }  // namespace leadline::nvidia
 

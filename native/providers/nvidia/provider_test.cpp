@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -142,6 +143,21 @@ TEST_CASE("a recording folds to the same result again") {
   CHECK(again.unattributed == 0);
   CHECK(again.folded == expected);
   CHECK(nvidia::replay("/no/such/file").error != "");
+}
+
+TEST_CASE("every committed recording folds to what it folded to when it was made") {
+  std::size_t replayed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(LEADLINE_NVIDIA_RECORDINGS)) {
+    if (entry.path().extension() != ".txt") continue;
+    CAPTURE(entry.path().filename().string());
+    TestMonitor::reset(nullptr);
+    const nvidia::ReplayResult result = nvidia::replay(entry.path().string());
+    CHECK(result.error == "");
+    CHECK(result.records > 0);
+    CHECK(result.folded == text_of(entry.path().string() + ".folded"));
+    ++replayed;
+  }
+  CHECK(replayed > 0);
 }
 
 TEST_CASE("a forked child measures no GPU work and says why; the parent goes on") {
