@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-o", built, HERE / "floor.cpp", "-ldl"], check=True
         )
         library = ctypes.CDLL(str(built))
-        modes = {
+        modes: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
             "unprofiled": contextlib.nullcontext,
             "callbacks that do nothing": lambda: empty_callbacks(library),
             "leadline without memory": lambda: leadline.profile(Path(folder) / "x.leadline", memory=False, quiet=True),

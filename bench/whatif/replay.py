@@ -171,8 +171,14 @@ def speed(traces: Path) -> dict[str, Any]:
 
 
 def report(data: dict[str, Any]) -> str:
-    ms = lambda value: f"{value / 1e6:.2f}"  # noqa: E731
-    percent = lambda value: "cannot run" if value is None else f"{value:+.2%}"  # noqa: E731
+    def ms(value: float) -> str:
+        return f"{value / 1e6:.2f}"
+
+    def percent(value: float | None) -> str:
+        return "cannot run" if value is None else f"{value:+.2%}"
+
+    head: Sequence[str]
+    rows: list[tuple[str, ...]]
     parts = ["## Replay\n"]
     head = ("trace", "ranks", "tasks", "steps", "measured ms", "replayed ms", "error", "worst step", "unexplained ms")
     rows = [

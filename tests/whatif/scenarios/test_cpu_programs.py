@@ -67,7 +67,14 @@ def test_checkpointing_recomputes_all_of_an_operators_time(ask):
     main = builder.lane("main", LaneKind.THREAD)
     product = builder.task("aten::addmm", TaskKind.CPU, main, 10 * US, phase=Phase.FORWARD, layer="linear")
     builder.task(
-        "aten::resolve_conj", TaskKind.CPU, main, 0, gap_ns=390 * US, parent=product, phase=Phase.FORWARD, layer="linear"
+        "aten::resolve_conj",
+        TaskKind.CPU,
+        main,
+        0,
+        gap_ns=390 * US,
+        parent=product,
+        phase=Phase.FORWARD,
+        layer="linear",
     )
     builder.task("aten::mm", TaskKind.CPU, main, 500 * US, phase=Phase.BACKWARD, layer="linear")
     assert ask(builder.graph(), "activation_checkpointing").predicted_ns == 1300 * US
