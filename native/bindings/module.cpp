@@ -2,6 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -176,6 +178,19 @@ void module_register(uintptr_t parent, uintptr_t child, std::string name) {
   }
 }
 
+int resume_after_fork(void*) {
+  Session::instance().after_fork_in_parent();
+  return 0;
+}
+
+// Python 3.13 counts threads, to warn of a fork, when its hooks for the parent have run; a pending call comes after that, unless a
+// hook of somebody else's runs Python code in between. Pending calls run on the main thread, which need not come to them soon when
+// another thread forks.
+void after_fork_in_parent() {
+  const bool main_thread = syscall(SYS_gettid) == getpid();
+  if (!main_thread || Py_AddPendingCall(resume_after_fork, nullptr) != 0) resume_after_fork(nullptr);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -215,7 +230,7 @@ NB_MODULE(_native, m) {
   m.def("module_register", &module_register);
   m.def("module_forget", [](uintptr_t id) { Monitor::instance().modules().forget(id); });
   m.def("before_fork", [] { Session::instance().before_fork(); });
-  m.def("after_fork_in_parent", [] { Session::instance().after_fork_in_parent(); });
+  m.def("after_fork_in_parent", &after_fork_in_parent);
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);
   bindings::define_torch(m);

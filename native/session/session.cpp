@@ -28,17 +28,16 @@ constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY 
 
 class Session::Flusher {
  public:
-  Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) {
-    wake_ = termination::listen();
-    begin();
-  }
+  Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) { begin(); }
   ~Flusher() {
     halt();
     termination::forget();
   }
-  // Starts the thread, again after halt().
+  // Starts the thread, again after rest().
   void begin() {
+    if (thread_.joinable()) return;
     stop_.store(false);
+    wake_ = termination::listen();
     // The program's signals are not for this thread.
     sigset_t all;
     sigset_t before;
@@ -62,6 +61,15 @@ class Session::Flusher {
     sem_post(wake_);
     thread_.join();
     wait_until_uncounted(tid_.load());
+  }
+  // As halt(), and until begin() a signal ends the process at once.
+  void rest() {
+    halt();
+    termination::forget();
+    if (const int signal = termination::pending(); signal != 0) {
+      session_.write(true);
+      termination::die(signal);
+    }
   }
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
@@ -228,7 +236,7 @@ std::string Session::write_status() const {
 }
 
 void Session::before_fork() {
-  if (flusher_ != nullptr) flusher_->halt();
+  if (flusher_ != nullptr) flusher_->rest();
 }
 
 void Session::after_fork_in_parent() {

@@ -288,13 +288,13 @@ def test_the_outer_session_from_the_environment_goes_on(place) -> None:
 
 
 def test_importing_is_cheap_and_loads_nothing() -> None:
-    """Ten times the measured 2 ms, so that a busy machine passes; the promise to users is 100 ms."""
+    """2 ms on an idle machine; the promise to users, which a busy one keeps too, is 100 ms."""
     program = (
         "import sys, time; before = set(sys.modules); start = time.perf_counter(); import leadline; "
         "print(time.perf_counter() - start, *sorted(set(sys.modules) - before))"
     )
     outputs = [subprocess.check_output([sys.executable, "-c", program], text=True).split() for _ in range(3)]
-    assert min(float(words[0]) for words in outputs) < 0.02
+    assert min(float(words[0]) for words in outputs) < 0.1
     assert not {"numpy", "torch", "typing", "dataclasses", "json", "pathlib", "leadline.capture"} & set(outputs[0][1:])
 
 

@@ -258,3 +258,30 @@ def test_sub_interpreters_do_not_disturb(place) -> None:
     )
     assert place.regions(profile) == ["after", "before"]
     assert profile.meta["complete"]
+
+
+def test_a_signal_after_a_fork_is_answered_as_before_it(place) -> None:
+    """The thread that writes the last segment rests during a fork and must come back, whichever thread forks."""
+    profile = place.measure(
+        """
+        import signal, threading, warnings
+        warnings.simplefilter("ignore")  # Python 3.12 and later warn of a fork in a program with threads, which this is
+        def fork():
+            if os.fork() == 0:
+                os._exit(0)
+            os.wait()
+        for thread in (threading.Thread(target=fork), threading.Thread(target=fork)):
+            thread.start()
+            thread.join()
+        fork()
+        work("after")
+        os.kill(os.getpid(), signal.SIGTERM)
+        import time
+        time.sleep(1000)
+        """,
+        "--flush-interval",
+        "1000",
+        returncode=-signal.SIGTERM,
+    )
+    assert place.regions(profile) == ["after"]
+    assert profile.meta["complete"]

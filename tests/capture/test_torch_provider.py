@@ -122,10 +122,8 @@ def name(profile, events, row: int) -> str:
 
 def test_the_programs_own_view_of_torch_is_unchanged(place) -> None:
     program = """
-        import sys
         import torch
         print(type(torch.__spec__), sorted(vars(torch.__spec__)), type(torch.__loader__), vars(torch.__loader__))
-        print([type(finder).__name__ for finder in sys.meta_path])
         print(torch.get_num_threads(), torch.rand(2, generator=torch.manual_seed(0)))
         print(torch.is_grad_enabled(), torch.autograd.profiler._is_profiler_enabled)
         """

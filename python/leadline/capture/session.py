@@ -74,7 +74,7 @@ class Session:
     def _start_rest(self, native: Native) -> None:
         """What may fail without taking the session with it."""
         self._introduce(native)
-        self._install_process_hooks()
+        self._install_process_hooks(native)
         window = self.options.trace
         if window is not None and window.steps is not None:
             native.trace_steps(int(window.wait), window.steps)
@@ -178,13 +178,15 @@ class Session:
 
     # ---------------------------------------------------------------- the ways a process ends or multiplies
 
-    def _install_process_hooks(self) -> None:
+    def _install_process_hooks(self, native: Native) -> None:
         if CURRENT.hooks_installed:
             return
         CURRENT.hooks_installed = True
         os.register_at_fork(
             before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
         )
+        # By itself and last: it asks to be called back when Python code runs again, which any line here would be.
+        os.register_at_fork(after_in_parent=native.after_fork_in_parent)
         # Registered before the program's own handlers when the session came from outside, so it runs after them.
         atexit.register(_at_interpreter_exit)
 
@@ -239,8 +241,6 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
-    if CURRENT.native is not None:
-        CURRENT.native.after_fork_in_parent()
     CURRENT.lock.release()
 
 
