@@ -13,50 +13,13 @@ import pytest
 from leadline.profile import Profile, open_profile
 from leadline.schema import LossKind
 
-PROGRAM = """
-import ctypes, os, sys
-from ctypes import c_char_p, c_int32, c_int64, c_bool, c_uint32, c_void_p, c_size_t
-
-fakes = os.environ["FAKES"]
-cuda = ctypes.CDLL(fakes + "/libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
-cudart = ctypes.CDLL(fakes + "/libcudart.so.13", mode=ctypes.RTLD_GLOBAL)
-if os.environ.get("CUPTI", "1") == "1":
-    ctypes.CDLL(fakes + "/libcupti.so.13", mode=ctypes.RTLD_GLOBAL)
-cuda.fake_test_setup(int(os.environ.get("FAKE_CUPTI", "130001")), os.environ.get("HOLDER", "").encode())
-
-class Kernel(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("duration_ns", c_int64), ("registers", c_int32), ("shared", c_int32), ("fails", c_bool)]
-
-class Dim3(ctypes.Structure):
-    _fields_ = [("x", c_uint32), ("y", c_uint32), ("z", c_uint32)]
-
-cudart.cudaLaunchKernel.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]
-gemm = Kernel(b"_Z4gemmPf", 50_000, 64, 0, False)
-relu = Kernel(b"relu", 10_000, 32, 0, False)
-
-def launch(kernel):
-    assert cudart.cudaLaunchKernel(ctypes.byref(kernel), Dim3(132, 1, 1), Dim3(256, 1, 1), None, 0, None) == 0
-
-import leadline
-
-def train():
-    for _ in range(3):
-        with leadline.region("layer"):
-            launch(gemm)  # the line of gemm
-            launch(relu)
-    cudart.cudaDeviceSynchronize()
-
-with leadline.profile(sys.argv[1], quiet=True):
-    train()
-"""
+PROGRAM = Path(__file__).with_name("fake_program.py")
 
 
 def run(tmp_path: Path, fakes: Path, **environment: str) -> Profile:
-    script = tmp_path / "train.py"
-    script.write_text(PROGRAM)
     output = tmp_path / "out.leadline"
     result = subprocess.run(
-        [sys.executable, str(script), str(output)],
+        [sys.executable, str(PROGRAM), str(output)],
         env={**os.environ, "FAKES": str(fakes), **environment},
         capture_output=True,
         text=True,
@@ -90,7 +53,7 @@ def test_kernels_hang_under_the_line_that_launched_them(tmp_path: Path, fakes: P
         )  # a region stands above the frame that opened it
     line = next(node for node in profile.tree.find(kind="kernel") if node.name == "relu").parent
     launched_at = line.parent if line is not None else None
-    assert launched_at is not None and launched_at.file.endswith("train.py")
+    assert launched_at is not None and launched_at.file.endswith("fake_program.py")
     assert [loss for loss in profile.losses if loss.count > 0] == []
 
 

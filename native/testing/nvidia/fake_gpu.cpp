@@ -278,7 +278,8 @@ FakeGraph* FakeGpu::instantiate(FakeGraph* graph) {
   const std::lock_guard lock(mutex);
   auto* exec = keep(std::make_unique<FakeGraph>());
   for (FakeGraphNode* original : graph->nodes) {
-    auto* node = keep(std::make_unique<FakeGraphNode>(FakeGraphNode{next_node_++, original->kernel, original->duration_ns}));
+    auto* node =
+        keep(std::make_unique<FakeGraphNode>(FakeGraphNode{next_node_++, original->kernel, original->duration_ns}));
     exec->nodes.push_back(node);
     graph_event(cupti::Resource::kGraphNodeCloned, exec, node, original, exec);
   }
