@@ -382,12 +382,7 @@ TABLES: Final[dict[str, Table]] = {
         False,
         (
             Column("kind", "|u1", "", "frame kind"),
-            Column(
-                "name",
-                "<u4",
-                "strings",
-                "what a person reads: qualified function name, operator, kernel, region, module path",
-            ),
+            Column("name", "<u4", "strings", "what a person reads: qualified function name, operator, kernel, region, module path"),
             Column("file", "<u4", "strings", "source file, or the library for native frames"),
             Column("line", "<i4", "", "line being executed; 0 where unknown"),
             Column("first_line", "<i4", "", "first line of the function; 0 where unknown"),
@@ -492,9 +487,7 @@ TABLES: Final[dict[str, Table]] = {
             Column("sequence", "<i8", "", "autograd sequence number, -1 for none"),
             Column("forward_thread", "<i4", "threads", "of a backward operator; -1 for none"),
             Column("bytes", "<i8", "", "copies, sets, allocations (negative: freed); 0 elsewhere"),
-            Column(
-                "awaits", "<i8", "", "synchronisation and stream wait: stream waited for, -1 for all streams or none"
-            ),
+            Column("awaits", "<i8", "", "synchronisation and stream wait: stream waited for, -1 for all streams or none"),
             Column("awaits_correlation", "<u8", "", "correlation id of the event record waited for; 0 for none"),
             Column("graph_node", "<u8", "", "CUDA graph node; 0 for none"),
             Column("step", "<i4", "", "training step number, -1 before the first"),
