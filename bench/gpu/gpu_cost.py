@@ -62,7 +62,9 @@ def worker(workload: str, tool: str, warm_up: int, steps: int) -> None:
             timed(step, warm_up)
             seconds = timed(step, steps)
     elif tool == "proton":
-        import triton.profiler as proton
+        import importlib
+
+        proton = importlib.import_module("triton.profiler")  # only where torch brings Triton
 
         session = proton.start(str(Path(folder, "proton")))
         timed(step, warm_up)

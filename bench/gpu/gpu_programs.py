@@ -115,40 +115,37 @@ def compiled() -> None:
     torch.cuda.synchronize()
 
 
-class Decoder(nn.Module):
-    """Small layers in the manner of Llama (Touvron et al. 2023), one token at a time: bound by launches."""
+class DecoderLayer(nn.Module):
+    """One token's attention over itself and a gated perceptron."""
 
-    def __init__(self, layers: int = 16, width: int = 512) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            nn.ModuleDict(
-                {
-                    "norm": nn.RMSNorm(width),
-                    "qkv": nn.Linear(width, 3 * width, bias=False),
-                    "out": nn.Linear(width, width, bias=False),
-                    "up": nn.Linear(width, 4 * width, bias=False),
-                    "down": nn.Linear(4 * width, width, bias=False),
-                }
-            )
-            for _ in range(layers)
-        )
+        self.norm = nn.RMSNorm(width)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.up = nn.Linear(width, 4 * width, bias=False)
+        self.down = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        for layer in self.layers:
-            q, k, v = layer["qkv"](layer["norm"](hidden)).chunk(3, -1)
-            weights = torch.softmax((q * k).sum(-1, keepdim=True), -1)
-            hidden = hidden + layer["out"](weights * v)
-            hidden = hidden + layer["down"](nn.functional.silu(layer["up"](layer["norm"](hidden))))
-        return hidden
+        q, k, v = self.qkv(self.norm(hidden)).chunk(3, -1)
+        weights = torch.softmax((q * k).sum(-1, keepdim=True), -1)
+        hidden = hidden + self.out(weights * v)
+        result: torch.Tensor = hidden + self.down(nn.functional.silu(self.up(self.norm(hidden))))
+        return result
+
+
+def decoder(layers: int = 16, width: int = 512) -> nn.Module:
+    """Small layers in the manner of Llama (Touvron et al. 2023), one token at a time: bound by launches."""
+    return nn.Sequential(*(DecoderLayer(width) for _ in range(layers)))
 
 
 def workload(name: str) -> Callable[[], Any]:
     """One step of a workload of the cost table, ready to run on the GPU."""
     torch.manual_seed(0)
     if name == "decode":
-        model = Decoder().cuda().bfloat16().eval()
+        small = decoder().cuda().bfloat16().eval()
         token = torch.randn(1, 1, 512, device="cuda", dtype=torch.bfloat16)
-        return torch.inference_mode()(lambda: model(token))
+        return torch.inference_mode()(lambda: small(token))
     chosen = MODELS["resnet50" if name == "resnet50" else "decoder"]
     model, batch = chosen.build().cuda(), chosen.batch(chosen.size)
     inputs, labels = [tensor.cuda() for tensor in batch.inputs], batch.labels.cuda()
