@@ -17,7 +17,7 @@ void append_escaped(std::string* json, std::string_view text) {
 std::string utf8_of(const wchar_t* text) {
   std::string out;
   for (; text && *text; ++text) {
-    const auto c = static_cast<std::uint32_t>(*text);
+    const auto c = static_cast<std::uint32_t>(*text);  // NOLINT(bugprone-signed-char-misuse): a wide character
     if (c < 0x80) {
       out += static_cast<char>(c);
     } else if (c < 0x800) {
