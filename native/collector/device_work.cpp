@@ -66,7 +66,7 @@ void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane
   const NodeId node = lane.tree->child(parent, frame);
   lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
   add_measures(node);
-  if (!window_.is_open()) return;
+  if (!window_.covers(event.start_ns)) return;
   TraceEvent row;
   row.start_ns = event.start_ns;
   row.duration_ns = event.duration_ns;

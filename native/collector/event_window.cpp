@@ -1,13 +1,16 @@
 #include "collector/event_window.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <new>
+
+#include "base/clock.h"
 
 namespace leadline {
 
 EventSlot EventLane::add(const TraceEvent& event) noexcept {
-  if (!window_->is_open()) return kNoEvent;
+  if (!window_->is_open() && !window_->covers(event.start_ns)) return kNoEvent;
   if (portion_ == 0) portion_ = window_->take_portion();
   const std::uint32_t number = events_.size();
   if (portion_ == 0 || events_.emplace_back(event) == nullptr) {
@@ -27,7 +30,13 @@ void EventLane::finish(EventSlot slot, std::int64_t duration_ns) noexcept {
 void EventWindow::open(std::uint64_t max_events) noexcept {
   limit_.store(max_events, std::memory_order_relaxed);
   opened_.store(true, std::memory_order_relaxed);
+  from_ns_.store(now_ns(), std::memory_order_relaxed);
+  until_ns_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed);
   open_.store(true, std::memory_order_relaxed);
+}
+
+void EventWindow::close() noexcept {
+  if (open_.exchange(false, std::memory_order_relaxed)) until_ns_.store(now_ns(), std::memory_order_relaxed);
 }
 
 std::uint32_t EventWindow::take_portion() noexcept {
@@ -80,6 +89,8 @@ void EventWindow::clear() noexcept {
   lock_.reset();
   open_.store(false, std::memory_order_relaxed);
   opened_.store(false, std::memory_order_relaxed);
+  from_ns_.store(0, std::memory_order_relaxed);
+  until_ns_.store(0, std::memory_order_relaxed);
   taken_.store(0, std::memory_order_relaxed);
   lanes_.emplace();
 }

@@ -29,7 +29,8 @@ class EventLane {
  public:
   explicit EventLane(EventWindow& window) noexcept : window_(&window) {}
 
-  // kNoEvent when the window is closed (no loss) or full (a loss). `duration_ns` may be -1 until finish().
+  // kNoEvent when the window is closed and was not open at the event's start (no loss), or full (a loss). `duration_ns`
+  // may be -1 until finish().
   EventSlot add(const TraceEvent& event) noexcept;
 
   // Sets the duration of an event added before; nothing happens for kNoEvent.
@@ -56,7 +57,12 @@ class EventWindow final : public TraceEventSource {
 
   // `max_events` for the whole process, those of earlier openings included.
   void open(std::uint64_t max_events) noexcept;
-  void close() noexcept { open_.store(false, std::memory_order_relaxed); }
+  void close() noexcept;
+  // Whether something that began then belongs to the last opening. Device work is reported after it has run, so what
+  // comes when the window has closed may belong to it, and what comes at its beginning may not.
+  bool covers(std::int64_t start_ns) const noexcept {
+    return start_ns >= from_ns_.load(std::memory_order_relaxed) && start_ns < until_ns_.load(std::memory_order_relaxed);
+  }
   bool is_open() const noexcept { return open_.load(std::memory_order_relaxed); }
   bool was_opened() const noexcept override { return opened_.load(std::memory_order_relaxed); }
 
@@ -80,6 +86,8 @@ class EventWindow final : public TraceEventSource {
   LossCounters* losses_;
   std::atomic<bool> open_{false};
   std::atomic<bool> opened_{false};
+  std::atomic<std::int64_t> from_ns_{0};
+  std::atomic<std::int64_t> until_ns_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint64_t> taken_{0};
   SpinLock lock_;                              // lanes are created one at a time

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+
 using namespace leadline;
 
 namespace {
@@ -24,6 +26,23 @@ std::map<std::int64_t, std::int64_t> durations(const EventWindow& window) {
 }
 
 }  // namespace
+
+TEST_CASE("Device work that ran in the window is kept when it is reported after its end") {
+  LossCounters losses;
+  FakeClock clock(100);
+  EventWindow window(losses);
+  EventLane& lane = window.create_lane();
+  window.open(100);
+  clock.set(200);
+  window.close();
+  CHECK(window.covers(150));
+  CHECK_FALSE(window.covers(50));
+  CHECK_FALSE(window.covers(200));
+  CHECK(lane.add(at(150)) != kNoEvent);
+  CHECK(lane.add(at(250)) == kNoEvent);
+  window.clear();
+  CHECK_FALSE(window.covers(150));
+}
 
 TEST_CASE("Events are kept only while the window is open, and that is no loss") {
   LossCounters losses;

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from leadline.profile import Profile, open_profile
-from leadline.schema import LossKind
+from leadline.schema import EventKind, LossKind
 
 PROGRAM = Path(__file__).with_name("fake_program.py")
 
@@ -69,6 +69,27 @@ def test_the_device_and_its_busy_time_are_in_the_file(tmp_path: Path, fakes: Pat
     assert available["details"]["records"] >= 6
     assert 0 < available["details"]["clock_uncertainty_ns"] < 10_000_000
     assert available["details"]["cupti_finalized"] is True
+
+
+def test_all_idle_time_is_on_the_tree(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes)
+    idle = sum(node.exclusive("gpu_idle_time").sum for node in profile.tree.walk())
+    assert idle == profile.devices[0].detail["idle_ns"] > 0
+
+
+def test_a_trace_window_joins_kernels_with_their_calls(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, TRACE="seconds=60,wait=0")
+    events = profile.table("events")
+    kernel = events["kind"] == int(EventKind.KERNEL)
+    assert kernel.sum() == 6
+    assert (events["thread"][kernel] == -1).all() and (events["device"][kernel] == 0).all()
+    assert sorted(set(events["duration_ns"][kernel])) == [10_000, 50_000]
+    calls = events["kind"] == int(EventKind.API)
+    began = dict(zip(events["correlation"][calls], events["start_ns"][calls], strict=True))
+    for correlation, start in zip(events["correlation"][kernel], events["start_ns"][kernel], strict=True):
+        assert 0 < start - began[correlation] < 1_000_000_000
+    assert (events["kind"] == int(EventKind.SYNCHRONIZE)).sum() == 1
+    assert {profile.tree.node(int(row)).name for row in events["node"][kernel]} == {"gemm(float*)", "relu"}
 
 
 def test_launch_numbers(tmp_path: Path, fakes: Path) -> None:

@@ -34,7 +34,7 @@ std::string call_path_text() {
   for (std::size_t i = 0; i < count; ++i) {
     if (i > 0) text += ';';
     if (frames[i].file && *frames[i].file)
-      text += std::string(frames[i].file) + ":" + std::to_string(frames[i].line) + " ";
+      text += std::string(frames[i].file).append(":").append(std::to_string(frames[i].line)).append(" ");
     text += frames[i].name ? frames[i].name : "?";
   }
   return one_line(text);
@@ -267,7 +267,7 @@ ReplayResult replay(const std::string& path) {
       w.name = name.c_str();
       fold->add(w);
     } else {
-      result.error = "The recording " + path + " has a line this version does not know: " + kind + ".";
+      result.error = "The recording " + path + " has a line that this version does not know.";
       break;
     }
     if (!in && !in.eof()) {

@@ -113,7 +113,7 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
   constexpr std::int64_t kLatency = 500;
   cupti::KernelRecord record{};
   record.kind = cupti::Kind::kConcurrentKernel;
-  const std::int64_t start = std::max(now_ns.load() + kLatency, stream->ready_ns);
+  const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
   stream->ready_ns = start + duration_ns;
   record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
   record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
@@ -141,7 +141,7 @@ void FakeGpu::copy(FakeStream* stream, cupti::CopyKind kind, cupti::MemoryKind f
   record.source_kind = static_cast<std::uint8_t>(from);
   record.destination_kind = static_cast<std::uint8_t>(to);
   record.bytes = bytes;
-  const std::int64_t start = std::max(now_ns.load() + 500, stream->ready_ns);
+  const std::int64_t start = std::max(tick(0) + 500, stream->ready_ns);
   stream->ready_ns = start + duration_ns;
   record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
   record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
@@ -157,7 +157,7 @@ void FakeGpu::set(FakeStream* stream, std::size_t bytes, std::int64_t duration_n
   cupti::MemsetRecord record{};
   record.kind = cupti::Kind::kMemset;
   record.bytes = bytes;
-  const std::int64_t start = std::max(now_ns.load() + 500, stream->ready_ns);
+  const std::int64_t start = std::max(tick(0) + 500, stream->ready_ns);
   stream->ready_ns = start + duration_ns;
   record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
   record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
@@ -228,7 +228,7 @@ FakeGraph* FakeGpu::instantiate(FakeGraph* graph) {
 
 void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t correlation) {
   const std::lock_guard lock(mutex);
-  std::int64_t at = std::max(now_ns.load() + 500, stream->ready_ns);
+  std::int64_t at = std::max(tick(0) + 500, stream->ready_ns);
   for (FakeGraphNode* node : graph->nodes) {
     cupti::KernelRecord record{};
     record.kind = cupti::Kind::kConcurrentKernel;
