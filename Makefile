@@ -9,6 +9,7 @@
 #   make test-aarch64  the same tests cross-compiled for ARM64, under qemu
 #   make test-python   pytest
 #   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
+#   make test-torch TORCH=2.4.1   the PyTorch tests on another release (downloads gigabytes)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
 #   make format        rewrite sources in the project's format
@@ -32,7 +33,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons bench fuzz stress clean
+.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch bench fuzz stress clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -95,6 +96,13 @@ test-python: $(STAMPS)/test $(STAMPS)/build
 
 test-pythons: $(STAMPS)/test
 	$(BIN)/python tools/test_pythons.py
+
+TORCH ?= 2.4.1
+test-torch: $(STAMPS)/test
+	"$(PYTHON)" -m venv .venv-torch-$(TORCH)
+	.venv-torch-$(TORCH)/bin/python -m pip install -q torch==$(TORCH) "numpy<2.3" pytest rich nanobind scikit-build-core
+	.venv-torch-$(TORCH)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
+	.venv-torch-$(TORCH)/bin/python -m pytest -q tests/torch
 
 bench: build
 	for script in import_time overhead memory load; do $(BIN)/python bench/$$script.py; done
