@@ -66,6 +66,7 @@ class Collector final : public Subscriber {
   void on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
+  int64_t step_at(int64_t time_ns) const noexcept;
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
@@ -81,6 +82,8 @@ class Collector final : public Subscriber {
   std::atomic<bool> steps_given_{false};
   std::atomic<uint64_t> step_place_{0};  // where the first optimizer step ended: the only place that counts
   std::atomic<int64_t> last_step_ns_{0};
+  // When the last steps ended, by number: device work is reported after the step that it ran in.
+  std::array<std::atomic<int64_t>, 64> step_ends_ns_{};
   std::atomic<int64_t> steps_ended_{0};  // counted here; numbers given by the program may begin anywhere
   // The window by steps; -1: none asked for.
   int64_t trace_from_ = -1;

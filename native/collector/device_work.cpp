@@ -78,7 +78,7 @@ void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane
   row.correlation = event.correlation;
   row.bytes = event.bytes;
   row.graph_node = event.graph_node;
-  row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
+  row.step = static_cast<int32_t>(step_at(event.start_ns));
   lane.events.add(row);
 }
 

@@ -10,6 +10,19 @@ void Collector::trace_steps(int64_t wait, int64_t count, uint64_t max_events) no
   if (wait == 0) window_.open(max_events);
 }
 
+// The step that ran at a time; the oldest one known for times before that.
+int64_t Collector::step_at(int64_t time_ns) const noexcept {
+  const int64_t now = steps_.load(std::memory_order_acquire);
+  int64_t step = now;
+  while (step > 0 && now - step < static_cast<int64_t>(step_ends_ns_.size())) {
+    const uint64_t before = static_cast<uint64_t>(step - 1) % step_ends_ns_.size();
+    const int64_t ended_ns = step_ends_ns_[before].load(std::memory_order_relaxed);
+    if (ended_ns == 0 || ended_ns <= time_ns) break;
+    --step;
+  }
+  return step;
+}
+
 void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
   book_step(lane, number, time_ns);
   // Behind the booking, so that the last step of the window is in it and the one before its first is not.
@@ -20,7 +33,8 @@ void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
 
 void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
   const int64_t ended = number >= 0 ? number : steps_.load(std::memory_order_relaxed);
-  steps_.store(ended + 1, std::memory_order_relaxed);
+  step_ends_ns_[static_cast<uint64_t>(ended) % step_ends_ns_.size()].store(time_ns, std::memory_order_relaxed);
+  steps_.store(ended + 1, std::memory_order_release);
   const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);
   if (before_ns == 0) return;  // where the first step began is not known
   const NodeId node = lane.tree->child(lane.tree->root(), lane.phase("step"));
