@@ -14,6 +14,8 @@ NodeId NodeTable::child_by_hash(NodeId parent, FrameId frame) noexcept {
     if (number == raw(kNoNode)) return kNoNode;
     index_.insert(hash, number);
   }
+  const std::uint32_t before = nodes_[raw(parent)].last_child;
+  if (before != raw(kNoNode)) nodes_[before].successor = number;
   nodes_[raw(parent)].last_child = number;
   return NodeId{number};
 }

@@ -68,6 +68,8 @@ class ThreadTree {
     if (!nodes_.add(node, {metric, device, stream}, value)) count_dropped();
   }
 
+  void prefetch(NodeId node) const noexcept { nodes_.prefetch(node); }
+
   ThreadStats& stats() noexcept { return stats_; }
 
   // --- any thread --------------------------------------------------------------------------------------------------

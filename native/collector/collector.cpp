@@ -205,6 +205,7 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
     scope.deferred = true;
   }
   if (node == kNoNode && !scope.deferred) node = resolve(*own, path);
+  if (node != kNoNode) own->tree->prefetch(node);
   if (op.sequence >= 0 && op.backward == 0) {
     if (!own->bound) [[unlikely]]
       bind(*own, op.thread);
