@@ -183,9 +183,9 @@ int resume_after_fork(void*) {
   return 0;
 }
 
-// Python 3.13 counts threads, to warn of a fork, when its hooks for the parent have run; a pending call comes after that, unless a
-// hook of somebody else's runs Python code in between. Pending calls run on the main thread, which need not come to them soon when
-// another thread forks.
+// Python 3.13 counts threads, to warn of a fork, when its hooks for the parent have run; a pending call comes after
+// that, unless a hook of somebody else's runs Python code in between. Pending calls run on the main thread, which need
+// not come to them soon when another thread forks.
 void after_fork_in_parent() {
   const bool main_thread = syscall(SYS_gettid) == getpid();
   if (!main_thread || Py_AddPendingCall(resume_after_fork, nullptr) != 0) resume_after_fork(nullptr);
