@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/losses.h"
+
 namespace leadline {
 namespace {
 
@@ -40,7 +42,7 @@ size_t CallPath::walk(uintptr_t stop, bool* found) noexcept {
     count = python_->walk(walk_.data(), walk_.size(), stop, found);
   }
   if (count > walk_.size()) {
-    ++losses_.truncated;
+    losses().count(LossKind::kPythonFramesTruncated);
     count = walk_.size();
   }
   return count;
@@ -75,7 +77,6 @@ void CallPath::sync() noexcept {
 // The chain no longer holds the anchor of the innermost scope: its coroutine is suspended, or its end was never seen.
 // Scopes are set aside until one is found whose anchor lies on the chain; walk_ then ends at that anchor.
 void CallPath::park_until_anchored() noexcept {
-  ++losses_.unanchored;
   while (!scopes_.empty()) {
     const Scope& scope = scopes_.back();
     size_t at = walked_;
@@ -89,6 +90,7 @@ void CallPath::park_until_anchored() noexcept {
     parked_.push_back(scope);
     parked_entries_.push_back(entries_[scope.entry]);
     if (parked_.size() > kMaxParked) {
+      losses().count(LossKind::kRegionUnanchored);
       parked_.erase(parked_.begin());
       parked_entries_.erase(parked_entries_.begin());
     }

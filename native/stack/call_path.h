@@ -46,11 +46,6 @@ struct Scope {
   int64_t mark = 0;  // subscriber's note at begin
 };
 
-struct PathLosses {
-  uint64_t truncated = 0;
-  uint64_t unanchored = 0;
-};
-
 class CallPath {
  public:
   explicit CallPath(const PythonSource* python, ModuleNames* modules);
@@ -76,7 +71,6 @@ class CallPath {
   PathFrames& frames() noexcept { return frames_; }
   std::vector<PathEntry>& entries() noexcept { return entries_; }
   std::vector<Scope>& scopes() noexcept { return scopes_; }
-  PathLosses& losses() noexcept { return losses_; }
 
  private:
   // A Python frame that the path shows, with the state below it.
@@ -107,7 +101,6 @@ class CallPath {
   std::vector<PathEntry> parked_entries_;
   std::vector<RawFrame> walk_;
   size_t walked_ = 0;
-  PathLosses losses_;
 };
 
 }  // namespace leadline

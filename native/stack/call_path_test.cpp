@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/losses.h"
 #include "stack/fake_python.h"
 
 using namespace leadline;
@@ -204,10 +205,10 @@ TEST_CASE_FIXTURE(Fixture, "ten thousand frames are right, and far more are cut 
   for (uintptr_t i = 0; i < 10'000; ++i) FakePython::chain.push_back({1000 + i, kHelper, i % 7 + 1});
   path.sync();
   CHECK(path.entries().size() == 10'000);
-  CHECK(path.losses().truncated == 0);
+  CHECK(losses().total(LossKind::kPythonFramesTruncated) == 0);
   for (uintptr_t i = 0; i < 80'000; ++i) FakePython::chain.push_back({20'000 + i, kHelper, 3});
   path.sync();
-  CHECK(path.losses().truncated == 1);
+  CHECK(losses().total(LossKind::kPythonFramesTruncated) == 1);
   CHECK(path.entries().size() == 65'536);
 }
 
