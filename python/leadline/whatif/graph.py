@@ -12,6 +12,8 @@ they touch, and `copy()` shares all others: a scenario is `g = base.copy()` foll
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -130,18 +132,18 @@ class Graph(GraphReading):
             raise GraphError(f"{name!r} cannot be inserted with a negative duration, gap or latency")
         if not 0 <= lane < len(self.lanes):
             raise GraphError(f"{name!r} cannot be inserted on lane {lane}: the graph has {len(self.lanes)} lanes")
-        ahead, behind = self.ids_of(after).ids, self.ids_of(before).ids
+        ahead, behind = self._few(after), self._few(before)
         order = self._place(lane, ahead, behind, launch)
-        task = self.tasks.append(
-            kind=int(kind), lane=lane, duration_ns=duration_ns, gap_ns=gap_ns, earliest_ns=0, start_ns=-1,
-            measured_ns=0, order=order, name=self.name_id(name), operator=0, parent=-1 if launch is None else launch,
-            layer=self.layer_id(layer), phase=int(phase), step=step, bytes=bytes, priority=priority, group=group,
-            detail=-1, alive=True,
+        # in the order of TASK_COLUMNS
+        task = self.tasks.append_row(
+            int(kind), lane, int(duration_ns), int(gap_ns), 0, -1, 0, order, self.name_id(name), 0,
+            -1 if launch is None else launch, self.layer_id(layer), int(phase), step, int(bytes), priority, group, -1,
+            True,
         )  # fmt: skip
         edge = EdgeType.COMMUNICATION if kind == TaskKind.COMM else EdgeType.DEPENDENCY
-        for source in ahead.tolist():
+        for source in ahead:
             self.connect(source, task, edge)
-        for target in behind.tolist():
+        for target in behind:
             self.connect(task, target, edge)
         if launch is not None:
             self.connect(launch, task, EdgeType.LAUNCH, latency_ns)
@@ -157,7 +159,7 @@ class Graph(GraphReading):
         """Add one edge."""
         if source == target:
             raise GraphError(f"task {source} cannot depend on itself")
-        self.edges.append(src=source, dst=target, type=int(edge_type), latency_ns=latency_ns)
+        self.edges.append_row(source, target, int(edge_type), int(latency_ns))
 
     def disconnect(self, edge_type: EdgeType, selection: Selectable | None = None) -> None:
         """Take out all edges of a type, or those that end in the selection; for SYNC the waits of the tasks as well."""
@@ -200,17 +202,35 @@ class Graph(GraphReading):
 
     def layer_id(self, layer: str) -> int:
         """Row of `layer` in `layers`, added when new."""
-        if layer not in self.layers:
+        if self._layer_ids is None:
+            self._layer_ids = {text: row for row, text in reversed(list(enumerate(self.layers)))}
+        found = self._layer_ids.get(layer)
+        if found is None:
+            found = self._layer_ids[layer] = len(self.layers)
             self.layers.append(layer)
-        return self.layers.index(layer)
+        return found
 
     # ------------------------------------------------------------------ inside
 
-    def _lane_tasks(self, lane: int) -> IntArray:
-        """Living tasks of a lane in lane order."""
-        ids = np.flatnonzero((self.tasks["lane"] == lane) & self.tasks["alive"])
-        found: IntArray = ids[np.argsort(self.tasks["order"][ids], kind="stable")]
+    def _few(self, selection: Selectable) -> list[int]:
+        """Ids of a selection, sorted; quick for one task or a handful."""
+        if isinstance(selection, int):
+            return [selection]
+        if isinstance(selection, list | tuple):
+            return sorted(set(selection))
+        found: list[int] = self.ids_of(selection).ids.tolist()
         return found
+
+    def _lane_keys(self, lane: int) -> list[float]:
+        """Order keys of the living tasks of a lane, sorted; kept up to date by `insert`."""
+        stamp = (*(self.tasks.writes(name) for name in ("lane", "order", "alive")), len(self.tasks))
+        if stamp != self._keys_stamp:
+            self._keys, self._keys_stamp = {}, stamp
+        keys = self._keys.get(lane)
+        if keys is None:
+            ids = np.flatnonzero((self.tasks["lane"] == lane) & self.tasks["alive"])
+            keys = self._keys[lane] = np.sort(self.tasks["order"][ids]).tolist()
+        return keys
 
     def _nearest_alive(self, gone: BoolArray, *, following: bool = False) -> IntArray:
         """For every task in `gone`, the last task before it (the first behind it) on its lane that stays; -1 for none.
@@ -231,30 +251,43 @@ class Graph(GraphReading):
         result[ids[~stays]] = np.where(same, previous, -1)[~stays]
         return result
 
-    def _place(self, lane: int, ahead: IntArray, behind: IntArray, launch: int | None) -> float:
-        """Order key for a new task on `lane`."""
-        keys = self.tasks["order"][self._lane_tasks(lane)]
-        if keys.size == 0:
-            return float(self.tasks["order"].max(initial=0.0)) + 1.0
-        anchors = ahead[self.tasks["lane"][ahead] == lane]
-        if anchors.size:
-            return self._between(keys, int(np.searchsorted(keys, self.tasks["order"][anchors].max(), side="right")))
-        followers = behind[self.tasks["lane"][behind] == lane]
-        if followers.size:
-            return self._between(keys, int(np.searchsorted(keys, self.tasks["order"][followers].min(), side="left")))
-        if launch is not None:
-            mine = self.launched_by(launch).ids
-            mine = mine[self.tasks["lane"][mine] == lane]
-            last = self.tasks["order"][mine].max(initial=self.tasks["order"][launch])
-            return self._between(keys, int(np.searchsorted(keys, last, side="right")))
-        return float(keys[-1]) + 1.0
+    def _place(self, lane: int, ahead: list[int], behind: list[int], launch: int | None) -> float:
+        """Order key for a new task on `lane`; it is entered into the lane's keys."""
+        keys = self._lane_keys(lane)
+        tasks = self.tasks
+        if not keys:
+            at, key = 0, float(tasks["order"].max(initial=0.0)) + 1.0
+        elif self.lanes[lane].discipline == Discipline.READY:
+            at, key = len(keys), keys[-1] + 1.0  # such a lane takes what is ready, whatever the key
+        else:
+            anchors = [tasks.value("order", task) for task in ahead if tasks.value("lane", task) == lane]
+            followers = [tasks.value("order", task) for task in behind if tasks.value("lane", task) == lane]
+            if anchors:
+                at = bisect_right(keys, max(anchors))
+            elif followers:
+                at = bisect_left(keys, min(followers))
+            elif launch is not None:
+                at = bisect_right(keys, self._last_launched(launch, lane))
+            else:
+                at = len(keys)
+            key = _between(keys, at)
+        keys.insert(at, key)
+        *writes, rows = self._keys_stamp
+        self._keys_stamp = (*writes, rows + 1)
+        return key
 
-    @staticmethod
-    def _between(keys: NDArray[np.float64], at: int) -> float:
-        if at >= keys.size:
-            return float(keys[-1]) + 1.0
-        low = float(keys[at - 1]) if at > 0 else float(keys[0]) - 1.0
-        middle = (low + float(keys[at])) / 2
-        if not low < middle < float(keys[at]):
-            raise GraphError("too many tasks inserted at one place; insert them with increasing `after` instead")
-        return middle
+    def _last_launched(self, launch: int, lane: int) -> float:
+        """Order key behind which work of this launch goes on a stream: that of its last work there, else its own."""
+        mine = self.launched_by(launch).ids
+        mine = mine[self.tasks["lane"][mine] == lane]
+        return float(self.tasks["order"][mine].max(initial=self.tasks["order"][launch]))
+
+
+def _between(keys: list[float], at: int) -> float:
+    if at >= len(keys):
+        return keys[-1] + 1.0
+    low = keys[at - 1] if at > 0 else keys[0] - 1.0
+    middle = (low + keys[at]) / 2
+    if not low < middle < keys[at]:
+        raise GraphError("too many tasks inserted at one place; insert them with increasing `after` instead")
+    return middle

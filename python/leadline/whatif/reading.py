@@ -44,7 +44,14 @@ class GraphReading:
         self.layers: list[str] = list(layers)
         self.details: Sequence[Mapping[str, Any]] = details
         self.info = info or GraphInfo()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what is worked out on demand."""
         self._name_ids: dict[str, int] | None = None
+        self._layer_ids: dict[str, int] | None = None
+        self._keys: dict[int, list[float]] = {}
+        self._keys_stamp: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -174,7 +181,7 @@ class GraphReading:
         other.__dict__.update(self.__dict__)
         other.tasks, other.edges, other.waits = self.tasks.copy(), self.edges.copy(), self.waits.copy()
         other.lanes, other.names, other.layers = list(self.lanes), list(self.names), list(self.layers)
-        other._name_ids = None
+        other._forget()
         return other
 
     def ids_of(self, selection: Selectable) -> Selection:
