@@ -10,6 +10,7 @@
 #   make test-python   pytest
 #   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
 #   make test-torch TORCH=2.4.1   the PyTorch tests on another release (downloads gigabytes)
+#   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
 #   make format        rewrite sources in the project's format
@@ -33,7 +34,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch bench fuzz stress clean
+.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton bench fuzz stress clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -103,6 +104,14 @@ test-torch: $(STAMPS)/test
 	.venv-torch-$(TORCH)/bin/python -m pip install -q torch==$(TORCH) "numpy<2.3" pytest rich nanobind scikit-build-core
 	.venv-torch-$(TORCH)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
 	.venv-torch-$(TORCH)/bin/python -m pytest -q tests/torch
+
+TRITON ?= 3.6.0
+test-triton: $(STAMPS)/test
+	"$(PYTHON)" -m venv .venv-triton
+	.venv-triton/bin/python -m pip install -q -r requirements/demo.txt pytest -c $(CONSTRAINTS)
+	.venv-triton/bin/python -m pip install -q --no-deps triton==$(TRITON)
+	.venv-triton/bin/python -m pip install -q --no-build-isolation --no-deps -e .
+	.venv-triton/bin/python -m pytest -q tests/nvidia/test_triton.py
 
 bench: build
 	for script in import_time overhead memory load; do $(BIN)/python bench/$$script.py; done

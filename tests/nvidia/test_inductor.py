@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from leadline.capture.providers.inductor import (
+from leadline.capture.providers.compile_phases import PhaseStack, phase_of
+from leadline.capture.providers.kernel_origin import (
     Origin,
-    PhaseStack,
     Source,
     innermost_source,
     operators_of_name,
     origin_of_generated,
-    phase_of,
 )
 from leadline.profile import Profile, open_profile
 

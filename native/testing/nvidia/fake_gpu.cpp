@@ -368,7 +368,13 @@ void FakeGpu::reset() {
                        {A::kMaxBlocksPerMultiprocessor, 32},
                        {A::kMaxRegistersPerMultiprocessor, 65536},
                        {A::kMaxSharedPerMultiprocessor, 233472},
-                       {A::kReservedSharedPerBlock, 1024}};
+                       {A::kReservedSharedPerBlock, 1024},
+                       // Asked by programs, not by Leadline: registers per block, clocks, bus width, shared per block.
+                       {A{12}, 65536},
+                       {A{13}, 1980000},
+                       {A{36}, 3201000},
+                       {A{37}, 6144},
+                       {A{97}, 232448}};
   devices.assign(1, device);
 }
 

@@ -101,6 +101,8 @@ class NvidiaProvider:
         try:
             if getattr(torch.version, "cuda", None) is None:
                 self._status["message"] = "This build of torch has no CUDA."
+                if driver_loaded():  # another library of the program uses it
+                    self._attach()
                 return
             self._yielding = ProfilerYield(self._native, torch, self._changed_by_yield)
             self._yielding.install()

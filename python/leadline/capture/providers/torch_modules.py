@@ -8,7 +8,6 @@ hook; raises nothing into the program. Copies made by deepcopy or unpickling byp
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 import weakref
 from types import CodeType, FrameType, ModuleType
@@ -16,6 +15,7 @@ from typing import Any
 
 from leadline.capture.native import Native
 from leadline.capture.providers.assigned_name import Destination, assigned_name
+from leadline.capture.providers.replaced import living
 
 _DEEPEST_CONSTRUCTION = 64
 """Frames between a registration and the statement that makes the root: nested constructors and their super() calls."""
@@ -141,7 +141,7 @@ class ModuleTracker:
 
     def _take_in_existing(self) -> None:
         """Modules built before measuring began: one pass over all objects, and only where torch was there already."""
-        modules = _living(self._module_class)
+        modules = living(self._module_class)
         roots = {id(module) for module in modules}
         for module in modules:
             self._know(module)
@@ -191,18 +191,3 @@ def _is_method(code: CodeType, classes: tuple[type, ...]) -> bool:
     Looks at code, not at the frame's locals: reading those would keep the program's objects alive.
     """
     return any(getattr(vars(kind).get(code.co_name), "__code__", None) is code for kind in classes)
-
-
-def _living(base: type) -> list[Any]:
-    """Every living instance of a class and its subclasses.
-
-    Asks for what refers to the classes, not for all objects: a list of all objects would hold a reference to a tuple
-    that another thread is just making, and that thread's `tuple(...)` would then fail.
-    """
-    classes: list[type] = [base]
-    known = {base}
-    for found in classes:  # grows while it is walked
-        children: list[type] = type.__subclasses__(found)
-        classes.extend(child for child in children if child not in known)
-        known.update(children)
-    return [thing for thing in gc.get_referrers(*classes) if issubclass(type(thing), base)]
