@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leadline.whatif.gpus import Bound
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, IntArray, LaneKind, Phase, Selection, TaskKind
-from leadline.whatif.model import in_lane_order
+from leadline.whatif.layerwork import in_lane_order
 
 WAITING = (
     "only the transfer of a collective changes, not the wait for its last rank; from one rank's trace the transfer is "
@@ -32,8 +32,8 @@ def calls_of(graph: Graph, device: Selection) -> Selection:
     ours = np.zeros(len(graph), dtype=np.int64)
     at, mine = source.copy(), chosen
     while at.size:
-        np.add.at(total, at, 1)
-        np.add.at(ours, at, mine)
+        total += np.bincount(at, minlength=total.size)
+        ours += np.bincount(at[mine], minlength=ours.size)
         at = parent[at]
         up = at >= 0
         at, mine = at[up], mine[up]
@@ -44,6 +44,24 @@ def main_lane(graph: Graph, tasks: Selection) -> int:
     """The lane that holds most of the tasks."""
     lanes = graph.column("lane")[tasks.ids]
     return int(np.bincount(lanes).argmax())
+
+
+def launcher_of(graph: Graph) -> IntArray:
+    """For every task the first call that launches it, -1 for none; by task id."""
+    launch = graph.edges["type"] == EdgeType.LAUNCH
+    found = np.full(len(graph), -1, dtype=np.int64)
+    found[graph.edges["dst"][launch][::-1]] = graph.edges["src"][launch][::-1]
+    return found
+
+
+def previous_on_lane(graph: Graph) -> IntArray:
+    """For every living task the one before it on its lane, -1 for none; by task id."""
+    ids = np.flatnonzero(graph.alive)
+    ids = ids[np.lexsort((graph.column("order")[ids], graph.column("lane")[ids]))]
+    same = graph.column("lane")[ids[1:]] == graph.column("lane")[ids[:-1]]
+    found = np.full(len(graph), -1, dtype=np.int64)
+    found[ids[1:][same]] = ids[:-1][same]
+    return found
 
 
 def on_lane(graph: Graph, tasks: Selection, lane: int) -> IntArray:
@@ -131,12 +149,17 @@ def stream_runs(graph: Graph, tasks: Selection) -> Iterator[IntArray]:
                 yield run
 
 
-def optimizer_start(graph: Graph, step: int, rank: int) -> Selection:
-    """First task of the weight update on each lane of the device (of the CPU where there is no device)."""
-    update = graph.select(phase=Phase.OPTIMIZER, step=step, rank=rank, kind=TaskKind.GPU)
-    update = update or graph.select(phase=Phase.OPTIMIZER, step=step, rank=rank, kind=TaskKind.CPU)
-    first: dict[int, int] = {}
-    lanes = graph.column("lane")
-    for task in in_lane_order(graph, update).tolist():
-        first.setdefault(int(lanes[task]), task)
-    return Selection(list(first.values()))
+def optimizer_starts(graph: Graph) -> dict[int, list[int]]:
+    """By step, the first task of the weight update on each lane of the devices, of the CPU where there is none."""
+    update = graph.select(phase=Phase.OPTIMIZER, kind=TaskKind.GPU)
+    update = update or graph.select(phase=Phase.OPTIMIZER, kind=TaskKind.CPU)
+    ids = in_lane_order(graph, update)
+    first: dict[tuple[int, int], int] = {}
+    for task, step, lane in zip(
+        ids.tolist(), graph.column("step")[ids].tolist(), graph.column("lane")[ids].tolist(), strict=True
+    ):
+        first.setdefault((step, lane), task)
+    found: dict[int, list[int]] = {}
+    for (step, _), task in first.items():
+        found.setdefault(step, []).append(task)
+    return found

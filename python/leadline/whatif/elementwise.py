@@ -7,7 +7,7 @@ import numpy as np
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Selection, TaskKind
-from leadline.whatif.model import bytes_of
+from leadline.whatif.layerwork import bytes_of
 from leadline.whatif.scenarios.base import gpu_of
 from leadline.whatif.selftime import SelfTimes
 

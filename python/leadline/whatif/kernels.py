@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import Selection, TaskKind
+from leadline.whatif.kinds import IntArray, Selection, TaskKind
 
 
 class KernelClass(Enum):
@@ -134,10 +134,11 @@ class KernelTable:
         kind = graph.column("kind")
         self.device = Selection(graph.alive & np.isin(kind, (int(TaskKind.GPU), int(TaskKind.COMM))))
         ids = self.device.ids
-        pairs = np.stack((graph.column("name")[ids], graph.column("operator")[ids]), axis=1)
-        distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+        width = len(graph.names)
+        pairs = graph.column("name")[ids].astype(np.int64) * width + graph.column("operator")[ids]
+        distinct, which = np.unique(pairs, return_inverse=True)
         codes = [
-            _ORDER.index(classify(graph.names[name], graph.names[operator])) for name, operator in distinct.tolist()
+            _ORDER.index(classify(graph.names[pair // width], graph.names[pair % width])) for pair in distinct.tolist()
         ]
         self._code = np.full(len(graph), -1, dtype=np.int8)
         if ids.size:
@@ -159,4 +160,25 @@ class KernelTable:
         return self.device - self.all(KernelClass.COPY, KernelClass.COLLECTIVE)
 
     def precision(self, task: int) -> str | None:
-        return precision_of(self.graph.names[self.graph.column("name")[task]], self.graph.dtypes(task))
+        """Precision in which a device task computes; None where neither its name nor its operator tells."""
+        return self.precisions(Selection([task]))[0]
+
+    def precisions(self, tasks: Selection) -> list[str | None]:
+        """The same for many tasks, in id order."""
+        names = self.graph.column("name")[tasks.ids]
+        rows = self.graph.column("detail")[self.shaped[tasks.ids]]
+        rows = np.where(self.shaped[tasks.ids] >= 0, rows, -1)
+        known: dict[tuple[int, int], str | None] = {}
+        found = []
+        for key in zip(names.tolist(), rows.tolist(), strict=True):
+            if key not in known:
+                detail = self.graph.details[key[1]] if key[1] >= 0 else {}
+                dtypes = detail.get("Input type", detail.get("Input Types", []))
+                known[key] = precision_of(self.graph.names[key[0]], [str(item) for item in dtypes])
+            found.append(known[key])
+        return found
+
+    @cached_property
+    def shaped(self) -> IntArray:
+        """`Graph.shaped_operators`, worked out once."""
+        return self.graph.shaped_operators()

@@ -129,9 +129,12 @@ class Selection:
 
     def __init__(self, ids: Any) -> None:
         array = np.asarray(ids)
+        self.ids: IntArray
         if array.dtype == np.bool_:
-            array = np.flatnonzero(array)
-        self.ids: IntArray = np.unique(array.astype(np.int64))
+            self.ids = np.flatnonzero(array)
+            return
+        array = array.astype(np.int64, copy=False)
+        self.ids = array if array.size < 2 or bool((array[1:] > array[:-1]).all()) else np.unique(array)
 
     def __len__(self) -> int:
         return int(self.ids.size)

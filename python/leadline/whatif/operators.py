@@ -11,26 +11,20 @@ from leadline.whatif.roofline import Work, convolution_output, convolution_work,
 _NUMBERS = re.compile(r"-?\d+")
 
 
-def shaped_operator(graph: Graph, task: int) -> int:
-    """The innermost operator around the task (for device work: around its launch) that has shapes; -1 for none."""
-    at = task
-    while at >= 0:
-        if "Input Dims" in graph.detail(at):
-            return at
-        at = int(graph.column("parent")[at])
-    return -1
+def work_of_operator(graph: Graph, operator: int) -> Work | None:
+    """Work of an operator with shapes, or of the nearest one around it whose shapes tell; None when none does.
 
-
-def work_of_task(graph: Graph, task: int) -> Work | None:
-    """Work of the operator that launched the task; None when its shapes do not tell."""
-    at = shaped_operator(graph, task)
+    operator: a task as `graph.shaped_operators` finds it, -1 for none.
+    """
+    parent, names = graph.column("parent"), graph.column("name")
+    at = operator
     while at >= 0:
-        name = graph.names[graph.column("name")[at]]
-        shapes = graph.shapes(at)
+        name = graph.names[names[at]]
+        shapes = list(graph.detail(at).get("Input Dims", []))
         work = _convolution(graph, at, name, shapes) if "conv" in name else work_of(name, shapes)
         if work is not None:
             return work
-        at = int(graph.column("parent")[at])
+        at = int(parent[at])
     return None
 
 

@@ -89,6 +89,18 @@ class GraphReading:
         row = int(self.tasks["detail"][task])
         return self.details[row] if row >= 0 else {}
 
+    def shaped_operators(self) -> IntArray:
+        """For every task the innermost operator around it (for device work: around its launch) that has shapes, itself
+        included; -1 for none."""
+        shaped = np.array([*("Input Dims" in detail for detail in self.details), False], dtype=np.bool_)
+        has, parent = shaped[self.tasks["detail"]], self.tasks["parent"]
+        found = np.arange(len(self), dtype=np.int64)
+        while True:
+            moving = np.flatnonzero((found >= 0) & ~has[found])
+            if not moving.size:
+                return found
+            found[moving] = parent[found[moving]]
+
     def operator_detail(self, task: int) -> Mapping[str, Any]:
         """Arguments of the innermost enclosing (for device work: launching) operator that has "Input Dims"."""
         at = task
@@ -136,7 +148,7 @@ class GraphReading:
         for column, wanted in (("phase", phase), ("kind", kind), ("lane", lane)):
             if wanted is not None:
                 values = [int(wanted)] if isinstance(wanted, int) else [int(value) for value in wanted]
-                mask &= np.isin(self.tasks[column], values)
+                mask &= _any_of(self.tasks[column], values)
         if step is not None:
             mask &= self.tasks["step"] == step
         if rank is not None:
@@ -191,6 +203,16 @@ class GraphReading:
         if isinstance(selection, int | np.integer):
             return Selection([int(selection)])
         return Selection(selection if isinstance(selection, np.ndarray) else np.array(list(selection), dtype=np.int64))
+
+
+def _any_of(column: NDArray[Any], values: Sequence[int]) -> BoolArray:
+    """Where a column has one of a few values; comparing is quicker than sorting for these."""
+    if len(values) > 8:
+        return np.isin(column, values)
+    found: BoolArray = np.zeros(column.size, dtype=np.bool_)
+    for value in values:
+        found |= column == value
+    return found
 
 
 def _matching(texts: Sequence[str], pattern: str | re.Pattern[str]) -> BoolArray:

@@ -46,7 +46,7 @@ class Amp(Scenario):
             return None
         low = {"fp16", "bf16", "fp8"}
         compute = table.all(*COMPUTE)
-        if compute and all(table.precision(task) in low for task in compute):
+        if compute and all(found in low for found in table.precisions(compute)):
             return "all matrix kernels already run in low precision"
         return None
 
@@ -90,7 +90,8 @@ def _halved(graph: Graph, table: KernelTable) -> Selection:
     keeps = np.array([AUTOCAST_FP32.search(text) is not None for text in graph.names], dtype=np.bool_)
     stays = keeps[names[light.ids]] | keeps[operators[light.ids]]
     low = ("fp16", "bf16", "fp8")
-    return Selection([task for task in light.ids[~stays].tolist() if table.precision(task) not in low])
+    light = Selection(light.ids[~stays])
+    return Selection([task for task, found in zip(light, table.precisions(light), strict=True) if found not in low])
 
 
 def _add_casts(graph: Graph, table: KernelTable, share: float) -> None:

@@ -12,7 +12,7 @@ from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
-from leadline.whatif.model import worker_kinds
+from leadline.whatif.layerwork import worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
 from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
 from leadline.whatif.selftime import PYTHON, SelfTimes

@@ -16,7 +16,7 @@ from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection, TaskKind
-from leadline.whatif.model import in_lane_order
+from leadline.whatif.layerwork import in_lane_order
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
 
 BATCH_NORM = re.compile(r"batch_?norm|cudnn::bn|(^|_)bn_(fw|bw)|spatialbn", re.IGNORECASE)

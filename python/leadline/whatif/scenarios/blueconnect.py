@@ -8,7 +8,7 @@ buckets pipeline: one crosses the network while the next is on the links inside 
 from __future__ import annotations
 
 from leadline.whatif.collectives import Collective, Network, ring_ns
-from leadline.whatif.edits import optimizer_start
+from leadline.whatif.edits import optimizer_starts
 from leadline.whatif.gpus import Bound
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
@@ -63,8 +63,9 @@ class BlueConnect(Scenario):
         links = graph.add_lane("links inside the machine", LaneKind.CHANNEL)
         wire = graph.add_lane("network between machines", LaneKind.CHANNEL)
         inserted = total = 0
+        starts = optimizer_starts(graph)
         for step, found in step_gradients(graph, values).items():
-            targets = optimizer_start(graph, step, 0)
+            targets = starts.get(step, [])
             buckets = bucketed(found, values.number("bucket_size"), values.number("first_bucket_size"))
             total = sum(bucket.bytes for bucket in buckets)
             for number, bucket in enumerate(buckets):

@@ -10,18 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.whatif.collectives import Collective, Network, collective_ns, kind_of
-from leadline.whatif.edits import WAITING, optimizer_start, scale_transfers
+from leadline.whatif.edits import WAITING, optimizer_starts, scale_transfers
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
+from leadline.whatif.kinds import IntArray, LaneKind, Phase, Selection, TaskKind
+from leadline.whatif.layerwork import worker_kinds
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.scenarios.gradient_exchange import (
     NETWORK,
     bucketed,
     collective_overhead,
-    compute_tasks,
     has_collectives,
     network_of,
     step_gradients,
@@ -62,8 +63,9 @@ class Distributed(Scenario):
         channel = graph.add_lane("all-reduce", LaneKind.CHANNEL)
         inserted: list[int] = []
         total = 0
+        starts = optimizer_starts(graph)
         for step, found in step_gradients(graph, values).items():
-            targets = optimizer_start(graph, step, 0)
+            targets = starts.get(step, [])
             buckets = bucketed(found, values.number("bucket_size"), values.number("first_bucket_size"))
             total = sum(bucket.bytes for bucket in buckets)
             for number, bucket in enumerate(buckets):
@@ -96,22 +98,23 @@ def _slow_overlapped(graph: Graph, collectives: list[int], bound: Bound) -> int:
     order = np.argsort(result.start_ns[collectives], kind="stable")
     begin = result.start_ns[collectives][order]
     end = np.maximum.accumulate(result.end_ns[collectives][order])
-    tasks = Selection([])
-    for step in {int(value) for value in graph.column("step")[collectives]}:
-        tasks = tasks | compute_tasks(graph, Phase.BACKWARD, step)
-    tasks = tasks - Selection(collectives)
-    covered = np.array([_covered(begin, end, result.start_ns[t], result.end_ns[t]) for t in tasks], dtype=np.float64)
+    tasks = graph.select(kind=worker_kinds(graph), phase=Phase.BACKWARD)
+    tasks = Selection(tasks.ids[np.isin(graph.column("step")[tasks.ids], graph.column("step")[collectives])])
+    covered = _covered(begin, end, result.end_ns[tasks.ids]) - _covered(begin, end, result.start_ns[tasks.ids])
     own = np.maximum(graph.column("duration_ns")[tasks.ids].astype(np.float64), 1.0)
     share = np.minimum(covered / own, 1.0)
     graph.scale(tasks, 1 + share * (factor - 1))
     return int((share > 0).sum())
 
 
-def _covered(begin: np.ndarray, end: np.ndarray, start: int, stop: int) -> float:
-    """Time of [start, stop) inside the intervals, which are in order and do not overlap."""
-    first, last = int(np.searchsorted(end, start, side="right")), int(np.searchsorted(begin, stop, side="left"))
-    lows, highs = np.maximum(begin[first:last], start), np.minimum(end[first:last], stop)
-    return float(np.maximum(highs - lows, 0).sum())
+def _covered(begin: IntArray, end: IntArray, until_ns: IntArray) -> NDArray[np.float64]:
+    """Time before each moment that lies inside the intervals, which are in order and do not overlap."""
+    whole = np.concatenate(([0], np.cumsum(end - begin)))
+    entered = np.searchsorted(begin, until_ns, side="right")
+    last = np.maximum(entered - 1, 0)
+    cut = np.where(entered > 0, np.maximum(end[last] - until_ns, 0), 0)
+    found: NDArray[np.float64] = (whole[entered] - cut).astype(np.float64)
+    return found
 
 
 def _rescaled(graph: Graph, values: Values, workers: int, bound: Bound) -> Applied:

@@ -7,14 +7,16 @@ backward pass, each with a launch; both take as long as that layer's own element
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from leadline.whatif.edits import launch_cost_ns, launch_latency_ns
+from leadline.whatif.edits import launch_cost_ns, launch_latency_ns, launcher_of
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
-from leadline.whatif.model import kept_bytes, layers, memory_sentence, parts_of
+from leadline.whatif.layerwork import Layer, kept_bytes, layers
+from leadline.whatif.model import memory_sentence
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count
 from leadline.whatif.units import Unit
 
@@ -35,8 +37,7 @@ class Gist(Scenario):
     )
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
-        light = _light(graph)
-        if any(_encoded(graph, light, step, rank, values) for step, rank in parts_of(graph)):
+        if any(_encoded(graph, known, _light(graph), values) for known in layers(graph).values()):
             return None
         return "no layer with an activation function has a name, a forward and a backward pass on a GPU"
 
@@ -44,19 +45,20 @@ class Gist(Scenario):
         cost = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
         # an encoder writes less than it reads; a sparse one needs a scan as well
         factor = {Bound.LOW: 0.6, Bound.EXPECTED: 1.0, Bound.HIGH: 2.0}[bound]
-        latency = launch_latency_ns(graph)
-        light = _light(graph)
+        light, insert = _light(graph), _Inserter(graph, cost)
         inserted = saved = 0
-        for step, rank in parts_of(graph):
-            sizes = kept_bytes(graph, step, rank)
-            chosen = _encoded(graph, light, step, rank, values)
+        sizes_of = kept_bytes(graph)
+        for part, known in layers(graph).items():
+            step, sizes = part[0], sizes_of.get(part, {})
+            chosen = _encoded(graph, known, light, values)
             saved = int(sum(sizes.get(name, 0) for name, *_ in chosen) * SAVING[values.text("encoding")])
             for name, forward, backward, time in chosen:
                 for title, anchor, phase in (
                     ("encode", forward, Phase.FORWARD),
                     ("decode", backward, Phase.BACKWARD),
                 ):
-                    _kernel(graph, f"{title} {name}", anchor, int(time * factor), (cost, latency), phase, step, name)
+                    where = {"phase": phase, "step": step, "layer": name}
+                    insert(f"{title} {name}", anchor, int(time * factor), where)
                     inserted += 1
         return Applied(
             graph,
@@ -72,41 +74,39 @@ def _light(graph: Graph) -> Selection:
     return KernelTable(graph).all(KernelClass.ELEMENTWISE, KernelClass.MOVEMENT, KernelClass.REDUCTION)
 
 
-def _encoded(graph: Graph, light: Selection, step: int, rank: int, values: Values) -> list[tuple[str, int, int, int]]:
+def _encoded(graph: Graph, known: Sequence[Layer], light: Selection, values: Values) -> list[tuple[str, int, int, int]]:
     """(layer, its last forward task, its first backward task, time of its element-wise forward kernels)."""
     pattern = re.compile(values.text("layers") or ACTIVATION_LAYER.pattern, re.IGNORECASE)
     order, duration = graph.column("order"), graph.column("duration_ns")
     found = []
-    for layer in layers(graph, step, rank):
-        own = layer.forward & light
-        if pattern.search(layer.name) and layer.backward and own:
+    for layer in known:
+        if not (layer.backward and pattern.search(layer.name)):
+            continue
+        if own := layer.forward & light:
             last = int(layer.forward.ids[order[layer.forward.ids].argmax()])
             first = int(layer.backward.ids[order[layer.backward.ids].argmin()])
             found.append((layer.name, last, first, int(duration[own.ids].sum())))
     return found
 
 
-def _kernel(
-    graph: Graph,
-    name: str,
-    anchor: int,
-    time_ns: int,
-    cost_and_latency: tuple[int, int],
-    phase: Phase,
-    step: int,
-    layer: str,
-) -> None:
-    """A launch and a kernel behind `anchor` in forward, in front of it in backward."""
-    lane = int(graph.column("lane")[anchor])
-    launchers = graph.launchers_of(Selection([anchor]))
-    side = "after" if phase == Phase.FORWARD else "before"
-    where: dict[str, Any] = {"phase": phase, "step": step, "layer": layer}
-    call = None
-    if launchers:
-        at = int(launchers.ids[0])
-        thread = int(graph.column("lane")[at])
-        beside: dict[str, Any] = {side: at, **where}
-        call = graph.insert(f"launch {name}", TaskKind.CPU, thread, cost_and_latency[0], **beside)
-    latency = cost_and_latency[1] if launchers else 0
-    where[side] = anchor
-    graph.insert(name, TaskKind.GPU, lane, time_ns, launch=call, latency_ns=latency, **where)
+class _Inserter:
+    """Inserts a launch and a kernel behind a task in forward, in front of it in backward."""
+
+    def __init__(self, graph: Graph, cost_ns: int) -> None:
+        self._graph = graph
+        self._cost_ns = cost_ns
+        self._launcher = launcher_of(graph)
+        self._latency_ns = launch_latency_ns(graph)
+
+    def __call__(self, name: str, anchor: int, time_ns: int, where: dict[str, Any]) -> None:
+        graph, launcher = self._graph, int(self._launcher[anchor])
+        lane = int(graph.tasks.value("lane", anchor))
+        side = "after" if where["phase"] == Phase.FORWARD else "before"
+        beside: dict[str, Any] = {side: anchor, **where}
+        if launcher < 0:
+            graph.insert(name, TaskKind.GPU, lane, time_ns, **beside)
+            return
+        thread = int(graph.tasks.value("lane", launcher))
+        at: dict[str, Any] = {side: launcher, **where}
+        call = graph.insert(f"launch {name}", TaskKind.CPU, thread, self._cost_ns, **at)
+        graph.insert(name, TaskKind.GPU, lane, time_ns, launch=call, latency_ns=self._latency_ns, **beside)

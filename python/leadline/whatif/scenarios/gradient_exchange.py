@@ -11,7 +11,8 @@ from leadline.whatif.collectives import Network
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
-from leadline.whatif.model import Gradient, gradients, in_lane_order, steps_of, worker_kinds
+from leadline.whatif.layerwork import in_lane_order, steps_of, worker_kinds
+from leadline.whatif.model import Gradient, gradients
 from leadline.whatif.scenarios.base import Parameter, ScenarioError, Values, gpu_of
 from leadline.whatif.units import Unit
 
@@ -63,19 +64,19 @@ def network_of(graph: Graph, values: Values) -> tuple[Network, str]:
 
 def step_gradients(graph: Graph, values: Values) -> dict[int, list[Gradient]]:
     """Gradients by step, in the order of readiness; from shapes, else from `gradient_bytes` spread over backward."""
-    found: dict[int, list[Gradient]] = {}
     size = values.optional("gradient_bytes")
+    backward = graph.select(kind=worker_kinds(graph), phase=Phase.BACKWARD)
+    numbers = graph.column("step")[backward.ids]
+    if size is None:
+        trained = set(numbers.tolist())
+        return {step: known for step, known in gradients(graph).items() if step in trained}
+    found: dict[int, list[Gradient]] = {}
+    orders = graph.column("order")
     for step in steps_of(graph):
-        backward = in_lane_order(graph, graph.select(kind=worker_kinds(graph), phase=Phase.BACKWARD, step=step))
-        if not backward.size:
-            continue
-        known = gradients(graph, step)
-        if known and size is None:
-            found[step] = known
-        elif size is not None:
-            pieces = min(8, backward.size)
-            ends = [int(part[-1]) for part in np.array_split(backward, pieces)]
-            orders = graph.column("order")
+        mine = in_lane_order(graph, Selection(backward.ids[numbers == step]))
+        if mine.size:
+            pieces = min(8, mine.size)
+            ends = [int(part[-1]) for part in np.array_split(mine, pieces)]
             found[step] = [Gradient(int(size / pieces), (task,), "", float(orders[task])) for task in ends]
     return found
 
@@ -145,10 +146,6 @@ def unrolled(graph: Graph) -> Graph:
         graph.info, steps=(*numbers, *later), step_ns=measured, measured_ns=graph.info.measured_ns * 2
     )
     return result
-
-
-def compute_tasks(graph: Graph, phase: Phase, step: int) -> Selection:
-    return graph.select(kind=worker_kinds(graph), phase=phase, step=step)
 
 
 def has_collectives(graph: Graph) -> bool:

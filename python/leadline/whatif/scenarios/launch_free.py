@@ -12,7 +12,7 @@ from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
-from leadline.whatif.model import in_lane_order
+from leadline.whatif.layerwork import in_lane_order
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
 
 

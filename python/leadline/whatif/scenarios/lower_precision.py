@@ -8,9 +8,9 @@ import numpy as np
 
 from leadline.whatif.gpus import Bound, Gpu, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kernels import PRECISION_BYTES, KernelClass, KernelTable
+from leadline.whatif.kernels import PRECISION_BYTES, KernelTable
 from leadline.whatif.kinds import Selection
-from leadline.whatif.operators import work_of_task
+from leadline.whatif.operators import work_of_operator
 from leadline.whatif.roofline import roofline_ns
 
 UNKNOWN_GPU_RATIO = 2.0
@@ -35,15 +35,14 @@ def scale_compute(
     chosen: list[int] = []
     factors: list[float] = []
     by_shape = unknown = 0
-    for task in tasks:
-        source = table.precision(task)
+    for task, source in zip(tasks, table.precisions(tasks), strict=True):
         unknown += source is None
         if source is None:
             # fp32 is the framework's default; on GPUs with tf32 the pessimistic end takes that
             source = "tf32" if bound is not Bound.LOW and gpu is not None and gpu.peak_flops("tf32") else "fp32"
         if PRECISION_BYTES[source] < PRECISION_BYTES[target] or source == target:
             continue
-        ratio, exact = _ratio(graph, task, table.of(task), source, target, gpu)
+        ratio, exact = _ratio(graph, int(table.shaped[task]), source, target, gpu)
         by_shape += exact
         chosen.append(task)
         factors.append(1 / max(1.0, ratio * kept))
@@ -64,11 +63,11 @@ def scale_compute(
     return Scaled(len(chosen), by_shape, assumptions, tuple(warnings))
 
 
-def _ratio(graph: Graph, task: int, kind: KernelClass, source: str, target: str, gpu: Gpu | None) -> tuple[float, bool]:
-    """Best possible speed-up of one kernel, and whether its shapes were known."""
+def _ratio(graph: Graph, operator: int, source: str, target: str, gpu: Gpu | None) -> tuple[float, bool]:
+    """Best possible speed-up of one kernel of an operator, and whether its shapes were known."""
     if gpu is None:
         return UNKNOWN_GPU_RATIO ** float(np.log2(PRECISION_BYTES[source] / PRECISION_BYTES[target]) or 1.0), False
-    work = work_of_task(graph, task)
+    work = work_of_operator(graph, operator)
     if work is not None:
         before, after = roofline_ns(work, source, gpu), roofline_ns(work, target, gpu)
         if before is not None and after is not None and after > 0:

@@ -21,11 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.whatif.edits import calls_of, launch_cost_ns, launch_latency_ns, main_lane, on_lane
+from leadline.whatif.edits import (
+    calls_of,
+    launch_cost_ns,
+    launch_latency_ns,
+    launcher_of,
+    main_lane,
+    on_lane,
+    step_parts,
+)
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import Phase, Selection, TaskKind
-from leadline.whatif.model import parts_of, work_ns, worker_kinds
+from leadline.whatif.kinds import IntArray, Phase, Selection, TaskKind
+from leadline.whatif.layerwork import worker_kinds
+from leadline.whatif.model import work_ns
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
 
@@ -67,10 +76,10 @@ class MetaFlow(Scenario):
     def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
         removed = inserted = 0
         doubt = {Bound.LOW: 1 - SHAPE_DOUBT, Bound.EXPECTED: 1.0, Bound.HIGH: 1 + SHAPE_DOUBT}[bound]
+        substitute = _Substitute(graph, doubt)
         for substitution in read_spec(values.text("spec")):
-            for step, rank in parts_of(graph):
-                gone, added = _substitute(graph, substitution, step, rank, doubt)
-                removed, inserted = removed + gone, inserted + added
+            gone, added = substitute.everywhere(substitution)
+            removed, inserted = removed + gone, inserted + added
         if not removed:
             raise ScenarioError("metaflow: no layer of the trace matches what the specification removes.")
         return Applied(
@@ -119,56 +128,55 @@ def _new_layer(item: Mapping[str, Any]) -> NewLayer:
     return layer
 
 
-def _substitute(graph: Graph, substitution: Substitution, step: int, rank: int, doubt: float) -> tuple[int, int]:
-    """One substitution in one step; returns removed and inserted device tasks."""
-    removed = inserted = 0
-    times = {
-        (layer, phase): _time(graph, layer, phase, step, rank, doubt)
-        for layer in substitution.insert
-        for phase in (Phase.FORWARD, Phase.BACKWARD)
-    }
-    for phase in (Phase.FORWARD, Phase.BACKWARD):
-        old = Selection([])
-        for pattern in substitution.remove:
-            old = old | graph.select(layer=_whole(pattern), phase=phase, step=step, rank=rank, kind=worker_kinds(graph))
-        if not old:
-            continue
-        for layer in substitution.insert:
-            if times[layer, phase] > 0:
-                _insert(graph, old, layer.name, int(times[layer, phase]), phase, step)
-                inserted += 1
-        graph.remove(old | calls_of(graph, old))
-        removed += len(old)
-    return removed, inserted
+class _Substitute:
+    """Carries substitutions out in every step of every rank."""
 
+    def __init__(self, graph: Graph, doubt: float) -> None:
+        self._graph = graph
+        self._doubt = doubt
+        self._latency_ns = launch_latency_ns(graph)
+        self._cost_ns = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
 
-def _time(graph: Graph, layer: NewLayer, phase: Phase, step: int, rank: int, doubt: float) -> float:
-    explicit = layer.forward_ns if phase == Phase.FORWARD else layer.backward_ns
-    if explicit is not None:
-        return explicit
-    if not layer.like:
-        return 0.0
-    tasks = graph.select(layer=_whole(layer.like), phase=phase, step=step, rank=rank, kind=worker_kinds(graph))
-    return work_ns(graph, tasks) * layer.scale * doubt
+    def everywhere(self, substitution: Substitution) -> tuple[int, int]:
+        """Returns the number of removed and of inserted device tasks."""
+        graph = self._graph
+        launcher = launcher_of(graph)
+        inserted = 0
+        removed = Selection([])
+        likes = {layer: graph.select(layer=_whole(layer.like), kind=worker_kinds(graph))
+                 for layer in substitution.insert if layer.like}  # fmt: skip
+        for phase in (Phase.FORWARD, Phase.BACKWARD):
+            old = Selection([])
+            for pattern in substitution.remove:
+                old = old | graph.select(layer=_whole(pattern), phase=phase, kind=worker_kinds(graph))
+            removed = removed | old
+            for step, rank, mine in step_parts(graph, old):
+                for layer in substitution.insert:
+                    like = likes.get(layer, Selection([])) & graph.select(phase=phase, step=step, rank=rank)
+                    time = self._time(layer, phase, like)
+                    if time > 0:
+                        self._insert(mine, layer.name, int(time), phase, step, launcher)
+                        inserted += 1
+        graph.remove(removed | calls_of(graph, removed))
+        return len(removed), inserted
 
+    def _time(self, layer: NewLayer, phase: Phase, like: Selection) -> float:
+        explicit = layer.forward_ns if phase == Phase.FORWARD else layer.backward_ns
+        return explicit if explicit is not None else work_ns(self._graph, like) * layer.scale * self._doubt
 
-def _insert(graph: Graph, old: Selection, name: str, time_ns: int, phase: Phase, step: int) -> None:
-    """One task for the new layer where the old one's work begins, with a launch where the old one had launches."""
-    lane = main_lane(graph, old)
-    first = int(on_lane(graph, old, lane)[0])
-    launchers = graph.launchers_of(first)
-    if not launchers:
-        kind = TaskKind(int(graph.column("kind")[first]))
-        graph.insert(name, kind, lane, time_ns, after=first, phase=phase, step=step, layer=name)
-        return
-    at = int(launchers.ids[0])
-    cost = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
-    thread = int(graph.column("lane")[at])
-    call = graph.insert(f"launch {name}", TaskKind.CPU, thread, cost, after=at, phase=phase, step=step, layer=name)
-    graph.insert(
-        name, TaskKind.GPU, lane, time_ns, after=first, phase=phase, step=step, layer=name, launch=call,
-        latency_ns=launch_latency_ns(graph),
-    )  # fmt: skip
+    def _insert(self, old: Selection, name: str, time_ns: int, phase: Phase, step: int, launcher: IntArray) -> None:
+        """One task for the new layer where the old one's work begins, with a launch where the old one had launches."""
+        graph = self._graph
+        lane = main_lane(graph, old)
+        first = int(on_lane(graph, old, lane)[0])
+        where: dict[str, Any] = {"phase": phase, "step": step, "layer": name}
+        at = int(launcher[first])
+        if at < 0:
+            graph.insert(name, TaskKind(int(graph.column("kind")[first])), lane, time_ns, after=first, **where)
+            return
+        thread = int(graph.column("lane")[at])
+        call = graph.insert(f"launch {name}", TaskKind.CPU, thread, self._cost_ns, after=at, **where)
+        graph.insert(name, TaskKind.GPU, lane, time_ns, after=first, launch=call, latency_ns=self._latency_ns, **where)
 
 
 def _whole(pattern: str) -> str:

@@ -10,12 +10,23 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leadline.whatif.gpus import Bound
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
-from leadline.whatif.model import Layer, gradients, layers, steps_of
+from leadline.whatif.layerwork import Layer, layers, steps_of
+from leadline.whatif.model import gradients
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
-from leadline.whatif.scenarios.gradient_exchange import NETWORK, collective_overhead, network_of, unrolled, world_size
+from leadline.whatif.scenarios.gradient_exchange import (
+    NETWORK,
+    collective_overhead,
+    has_collectives,
+    network_of,
+    unrolled,
+    world_size,
+)
 from leadline.whatif.units import Unit, show_bytes
 
 
@@ -36,9 +47,11 @@ class P3(Scenario):
     def applicable(self, graph: Graph, values: Values) -> str | None:
         if values.optional("world_size") is None:
             return "the number of workers is not given (--set world_size=8)"
-        if not any(layer.backward for step in steps_of(graph) for layer in layers(graph, step)):
+        if has_collectives(graph):
+            return "the trace exchanges gradients already; P3 is predicted from a trace of one worker"
+        if not any(layer.backward for known in layers(graph).values() for layer in known):
             return "no layer of the trace has both a forward and a backward pass (record with module names)"
-        if not any(_sizes(graph, step, values) for step in steps_of(graph)):
+        if not any(_sizes(graph, values).values()):
             return "the trace has no shapes to size the gradients with; add --set gradient_bytes=100MB"
         return None
 
@@ -49,7 +62,7 @@ class P3(Scenario):
         if limit <= 0:
             raise ScenarioError("p3: slice_size must be greater than 0.")
         overhead = collective_overhead(bound)
-        sizes = {step: _sizes(graph, step, values) for step in steps_of(graph)}
+        sizes = _sizes(graph, values)
         first_steps = steps_of(graph)
         result = unrolled(graph)
         shift = steps_of(result)[len(first_steps)] - first_steps[0]
@@ -58,23 +71,25 @@ class P3(Scenario):
         share = (workers - 1) / workers
         inserted = 0
         all_steps = steps_of(result)
+        order = result.column("order").copy()
+        by_step = {step: known for (step, _), known in layers(result).items()}
         for position, step in enumerate(all_steps):
-            per_layer = sizes[step if step in sizes else step - shift]
+            per_layer = sizes.get(step) or sizes.get(step - shift, {})
             if position + 1 == len(all_steps):
                 # nothing in the window waits for what the last step sends
                 break
             following = all_steps[position + 1]
-            later = {layer.name: layer for layer in layers(result, following)}
-            for rank, layer in enumerate(layers(result, step)):
+            later = {layer.name: layer for layer in by_step.get(following, [])}
+            for rank, layer in enumerate(by_step.get(step, [])):
                 size = per_layer.get(layer.name, 0)
                 if not size or not layer.backward:
                     continue
                 priority = float(rank) if values.text("order") == "priority" else 0.0
                 inserted += _exchange(
-                    result, layer, later.get(layer.name), size, limit, share / network.bandwidth_bytes_s * overhead,
+                    result, order, layer, later.get(layer.name), size, limit, share / network.bandwidth_bytes_s * overhead,
                     network.latency_ns, (send, receive), priority, following,
                 )  # fmt: skip
-        total = sum(sizes[first_steps[0]].values())
+        total = max((sum(known.values()) for known in sizes.values()), default=0)
         slices = "of the first layers first" if values.text("order") == "priority" else "in order of readiness"
         return Applied(
             result,
@@ -92,6 +107,7 @@ class P3(Scenario):
 
 def _exchange(
     graph: Graph,
+    order: NDArray[np.float64],
     layer: Layer,
     following: Layer | None,
     size: int,
@@ -103,13 +119,14 @@ def _exchange(
     step: int,
 ) -> int:
     """Push and pull tasks of one layer, counted to the step that waits for them; returns how many."""
-    target = _first(graph, following.forward) if following is not None else Selection([])
+    target = [_first(order, following.forward)] if following is not None else []
+    ready = _last(order, layer.backward)
     slices = max(1, math.ceil(size / limit))
     for number in range(slices):
         part = min(limit, size - number * limit)
         time = int(part * seconds_per_byte * 1e9 + latency_ns)
         push = graph.insert(
-            "push", TaskKind.COMM, channels[0], time, after=_last(graph, layer.backward), phase=Phase.BACKWARD,
+            "push", TaskKind.COMM, channels[0], time, after=ready, phase=Phase.BACKWARD,
             step=step, bytes=int(part), layer=layer.name, priority=priority,
         )  # fmt: skip
         graph.insert(
@@ -119,23 +136,28 @@ def _exchange(
     return 2 * slices
 
 
-def _last(graph: Graph, tasks: Selection) -> Selection:
-    return Selection([int(tasks.ids[graph.column("order")[tasks.ids].argmax()])])
+def _last(order: NDArray[np.float64], tasks: Selection) -> int:
+    return int(tasks.ids[order[tasks.ids].argmax()])
 
 
-def _first(graph: Graph, tasks: Selection) -> Selection:
-    return Selection([int(tasks.ids[graph.column("order")[tasks.ids].argmin()])])
+def _first(order: NDArray[np.float64], tasks: Selection) -> int:
+    return int(tasks.ids[order[tasks.ids].argmin()])
 
 
-def _sizes(graph: Graph, step: int, values: Values) -> dict[str, int]:
-    """Gradient bytes by layer, from shapes, else `gradient_bytes` in proportion to backward time."""
+def _sizes(graph: Graph, values: Values) -> dict[int, dict[str, int]]:
+    """Gradient bytes by step and layer, from shapes, else `gradient_bytes` in proportion to backward time."""
     total = values.optional("gradient_bytes")
-    found: dict[str, int] = {}
+    found: dict[int, dict[str, int]] = {}
     if total is None:
-        for gradient in gradients(graph, step):
-            found[gradient.layer] = found.get(gradient.layer, 0) + gradient.bytes
-        return {name: size for name, size in found.items() if name}
-    named = [layer for layer in layers(graph, step) if layer.backward]
+        for step, known in gradients(graph).items():
+            sizes = found.setdefault(step, {})
+            for gradient in known:
+                if gradient.layer:
+                    sizes[gradient.layer] = sizes.get(gradient.layer, 0) + gradient.bytes
+        return found
     duration = graph.column("duration_ns")
-    times = [float(duration[layer.backward.ids].sum()) for layer in named]
-    return {layer.name: int(total * time / max(sum(times), 1.0)) for layer, time in zip(named, times, strict=True)}
+    for (step, _), known_layers in layers(graph).items():
+        times = {layer.name: float(duration[layer.backward.ids].sum()) for layer in known_layers if layer.backward}
+        whole = max(sum(times.values()), 1.0)
+        found[step] = {name: int(total * time / whole) for name, time in times.items()}
+    return found

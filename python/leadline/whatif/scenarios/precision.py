@@ -40,7 +40,7 @@ class Precision(Scenario):
         except ScenarioError as error:
             return str(error).rstrip(".")
         size = PRECISION_BYTES[target]
-        precisions = {table.precision(task) for task in compute}
+        precisions = set(table.precisions(compute))
         if all(found is not None and (PRECISION_BYTES[found] < size or found == target) for found in precisions):
             return f"all matrix kernels already run in {target} or lower"
         return None

@@ -7,10 +7,15 @@ scheduled in order (Daydream 5.2: additional copies and a custom prefetch schedu
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.whatif.edits import previous_on_lane
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
-from leadline.whatif.model import Layer, input_bytes, layers, memory_sentence, parts_of
+from leadline.whatif.kinds import IntArray, LaneKind, Phase, TaskKind
+from leadline.whatif.layerwork import Layer, Part, input_bytes, layers
+from leadline.whatif.model import memory_sentence
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.units import Unit
 
@@ -36,8 +41,7 @@ class VDnn(Scenario):
     def applicable(self, graph: Graph, values: Values) -> str | None:
         if not graph.select(kind=TaskKind.GPU):
             return "the trace has no GPU work"
-        chosen = [plan for step, rank in parts_of(graph) for plan in _plan(graph, step, rank, values)]
-        if chosen:
+        if any(plan for _, _, plan in _plans(graph, values)):
             return None
         return (
             "no layer of the trace has a name, a backward pass and shapes (record with module names and record_shapes)"
@@ -50,29 +54,29 @@ class VDnn(Scenario):
             raise ScenarioError("vdnn: lookahead must be at least 1.")
         engines = {
             rank: tuple(graph.add_lane(name, LaneKind.CHANNEL, rank=rank) for name in ("offload", "prefetch"))
-            for rank in sorted({rank for _, rank in parts_of(graph)})
+            for rank in sorted({rank for _, rank in layers(graph)})
         }
-        order = graph.column("order").copy()
+        order, before = graph.column("order").copy(), previous_on_lane(graph)
         copies = saved = 0
-        for step, rank in parts_of(graph):
-            plan = _plan(graph, step, rank, values)
+        for (step, rank), ordered, plan in _plans(graph, values):
             out, back = engines[rank]
             saved = sum(size for _, size in plan)
-            ordered = [layer for layer in layers(graph, step, rank) if layer.backward]
             for number, (layer, size) in enumerate(plan):
                 time = int(size / bandwidth * 1e9)
-                first = _edge(graph, layer.backward, last=False)
+                first = _edge(order, layer.backward.ids, last=False)
                 # a checkpointed layer runs forward again during backward; the first run is the one that offloads
-                earlier = layer.forward.ids[order[layer.forward.ids] < order[first.ids[0]]]
+                earlier = layer.forward.ids[order[layer.forward.ids] < order[first]]
                 offload = graph.insert(
-                    "Memcpy DtoH offload", TaskKind.GPU, out, time, after=_edge(graph, Selection(earlier), last=True),
+                    "Memcpy DtoH offload", TaskKind.GPU, out, time, after=_edge(order, earlier, last=True),
                     phase=Phase.FORWARD, step=step, bytes=size, layer=layer.name, priority=float(number),
                 )  # fmt: skip
                 at = next(i for i, other in enumerate(ordered) if other.name == layer.name)
                 trigger = ordered[min(at + ahead, len(ordered) - 1)]
                 after = [offload]
                 if trigger.name != layer.name:
-                    after += [task for task in _before(graph, trigger) if order[task] < order[first.ids[0]]]
+                    # the end of what runs right before the trigger's backward pass is where that pass begins
+                    begin = int(before[_edge(order, trigger.backward.ids, last=False)])
+                    after += [begin] if begin >= 0 and order[begin] < order[first] else []
                 graph.insert(
                     "Memcpy HtoD prefetch", TaskKind.GPU, back, time, after=after,
                     before=first, phase=Phase.BACKWARD, step=step, bytes=size,
@@ -90,22 +94,25 @@ class VDnn(Scenario):
         )
 
 
-def _plan(graph: Graph, step: int, rank: int, values: Values) -> list[tuple[Layer, int]]:
-    """Layers to offload in forward order, with the bytes of their inputs. The last layer's input is needed at once."""
-    sizes = input_bytes(graph, step, rank)
+def _plans(graph: Graph, values: Values) -> list[tuple[Part, list[Layer], list[tuple[Layer, int]]]]:
+    """By step and rank: layers with a backward pass, and those of them to offload, in forward order, with the bytes of
+    their inputs. The last layer's input is needed at once."""
+    sizes = input_bytes(graph)
     fixed = values.optional("activation_bytes")
     everything = values.text("policy") == "all"
-    found = []
-    named = [layer for layer in layers(graph, step, rank) if layer.backward]
     order = graph.column("order")
-    for layer in named[:-1]:
-        start = float(order[layer.backward.ids].min())
-        if float(order[layer.forward.ids].min()) >= start:
-            continue
-        size = int(fixed) if fixed is not None else sizes.get(layer.name, 0)
-        if size and (everything or "conv" in layer.name.lower() or _convolves(graph, layer)):
-            found.append((layer, size))
-    return found
+    plans = []
+    for part, known in layers(graph).items():
+        named = [layer for layer in known if layer.backward]
+        found = []
+        for layer in named[:-1]:
+            if layer.first >= float(order[layer.backward.ids].min()):
+                continue
+            size = int(fixed) if fixed is not None else sizes.get(part, {}).get(layer.name, 0)
+            if size and (everything or "conv" in layer.name.lower() or _convolves(graph, layer)):
+                found.append((layer, size))
+        plans.append((part, named, found))
+    return plans
 
 
 def _convolves(graph: Graph, layer: Layer) -> bool:
@@ -113,20 +120,10 @@ def _convolves(graph: Graph, layer: Layer) -> bool:
     return any("conv" in graph.names[row].lower() for row in set(operators.tolist()))
 
 
-def _edge(graph: Graph, tasks: Selection, *, last: bool) -> Selection:
-    order = graph.column("order")[tasks.ids]
-    return Selection([int(tasks.ids[order.argmax() if last else order.argmin()])])
-
-
-def _before(graph: Graph, layer: Layer) -> Selection:
-    """The task on the stream right before the layer's backward pass: its end is where that pass begins."""
-    first = _edge(graph, layer.backward, last=False).ids[0]
-    lane, order = graph.column("lane"), graph.column("order")
-    earlier = graph.alive & (lane == lane[first]) & (order < order[first])
-    if not earlier.any():
-        return Selection([])
-    candidates = Selection(earlier)
-    return _edge(graph, candidates, last=True)
+def _edge(order: NDArray[np.float64], ids: IntArray, *, last: bool) -> int:
+    """The first or the last of some tasks."""
+    keys = order[ids]
+    return int(ids[keys.argmax() if last else keys.argmin()])
 
 
 def _bandwidth(graph: Graph, values: Values, bound: Bound) -> tuple[float, str]:
