@@ -114,7 +114,7 @@ def counterfactual_row(name: str, graph: Graph) -> dict[str, Any]:
 
 
 def layer_row(name: str, graph: Graph) -> dict[str, Any]:
-    work = graph.select(kind=DEVICE, name=r"^(?!event record|stream wait|\(unrecorded)").ids
+    work = graph.select(kind=DEVICE, name=r"^(?!event record|stream wait|\(unrecorded|\(waiting)").ids
     time_ns = graph.column("duration_ns")[work].astype(np.float64)
     layer, phase = graph.column("layer")[work], graph.column("phase")[work]
     total = max(time_ns.sum(), 1.0)

@@ -256,3 +256,21 @@ def test_idle_time_without_a_reason_is_counted(make: Make) -> None:
     ])  # fmt: skip
     assert graph.info.unexplained_ns == 794_000
     assert warned(graph, "no known reason")
+
+
+def test_waiting_for_room_beside_another_stream_is_device_time(make: Make) -> None:
+    """A kernel that starts 700 us late while another stream keeps the device busy waits for the device: it starts
+    earlier when the device is faster, which an idle time without a reason would not."""
+    events = [
+        *idle_launch(),
+        call("cudaLaunchKernel", 30, 4, 3), kernel("large", 36, 1000, 3),
+        call("cudaLaunchKernel", 40, 4, 4), kernel("small", 746, 20, 4, stream=8),
+    ]  # fmt: skip
+    graph = make(events)
+    assert warned(graph, "started 0.70 ms late")
+    assert graph.info.unexplained_ns == 0
+    assert simulate(graph).start_ns[one(graph, "small")] == 746_000
+    faster = graph.copy()
+    faster.scale(faster.select(kind=TaskKind.GPU), 0.5)
+    # the synchronisation before the launch ends 5 us earlier as well
+    assert simulate(faster).start_ns[one(faster, "small")] == 46_000 - 5_000 + 350_000

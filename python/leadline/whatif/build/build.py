@@ -9,11 +9,14 @@ import numpy as np
 
 from leadline.trace.steps import Step, main_thread
 from leadline.trace.tables import Trace
-from leadline.whatif.build import cpu, device, layers, threads, waits
+from leadline.whatif.build import cpu, device, late, layers, threads, waits
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import TaskKind
 from leadline.whatif.simulator import step_completions
+
+
+_NEGLIGIBLE = 0.0005  # of the window; idle time below this is counted in the graph but not worth a warning
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
     threads.connect(draft, timelines, main)
     marks = waits.add_marks(draft, streams)
     timing = device.time_streams(draft, streams, marks)
-    waits.explain(draft, streams, timing)
+    late.explain(draft, streams, timing)
     device.launch_edges(draft, timing)
     waits.synchronise(draft, streams)
     waits.split_blocking_copies(draft, streams)
@@ -80,8 +83,8 @@ def _warn(draft: Draft, window: Window) -> None:
         draft.warnings.append("no step marks and no repetition were found; the whole trace counts as one step")
     elif window.found_by == "repetition":
         draft.warnings.append("steps carry no marks; they were found by the repetition of operators")
-    if draft.unexplained_ns:
-        total = max(draft.window_ns[1] - draft.window_ns[0], 1)
+    total = max(draft.window_ns[1] - draft.window_ns[0], 1)
+    if draft.unexplained_ns > _NEGLIGIBLE * total:
         draft.warnings.append(
             f"{draft.unexplained_ns / 1e6:.2f} ms of device idle time ({draft.unexplained_ns / total:.1%} of the "
             "window) has no known reason; it stays as it is in every prediction"

@@ -8,6 +8,7 @@ Time that none of them explains is frozen into the latency and counted, so that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
@@ -239,17 +240,22 @@ def _add_hidden(
         parent=draft["parent"][after], tie=draft["tie"][after] - 0.5,
     )  # fmt: skip
     in_front = dict(zip(after.tolist(), added.tolist(), strict=True))
-    for stream in streams:
-        placed = [(task, at) for task, at in zip(stream.ids, stream.launch_ns, strict=True)]
-        merged = [pair for task, at in placed for pair in ((in_front.get(task, -1), at), (task, at)) if pair[0] >= 0]
-        stream.ids, stream.launch_ns = [task for task, _ in merged], [at for _, at in merged]
-        stream.index(draft)
+    put_in_front(draft, streams, in_front)
     for task, new in in_front.items():
         timing.latency_ns[new] = timing.latency_ns[task]
     draft.warnings.append(
         f"{int((end - begin).sum()) / 1e6:.2f} ms pass inside CUDA graphs without a recorded kernel; they count as "
         f"device work named {HIDDEN!r}"
     )
+
+
+def put_in_front(draft: Draft, streams: Sequence[Stream], in_front: Mapping[int, int]) -> None:
+    """Enter new tasks into their streams, each in front of another task and with its launch."""
+    for stream in streams:
+        placed = [(task, at) for task, at in zip(stream.ids, stream.launch_ns, strict=True)]
+        merged = [pair for task, at in placed for pair in ((in_front.get(task, -1), at), (task, at)) if pair[0] >= 0]
+        stream.ids, stream.launch_ns = [task for task, _ in merged], [at for _, at in merged]
+        stream.index(draft)
 
 
 def calls_of(draft: Draft, kind: Kind) -> list[int]:

@@ -13,12 +13,12 @@ import numpy as np
 
 from leadline.trace.calls import is_blocking_copy, waits_for_device, waits_for_event
 from leadline.trace.tables import Kind
-from leadline.whatif.build.device import TOLERANCE_NS, Stream, Timing, calls_of
+from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
 
 _WAITED_NS = 20_000  # a synchronisation that took longer did wait
-_CLOSE_NS = 20_000  # work that began this soon after other work ended may have waited for it
+CLOSE_NS = 20_000  # work that began this soon after other work ended may have waited for it
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _guess(
             continue
         ended = int(stream.drained[place])
         wait = _Wait(call, target, stream, place, -1)
-        if begin - ended <= _CLOSE_NS:
+        if begin - ended <= CLOSE_NS:
             close.append((ended, wait))
         elif place == issued:
             complete.append((ended, wait))
@@ -287,33 +287,3 @@ def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
     # from pageable memory the call returns when the last piece is staged, a little before the copy ends
     early = np.minimum(end_ns - draft["end_ns"][np.array(copies)], 0)
     draft.edges(np.array(copies), waits, EdgeType.SYNC, early)
-
-
-def explain(draft: Draft, streams: Sequence[Stream], timing: Timing) -> None:
-    """Late starts that no call explains: work of another stream that ended just then is taken as the reason."""
-    inferred = 0
-    for task, before, late in timing.suspicious:
-        start = int(draft["start_ns"][task])
-        launch = int(draft["parent"][task])
-        lane = int(draft["lane"][task])
-        best, best_end = -1, start - _CLOSE_NS
-        for stream in streams:
-            if stream.lane == lane:
-                continue
-            place = stream.issued_before(int(draft["start_ns"][launch]))
-            if place < 0:
-                continue
-            at = int(np.searchsorted(stream.drained[: place + 1], start + TOLERANCE_NS, side="right")) - 1
-            if at >= 0 and best_end < int(draft["end_ns"][stream.ids[at]]) <= start + TOLERANCE_NS:
-                best, best_end = stream.ids[at], int(draft["end_ns"][stream.ids[at]])
-        if best < 0:
-            draft.unexplained_ns += late
-            continue
-        inferred += 1
-        draft.edge(best, task, EdgeType.STREAM_WAIT, max(start - best_end, 0))
-        if before >= 0:
-            draft["gap_ns"][before] = min(timing.usual_gap_ns, int(draft["gap_ns"][before]))
-        else:
-            timing.latency_ns[task] -= late
-    if inferred:
-        draft.warnings.append(f"{inferred} waits between streams are inferred from observed times only")

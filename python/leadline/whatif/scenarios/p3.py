@@ -86,8 +86,9 @@ class P3(Scenario):
                     continue
                 priority = float(rank) if values.text("order") == "priority" else 0.0
                 inserted += _exchange(
-                    result, order, layer, later.get(layer.name), size, limit, share / network.bandwidth_bytes_s * overhead,
-                    network.latency_ns, (send, receive), priority, following,
+                    result, order, layer, later.get(layer.name), size, limit,
+                    share / network.bandwidth_bytes_s * overhead, network.latency_ns, (send, receive), priority,
+                    following,
                 )  # fmt: skip
         total = max((sum(known.values()) for known in sizes.values()), default=0)
         slices = "of the first layers first" if values.text("order") == "priority" else "in order of readiness"
