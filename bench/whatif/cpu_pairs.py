@@ -1,233 +1,183 @@
 """What-if predictions against the truth on a CPU: profiled before, predicted, changed, and measured after.
 
-    python bench/whatif/cpu_pairs.py            # under five minutes; writes results/whatif_cpu_pairs.{json,md}
+    python bench/whatif/cpu_pairs.py --list
+    python bench/whatif/cpu_pairs.py --only "batch" --only "threads"     # rows of other pairs stay in the results
+    python bench/whatif/cpu_pairs.py --keep /tmp/pairs                   # and the traces are kept
+    python bench/whatif/cpu_pairs.py --predict-again /tmp/pairs          # from kept traces, measuring nothing
 
-Each pair profiles a few steps of the unchanged program with torch.profiler, predicts the change from that trace alone,
-then measures both programs without a profiler, in turns, so that drifts of the machine hit both.
-A factor that no trace can hold (how a matrix product scales with threads) is measured on that operator alone, as one
-would profile a new kernel before asking.
+Each pair records a few steps of the unchanged program, with torch.profiler and with Leadline, predicts the change from
+each trace alone, and measures both programs without a recorder, in processes of their own that take turns (turns.py).
+The predicted time is the measured time before, times predicted over replayed. Takes half a minute a pair.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import statistics
 import sys
-import time
-import zlib
-from collections.abc import Callable, Iterator
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-from torch import nn
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from outcomes import Outcome, Ratio, asked, captured, outcome, profiled, without, write_results
+from cpu_models import Program
+from cpu_report import LIMIT, Predicted, Row, read_rows, write_rows
+from outcomes import Ratio, asked, without
+from turns import record, take_turns
 
-from common import add_results_option, machine, machine_text
-from leadline.whatif.graph import Graph
-from leadline.whatif.selftime import SelfTimes
+from common import add_results_option, machine
+from leadline.whatif.load import load
+from leadline.whatif.scenarios.base import ScenarioError
 from leadline.whatif.simulator import simulate
 
-LIMIT = 0.10
-"""A prediction counts as right within ten percent."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """One training program; a pair is two of them that differ in one field."""
-
-    model: str
-    batch: int = 64
-    workers: int | None = None
-    """None: one batch in memory; else a DataLoader with that many workers."""
-    fused: bool = False
-    dropout: bool = False
-    threads: int = 1
-    optimizer: str = "adam"
+SUFFIXES = {"kineto": ".json", "leadline": ".leadline"}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A change: what it is called, both programs, and its prediction."""
+    """A change: what it is called, both programs, its prediction, and the cores it needs."""
 
     name: str
     before: Program
     after: Program
     ratio: Ratio
+    cores: int = 1
 
 
-class Encoded(torch.utils.data.Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """Samples that cost CPU time to decode, as images do."""
-
-    def __init__(self, width: int, cost: int) -> None:
-        generator = torch.Generator().manual_seed(1)
-        raw = (torch.randn(width, generator=generator) * 8).to(torch.int8).numpy().tobytes()
-        self.blob = zlib.compress(raw * cost, 6)
-        self.width = width
-
-    def __len__(self) -> int:
-        return 1_000_000
-
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        data = torch.frombuffer(bytearray(zlib.decompress(self.blob)[: self.width]), dtype=torch.int8)
-        return data.float() / 8, torch.tensor(index % 10)
-
-
-def build(program: Program) -> nn.Module:
-    torch.manual_seed(0)
-    if program.model in ("mlp", "wide"):
-        width = 1024 if program.model == "mlp" else 2048
-        return nn.Sequential(nn.Linear(512, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
-    if program.model == "conv":
-        return nn.Sequential(
-            nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
-            nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10),
-        )  # fmt: skip
-    drop: list[nn.Module] = [nn.Dropout(0.3)] if program.dropout else []
-    block = [layer for _ in range(4) for layer in (nn.Linear(768, 768), nn.GELU(), *drop)]
-    return nn.Sequential(nn.Linear(512, 768), *block, nn.Linear(768, 10))
-
-
-def batches(program: Program) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    if program.workers is None:
-        shape = (program.batch, 3, 32, 32) if program.model == "conv" else (program.batch, 512)
-        item = torch.randn(shape), torch.randint(0, 10, (program.batch,))
-        while True:
-            yield item
-    loader = torch.utils.data.DataLoader(
-        Encoded(512, 400), batch_size=program.batch, num_workers=program.workers, persistent_workers=program.workers > 0
-    )
-    while True:
-        yield from loader
-
-
-class Runner:
-    """A program ready to take steps."""
-
-    def __init__(self, program: Program) -> None:
-        torch.set_num_threads(program.threads)
-        self.program = program
-        self.model = build(program)
-        self.loss = nn.CrossEntropyLoss()
-        parameters = self.model.parameters()
-        self.optimizer: torch.optim.Optimizer = (
-            torch.optim.SGD(parameters, lr=1e-3)
-            if program.optimizer == "sgd"
-            else torch.optim.Adam(parameters, lr=1e-4, fused=program.fused, foreach=False)
-        )
-        self.data = batches(program)
-
-    def step(self) -> None:
-        inputs, labels = next(self.data)
-        self.optimizer.zero_grad()
-        self.loss(self.model(inputs), labels).backward()
-        self.optimizer.step()
-
-    def timed(self, steps: int) -> list[float]:
-        torch.set_num_threads(self.program.threads)
-        times = []
-        for _ in range(steps):
-            begin = time.perf_counter()
-            self.step()
-            times.append(time.perf_counter() - begin)
-        return times
-
-
-def with_threads(before: Program, after: Program) -> Ratio:
-    """Matrix products and element-wise operators become faster by what one of each, alone, gains from the threads."""
-
-    def ratio(graph: Graph) -> tuple[float, float, float]:
-        left, right = torch.randn(before.batch, 2048), torch.randn(2048, 2048)
-        edited = graph.copy()
-        for names, call in (
-            ("addmm|mm", lambda: torch.mm(left, right)),
-            ("clamp_min|threshold_backward|add_|sum|mul_|fill_|copy_", lambda: left.clamp_min(0)),
-        ):
-            factor = _time_of(call, after.threads) / _time_of(call, before.threads)
-            SelfTimes(edited).scale(edited.select(name=f"^aten::({names})$"), factor)
-        torch.set_num_threads(before.threads)
-        value = simulate(edited).makespan_ns / simulate(graph).makespan_ns
-        return value, value, value
-
-    return ratio
-
-
-def _time_of(call: Callable[[], object], threads: int) -> float:
-    """Median seconds of a call with a number of threads."""
-    torch.set_num_threads(threads)
-    times = []
-    for _ in range(40):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times[5:])
+def loading(workers: str) -> Ratio:
+    return asked("data_loading", workers=workers, cores=str(len(os.sched_getaffinity(0))))
 
 
 def pairs() -> list[Pair]:
-    loading = Program("mlp", batch=64, workers=0)
-    adam = Program("mlp", batch=64)
-    sgd = Program("mlp", batch=128, optimizer="sgd")
-    conv = Program("conv", batch=16, optimizer="sgd")
-    dropout = Program("gelu", batch=128, dropout=True, optimizer="sgd")
-    one = Program("wide", batch=256, optimizer="sgd")
-    drops = without(r"^aten::(native_)?dropout$", r"(MulBackward0|NativeDropoutBackward0)$")
-    found = [
-        Pair("fused Adam", adam, replace(adam, fused=True), asked("fused_optimizer")),
-        Pair("batch x2, matrix products", sgd, replace(sgd, batch=256), asked("batch_size", factor="2")),
-        Pair("batch x2, convolutions", conv, replace(conv, batch=32), asked("batch_size", factor="2")),
-        Pair("dropout removed", dropout, replace(dropout, dropout=False), drops),
+    """All pairs; those that need more cores than there are are left out by `main`."""
+    mlp = Program("mlp", 64, "adam")
+    mlp_sgd = Program("mlp", 128)
+    text = Program("transformer", 8)
+    text_adam = Program("transformer", 4, "adamw")
+    ads = Program("recommender", 256)
+    ads_adam = Program("recommender", 256, "adam")
+    image = Program("conv", 16, "momentum")
+    gelu = Program("gelu", 128, dropout=True)
+    wide = Program("wide", 256)
+    feed = Program("mlp", 64, workers=0)
+    images = Program("conv", 16, workers=0, decoding=700)
+    slow = Program("mlp", 64, workers=1, decoding=2500)
+    twice = asked("batch_size", factor="2")
+    fused = asked("fused_optimizer")
+    two_threads = asked("cpu_threads", threads="2")
+    dropout = without(r"^aten::(native_)?dropout$", r"(MulBackward0|NativeDropoutBackward0)$")
+    batch_norm = without(r"^aten::batch_norm$", r"NativeBatchNormBackward0$")
+    return [
+        Pair("MLP: fused Adam", mlp, replace(mlp, fused=True), fused),
+        Pair("transformer: fused AdamW", text_adam, replace(text_adam, fused=True), fused),
+        Pair("recommender: fused Adam", ads_adam, replace(ads_adam, fused=True), fused),
+        Pair("convnet: fused SGD with momentum", image, replace(image, fused=True), fused),
+        Pair("MLP: batch x2", mlp_sgd, replace(mlp_sgd, batch=256), twice),
+        Pair("convnet: batch x2", image, replace(image, batch=32), twice),
+        Pair("transformer: batch x2", text, replace(text, batch=16), twice),
+        Pair("recommender: batch x2", ads, replace(ads, batch=512), twice),
+        Pair("GELU MLP: dropout removed", gelu, replace(gelu, dropout=False), dropout),
+        Pair(
+            "transformer: dropout removed",
+            replace(text, dropout=True),
+            text,
+            without(r"^aten::(native_)?dropout$", r"NativeDropoutBackward0$"),
+        ),
+        Pair("convnet: batch norm removed", image, replace(image, batch_norm=False), batch_norm),
+        Pair(
+            "transformer: activation checkpointing",
+            text,
+            replace(text, checkpointed=True),
+            asked("activation_checkpointing"),
+        ),
+        Pair("wide MLP: threads 1 to 2", wide, replace(wide, threads=2), two_threads, 2),
+        Pair("convnet: threads 1 to 2", image, replace(image, threads=2), two_threads, 2),
+        Pair("transformer: threads 1 to 2", text, replace(text, threads=2), two_threads, 2),
+        Pair("MLP: loader workers 0 to 1", feed, replace(feed, workers=1), asked("data_loading", workers="1"), 2),
+        Pair(
+            "convnet: loader workers 0 to 1", images, replace(images, workers=1), asked("data_loading", workers="1"), 2
+        ),
+        Pair("MLP: loader workers 1 to 2", slow, replace(slow, workers=2), asked("data_loading", workers="2"), 2),
     ]
-    if len(os.sched_getaffinity(0)) >= 2:
-        two = replace(one, threads=2)
-        found += [
-            Pair("threads 1 to 2", one, two, with_threads(one, two)),
-            Pair("loader workers 0 to 1", loading, replace(loading, workers=1), asked("data_loading", workers="1")),
-        ]
+
+
+def measure(pair: Pair, rounds: int, turn_seconds: float, folder: Path) -> Row:
+    """Measures a pair and writes both traces into `folder`, each with its unrecorded step time."""
+    disturbed = 0.0
+    for source in SUFFIXES:
+        path = trace_of(folder, pair, source)
+        seconds, lost = record(pair.before, source, path)
+        path.with_suffix(path.suffix + ".txt").write_text(f"{seconds}\n", encoding="utf-8")
+        disturbed = max(disturbed, lost)
+    before, after, again = take_turns((pair.before, pair.after, pair.before), rounds, turn_seconds)
+    both = (before.median + again.median) / 2
+    noise = abs(before.median / again.median - 1)
+    worst = max(disturbed, before.lost, after.lost, again.lost)
+    return Row(pair.name, both, after.median, noise, worst, {})
+
+
+def predicted(pair: Pair, folder: Path, before_s: float) -> dict[str, Predicted]:
+    found = {}
+    for source in SUFFIXES:
+        path = trace_of(folder, pair, source)
+        graph = load(path)
+        unrecorded = float(path.with_suffix(path.suffix + ".txt").read_text(encoding="utf-8"))
+        steps = max(len(graph.info.steps), 1)
+        try:
+            expected, low, high = pair.ratio(graph)
+        except ScenarioError as error:
+            print(f"{pair.name}: no prediction from {source}: {error}", file=sys.stderr)
+            continue
+        replay_error = simulate(graph).makespan_ns / max(graph.info.measured_ns, 1) - 1
+        found[source] = Predicted(
+            before_s * expected, before_s * low, before_s * high, replay_error,
+            graph.info.measured_ns / steps / 1e9 / unrecorded - 1,
+        )  # fmt: skip
     return found
 
 
-def measure(pair: Pair, rounds: int, steps: int, source: str) -> Outcome:
-    before, after = Runner(pair.before), Runner(pair.after)
-    before.timed(5)
-    after.timed(5)
-    torch.set_num_threads(pair.before.threads)
-    kineto = [torch.profiler.ProfilerActivity.CPU]
-    graph = captured(before.step) if source == "leadline" else profiled(before.step, kineto)
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        times[0].extend(before.timed(steps))
-        times[1].extend(after.timed(steps))
-    return outcome(pair.name, graph, pair.ratio, statistics.median(times[0]), statistics.median(times[1]))
+def trace_of(folder: Path, pair: Pair, source: str) -> Path:
+    return folder / f"{pair.name.replace(' ', '_').replace(':', '')}{SUFFIXES[source]}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="What-if predictions against the truth on a CPU.")
-    parser.add_argument("--rounds", type=int, default=6, help="turns of before and after (default: 6)")
-    parser.add_argument("--steps", type=int, default=12, help="steps per turn (default: 12)")
-    parser.add_argument(
-        "--source", choices=("kineto", "leadline"), default="kineto", help="who records the steps before the change"
-    )
-    parser.add_argument("--only", default="", help="run only pairs whose name contains this")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each program (default: 9)")
+    parser.add_argument("--turn", type=float, default=0.3, help="seconds of a turn (default: 0.3)")
+    parser.add_argument("--only", action="append", default=[], help="only pairs whose name contains this; repeatable")
+    parser.add_argument("--list", action="store_true", help="the names of the pairs")
+    parser.add_argument("--keep", type=Path, help="folder for the traces")
+    parser.add_argument("--predict-again", type=Path, help="predict from traces that --keep left, measure nothing")
     add_results_option(parser)
     arguments = parser.parse_args()
+    chosen = [pair for pair in pairs() if not arguments.only or any(part in pair.name for part in arguments.only)]
+    if arguments.list:
+        print("\n".join(pair.name for pair in chosen))
+        return 0
     facts = machine()
-    print(machine_text(facts))
-    found = []
-    for pair in pairs():
-        if arguments.only in pair.name:
-            found.append(measure(pair, arguments.rounds, arguments.steps, arguments.source))
-            print(json.dumps(found[-1].facts(LIMIT)))
-    recorder = "torch.profiler" if arguments.source == "kineto" else "Leadline"
-    title, script = f"What-if predictions on a CPU from traces of {recorder}", "bench/whatif/cpu_pairs.py"
-    stem = "whatif_cpu_pairs" if arguments.source == "kineto" else "whatif_cpu_pairs_leadline"
-    print(write_results(arguments.results, stem, title, facts, found, script, LIMIT))
-    return 0 if all(abs(item.error) <= LIMIT for item in found) else 1
+    rows = read_rows(arguments.results)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = arguments.predict_again or arguments.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for pair in chosen:
+            if pair.cores > len(os.sched_getaffinity(0)):
+                print(f"{pair.name}: left out, it needs {pair.cores} cores", file=sys.stderr)
+                continue
+            if arguments.predict_again:
+                if pair.name not in rows:
+                    continue
+                old = rows[pair.name]
+                rows[pair.name] = replace(old, by_source=predicted(pair, folder, old.before_s))
+            else:
+                row = measure(pair, arguments.rounds, arguments.turn, folder)
+                rows[pair.name] = replace(row, by_source=predicted(pair, folder, row.before_s))
+            row = rows[pair.name]
+            errors = "  ".join(f"{source} {row.error(source):+.1%}" for source in row.by_source)
+            print(f"{pair.name}: {row.before_s * 1e3:.2f} to {row.after_s * 1e3:.2f} ms, {errors}", flush=True)
+    ordered = [rows[pair.name] for pair in pairs() if pair.name in rows]
+    print(write_rows(arguments.results, facts, ordered))
+    return 0 if all(abs(row.error(source)) <= LIMIT for row in ordered for source in row.by_source) else 1
 
 
 if __name__ == "__main__":

@@ -47,28 +47,30 @@ class Outcome:
 
 def profiled(step: Callable[[], None], activities: Sequence[Any], steps: int = 6) -> Graph:
     """The graph of a few profiled steps of a program as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        write_kineto(step, activities, path, steps)
+        return load(path)
+
+
+def write_kineto(step: Callable[[], None], activities: Sequence[Any], path: Path, steps: int = 6) -> None:
+    """A trace of a few steps by torch.profiler."""
     schedule = torch.profiler.schedule(wait=0, warmup=2, active=steps, repeat=1)
     with torch.profiler.profile(activities=list(activities), record_shapes=True, schedule=schedule) as profiler:
         for _ in range(steps + 2):
             step()
             profiler.step()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        return load(path)
+    profiler.export_chrome_trace(str(path))
 
 
-def captured(step: Callable[[], None], steps: int = 6) -> Graph:
-    """The same from a trace window of Leadline itself."""
+def write_window(step: Callable[[], None], path: Path, steps: int = 6) -> None:
+    """A trace window of the same steps by Leadline."""
     import leadline
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "window.leadline"
-        with leadline.profile(str(path), trace=f"steps={steps},wait=2", shapes=True):
-            for number in range(steps + 3):
-                leadline.step(number)
-                step()
-        return load(path)
+    with leadline.profile(str(path), trace=f"steps={steps},wait=2", shapes=True):
+        for number in range(steps + 3):
+            leadline.step(number)
+            step()
 
 
 def asked(*names: str, **settings: str) -> Ratio:

@@ -57,7 +57,7 @@ class GraphBuilder:
         row = len(self._tasks)
         self._tasks.append(
             {
-                "kind": int(kind), "lane": lane, "duration_ns": duration_ns, "gap_ns": gap_ns,
+                "kind": int(kind), "lane": lane, "duration_ns": duration_ns, "gap_ns": gap_ns, "gap_level": 1,
                 "earliest_ns": earliest_ns, "start_ns": -1, "measured_ns": duration_ns, "order": float(row),
                 "name": self._names.setdefault(name, len(self._names)),
                 "operator": self._names.setdefault(operator, len(self._names)),

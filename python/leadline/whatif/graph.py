@@ -136,7 +136,7 @@ class Graph(GraphReading):
         order = self._place(lane, ahead, behind, launch)
         # in the order of TASK_COLUMNS
         task = self.tasks.append_row(
-            int(kind), lane, int(duration_ns), int(gap_ns), 0, -1, 0, order, self.name_id(name), 0,
+            int(kind), lane, int(duration_ns), int(gap_ns), 1, 0, -1, 0, order, self.name_id(name), 0,
             -1 if launch is None else launch, self.layer_id(layer), int(phase), step, int(bytes), priority, group, -1,
             True,
         )  # fmt: skip

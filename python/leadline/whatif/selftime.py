@@ -1,8 +1,8 @@
 """Whose time a gap is: the operator that goes on after what it called.
 
 A task lasts until the first span inside it, so an operator that calls a trivial one before its real work (addmm calls
-resolve_conj first) has that work in the gap behind the callee. A gap belongs to the caller of the task before it: the
-tails of operators further out are short, since the innermost one does the work.
+resolve_conj first) has that work in the gap behind the callee. A gap belongs to the span that goes on longest in it,
+`gap_level` spans up from the task before it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ class SelfTimes:
         kind, gap, parent = graph.column("kind"), graph.column("gap_ns"), graph.column("parent")
         on_cpu = graph.alive & ((kind == TaskKind.CPU) | (kind == TaskKind.DATA))
         self.holder: IntArray = np.flatnonzero(on_cpu & (gap > 0))
-        above = parent[self.holder]
-        inside = (above >= 0) & on_cpu[above]
-        self.owner: IntArray = np.where(inside, above, self.holder)
+        self.owner: IntArray = self.holder
+        level = graph.column("gap_level")[self.holder]
+        for depth in range(1, int(level.max(initial=0)) + 1):
+            above = parent[self.owner]
+            self.owner = np.where((level >= depth) & (above >= 0) & on_cpu[above], above, self.owner)
 
     def total_ns(self) -> IntArray:
         """Own time of every task: its duration and the gaps that are its own; by task id."""

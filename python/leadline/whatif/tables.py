@@ -11,6 +11,7 @@ TASK_COLUMNS: Mapping[str, str] = {
     "lane": "i4",  # row of graph.lanes
     "duration_ns": "i8",  # own time, waiting for others excluded
     "gap_ns": "i8",  # lane time after the end before the next task may start; negative on streams: permitted overlap
+    "gap_level": "u1",  # whose own work the gap is: that many spans up from the task, as far as there are
     "earliest_ns": "i8",  # not before, relative to the window's start; 0 where free
     "start_ns": "i8",  # measured start relative to the window's start; -1 for inserted tasks
     "measured_ns": "i8",  # measured duration, waiting included; 0 for inserted tasks

@@ -80,6 +80,7 @@ def _thread(draft: Draft, thread: int, rows: IntArray, is_data: np.ndarray) -> T
         lane=lane,
         duration_ns=head_end - start,
         gap_ns=np.maximum(limit - head_end, 0),
+        gap_level=_gap_levels(parent, root_end, head_end, limit),
         start_ns=start,
         end_ns=end,
         measured_ns=head_end - start,
@@ -92,6 +93,26 @@ def _thread(draft: Draft, thread: int, rows: IntArray, is_data: np.ndarray) -> T
         tie=np.arange(rows.size, dtype=np.float64),
     )
     return Timeline(thread, lane, ids, root_end, root)
+
+
+def _gap_levels(parent: IntArray, end: IntArray, begin: IntArray, limit: IntArray) -> IntArray:
+    """How many spans up from each row the one is that goes on longest in [begin, limit); at least 1.
+
+    A gap may hold the tails of several spans: `div` copies a scalar three spans further down and then does its work.
+    """
+    level = np.ones(parent.size, dtype=np.int64)
+    longest = np.zeros(parent.size, dtype=np.int64)
+    rows = np.flatnonzero((limit > begin) & (parent >= 0))
+    at, since, depth = parent[rows], begin[rows], 1
+    while rows.size:
+        until = np.minimum(end[at], limit[rows])
+        better = until - since > longest[rows]
+        longest[rows[better]] = (until - since)[better]
+        level[rows[better]] = depth
+        since, above, depth = np.maximum(since, until), parent[at], depth + 1
+        on = (above >= 0) & (since < limit[rows])
+        rows, at, since = rows[on], above[on], since[on]
+    return level
 
 
 def _nesting(start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
