@@ -58,7 +58,8 @@ class Block(nn.Module):
         query, key, value = parts.permute(2, 0, 3, 1, 4)
         seen = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         inputs = inputs + self.drop(self.out(seen.transpose(1, 2).reshape(batch, length, width)))
-        return inputs + self.drop(self.down(nn.functional.gelu(self.up(self.norm2(inputs)))))
+        hidden: torch.Tensor = inputs + self.drop(self.down(nn.functional.gelu(self.up(self.norm2(inputs)))))
+        return hidden
 
 
 class Transformer(nn.Module):

@@ -11,6 +11,7 @@ import pytest
 
 from leadline.trace.tables import TraceError
 from leadline.whatif import EdgeType, Graph, Phase, TaskKind, load, simulate
+from leadline.whatif.selftime import SelfTimes
 
 Events = list[dict[str, Any]]
 Make = Callable[..., Graph]
@@ -274,3 +275,17 @@ def test_waiting_for_room_beside_another_stream_is_device_time(make: Make) -> No
     faster.scale(faster.select(kind=TaskKind.GPU), 0.5)
     # the synchronisation before the launch ends 5 us earlier as well
     assert simulate(faster).start_ns[one(faster, "small")] == 46_000 - 5_000 + 350_000
+
+
+def test_a_gap_is_the_work_of_the_span_that_goes_on_longest(make: Make) -> None:
+    """div copies its scalar two spans further down for 1 us each, then divides for 90 us; all of that is one gap."""
+    graph = make([
+        span("cpu_op", "aten::div", 0, 100),
+        span("cpu_op", "aten::to", 5, 5),
+        span("cpu_op", "aten::_to_copy", 6, 3),
+        span("cpu_op", "aten::copy_", 7, 1),
+        span("cpu_op", "aten::next", 110, 10),
+    ])  # fmt: skip
+    own = SelfTimes(graph).total_ns()
+    assert own[one(graph, "aten::copy_")] == 1000
+    assert own[one(graph, "aten::div")] == 5000 + (100 - 8) * 1000

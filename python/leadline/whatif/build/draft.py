@@ -14,8 +14,8 @@ from leadline.whatif.kinds import EdgeType, IntArray, Lane
 
 _DEFAULTS: dict[str, Any] = {
     "start_ns": 0, "duration_ns": 0, "measured_ns": 0, "gap_ns": 0, "gap_level": 1, "earliest_ns": 0, "operator": 0,
-    "parent": -1, "layer": 0, "phase": 0, "step": -1, "bytes": 0, "priority": 0.0, "group": -1, "detail": -1, "alive": True,
-    "row": -1, "end_ns": 0, "tie": 0.0, "order": 0.0,
+    "parent": -1, "layer": 0, "phase": 0, "step": -1, "bytes": 0, "priority": 0.0, "group": -1, "detail": -1,
+    "alive": True, "row": -1, "end_ns": 0, "tie": 0.0, "order": 0.0,
 }  # fmt: skip
 _EXTRA = {"row": "i8", "end_ns": "i8", "tie": "f8"}  # event row, measured end, order among equal starts
 

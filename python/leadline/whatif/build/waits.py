@@ -279,8 +279,8 @@ def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
     own = np.maximum(end_ns - np.maximum(draft["end_ns"][np.array(copies)], begin_ns), 0)
     waits = draft.add(
         of.size, kind=int(TaskKind.CPU), lane=draft["lane"][of], duration_ns=own, gap_ns=draft["gap_ns"][of],
-        gap_level=draft["gap_level"][of] + 1, start_ns=begin_ns, end_ns=end_ns, measured_ns=end_ns - begin_ns, name=names, operator=draft["operator"][of],
-        parent=of, tie=draft["tie"][of] + 0.25,
+        gap_level=draft["gap_level"][of] + 1, start_ns=begin_ns, end_ns=end_ns, measured_ns=end_ns - begin_ns,
+        name=names, operator=draft["operator"][of], parent=of, tie=draft["tie"][of] + 0.25,
     )  # fmt: skip
     draft["duration_ns"][of] = draft["measured_ns"][of] = begin_ns - draft["start_ns"][of]
     draft["gap_ns"][of] = 0
