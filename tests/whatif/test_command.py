@@ -182,6 +182,14 @@ def test_perfetto_timelines(trace, tmp_path):
     assert spacing[3] == 225_000
 
 
+def test_a_timeline_without_a_scenario_shows_the_best_advice(trace, tmp_path):
+    out = tmp_path / "out.pftrace"
+    assert main(["whatif", trace, "--export", "perfetto", "-o", str(out)]) == 0
+    assert b"measured" in out.read_bytes() and b"predicted: amp" in out.read_bytes()
+    assert main(["whatif", trace, "--replay", "--export", "perfetto", "-o", str(out)]) == 0
+    assert b"replayed" in out.read_bytes() and b"predicted" not in out.read_bytes()
+
+
 def test_stragglers_from_parquet(capsys):
     pytest.importorskip("pyarrow", reason="reading parquet needs the extra leadline[parquet]")
     path = Path(__file__).resolve().parents[3] / "shared" / "traces" / "bytedance-straggler" / "trace-ST.parquet"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report(graph: Graph, arguments: argparse.Namespace, settings: dict[str, str]) -> Report:
+    from leadline.whatif.advice import useful
     from leadline.whatif.kinds import GraphError
     from leadline.whatif.predict import predict, rank, replay
     from leadline.whatif.scenarios import ScenarioError
@@ -83,9 +85,11 @@ def _report(graph: Graph, arguments: argparse.Namespace, settings: dict[str, str
     try:
         if arguments.scenario:
             return predict(graph, arguments.scenario, settings)
-        if only_replay or arguments.export:
+        if only_replay:
             return replay(graph)
-        return rank(graph, settings)
+        ranked = rank(graph, settings)
+        # one predicted timeline beside the measured one: that of the best advice
+        return replace(ranked, scenarios=useful(ranked)[:1]) if arguments.export else ranked
     except (ScenarioError, GraphError) as error:
         raise CommandError(str(error)) from error
 

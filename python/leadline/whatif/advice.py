@@ -12,8 +12,7 @@ WORTH_DOING = 1.01
 
 def advice(report: Report) -> list[str]:
     """One paragraph per finding, the most useful first; never empty."""
-    useful = [p for p in report.scenarios if not p.hypothetical and p.speedup >= WORTH_DOING and not _costs_time(p)]
-    lines = [_recommend(number, prediction, report) for number, prediction in enumerate(useful, start=1)]
+    lines = [_recommend(number, prediction, report) for number, prediction in enumerate(useful(report), start=1)]
     if not lines:
         lines.append(
             f"Nothing that was tried would make a step of {show_time(report.measured_ns)} more than one percent faster."
@@ -26,7 +25,15 @@ def advice(report: Report) -> list[str]:
         parts = [f"{p.title} {_change(p)}" for p in memory]
         lines.append("If memory is what you lack: " + "; ".join(parts) + ".")
     lines += _bound_by(report)
+    kernels = [p for p in report.scenarios if p.name == "kernel_speedup" and p.speedup >= WORTH_DOING]
+    lines += [f"Most time in one kernel: {p.assumptions[0]}; that would give {p.speedup:.2f}x." for p in kernels]
     return lines
+
+
+def useful(report: Report) -> tuple[Prediction, ...]:
+    """What is worth doing, the largest gain first."""
+    chosen = (p for p in report.scenarios if not p.hypothetical and not _costs_time(p) and p.speedup >= WORTH_DOING)
+    return tuple(sorted(chosen, key=lambda p: -p.speedup))
 
 
 def _recommend(number: int, prediction: Prediction, report: Report) -> str:
@@ -35,8 +42,9 @@ def _recommend(number: int, prediction: Prediction, report: Report) -> str:
     per = "samples a second" if prediction.samples != 1 else "speed"
     certain = "" if low >= 1 else " It may also gain nothing."
     basis = "; ".join(prediction.assumptions[:2])
+    extent = f" ({low:.2f}x to {high:.2f}x)" if f"{low:.2f}" != f"{high:.2f}" else ""
     return (
-        f"{number}. {words}: {prediction.speedup:.2f}x the {per} ({low:.2f}x to {high:.2f}x), "
+        f"{number}. {words}: {prediction.speedup:.2f}x the {per}{extent}, "
         f"{show_time(report.replayed_ns)} -> {show_time(prediction.predicted_ns)} a step.{certain} "
         f"It rests on: {basis}."
     )

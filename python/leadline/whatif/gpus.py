@@ -51,6 +51,10 @@ class Gpu:
     pcie_gb_s: float
     link_gb_s: float
     source: str
+    checked: str = ""
+    """What else says the same, and what was found nowhere else."""
+    low_precision_kept: Range | None = None
+    """Share of the peak ratio between two precisions that its matrix kernels keep, where it differs from the usual."""
 
     def peak_flops(self, precision: str) -> float | None:
         """Peak of `fp64 fp32 tf32 fp16 bf16 fp8` in FLOP/s; None where the GPU has no such unit."""
@@ -81,10 +85,13 @@ def technique(name: str, *, larger_is_faster: bool) -> Range:
 
     Raises KeyError when `techniques.json` has no such factor.
     """
-    entry = _techniques()[name]
+    return _range(_techniques()[name], larger_is_faster=larger_is_faster)
+
+
+def _range(entry: Mapping[str, Any], *, larger_is_faster: bool) -> Range:
     least, most = float(entry["least"]), float(entry["most"])
     optimistic, pessimistic = (most, least) if larger_is_faster else (least, most)
-    return Range(optimistic, float(entry["expected"]), pessimistic, str(entry["source"]))
+    return Range(optimistic, float(entry["expected"]), pessimistic, str(entry.get("source", "")))
 
 
 @lru_cache(maxsize=1)
@@ -96,6 +103,8 @@ def _catalogue() -> tuple[tuple[str, Gpu], ...]:
         content: dict[str, Any] = json.loads(entry.read_text(encoding="utf-8"))
         for row in content["gpus"]:
             fields = {key: value for key, value in row.items() if key != "match"}
+            if "low_precision_kept" in fields:
+                fields["low_precision_kept"] = _range(fields["low_precision_kept"], larger_is_faster=True)
             gpu = Gpu(generation=content["generation"], vendor=content["vendor"], **fields)
             found += [(pattern, gpu) for pattern in row["match"]]
     return tuple(found)

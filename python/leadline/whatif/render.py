@@ -43,15 +43,24 @@ def as_text(report: Report, *, ranked: bool) -> str:
     if report.scenarios:
         width = max(len(prediction.title) for prediction in report.scenarios)
         lines.append(f"{'what if':<{width}}  {'step':>9}  {'range':>21}  {'gain':>6}")
+        previous = False
         for prediction in report.scenarios:
-            extent = f"{show_time(prediction.low_ns)} - {show_time(prediction.high_ns)}"
+            if prediction.hypothetical and not previous and prediction is not report.scenarios[0]:
+                lines.append("")  # questions about hardware stand apart from advice
+            previous = prediction.hypothetical
             lines.append(
-                f"{prediction.title:<{width}}  {show_time(prediction.predicted_ns):>9}  {extent:>21}  "
+                f"{prediction.title:<{width}}  {show_time(prediction.predicted_ns):>9}  {_extent(prediction):>21}  "
                 f"{prediction.speedup:>5.2f}x"
             )
         lines.append("")
     lines += _explanation(report, ranked=ranked)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _extent(prediction: Prediction) -> str:
+    """The range; one value where both ends read the same."""
+    low, high = show_time(prediction.low_ns), show_time(prediction.high_ns)
+    return low if low == high else f"{low} - {high}"
 
 
 def as_markdown(report: Report, *, ranked: bool) -> str:
@@ -63,7 +72,8 @@ def as_markdown(report: Report, *, ranked: bool) -> str:
             low, high = gain_range(prediction, report)
             lines.append(
                 f"| {prediction.title} | {show_time(prediction.predicted_ns)} | {show_time(prediction.low_ns)} | "
-                f"{show_time(prediction.high_ns)} | {prediction.speedup:.2f}x ({low:.2f} to {high:.2f}) |"
+                f"{show_time(prediction.high_ns)} | {prediction.speedup:.2f}x"
+                + (f" ({low:.2f} to {high:.2f}) |" if f"{low:.2f}" != f"{high:.2f}" else " |")
             )
         lines.append("")
     lines += _explanation(report, ranked=ranked)

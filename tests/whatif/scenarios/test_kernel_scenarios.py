@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Bound, known_gpus, technique
 from leadline.whatif.kinds import Phase
 
 US = 1000
@@ -57,9 +57,24 @@ def test_amp_has_nothing_to_do_in_bf16(step, ask):
 def test_unknown_gpu_widens_and_warns(new_step, ask):
     step = new_step(device="Some GPU of 2031")
     step.kernel("sgemm_32x32", 100)
-    found = ask(step.graph(), "amp")
-    assert any("not in the factor files" in warning for warning in found.warnings)
-    assert found.high_ns > found.low_ns
+    found = ask(step.graph(), "precision", target="bf16")
+    assert any("Some GPU of 2031 is not in the factor files" in warning for warning in found.warnings)
+    # from no gain at all to what the GPU with the largest ratio could do
+    largest = max(gpu.peak_tflops["bf16"] / gpu.peak_tflops["fp32"] for gpu in known_gpus() if gpu.peak_flops("bf16"))
+    assert found.high_ns == 100 * US
+    assert found.low_ns == pytest.approx(100 * US / largest, rel=1e-3)
+
+
+def test_no_prediction_beats_the_roofline(step, ask):
+    """A product that is measured at half its fp32 bound (its name misleads) is still not predicted below its bf16 bound."""
+    flops, seconds = 2 * 4096 * 4096 * 410, 0.5 * 2 * 4096 * 4096 * 410 / 66.9e12
+    detail = {"Input Dims": [[4096, 4096], [4096, 410]], "Input type": ["float", "float"]}
+    task = step.kernel("sm80_xmma_gemm_f32f32_f32f32_ffma", seconds * 1e6, detail=detail)
+    graph = step.graph()
+    graph.tasks.write("name")[graph.launchers_of(task).ids] = graph.name_id("aten::mm")
+    found = ask(graph, "precision", target="bf16")
+    moved = 2 * (4096 * 4096 + 2 * 4096 * 410) / 3350e9
+    assert found.low_ns == pytest.approx(max(flops / 989.4e12, moved) * 1e9, rel=1e-3)
 
 
 def test_precision_tf32_on_h100(step, ask):

@@ -15,7 +15,6 @@ from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import TaskKind
 from leadline.whatif.simulator import step_completions
 
-
 _NEGLIGIBLE = 0.0005  # of the window; idle time below this is counted in the graph but not worth a warning
 
 

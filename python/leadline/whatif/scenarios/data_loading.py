@@ -20,7 +20,7 @@ class DataLoading(Scenario):
     """Sets how long each step waits for its batch."""
 
     name = "data_loading"
-    advice = "use more loader workers (num_workers)"
+    advice = "use enough loader workers (num_workers) that no step waits for its batch"
     parameters = (
         Parameter("workers", Unit.COUNT, "loader workers, or inf: the batch is always ready", "inf"),
         Parameter("current_workers", Unit.COUNT, "workers of the traced run, where the trace does not show them"),

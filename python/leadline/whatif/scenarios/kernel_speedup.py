@@ -41,7 +41,7 @@ class KernelSpeedup(Scenario):
             graph.scale(tasks, 1 / factor)
         else:
             SelfTimes(graph).scale(tasks, 1 / factor)
-        return Applied(graph, (f"{what} takes 1/{factor:g} of its measured time",), count(tasks=len(tasks)))
+        return Applied(graph, (f"{what} in 1/{factor:g} of its measured time",), count(tasks=len(tasks)))
 
 
 def _candidates(graph: Graph) -> Selection:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Bound, Gpu, technique
+from leadline.whatif.gpus import Bound, Gpu, known_gpus, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import PRECISION_BYTES, KernelTable
-from leadline.whatif.kinds import Selection
+from leadline.whatif.kinds import IntArray, Selection
 from leadline.whatif.operators import work_of_operator
-from leadline.whatif.roofline import roofline_ns
-
-UNKNOWN_GPU_RATIO = 2.0
-"""Peak ratio per halving of the element size on an unknown GPU; every generation since Volta has at least this."""
+from leadline.whatif.roofline import Work, roofline_ns
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,6 @@ class Scaled:
     """What `scale_compute` did."""
 
     changed: int
-    by_shape: int
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -30,8 +28,13 @@ class Scaled:
 def scale_compute(
     graph: Graph, table: KernelTable, tasks: Selection, target: str, gpu: Gpu | None, bound: Bound
 ) -> Scaled:
-    """Scales matrix, convolution and attention kernels to `target`; those already there are left alone."""
-    kept = technique("matmul_low_precision", larger_is_faster=True).at(bound)
+    """Scales matrix, convolution and attention kernels to `target`; those already there are left alone.
+
+    No operator with known shapes becomes faster than its roofline bound in the target precision.
+    """
+    usual = technique("matmul_low_precision", larger_is_faster=True)
+    kept = (gpu.low_precision_kept or usual if gpu is not None else usual).at(bound)
+    work = {at: work_of_operator(graph, at) for at in set(table.shaped[tasks.ids].tolist()) if at >= 0}
     chosen: list[int] = []
     factors: list[float] = []
     by_shape = unknown = 0
@@ -42,37 +45,92 @@ def scale_compute(
             source = "tf32" if bound is not Bound.LOW and gpu is not None and gpu.peak_flops("tf32") else "fp32"
         if PRECISION_BYTES[source] < PRECISION_BYTES[target] or source == target:
             continue
-        ratio, exact = _ratio(graph, int(table.shaped[task]), source, target, gpu)
-        by_shape += exact
+        known = work.get(int(table.shaped[task]))
+        ratio = _unknown_gpu_ratio(source, target, bound) if gpu is None else _ratio(known, source, target, gpu)
+        by_shape += gpu is not None and known is not None
         chosen.append(task)
         factors.append(1 / max(1.0, ratio * kept))
-    graph.scale(Selection(chosen), np.array(factors))
+    changed = Selection(chosen)
+    before = graph.column("duration_ns")[changed.ids].copy()
+    after = before * np.array(factors)
+    if gpu is not None:
+        after = _not_beyond_the_roofline(graph, table.shaped[changed.ids], work, before, after, target, gpu)
+    graph.set_duration(changed, np.rint(after).astype(np.int64))
+    return Scaled(len(changed), *_sentences(graph, target, gpu, kept, by_shape, len(changed), unknown))
+
+
+def _sentences(
+    graph: Graph, target: str, gpu: Gpu | None, kept: float, by_shape: int, changed: int, unknown: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Assumptions and warnings."""
     warnings = []
     if gpu is None:
+        named = next((device.name for device in graph.info.devices if device.name), "")
+        which = f"{named} is" if named else "the trace names no GPU, so it is"
         warnings.append(
-            "the GPU is not in the factor files, so matrix kernels are assumed twice as fast per halved element size; "
-            "add its peak rates to whatif/factors"
+            f"{which} not in the factor files: the range reaches from no gain at all to the largest ratio of peak "
+            "rates of any known GPU; add its rates to whatif/factors to narrow it"
         )
     if unknown:
         warnings.append(f"the precision of {unknown} matrix kernels is unknown from their names and is guessed")
-    name = gpu.name if gpu is not None else "an unknown GPU"
-    assumptions = (
-        f"matrix kernels in {target} on {name} keep {kept:.0%} of the ratio of the two roofline bounds "
-        f"({by_shape} of {len(chosen)} by their shapes, the others by peak rates)",
-    )
-    return Scaled(len(chosen), by_shape, assumptions, tuple(warnings))
-
-
-def _ratio(graph: Graph, operator: int, source: str, target: str, gpu: Gpu | None) -> tuple[float, bool]:
-    """Best possible speed-up of one kernel of an operator, and whether its shapes were known."""
     if gpu is None:
-        return UNKNOWN_GPU_RATIO ** float(np.log2(PRECISION_BYTES[source] / PRECISION_BYTES[target]) or 1.0), False
-    work = work_of_operator(graph, operator)
+        how = f"matrix kernels in {target} gain what the peak rates of known GPUs differ by, since this GPU is unknown"
+    elif by_shape == changed:
+        how = f"matrix kernels in {target} keep {kept:.0%} of the ratio of the {gpu.name}'s two roofline bounds"
+    elif by_shape:
+        how = (
+            f"matrix kernels in {target} keep {kept:.0%} of the ratio of the {gpu.name}'s two roofline bounds where "
+            f"their shapes are known ({by_shape} of {changed}), of its two peak rates elsewhere"
+        )
+    else:
+        how = f"matrix kernels in {target} keep {kept:.0%} of the ratio of the {gpu.name}'s two peak rates (no shapes)"
+    return (how,), tuple(warnings)
+
+
+def _not_beyond_the_roofline(
+    graph: Graph,
+    operators: IntArray,
+    work: Mapping[int, Work | None],
+    before: IntArray,
+    after: NDArray[np.float64],
+    target: str,
+    gpu: Gpu,
+) -> NDArray[np.float64]:
+    """Kernel times raised where an operator's kernels together would undercut its bound (but never above before)."""
+    result = after.copy()
+    for operator in np.unique(operators[operators >= 0]).tolist():
+        known = work[operator]
+        least = None if known is None else roofline_ns(known, target, gpu)
+        if least is None:
+            continue
+        mine = operators == operator
+        # a convolution's backward pass has two halves of equal work, each with a kernel of its own
+        halves = 2 if int(mine.sum()) > 1 and "backward" in graph.names[graph.column("name")[operator]] else 1
+        total = float(after[mine].sum())
+        if 0 < total < least * halves:
+            result[mine] = np.minimum(after[mine] * (least * halves / total), before[mine])
+    return result
+
+
+def _unknown_gpu_ratio(source: str, target: str, bound: Bound) -> float:
+    """Ratio of two peak rates on a GPU of which nothing is known: nothing, the usual, or the most of any known one."""
+    ratios = sorted(
+        new / old
+        for gpu in known_gpus()
+        if (old := gpu.peak_flops(source)) is not None and (new := gpu.peak_flops(target)) is not None
+    )
+    if not ratios:
+        return 1.0 if bound is Bound.HIGH else PRECISION_BYTES[source] / PRECISION_BYTES[target]
+    return {Bound.LOW: ratios[-1], Bound.EXPECTED: ratios[len(ratios) // 2], Bound.HIGH: 1.0}[bound]
+
+
+def _ratio(work: Work | None, source: str, target: str, gpu: Gpu) -> float:
+    """Best possible speed-up of one kernel."""
     if work is not None:
         before, after = roofline_ns(work, source, gpu), roofline_ns(work, target, gpu)
         if before is not None and after is not None and after > 0:
-            return before / after, True
+            return before / after
     old, new = gpu.peak_flops(source), gpu.peak_flops(target)
     if old is None or new is None:
-        return PRECISION_BYTES[source] / PRECISION_BYTES[target], False
-    return new / old, False
+        return PRECISION_BYTES[source] / PRECISION_BYTES[target]
+    return new / old
