@@ -18,6 +18,32 @@ def load() -> None:
             library.fake_test_setup(130001, b"")
 
 
+class Kernel(ctypes.Structure):
+    """What the fakes take as the function of a launch."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("duration_ns", ctypes.c_int64),
+        ("registers", ctypes.c_int32),
+        ("shared", ctypes.c_int32),
+        ("fails", ctypes.c_bool),
+    ]
+
+
+class Dim3(ctypes.Structure):
+    """A grid or a block."""
+
+    _fields_ = [("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32)]
+
+
+def launch(name: bytes, duration_ns: int) -> None:
+    """Launch a kernel on the default stream."""
+    runtime = ctypes.CDLL(f"{os.environ['FAKES']}/libcudart.so.13")
+    runtime.cudaLaunchKernel.argtypes = [ctypes.c_void_p, Dim3, Dim3, *[ctypes.c_void_p] * 3]
+    kernel = Kernel(name, duration_ns, 32, 0, False)
+    assert runtime.cudaLaunchKernel(ctypes.addressof(kernel), Dim3(1, 1, 1), Dim3(32, 1, 1), None, None, None) == 0
+
+
 def triton_driver() -> Any:
     """Triton's own CUDA driver, with the four questions answered that it asks of torch; the rest goes to the fakes."""
     os.environ["TRITON_LIBCUDA_PATH"] = os.environ["FAKES"]

@@ -1,19 +1,9 @@
 #include "providers/torch/input_text.h"
 
+#include "providers/torch/json_text.h"
 #include "providers/torch/old_string_types.h"
 
 namespace leadline::torch {
-namespace {
-
-void append_escaped(std::string* out, const std::string& text) {
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out->push_back('\\');
-    out->push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
-  }
-}
-
-}  // namespace
-
 const char* InputText::describe(const Symbols& symbols, const RecordFunction& function) noexcept {
   try {
     const Shapes shapes = symbols.input_shapes(function, false);

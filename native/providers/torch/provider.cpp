@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "monitor/monitor.h"
+#include "providers/torch/collective_text.h"
 #include "providers/torch/input_text.h"
 #include "providers/torch/scope_names.h"
 
@@ -45,7 +46,11 @@ void begin_operator(const RecordFunction& function) noexcept {
         op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
     }
   }
-  if (g_shared.shapes) [[unlikely]] {
+  if (op.stable_name == 0 && CollectiveText::is_wrapper(op.name)) [[unlikely]] {
+    CollectiveText collective;
+    op.inputs = collective.describe(g_shared.symbols);
+    Monitor::instance().begin_operator(op, &function);
+  } else if (g_shared.shapes) [[unlikely]] {
     InputText inputs;
     op.inputs = inputs.describe(g_shared.symbols, function);
     Monitor::instance().begin_operator(op, &function);

@@ -28,6 +28,15 @@ std::optional<Symbols> Symbols::find(std::string* why) {
       "_ZN5torch8profiler4impl10inputTypesB5cxx11ERKN2at14RecordFunctionE");
   found.old_input_types =
       reinterpret_cast<void*>(library->symbol<void()>("_ZN5torch8profiler4impl10inputTypesERKN2at14RecordFunctionE"));
+  found.old_strings = found.input_types == nullptr && found.old_input_types != nullptr;
+  if (const std::optional<Library> core = Library::find_loaded("libc10.so")) {
+    found.debug_info = core->symbol<const void*(uintptr_t)>("_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE");
+    // An enumeration first; since 2.13 an object that holds one address.
+    constexpr uintptr_t kCommunication = 4;
+    const auto* kind =
+        reinterpret_cast<const uintptr_t*>(core->symbol<void()>("_ZN3c1013DebugInfoKind16PARAM_COMMS_INFOE"));
+    found.communication_kind = kind != nullptr ? *kind : kCommunication;
+  }
   return found;
 }
 

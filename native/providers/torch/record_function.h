@@ -50,7 +50,10 @@ struct Symbols {
   uint64_t (*current_thread)() = nullptr;
   Shapes (*input_shapes)(const RecordFunction&, bool flatten_lists) = nullptr;  // nullptr: shapes are not to be had
   Types (*input_types)(const RecordFunction&) = nullptr;
-  void* old_input_types = nullptr;  // the same with std::string of the old ABI
+  void* old_input_types = nullptr;                      // the same with std::string of the old ABI
+  const void* (*debug_info)(uintptr_t kind) = nullptr;  // of this thread; nullptr: not to be had
+  uintptr_t communication_kind = 0;
+  bool old_strings = false;  // torch was built with the std::string of the old ABI
 
   // nullopt with one sentence in *why.
   static std::optional<Symbols> find(std::string* why);

@@ -108,7 +108,7 @@ def _frames(tree: Tree, rows: NDArray[np.int64]) -> tuple[dict[str, list[Any]], 
         "kind": tree.frames["kind"][used].tolist(),
         "line": tree.frames["line"][used].tolist(),
     }
-    for column in ("name", "file", "module"):
+    for column in ("name", "file", "module", "detail"):
         frames[column] = [text[row] for row in tree.frames[column][used].tolist()]
     python = int(FrameKind.PYTHON)
     frames["library"] = [
@@ -119,6 +119,6 @@ def _frames(tree: Tree, rows: NDArray[np.int64]) -> tuple[dict[str, list[Any]], 
 
 def _append_pruned(frames: dict[str, list[Any]], count: int, limit: float) -> None:
     name = f"({count:,} path{'s' if count != 1 else ''} below {100 * limit:.2g} %)"
-    row = {"kind": len(FrameKind), "line": 0, "name": name, "file": "", "module": "", "library": 0}
+    row = {"kind": len(FrameKind), "line": 0, "name": name, "file": "", "module": "", "detail": "", "library": 0}
     for column, value in row.items():
         frames[column].append(value)

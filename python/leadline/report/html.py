@@ -26,7 +26,7 @@ from leadline.report.source import short_names, visible
 
 _ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = (
-    "format.js", "dom.js", "views.js", "flame.js", "details.js", "flame_page.js", "tables.js",
+    "format.js", "dom.js", "views.js", "flame.js", "origin.js", "details.js", "flame_page.js", "tables.js",
     "cards.js", "overview.js", "pages.js", "main.js",
 )  # fmt: skip
 

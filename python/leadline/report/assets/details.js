@@ -46,9 +46,17 @@ class Details {
       ),
       el("h3", {}, view.label(node)),
       node.parent && frames.file[frame] ? this.source(frames.file[frame], frames.line[frame]) : null,
+      node.parent ? originOf(this.page, this.detailsAbove(view, node)) : null,
       this.costs(view, node),
       this.around(view, node),
     );
+  }
+
+  // Of the frame and the frames above it in the profile, whichever way the view looks at them.
+  detailsAbove(view, node) {
+    const { frames, frame } = this.page.profile;
+    const path = this.page.profile.path(node.at[0]);
+    return path.reverse().map((row) => detailOf(frames.detail[frame[row]]));
   }
 
   source(file, line) {

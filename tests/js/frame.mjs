@@ -1,0 +1,18 @@
+// node frame.mjs FILE.html NAME...: searches for each frame in the flame graph and prints what its panel says, as JSON.
+
+import { pathToFileURL } from "node:url";
+import { withPage } from "./browser.mjs";
+
+const [file, ...names] = process.argv.slice(2);
+const panels = await withPage({ colorScheme: "light" }, async (page) => {
+  await page.goto(pathToFileURL(file).href);
+  await page.keyboard.press("2");
+  const found = {};
+  for (const name of names) {
+    await page.locator("#page-flame input[type=search]").fill(name);
+    await page.locator("#page-flame input[type=search]").press("Enter");
+    found[name] = await page.locator(".details").innerText();
+  }
+  return found;
+});
+console.log(JSON.stringify(panels));
