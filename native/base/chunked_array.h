@@ -4,6 +4,7 @@
 // small. Readers may use every element below size(). Allocation failure is reported, never thrown.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -24,12 +25,14 @@ class ChunkedArray {
   ChunkedArray(const ChunkedArray&) = delete;
   ChunkedArray& operator=(const ChunkedArray&) = delete;
   ~ChunkedArray() {
-    const std::uint32_t count = size();
-    for (std::uint32_t i = 0; i < count; ++i) std::destroy_at(&(*this)[i]);
+    std::size_t left = size();
     for (std::uint32_t chunk = 0; chunk < kChunks; ++chunk) {
-      if (T* memory = chunks_[chunk].load(std::memory_order_relaxed)) {
-        ::operator delete (memory, std::align_val_t{alignof(T)});
-      }
+      T* const memory = chunks_[chunk].load(std::memory_order_relaxed);
+      if (memory == nullptr) return;
+      const std::size_t used = std::min(left, chunk_elements(chunk));
+      std::destroy_n(memory, used);
+      left -= used;
+      ::operator delete (memory, std::align_val_t{alignof(T)});
     }
   }
 
@@ -65,7 +68,8 @@ class ChunkedArray {
   static constexpr std::uint32_t kMax = (std::uint32_t{1} << 31) - kFirst;
 
   static std::uint32_t chunk_of(std::uint32_t index) noexcept {
-    return static_cast<std::uint32_t>(std::bit_width(index + kFirst)) - 1 - kFirstBits;
+    // In whole chunks of the first size, so that nothing can wrap around and the compiler knows that it cannot.
+    return static_cast<std::uint32_t>(std::bit_width(index / kFirst + 1)) - 1;
   }
   static std::size_t chunk_elements(std::uint32_t chunk) noexcept { return std::size_t{kFirst} << chunk; }
 

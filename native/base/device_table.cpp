@@ -9,27 +9,35 @@
 namespace leadline {
 
 std::int16_t DeviceTable::row(std::int32_t index) noexcept {
-  if (index < 0 || index >= kMaxDevices) return kCpuDevice;
-  const std::int16_t known = row_plus_one_[static_cast<std::size_t>(index)].load(std::memory_order_acquire);
-  if (known != 0) return static_cast<std::int16_t>(known - 1);
+  if (index < 0) return kCpuDevice;
+  const auto number = static_cast<std::uint32_t>(index);
+  if (number < row_plus_one_->size()) [[likely]] {
+    const std::int16_t known = (*row_plus_one_)[number].load(std::memory_order_acquire);
+    if (known != 0) return static_cast<std::int16_t>(known - 1);
+  }
   try {
     const std::lock_guard guard(lock_);
     return row_locked(index);
   } catch (const std::bad_alloc&) {
-    return kCpuDevice;
+    return not_a_device();
   }
 }
 
 std::int16_t DeviceTable::describe(DeviceDescription description) {
-  if (description.index < 0 || description.index >= kMaxDevices) return kCpuDevice;
+  if (description.index < 0) return kCpuDevice;
   const std::lock_guard guard(lock_);
   const std::int16_t row = row_locked(description.index);
-  rows_[static_cast<std::size_t>(row)] = std::move(description);
+  if (row != kCpuDevice) rows_[static_cast<std::size_t>(row)] = std::move(description);
   return row;
 }
 
 std::int16_t DeviceTable::row_locked(std::int32_t index) {
-  std::atomic<std::int16_t>& known = row_plus_one_[static_cast<std::size_t>(index)];
+  if (index >= kMost) return not_a_device();
+  const auto number = static_cast<std::uint32_t>(index);
+  while (row_plus_one_->size() <= number) {
+    if (row_plus_one_->emplace_back(std::int16_t{0}) == nullptr) return not_a_device();
+  }
+  std::atomic<std::int16_t>& known = (*row_plus_one_)[number];
   if (const std::int16_t row = known.load(std::memory_order_relaxed); row != 0) {
     return static_cast<std::int16_t>(row - 1);
   }
@@ -41,6 +49,13 @@ std::int16_t DeviceTable::row_locked(std::int32_t index) {
   return static_cast<std::int16_t>(row - 1);
 }
 
+std::int16_t DeviceTable::not_a_device() noexcept {
+  losses_->count(LossKind::kInternalError, 1,
+                 "a device could not be numbered, so what it did is shown without a device; its number is out of "
+                 "range or memory is short");
+  return kCpuDevice;
+}
+
 std::vector<DeviceDescription> DeviceTable::rows() const {
   const std::lock_guard guard(lock_);
   return rows_;
@@ -48,7 +63,7 @@ std::vector<DeviceDescription> DeviceTable::rows() const {
 
 void DeviceTable::clear() noexcept {
   lock_.reset();
-  for (auto& row : row_plus_one_) row.store(0, std::memory_order_relaxed);
+  row_plus_one_.emplace();
   rows_.clear();
 }
 

@@ -1,14 +1,18 @@
 // The accelerators this process has seen: rows of the `devices` table, which `device` of a metric or event refers to.
 //
-// row() is lock-free for a device already known; describing one is a slow path with a short lock.
+// row() is lock-free and allocates nothing for a device already known; a new one, and describing one, take a short
+// lock. As many devices as the `device` column of the tables can number, which is no limit that a machine reaches.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/chunked_array.h"
+#include "base/losses.h"
 #include "base/spin_lock.h"
 
 namespace leadline {
@@ -23,9 +27,12 @@ struct DeviceDescription {
 
 class DeviceTable {
  public:
-  static constexpr std::int32_t kMaxDevices = 128;
+  static constexpr std::int32_t kMost = std::numeric_limits<std::int16_t>::max();
 
-  // Row of the device with this index, made (without description) when new; kCpuDevice (-1) for an index out of range.
+  explicit DeviceTable(LossCounters& losses = leadline::losses()) noexcept : losses_(&losses) {}
+
+  // Row of the device with this index, made (without description) when new; kCpuDevice (-1) for an index that cannot be
+  // a device's (a loss from kMost on).
   std::int16_t row(std::int32_t index) noexcept;
 
   // Fills in what is known of a device; a later description replaces an earlier one. Returns its row.
@@ -39,9 +46,14 @@ class DeviceTable {
 
  private:
   std::int16_t row_locked(std::int32_t index);
+  std::int16_t not_a_device() noexcept;
 
+  // By index; the row plus one, 0 while none is made. Grows to the largest index met.
+  using RowOfIndex = ChunkedArray<std::atomic<std::int16_t>, 16>;
+
+  LossCounters* losses_;
   mutable SpinLock lock_;
-  std::array<std::atomic<std::int16_t>, kMaxDevices> row_plus_one_{};
+  std::optional<RowOfIndex> row_plus_one_{std::in_place};  // always there; clear() puts a new one in its place
   std::vector<DeviceDescription> rows_;
 };
 

@@ -23,12 +23,25 @@ TEST_CASE("Devices get rows in the order they are met and keep them when describ
   CHECK(rows[1].index == 0);
 }
 
-TEST_CASE("A device number out of range is not a device") {
-  DeviceTable table;
+TEST_CASE("A device number out of range is not a device, and one that is too large is a loss") {
+  LossCounters losses;
+  DeviceTable table(losses);
   CHECK(table.row(-1) == kCpuDevice);
-  CHECK(table.row(DeviceTable::kMaxDevices) == kCpuDevice);
   CHECK(table.describe({-1, "x", "", 0, ""}) == kCpuDevice);
+  CHECK(losses.total(LossKind::kInternalError) == 0);
+  CHECK(table.row(DeviceTable::kMost) == kCpuDevice);
+  CHECK(losses.total(LossKind::kInternalError) == 1);
   CHECK(table.rows().empty());
+}
+
+TEST_CASE("As many devices as there are, each with its own row") {
+  LossCounters losses;
+  DeviceTable table(losses);
+  for (std::int32_t device = 0; device < 5000; ++device) CHECK(table.row(device) == device);
+  CHECK(table.row(DeviceTable::kMost - 1) == 5000);
+  CHECK(table.row(4999) == 4999);
+  CHECK(table.rows().size() == 5001);
+  CHECK(losses.total(LossKind::kInternalError) == 0);
 }
 
 TEST_CASE("Threads that meet the same devices at once agree on their rows") {

@@ -88,14 +88,23 @@ struct MemoryLedger::Books {
     std::uint64_t epoch = 0;  // number of peaks so far
     bool seen = false;
   };
-  static constexpr std::int16_t kMaxDevices = 128;
-
   BlockMap blocks;
   ChunkedArray<Owner> owners;
   IndexTable owner_index;
-  std::array<Device, kMaxDevices + 1> devices{};  // the CPU first
+  ChunkedArray<Device, 16> devices;  // the CPU first, then by row
 
-  Device& device(std::int16_t row) noexcept { return devices[static_cast<std::size_t>(row + 1)]; }
+  // A device that meet() has let in.
+  Device& device(std::int16_t row) noexcept { return devices[static_cast<std::uint32_t>(row + 1)]; }
+
+  // Makes room for the device when it is new; false when there is no memory, or it is none.
+  bool meet(std::int16_t row) noexcept {
+    if (row < kCpuDevice) return false;
+    const auto number = static_cast<std::uint32_t>(row + 1);
+    while (devices.size() <= number) {
+      if (devices.emplace_back() == nullptr) return false;
+    }
+    return true;
+  }
 
   static std::uint64_t hash_of(const Owner& owner) noexcept {
     return hash_mix(std::uint64_t{raw(owner.thread)} << 32 | raw(owner.node), static_cast<std::uint16_t>(owner.device));
@@ -143,7 +152,7 @@ struct MemoryLedger::Books {
   }
 
   bool allocate(const Event& event) noexcept {
-    if (event.device < kCpuDevice || event.device >= kMaxDevices) return false;
+    if (!meet(event.device)) return false;
     release(event.address);
     const std::uint32_t owner = owner_of(event);
     if (owner == IndexTable::kAbsent || !blocks.insert({event.address, event.bytes, owner})) return false;
@@ -253,8 +262,9 @@ std::vector<PeakShare> MemoryLedger::peak_shares() {
 std::vector<DeviceLive> MemoryLedger::devices() {
   std::vector<DeviceLive> devices;
   const Hold hold(*this);
-  for (std::int16_t row = kCpuDevice; row < Books::kMaxDevices; ++row) {
-    const Books::Device& device = books_->device(row);
+  for (std::uint32_t number = 0; number < books_->devices.size(); ++number) {
+    const Books::Device& device = books_->devices[number];
+    const auto row = static_cast<std::int16_t>(static_cast<std::int32_t>(number) + kCpuDevice);
     if (device.seen) devices.push_back({row, device.live_bytes, device.peak_bytes});
   }
   return devices;
@@ -267,7 +277,7 @@ std::size_t MemoryLedger::live_blocks() {
 
 std::size_t MemoryLedger::held_bytes() const noexcept {
   return sizeof(Books) + sizeof(Queue) + books_->blocks.held_bytes() + books_->owners.held_bytes() +
-         books_->owner_index.held_bytes();
+         books_->owner_index.held_bytes() + books_->devices.held_bytes();
 }
 
 void MemoryLedger::clear() noexcept {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 #include <thread>
@@ -57,6 +58,19 @@ TEST_CASE("Devices peak apart") {
   CHECK(shares_of(ledger) == Shares{{{0, 0, 1}, 10}, {{1, 0, 1}, 20}, {{1, 2, 1}, 5}});
 }
 
+TEST_CASE("Any number of devices") {
+  LossCounters losses;
+  MemoryLedger ledger(losses);
+  for (std::int16_t device = 0; device < 1000; ++device) {
+    ledger.allocate(0x1000u + static_cast<std::uint64_t>(device), device + 1, device, kThread, NodeId{1});
+  }
+  ledger.allocate(0x10, 1, std::numeric_limits<std::int16_t>::max(), kThread, NodeId{2});
+  CHECK(shares_of(ledger).size() == 1001);
+  CHECK(ledger.devices().size() == 1001);
+  CHECK(ledger.devices().back().peak_bytes == 1);
+  CHECK(losses.total(LossKind::kMemoryEventsDropped) == 0);
+}
+
 TEST_CASE("Unknown, repeated and empty addresses") {
   LossCounters losses;
   MemoryLedger ledger(losses);
@@ -71,7 +85,7 @@ TEST_CASE("Unknown, repeated and empty addresses") {
   CHECK(ledger.release(0x10) == 30);
   CHECK(ledger.devices()[0].live_bytes == 0);
   CHECK(ledger.devices()[0].peak_bytes == 30);
-  ledger.allocate(0x20, 10, 1000, kThread, NodeId{1});
+  ledger.allocate(0x20, 10, kCpuDevice - 1, kThread, NodeId{1});
   CHECK(losses.total(LossKind::kMemoryEventsDropped) == 1);
   ledger.allocate(0x30, 0, kCpuDevice, kThread, NodeId{1});
   CHECK(ledger.release(0x30) == 0);

@@ -11,6 +11,7 @@ namespace {
 
 // One per thread; plain data, so that it needs no destruction and may be touched at any time of a thread's life.
 struct ThreadState {
+  std::uint32_t session = 0;
   std::uint32_t depth = 0;        // nested API calls
   std::uint32_t correlation = 0;  // of the outermost
   std::int64_t start_ns = 0;
@@ -21,6 +22,16 @@ struct ThreadState {
   std::int32_t device = -1;
 };
 thread_local constinit ThreadState state;
+
+// The calling thread's. A call may begin in one session and end in the next, or never be told to end: what is left of
+// it must not make the thread's further calls look like inner ones.
+ThreadState& state_in(std::uint32_t session) noexcept {
+  if (state.session != session) {
+    state = {};
+    state.session = session;
+  }
+  return state;
+}
 
 // Gives the thread's ring of marks back when the thread ends. It shares the registry, since a thread may outlive the
 // measuring that the registry belongs to.
@@ -54,6 +65,11 @@ bool waits(leadline_gpu_kind kind) { return kind == LEADLINE_GPU_SYNC; }
 
 }  // namespace
 
+std::uint32_t Callbacks::next_session() noexcept {
+  static std::atomic<std::uint32_t> sessions{0};
+  return sessions.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 void Callbacks::mark(std::int64_t time_ns, leadline_context context) noexcept {
   const std::uint32_t thread = marks_of_thread.get(marks_);
   if (ThreadMarks* ring = marks_->at(thread)) ring->add(time_ns, context);
@@ -61,25 +77,29 @@ void Callbacks::mark(std::int64_t time_ns, leadline_context context) noexcept {
 }
 
 void Callbacks::handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
-  if (!open_.load(std::memory_order_acquire) || !data) return;
+  if (!data) return;
+  const bool open = open_.load(std::memory_order_acquire);
   if (domain == cupti::Domain::kDriver || domain == cupti::Domain::kRuntime) {
     const auto& api = *static_cast<const cupti::CallbackData*>(data);
     const ApiCall* call = calls_.find(domain, cbid);
-    if (call && call->followed) api.site == cupti::Site::kEnter ? enter(*call, api) : leave(*call, api);
-  } else if (domain == cupti::Domain::kResource) {
+    if (!call || !call->followed) return;
+    if (api.site == cupti::Site::kExit) return leave(*call, api);
+    if (open) enter(*call, api);
+  } else if (domain == cupti::Domain::kResource && open) {
     resource(static_cast<cupti::Resource>(cbid), *static_cast<const cupti::ResourceData*>(data));
   }
 }
 
 std::int32_t Callbacks::device_of(void* context) noexcept {
   if (!context) return -1;
-  if (state.device_context != context) {
+  ThreadState& thread = state_in(session_);
+  if (thread.device_context != context) {
     std::uint32_t device = 0;
     const bool known = cupti_.get_device_id && cupti_.get_device_id(context, &device) == cupti::kSuccess;
-    state.device_context = context;
-    state.device = known ? static_cast<std::int32_t>(device) : -1;
+    thread.device_context = context;
+    thread.device = known ? static_cast<std::int32_t>(device) : -1;
   }
-  return state.device;
+  return thread.device;
 }
 
 std::int64_t Callbacks::stream_of(const ApiCall& call, const cupti::CallbackData& data) noexcept {
@@ -92,7 +112,7 @@ std::int64_t Callbacks::stream_of(const ApiCall& call, const cupti::CallbackData
 }
 
 void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noexcept {
-  ThreadState& thread = state;
+  ThreadState& thread = state_in(session_);
   const std::uint32_t marks = marks_of_thread.get(marks_);
   if (thread.depth++ > 0) {
     if (call.makes_work && data.correlation_id != thread.correlation) {
@@ -155,7 +175,7 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
 }
 
 void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noexcept {
-  ThreadState& thread = state;
+  ThreadState& thread = state_in(session_);
   if (thread.depth == 0) return;  // began before measuring did
   if (--thread.depth > 0) return;
   const std::int64_t now = leadline_monitor_now();

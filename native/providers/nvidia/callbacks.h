@@ -42,7 +42,7 @@ class Callbacks {
 
   void set_time_waits(bool on) noexcept { time_waits_.store(on, std::memory_order_relaxed); }
   void set_recorder(Recorder* recorder) noexcept { recorder_.store(recorder, std::memory_order_release); }
-  // After close() nothing is emitted any more, but by callbacks that are running.
+  // After close() nothing begins any more; a call that is open is ended when its end is told.
   void close() noexcept { open_.store(false, std::memory_order_seq_cst); }
   void open() noexcept { open_.store(true, std::memory_order_seq_cst); }
   bool is_open() const noexcept { return open_.load(std::memory_order_relaxed); }
@@ -61,9 +61,12 @@ class Callbacks {
   std::int32_t device_of(void* context) noexcept;
   std::int64_t stream_of(const ApiCall& call, const cupti::CallbackData& data) noexcept;
 
+  static std::uint32_t next_session() noexcept;
+
   const CuptiFunctions& cupti_;
   const ApiTable& calls_;
   LaunchTables& tables_;
+  const std::uint32_t session_ = next_session();  // what a thread kept of an earlier one is void
   std::shared_ptr<MarksRegistry> marks_;
   std::atomic<Recorder*> recorder_{nullptr};
   std::atomic<bool> open_{false};

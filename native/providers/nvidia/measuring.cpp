@@ -205,10 +205,10 @@ void Measuring::drain() {
 void Measuring::fold_buffer(const FullBuffer& full) {
   cupti::Record* record = nullptr;
   while (subscription_.next_record(full.data, full.valid_bytes, &record) == cupti::kSuccess) {
-    const std::optional<Work> work = decode(*record, version_, clock_.offset_ns);
-    if (!work) continue;
-    if (recorder_) recorder_->work(*work);
-    fold_.add(*work);
+    const Work work = decode(*record, version_, clock_.offset_ns);
+    if (work.kind == WorkKind::kNone) continue;
+    if (recorder_) recorder_->work(work);
+    fold_.add(work);
   }
   const std::uint64_t dropped = subscription_.dropped_records(full.context, full.stream);
   dropped_ += dropped;

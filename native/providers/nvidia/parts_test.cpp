@@ -234,16 +234,16 @@ TEST_CASE("a buffer comes back to the pool, a stranger's does not") {
 TEST_CASE("records without times are not work") {
   cupti::KernelRecord record{};
   record.kind = cupti::Kind::kConcurrentKernel;
-  CHECK_FALSE(decode(reinterpret_cast<const cupti::Record&>(record), cupti::kVersion13_0, 0));
+  CHECK(decode(reinterpret_cast<const cupti::Record&>(record), cupti::kVersion13_0, 0).kind == WorkKind::kNone);
   record.start = 10;
   record.end = 30;
   record.grid[0] = record.grid[1] = record.grid[2] = 2;
   record.block[0] = 4;
   record.block[1] = record.block[2] = 1;
-  const auto work = decode(reinterpret_cast<const cupti::Record&>(record), cupti::kVersion13_0, 5);
-  REQUIRE(work);
-  CHECK(work->start_ns == 15);
-  CHECK(work->blocks == 8);
+  const Work work = decode(reinterpret_cast<const cupti::Record&>(record), cupti::kVersion13_0, 5);
+  REQUIRE(work.kind == WorkKind::kKernel);
+  CHECK(work.start_ns == 15);
+  CHECK(work.blocks == 8);
   CHECK(std::strcmp(copy_name(1, 2, 3), "Memcpy HtoD (Pinned -> Device)") == 0);
   CHECK(std::strcmp(copy_name(99, 99, 99), "Memcpy Unknown (Unknown -> Unknown)") == 0);
 }

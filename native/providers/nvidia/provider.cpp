@@ -36,13 +36,20 @@ void say(Status* status, std::string message) {
   status->message = std::move(message);
 }
 
-// A CUPTI newer than the driver cannot start, and says so in words that do not help.
-std::string wrong_major(const CuptiLibrary& library, const Driver& driver) {
-  const int cupti = cupti_major(library.version());
+// Why this CUPTI cannot be used, or empty. One that is newer than the driver cannot start, and says so in words that do
+// not help; one before 12 has other records.
+std::string unfit(const CuptiLibrary& library, const Driver& driver) {
+  const std::uint32_t version = library.version();
+  const std::string named = "CUPTI " + cupti_version_name(version) + " (" + library.path() + ")";
+  if (version != 0 && version < cupti::kVersion12_0) {
+    return named +
+           " is older than CUDA 12, whose records are the first that Leadline reads, so GPU work is not measured; "
+           "install the nvidia-cuda-cupti package of CUDA 12 or 13 and a program built for it.";
+  }
+  const int major = cupti_major(version);
   const int supported = driver.cuda_version() / 1000;
-  if (cupti == 0 || supported == 0 || cupti <= supported) return {};
-  return "CUPTI " + cupti_version_name(library.version()) + " (" + library.path() + ") is for CUDA " +
-         std::to_string(cupti) + " but the driver serves CUDA " + std::to_string(supported) +
+  if (major == 0 || supported == 0 || major <= supported) return {};
+  return named + " is for CUDA " + std::to_string(major) + " but the driver serves CUDA " + std::to_string(supported) +
          ", so GPU work is not measured; update the driver or install the nvidia-cuda-cupti package for CUDA " +
          std::to_string(supported) + ".";
 }
@@ -83,8 +90,8 @@ void begin(Provider& p) {
     start_fallback(p);
     return;
   }
-  if (std::string wrong = wrong_major(*library, *p.driver); !wrong.empty()) {
-    say(&p.status, std::move(wrong));
+  if (std::string reason = unfit(*library, *p.driver); !reason.empty()) {
+    say(&p.status, std::move(reason));
     start_fallback(p);
     return;
   }
@@ -93,6 +100,12 @@ void begin(Provider& p) {
         "Two copies of CUPTI are in this process (" + copies[0] + " and " + copies[1] +
         "), which do not see each other; GPU work seen by the second is not in this profile. Remove one.";
     leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, twice.c_str());
+  }
+  if (library->version() >= cupti::kVersion14) {
+    const std::string untried = "CUPTI " + cupti_version_name(library->version()) +
+                                " is newer than this version of Leadline knows; its records are read as those of "
+                                "CUDA 13, which may be wrong. Update Leadline.";
+    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, untried.c_str());
   }
   auto measuring = std::make_unique<Measuring>(p.options, *p.driver, std::move(*library), p.sources);
   if (measuring->start(&error, &p.status.holder)) {

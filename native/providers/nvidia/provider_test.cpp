@@ -89,6 +89,44 @@ TEST_CASE("starting and stopping while threads launch: nothing hangs, nothing is
   CHECK(TestMonitor::losses().contains("internal_error") == false);
 }
 
+TEST_CASE("a call that was open at the end of one session hides no call of the next") {
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  fresh(gpu);
+  FakeKernel kernel;
+  const Region region("work");
+  REQUIRE(nvidia::start(quick()).measuring);
+  {
+    const ApiScope open(nvidia::cupti::Domain::kRuntime, 211, "cudaLaunchKernel", nullptr, gpu.context());
+    nvidia::stop();
+    REQUIRE(nvidia::start(quick()).measuring);
+  }
+  fakes.launch(&kernel, {1, 1, 1}, {32, 1, 1}, nullptr, 0, gpu.stream(7));
+  nvidia::stop();
+  CHECK(TestMonitor::api_events(LEADLINE_BEGIN).size() == 2);
+  CHECK(TestMonitor::losses()["gpu_record_unattributed"] == 0);
+  CHECK(TestMonitor::folded({"gpu_time"}) ==
+        "work;cudaLaunchKernel;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n");
+}
+
+TEST_CASE("a CUPTI before 12 is refused, one after 13 is used with a mark") {
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  fresh(gpu);
+  gpu.cupti_version = 17;
+  const nvidia::Status old = nvidia::start(quick());
+  CHECK_FALSE(old.measuring);
+  CHECK(old.message.find("older than CUDA 12") != std::string::npos);
+  CHECK(TestMonitor::losses()["provider_unavailable"] == 1);
+  nvidia::stop();
+  fresh(gpu);
+  gpu.cupti_version = 140000;
+  gpu.driver_cuda_version = 14000;
+  CHECK(nvidia::start(quick()).measuring);
+  CHECK(TestMonitor::loss_detail("provider_unavailable").find("newer than this version") != std::string::npos);
+  nvidia::stop();
+}
+
 TEST_CASE("stop with work that never ends takes less than a second") {
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   fresh(fakes.gpu());

@@ -40,29 +40,42 @@ const CopyNames& names() {
   return made;
 }
 
-void times(Work* work, std::uint64_t start, std::uint64_t end, std::int64_t offset_ns) noexcept {
-  work->start_ns = static_cast<std::int64_t>(start) + offset_ns;
-  work->end_ns = static_cast<std::int64_t>(end) + offset_ns;
+// What every record says under the same name; which of them a record has is decided by its type.
+template <class R>
+Work common(WorkKind kind, const R& r, std::int64_t offset_ns) noexcept {
+  Work work;
+  work.kind = kind;
+  work.correlation = r.correlation_id;
+  // CUPTI writes zeros where it could not take the time; such a record would span decades on the host's clock.
+  if (r.start == 0 || r.end < r.start) {
+    work.kind = WorkKind::kNone;
+    return work;
+  }
+  work.start_ns = static_cast<std::int64_t>(r.start) + offset_ns;
+  work.end_ns = static_cast<std::int64_t>(r.end) + offset_ns;
+  if constexpr (requires { r.device_id; }) work.device = static_cast<std::int32_t>(r.device_id);
+  if constexpr (requires { r.context_id; }) work.context = r.context_id;
+  constexpr std::uint32_t kEveryStream = 0xffffffffu;
+  if constexpr (requires { r.stream_id; }) work.stream = r.stream_id == kEveryStream ? -1 : std::int64_t{r.stream_id};
+  if constexpr (requires { r.graph_node_id; }) work.graph_node = r.graph_node_id;
+  if constexpr (requires { r.graph_id; }) work.graph = r.graph_id;
+  if constexpr (requires { r.bytes; }) work.bytes = static_cast<std::int64_t>(r.bytes);
+  if constexpr (requires { r.copy_kind; }) {
+    work.copy_kind = r.copy_kind;
+    work.source_kind = r.source_kind;
+    work.destination_kind = r.destination_kind;
+  }
+  return work;
 }
 
 }  // namespace
 
-std::optional<Work> decode(const cupti::Record& record, std::uint32_t version, std::int64_t offset_ns) noexcept {
-  Work work;
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
+Work decode(const cupti::Record& record, std::uint32_t version, std::int64_t offset_ns) noexcept {
   switch (record.kind) {
     case cupti::Kind::kKernel:
     case cupti::Kind::kConcurrentKernel: {
       const auto& r = as<cupti::KernelRecord>(record);
-      work.kind = WorkKind::kKernel;
-      work.correlation = r.correlation_id;
-      start = r.start;
-      end = r.end;
-      work.device = static_cast<std::int32_t>(r.device_id);
-      work.stream = r.stream_id;
-      work.context = r.context_id;
-      work.graph_node = r.graph_node_id;
+      Work work = common(WorkKind::kKernel, r, offset_ns);
       work.name = r.name;
       work.blocks = std::int64_t{r.grid[0]} * r.grid[1] * r.grid[2];
       work.block_threads = r.block[0] * r.block[1] * r.block[2];
@@ -70,99 +83,40 @@ std::optional<Work> decode(const cupti::Record& record, std::uint32_t version, s
       work.static_shared = r.static_shared;
       work.dynamic_shared = r.dynamic_shared;
       work.shared_executed = static_cast<std::int32_t>(r.shared_executed);
-      break;
+      return work;
     }
-    case cupti::Kind::kMemcpy: {
-      const auto& r = as<cupti::MemcpyRecord>(record);
-      work.kind = WorkKind::kCopy;
-      work.correlation = r.correlation_id;
-      start = r.start;
-      end = r.end;
-      work.device = static_cast<std::int32_t>(r.device_id);
-      work.stream = r.stream_id;
-      work.context = r.context_id;
-      work.graph_node = r.graph_node_id;
-      work.bytes = static_cast<std::int64_t>(r.bytes);
-      work.copy_kind = r.copy_kind;
-      work.source_kind = r.source_kind;
-      work.destination_kind = r.destination_kind;
-      break;
-    }
-    case cupti::Kind::kMemcpyPeer: {
-      const auto& r = as<cupti::MemcpyPeerRecord>(record);
-      work.kind = WorkKind::kCopy;
-      work.correlation = r.correlation_id;
-      start = r.start;
-      end = r.end;
-      work.device = static_cast<std::int32_t>(r.device_id);
-      work.stream = r.stream_id;
-      work.context = r.context_id;
-      work.graph_node = r.graph_node_id;
-      work.bytes = static_cast<std::int64_t>(r.bytes);
-      work.copy_kind = r.copy_kind;
-      work.source_kind = r.source_kind;
-      work.destination_kind = r.destination_kind;
-      break;
-    }
+    case cupti::Kind::kMemcpy:
+      return common(WorkKind::kCopy, as<cupti::MemcpyRecord>(record), offset_ns);
+    case cupti::Kind::kMemcpyPeer:
+      return common(WorkKind::kCopy, as<cupti::MemcpyPeerRecord>(record), offset_ns);
     case cupti::Kind::kMemset: {
       const auto& r = as<cupti::MemsetRecord>(record);
-      work.kind = WorkKind::kSet;
-      work.correlation = r.correlation_id;
-      start = r.start;
-      end = r.end;
-      work.device = static_cast<std::int32_t>(r.device_id);
-      work.stream = r.stream_id;
-      work.context = r.context_id;
-      work.graph_node = r.graph_node_id;
-      work.bytes = static_cast<std::int64_t>(r.bytes);
+      Work work = common(WorkKind::kSet, r, offset_ns);
       work.destination_kind = static_cast<std::uint8_t>(r.memory_kind);
-      break;
+      return work;
     }
     case cupti::Kind::kSynchronization: {
       const auto& r = as<cupti::SynchronizationRecord>(record);
-      work.kind = WorkKind::kSynchronize;
-      work.correlation = r.correlation_id;
-      start = r.start;
-      end = r.end;
-      work.stream = r.stream_id == 0xffffffffu ? -1 : std::int64_t{r.stream_id};
-      work.context = r.context_id;
+      Work work = common(WorkKind::kSynchronize, r, offset_ns);
       work.detail = static_cast<std::uint32_t>(r.type);
-      break;
+      return work;
     }
     case cupti::Kind::kOverhead: {
       const auto& r = as<cupti::OverheadRecord>(record);
-      work.kind = WorkKind::kOverhead;
-      work.correlation = version >= cupti::kVersion12_4 ? r.correlation_id : 0;
-      start = r.start;
-      end = r.end;
+      Work work = common(WorkKind::kOverhead, r, offset_ns);
+      if (version < cupti::kVersion12_4) work.correlation = 0;
       work.detail = static_cast<std::uint32_t>(r.overhead);
-      break;
+      return work;
     }
-    case cupti::Kind::kGraphTrace: {
-      const auto& r = as<cupti::GraphTraceRecord>(record);
-      work.kind = WorkKind::kGraph;
-      work.correlation = r.correlation_id;
-      start = r.start;
-      end = r.end;
-      work.device = static_cast<std::int32_t>(r.device_id);
-      work.stream = r.stream_id;
-      work.context = r.context_id;
-      break;
+    case cupti::Kind::kGraphTrace:
+      return common(WorkKind::kGraph, as<cupti::GraphTraceRecord>(record), offset_ns);
+    default: {
+      Work none;
+      none.kind = WorkKind::kNone;
+      return none;
     }
-    default:
-      return std::nullopt;
   }
-  // CUPTI writes zeros where it could not take the time; such a record would span decades on the host's clock.
-  if (start == 0 || end < start) return std::nullopt;
-  times(&work, start, end, offset_ns);
-  return work;
 }
-
-const char* copy_direction(std::uint8_t copy_kind) noexcept {
-  return kDirections[copy_kind < kDirections.size() ? copy_kind : 0];
-}
-
-const char* memory_kind_name(std::uint8_t kind) noexcept { return kMemories[kind < kMemories.size() ? kind : 0]; }
 
 const char* copy_name(std::uint8_t copy_kind, std::uint8_t source, std::uint8_t destination) noexcept {
   const std::size_t d = copy_kind < kDirections.size() ? copy_kind : 0;
