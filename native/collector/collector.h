@@ -66,6 +66,9 @@ class Collector final : public Subscriber {
   void on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
+  NodeId activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
+  NodeId find_activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
+  bool is_place(leadline_context context) const noexcept;
   int64_t step_at(int64_t time_ns) const noexcept;
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;

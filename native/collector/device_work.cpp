@@ -1,4 +1,7 @@
 // Memory and device work: events that do not nest.
+#include <new>
+#include <string>
+
 #include "base/clock.h"
 #include "collector/collector.h"
 
@@ -32,41 +35,68 @@ void Collector::on_memory(const leadline_memory_event& event, ThreadState& threa
   lane.events.add(row);
 }
 
-void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
-  const auto valid = [this](leadline_context context) {
-    const uint64_t thread = context >> 32;
-    return thread != 0 && thread - 1 < trees_.size();
-  };
+bool Collector::is_place(leadline_context context) const noexcept {
+  const uint64_t thread = context >> 32;
+  return thread != 0 && thread - 1 < trees_.size();
+}
+
+// The slow way: everything is looked up by its text.
+NodeId Collector::find_activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
   const auto tree_of = [](leadline_context context) { return ThreadIndex{static_cast<uint32_t>((context >> 32) - 1)}; };
   const auto node_of = [](leadline_context context) { return NodeId{static_cast<uint32_t>(context)}; };
-  NodeId parent{};
-  if (valid(event.context)) {
-    parent = lane.graft(tree_of(event.context), node_of(event.context));
-  } else {
-    losses().count(LossKind::kGpuRecordUnattributed, 1);
-    parent = lane.tree->child(lane.tree->root(), lane.phase("launched before measuring began"));
-  }
-  if (valid(event.via)) {
-    parent = lane.tree->child(parent, lane.phase("captured at"));
+  ThreadTree& tree = *lane.tree;
+  NodeId parent = is_place(event.context) ? lane.graft(tree_of(event.context), node_of(event.context))
+                                          : tree.child(tree.root(), lane.phase("launched before measuring began"));
+  std::string detail = event.detail == nullptr ? "" : event.detail;
+  if (event.via_kind == LEADLINE_VIA_BEFORE) {
+    const std::string graph = "{\"graph\": " + std::to_string(event.graph_node >> 32) + "}";
+    parent = tree.child(parent, lane.plain(FrameKind::kPhase, "captured before profiling", {}, 0, graph));
+  } else if (is_place(event.via)) {
+    parent =
+        tree.child(parent, lane.phase(event.via_kind == LEADLINE_VIA_INSTANTIATE ? "instantiated at" : "captured at"));
     parent = lane.copy_path(trees_[tree_of(event.via)], node_of(event.via), parent);
   }
+  if (event.name == nullptr) return parent;
+  if (event.via_kind != LEADLINE_VIA_CAPTURE) {
+    // Without the path of its capture the number is all that tells a node from another one with the same kernel.
+    const std::string node = "\"node\": " + std::to_string(static_cast<uint32_t>(event.graph_node));
+    detail = detail.size() > 2 ? "{" + node + ", " + detail.substr(1) : "{" + node + "}";
+  }
+  return tree.child(parent, lane.plain(static_cast<FrameKind>(event.frame_kind), event.name,
+                                       event.file == nullptr ? "" : event.file, event.line, detail));
+}
+
+NodeId Collector::activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
+  PlaceCache::Key key{event.context, event.via, event.frame, 0, event.via_kind};
+  if (event.via_kind == LEADLINE_VIA_BEFORE) key.node = event.graph_node;
+  if (event.via_kind == LEADLINE_VIA_INSTANTIATE) key.node = static_cast<uint32_t>(event.graph_node);
+  const bool numbered = event.name == nullptr || event.frame != 0;
+  if (numbered) {
+    if (const NodeId known = lane.places.find(key); known != kNoNode) [[likely]]
+      return known;
+  }
+  try {
+    const NodeId node = find_activity_node(event, lane);
+    if (numbered) lane.places.put(key, node);
+    return node;
+  } catch (const std::bad_alloc&) {
+    losses().count(LossKind::kInternalError, 1, "no memory for the place of device work, which is under its thread");
+    return lane.tree->root();
+  }
+}
+
+void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
+  if (!is_place(event.context)) losses().count(LossKind::kGpuRecordUnattributed, 1);
+  const NodeId node = activity_node(event, lane);
   const int16_t device = event.device < 0 ? kCpuDevice : devices_.row(event.device);
   const auto stream = static_cast<int32_t>(event.stream);
-  const auto add_measures = [&](NodeId to) {
-    for (uint32_t i = 0; i < event.measure_count; ++i) {
-      const leadline_measure& measure = event.measures[i];
-      if (measure.metric >= kMetricKindCount) continue;
-      lane.tree->add(to, static_cast<MetricKind>(measure.metric), device, stream, measure.value);
-    }
-  };
-  if (event.name == nullptr) return add_measures(parent);
-  const auto kind = static_cast<FrameKind>(event.frame_kind);
-  const FrameId frame = lane.plain(kind, event.name, event.file == nullptr ? "" : event.file, event.line,
-                                   event.detail == nullptr ? "" : event.detail);
-  const NodeId node = lane.tree->child(parent, frame);
-  lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
-  add_measures(node);
-  if (!window_.covers(event.start_ns)) return;
+  if (event.name != nullptr) lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
+  for (uint32_t i = 0; i < event.measure_count; ++i) {
+    const leadline_measure& measure = event.measures[i];
+    if (measure.metric >= kMetricKindCount) continue;
+    lane.tree->add(node, static_cast<MetricKind>(measure.metric), device, stream, measure.value);
+  }
+  if (event.name == nullptr || !window_.covers(event.start_ns)) return;
   TraceEvent row;
   row.start_ns = event.start_ns;
   row.duration_ns = event.duration_ns;

@@ -10,6 +10,7 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   ring.clear();
   translated_.clear();
   copies_.clear();
+  places.clear();
   tree = &its_tree;
   backward_phase = phase("backward");
   operator_ns = 0;

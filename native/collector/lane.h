@@ -11,6 +11,7 @@
 
 #include "cct/thread_tree.h"
 #include "collector/event_window.h"
+#include "collector/place_cache.h"
 #include "collector/sequence_ring.h"
 #include "stack/path_frames.h"
 
@@ -40,6 +41,9 @@ class Lane {
   NodeId copy_path(const ThreadTree& other, NodeId node, NodeId parent) noexcept;
 
   uint64_t token(NodeId node) const noexcept { return (uint64_t{raw(tree->index())} + 1) << 32 | raw(node); }
+
+  // Device work that this thread reports: its places.
+  PlaceCache places;
 
   ThreadTree* tree = nullptr;
   std::atomic<uint32_t> tree_index{raw(kNoThread)};  // of `tree`, for other threads

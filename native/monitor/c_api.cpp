@@ -1,4 +1,6 @@
 // The C functions of leadline/monitor.h: nothing but calls into Monitor.
+#include <atomic>
+
 #include "base/clock.h"
 #include "base/losses.h"
 #include "monitor/monitor.h"
@@ -29,6 +31,11 @@ leadline_context leadline_monitor_context(void) { return Monitor::instance().con
 void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   if (kind >= leadline::kLossKindCount) return;
   leadline::losses().count(static_cast<leadline::LossKind>(kind), count, detail == nullptr ? "" : detail);
+}
+
+uint64_t leadline_monitor_new_frame(void) {
+  static std::atomic<uint64_t> frames{1};
+  return frames.fetch_add(1, std::memory_order_relaxed);
 }
 
 int64_t leadline_monitor_now(void) { return leadline::now_ns(); }

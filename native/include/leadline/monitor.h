@@ -110,11 +110,20 @@ typedef struct leadline_measure {
   int64_t value;
 } leadline_measure;
 
+/* What stands between the launch of a graph and its work. */
+typedef enum leadline_via {
+  LEADLINE_VIA_CAPTURE = 0, /* "captured at" and the path in `via`; nothing where that is 0 */
+  LEADLINE_VIA_INSTANTIATE =
+      1,                   /* captured before measuring: "instantiated at" and the path in `via`; nodes by number */
+  LEADLINE_VIA_BEFORE = 2, /* made before measuring: "captured before profiling", graph and nodes by number */
+} leadline_via;
+
 typedef struct leadline_gpu_activity_event {
   leadline_context context; /* where it was launched; 0: unknown, counted as loss gpu_record_unattributed */
-  leadline_context via;     /* CUDA graphs: the path at capture, shown below "captured at"; 0 for none */
+  leadline_context via;     /* CUDA graphs: the path at capture or instantiation; 0 for none */
   uint8_t frame_kind;       /* kernel, copy, collective... (FrameKind) */
   uint8_t event_kind;       /* EventKind, for the trace window */
+  uint8_t via_kind;         /* leadline_via */
   const char* name;         /* NULL: no work of its own, the measures belong to `context` itself (idle, waiting) */
   const char* detail;       /* JSON object or NULL; must be the same for the same name and context */
   const char* file;         /* source of the kernel where known, else NULL */
@@ -124,10 +133,12 @@ typedef struct leadline_gpu_activity_event {
   int64_t start_ns;
   int64_t duration_ns;
   uint64_t correlation;
-  uint64_t graph_node;
+  uint64_t graph_node; /* CUDA graphs: number of the graph << 32 | number of the node in it, else 0 */
   int64_t bytes;
   const leadline_measure* measures; /* further metrics of this one piece of work (gpu_time is added by itself) */
   uint32_t measure_count;
+  uint64_t frame; /* not 0: for the life of the process the same number means the same frame_kind, name, detail, file
+                     and line, so that none of them needs to be looked up again */
 } leadline_gpu_activity_event;
 
 typedef struct leadline_gpu_module_event {
@@ -189,6 +200,8 @@ LEADLINE_EXPORT uint32_t leadline_monitor_active(uint32_t domains);
 LEADLINE_EXPORT leadline_context leadline_monitor_context(void);
 /* Count a loss (LossKind of schema/leadline.toml). `detail` is kept once per kind; may be NULL. */
 LEADLINE_EXPORT void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail);
+/* For providers: a number for leadline_gpu_activity_event.frame that nobody has been given before. */
+LEADLINE_EXPORT uint64_t leadline_monitor_new_frame(void);
 /* Nanoseconds of CLOCK_MONOTONIC, as cheap as the machine allows. */
 LEADLINE_EXPORT int64_t leadline_monitor_now(void);
 

@@ -10,15 +10,6 @@ namespace {
 
 constexpr std::uint32_t metric(MetricKind kind) { return static_cast<std::uint32_t>(kind); }
 
-constexpr const char* kCapturedBefore = "{\"graph\": \"captured before measuring began\"}";
-
-// Measures of one piece of work, on the stack.
-struct Measures {
-  std::array<leadline_measure, 12> values{};
-  std::uint32_t count = 0;
-  void add(MetricKind kind, std::int64_t value) { values[count++] = {metric(kind), value}; }
-};
-
 const char* copy_detail(const Work& work) {
   // One literal per direction: the name says the rest, and a detail must not differ under one name.
   switch (static_cast<cupti::CopyKind>(work.copy_kind)) {
@@ -37,7 +28,20 @@ const char* copy_detail(const Work& work) {
   }
 }
 
+bool same_shape(const LaunchShape& a, const LaunchShape& b) {
+  return a.blocks == b.blocks && a.block_threads == b.block_threads &&
+         a.registers_per_thread == b.registers_per_thread && a.static_shared_bytes == b.static_shared_bytes &&
+         a.dynamic_shared_bytes == b.dynamic_shared_bytes && a.shared_carveout_bytes == b.shared_carveout_bytes;
+}
+
 }  // namespace
+
+// Measures of one piece of work, on the stack; only those added are ever read.
+struct ActivityFold::Measures {
+  std::array<leadline_measure, 12> values;
+  std::uint32_t count = 0;
+  void add(MetricKind kind, std::int64_t value) { values[count++] = {metric(kind), value}; }
+};
 
 void emit_measure(leadline_context context, std::uint32_t metric, std::int64_t value, std::int32_t device,
                   std::int64_t stream, std::int64_t time_ns) {
@@ -66,7 +70,9 @@ ActivityFold::ActivityFold(CorrelationMap& launches, const GraphMap& graphs, Mar
 }
 
 ActivityFold::Device& ActivityFold::device(std::int32_t index) {
+  if (last_device_ != nullptr && last_device_->info.index == index) return *last_device_;
   Device& device = devices_[index];
+  last_device_ = &device;
   if (!device.timeline) {
     device.info.index = index;
     device.timeline =
@@ -118,6 +124,63 @@ void ActivityFold::add_wait(const Work& work, const Launch& launch) {
   leadline_monitor_emit(&event);
 }
 
+void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity,
+                                   Measures& measures) {
+  const KernelName& name = names_.get(work.name);
+  activity.frame_kind = static_cast<std::uint8_t>(name.collective ? FrameKind::kCollective : FrameKind::kKernel);
+  activity.event_kind = static_cast<std::uint8_t>(name.collective ? EventKind::kCollective : EventKind::kKernel);
+  activity.name = name.text.c_str();
+  activity.detail = name.detail.empty() ? nullptr : name.detail.c_str();
+  activity.file = name.file.empty() ? nullptr : name.file.c_str();
+  activity.line = name.line;
+  activity.frame = name.number;
+  const LaunchShape shape{work.blocks,        work.block_threads,  work.registers,
+                          work.static_shared, work.dynamic_shared, work.shared_executed};
+  if (!same_shape(shape, device.shape)) {
+    device.shape = shape;
+    device.occupancy = theoretical_occupancy(shape, device.info);
+  }
+  if (device.occupancy.blocks_per_multiprocessor > 0) {
+    measures.add(MetricKind::kOccupancy, device.occupancy.occupancy_millionths);
+    measures.add(MetricKind::kWaves, device.occupancy.waves_thousandths);
+  }
+  measures.add(MetricKind::kGridBlocks, work.blocks);
+  measures.add(MetricKind::kBlockThreads, work.block_threads);
+  measures.add(MetricKind::kRegisters, work.registers);
+  measures.add(MetricKind::kStaticSharedBytes, work.static_shared);
+  measures.add(MetricKind::kDynamicSharedBytes, work.dynamic_shared);
+}
+
+void ActivityFold::place_graph_node(const Work& work, leadline_gpu_activity_event& activity) {
+  ++counters_.graph_nodes;
+  // Newer releases put the graph's number into the node's id; both halves are shown apart.
+  const std::uint64_t graph = work.graph != 0 ? work.graph : work.graph_node >> 32;
+  activity.graph_node = graph << 32 | static_cast<std::uint32_t>(work.graph_node);
+  const GraphMap::Found found = graphs_.find(work.graph_node);
+  activity.via = found.place;
+  switch (found.origin) {
+    case GraphMap::Origin::kCaptured:
+      return;
+    case GraphMap::Origin::kGivenUp:
+      ++counters_.graph_nodes_unknown;
+      leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kNodesDropped), 1,
+                            "CUDA graphs with more nodes than are kept hang under their launch, without the path of "
+                            "their capture.");
+      return;
+    case GraphMap::Origin::kInstantiated:
+      activity.via_kind = LEADLINE_VIA_INSTANTIATE;
+      break;
+    case GraphMap::Origin::kBefore:
+      activity.via_kind = LEADLINE_VIA_BEFORE;
+      break;
+  }
+  ++counters_.graph_nodes_unknown;
+  leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGraphCapturedBefore), 1,
+                        "Kernels of a CUDA graph that was captured before measuring began hang under its launch by the "
+                        "number of their node, or under the place that made it executable; start measuring before the "
+                        "capture to see the code that made them.");
+}
+
 void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   Device& device = this->device(work.device);
   const bool known = launch.context != 0;
@@ -134,7 +197,6 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   activity.start_ns = work.start_ns;
   activity.duration_ns = work.end_ns - work.start_ns;
   activity.correlation = work.correlation;
-  activity.graph_node = work.graph_node;
   activity.bytes = work.bytes;
 
   Measures measures;
@@ -145,12 +207,14 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
       activity.event_kind = static_cast<std::uint8_t>(EventKind::kCopy);
       activity.name = copy_name(work.copy_kind, work.source_kind, work.destination_kind);
       activity.detail = copy_detail(work);
+      activity.frame = frames_.copy(work);
       measures.add(MetricKind::kCopyBytes, work.bytes);
       break;
     case WorkKind::kSet:
       activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kCopy);
       activity.event_kind = static_cast<std::uint8_t>(EventKind::kSet);
       activity.name = set_name(work.destination_kind);
+      activity.frame = frames_.set(work);
       measures.add(MetricKind::kSetBytes, work.bytes);
       break;
     case WorkKind::kGraph:
@@ -159,43 +223,12 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
       activity.name = "CUDA graph";
       work_class = WorkClass::kCompute;
       break;
-    default: {
-      const KernelName& name = names_.get(work.name);
-      work_class = name.collective ? WorkClass::kCommunication : WorkClass::kCompute;
-      activity.frame_kind = static_cast<std::uint8_t>(name.collective ? FrameKind::kCollective : FrameKind::kKernel);
-      activity.event_kind = static_cast<std::uint8_t>(name.collective ? EventKind::kCollective : EventKind::kKernel);
-      activity.name = name.text.c_str();
-      activity.detail = name.detail.empty() ? nullptr : name.detail.c_str();
-      activity.file = name.file.empty() ? nullptr : name.file.c_str();
-      activity.line = name.line;
-      const LaunchShape shape{work.blocks,        work.block_threads,  work.registers,
-                              work.static_shared, work.dynamic_shared, work.shared_executed};
-      const Occupancy occupancy = theoretical_occupancy(shape, device.info);
-      if (occupancy.blocks_per_multiprocessor > 0) {
-        measures.add(MetricKind::kOccupancy, occupancy.occupancy_millionths);
-        measures.add(MetricKind::kWaves, occupancy.waves_thousandths);
-      }
-      measures.add(MetricKind::kGridBlocks, work.blocks);
-      measures.add(MetricKind::kBlockThreads, work.block_threads);
-      measures.add(MetricKind::kRegisters, work.registers);
-      measures.add(MetricKind::kStaticSharedBytes, work.static_shared);
-      measures.add(MetricKind::kDynamicSharedBytes, work.dynamic_shared);
-    }
+    default:
+      describe_kernel(work, device, activity, measures);
+      work_class = activity.frame_kind == static_cast<std::uint8_t>(FrameKind::kCollective) ? WorkClass::kCommunication
+                                                                                            : WorkClass::kCompute;
   }
-
-  if (work.graph_node != 0) {
-    ++counters_.graph_nodes;
-    const GraphMap::Found found = graphs_.find(work.graph_node);
-    activity.via = found.captured_at;
-    if (!found.known) {
-      ++counters_.graph_nodes_unknown;
-      if (!activity.detail) activity.detail = kCapturedBefore;
-      leadline_monitor_loss(
-          static_cast<std::uint32_t>(LossKind::kGraphCapturedBefore), 1,
-          "Kernels of a CUDA graph that was captured before measuring began hang under the launch only; "
-          "start measuring before the capture to see the code that made them.");
-    }
-  }
+  if (work.graph_node != 0) place_graph_node(work, activity);
   const std::uint64_t stream_key =
       static_cast<std::uint64_t>(work.context) << 32 | static_cast<std::uint32_t>(work.stream);
   // Of a replayed graph only the launch as a whole was queued, so its nodes have no latency or depth of their own.

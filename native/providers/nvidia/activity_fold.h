@@ -3,6 +3,7 @@
 // Runs on one thread. Memory is bounded by the number of devices, streams and distinct kernel names, never by records.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include "providers/nvidia/graph_map.h"
 #include "providers/nvidia/kernel_names.h"
 #include "providers/nvidia/marks.h"
+#include "providers/nvidia/occupancy.h"
 #include "providers/nvidia/records.h"
 #include "providers/nvidia/stream_queue.h"
 
@@ -27,6 +29,26 @@ struct FoldCounters {
   std::uint64_t graph_nodes = 0;
   std::uint64_t graph_nodes_unknown = 0;
   std::int64_t vendor_overhead_ns = 0;  // CUPTI's own overhead records
+};
+
+// Numbers of the frames whose names are literals, for the monitor.
+class FrameNumbers {
+ public:
+  std::uint64_t copy(const Work& work) noexcept {
+    const std::size_t at = (std::size_t{work.copy_kind} * 8 + work.source_kind) * 8 + work.destination_kind;
+    return work.source_kind < 8 && work.destination_kind < 8 && at < kCopies ? number(at) : 0;
+  }
+  std::uint64_t set(const Work& work) noexcept {
+    return work.destination_kind < 8 ? number(kCopies + work.destination_kind) : 0;
+  }
+
+ private:
+  static constexpr std::size_t kCopies = 11 * 8 * 8;  // directions and kinds of memory that have names
+  std::uint64_t number(std::size_t at) noexcept {
+    if (numbers_[at] == 0) numbers_[at] = leadline_monitor_new_frame();
+    return numbers_[at];
+  }
+  std::array<std::uint64_t, kCopies + 8> numbers_{};
 };
 
 class ActivityFold {
@@ -47,9 +69,15 @@ class ActivityFold {
   struct Device {
     DeviceInfo info;
     std::unique_ptr<DeviceTimeline> timeline;
+    // The shape of the last launch and what it gives: kernels are launched in the same shape again and again.
+    LaunchShape shape;
+    Occupancy occupancy;
   };
+  struct Measures;
   Device& device(std::int32_t index);
   void add_device_work(const Work& work, const Launch& launch);
+  void describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity, Measures& measures);
+  void place_graph_node(const Work& work, leadline_gpu_activity_event& activity);
   void add_wait(const Work& work, const Launch& launch);
   void charge_idle(std::int32_t device, std::int64_t from_ns, std::int64_t to_ns, const Interval& next);
 
@@ -58,7 +86,9 @@ class ActivityFold {
   MarksRegistry& marks_;
   KernelNames names_;
   StreamQueues queues_;
-  std::map<std::int32_t, Device> devices_;
+  std::map<std::int32_t, Device> devices_;  // its elements stay where they are
+  Device* last_device_ = nullptr;
+  FrameNumbers frames_;
   FoldCounters counters_;
 };
 

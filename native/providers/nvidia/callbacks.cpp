@@ -268,12 +268,16 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data) noexc
     };
     std::uint64_t node = 0;
     std::uint64_t original = 0;
+    ThreadState& thread = state_in(session_);
+    // A graph is also cloned by cuGraphClone and as the child of another, which says nothing of where it came from.
+    const bool makes_executable = thread.depth > 0 && thread.event.kind == LEADLINE_GPU_GRAPH_INSTANTIATE;
+    const leadline_context instantiating = makes_executable ? thread.context : 0;
     switch (which) {
       case cupti::Resource::kGraphNodeCreated:
         if (cupti_.get_graph_node_id(data.node, &node) != cupti::kSuccess) return;
         // Inside a launch being captured the place is the launch itself; else where the program builds its graph by
         // hand.
-        state.captured = true;
+        thread.captured = true;
         tables_.graphs.created(node, key(data.graph), leadline_monitor_context());
         if (recorder) recorder->graph_node(node, 0, key(data.graph), leadline_monitor_context());
         return;
@@ -282,8 +286,8 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data) noexc
             cupti_.get_graph_node_id(data.original_node, &original) != cupti::kSuccess) {
           return;
         }
-        tables_.graphs.cloned(node, original, key(data.graph_exec ? data.graph_exec : data.graph));
-        if (recorder) recorder->graph_node(node, original, key(data.graph), 0);
+        tables_.graphs.cloned(node, original, key(data.graph_exec ? data.graph_exec : data.graph), instantiating);
+        if (recorder) recorder->graph_node(node, original, key(data.graph), instantiating);
         return;
       case cupti::Resource::kGraphNodeDestroyStarting:
         if (cupti_.get_graph_node_id(data.node, &node) == cupti::kSuccess) tables_.graphs.node_destroyed(node);

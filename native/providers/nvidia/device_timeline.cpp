@@ -24,8 +24,9 @@ void DeviceTimeline::finish() {
 
 void DeviceTimeline::sweep(std::size_t count) {
   if (count == 0) return;
-  std::sort(waiting_.begin(), waiting_.end(),
-            [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  const auto earlier = [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; };
+  // Of a single stream they come in order.
+  if (!std::is_sorted(waiting_.begin(), waiting_.end(), earlier)) std::sort(waiting_.begin(), waiting_.end(), earlier);
   for (std::size_t i = 0; i < count; ++i) {
     const Interval& work = waiting_[i];
     if (!started_) {

@@ -3,7 +3,10 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+
+#include "leadline/monitor.h"
 
 namespace leadline::nvidia {
 namespace {
@@ -22,7 +25,7 @@ void KernelSources::put(const std::string& kernel, KernelSource source) {
   const std::lock_guard lock(mutex_);
   if (sources_.size() >= kMost && !sources_.contains(kernel)) return;
   sources_.insert_or_assign(kernel, std::move(source));
-  ++version_;
+  version_.fetch_add(1, std::memory_order_release);
 }
 
 bool KernelSources::find(std::string_view kernel, KernelSource* source) const {
@@ -31,11 +34,6 @@ bool KernelSources::find(std::string_view kernel, KernelSource* source) const {
   if (found == sources_.end()) return false;
   *source = found->second;
   return true;
-}
-
-std::uint64_t KernelSources::version() const {
-  const std::lock_guard lock(mutex_);
-  return version_;
 }
 
 std::string_view collective_of(std::string_view kernel) noexcept {
@@ -50,14 +48,29 @@ std::string_view collective_of(std::string_view kernel) noexcept {
 }
 
 const KernelName& KernelNames::get(const char* mangled) {
-  static const KernelName unnamed{.text = "(unnamed kernel)", .collective = false, .detail = {}, .file = {}, .line = 0};
+  static const KernelName unnamed{.number = leadline_monitor_new_frame(),
+                                  .text = "(unnamed kernel)",
+                                  .collective = false,
+                                  .detail = {},
+                                  .file = {},
+                                  .line = 0};
   if (!mangled || !*mangled) return unnamed;
   if (const std::uint64_t version = sources_.version(); version != sources_version_ || names_.size() >= kMost) {
     names_.clear();  // a source may have become known for a name met before
+    met_.fill({});
     sources_version_ = version;
   }
-  if (const auto found = names_.find(std::string_view(mangled)); found != names_.end()) return found->second;
+  Met& met = met_[hash_mix(reinterpret_cast<std::uintptr_t>(mangled), 0) & (kMet - 1)];
+  if (met.address == mangled && std::strcmp(met.known->first.c_str(), mangled) == 0) return met.known->second;
+  auto found = names_.find(std::string_view(mangled));
+  if (found == names_.end()) found = names_.emplace(mangled, learn(mangled)).first;
+  met = {mangled, &*found};
+  return found->second;
+}
+
+KernelName KernelNames::learn(const char* mangled) const {
   KernelName name;
+  name.number = leadline_monitor_new_frame();
   name.text = demangle(mangled);
   if (const std::string_view collective = collective_of(name.text); !collective.empty()) {
     name.collective = true;
@@ -68,7 +81,7 @@ const KernelName& KernelNames::get(const char* mangled) {
     name.file = std::move(source.file);
     name.line = source.line;
   }
-  return names_.emplace(mangled, std::move(name)).first->second;
+  return name;
 }
 
 }  // namespace leadline::nvidia

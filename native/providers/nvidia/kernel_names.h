@@ -2,6 +2,8 @@
 // Triton made) the source they came from, as registered by the Python side.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -30,16 +32,17 @@ class KernelSources {
   void put(const std::string& kernel, KernelSource source);
   bool find(std::string_view kernel, KernelSource* source) const;
   // Changes whenever a source was added.
-  std::uint64_t version() const;
+  std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<std::string, KernelSource, StringHash, std::equal_to<>> sources_;
-  std::uint64_t version_ = 0;
+  std::atomic<std::uint64_t> version_{0};
 };
 
 struct KernelName {
-  std::string text;  // demangled
+  std::uint64_t number = 0;  // of its frame, for the monitor
+  std::string text;          // demangled
   bool collective = false;
   std::string detail;  // JSON object or empty
   std::string file;
@@ -57,9 +60,21 @@ class KernelNames {
   const KernelName& get(const char* mangled);
 
  private:
+  using Names = std::unordered_map<std::string, KernelName, StringHash, std::equal_to<>>;
+  // CUPTI hands out one text per loaded kernel, so its address nearly always tells the name; the text is compared all
+  // the same, since a module may be unloaded and another come to stand there.
+  struct Met {
+    const char* address = nullptr;
+    const Names::value_type* known = nullptr;
+  };
+  static constexpr std::size_t kMet = 1u << 10;
+
+  KernelName learn(const char* mangled) const;
+
   const KernelSources& sources_;
   std::uint64_t sources_version_ = 0;
-  std::unordered_map<std::string, KernelName, StringHash, std::equal_to<>> names_;
+  Names names_;  // its elements stay where they are
+  std::array<Met, kMet> met_{};
 };
 
 }  // namespace leadline::nvidia

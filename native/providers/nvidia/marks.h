@@ -32,8 +32,13 @@ class ThreadMarks {
   void split(std::int64_t from_ns, std::int64_t to_ns, leadline_context fallback, Charge&& charge) const noexcept {
     const std::uint64_t count = count_.load(std::memory_order_acquire);
     const std::uint64_t oldest = count > kMarks - kGuard ? count - (kMarks - kGuard) : 0;
-    std::uint64_t first = count;  // first mark after from_ns
-    while (first > oldest && marks_[(first - 1) % kMarks].time_ns.load(std::memory_order_relaxed) > from_ns) --first;
+    // A thread's marks ascend in time; what is asked for may lie thousands of them back.
+    std::uint64_t first = oldest;  // first mark after from_ns
+    for (std::uint64_t end = count; first < end;) {
+      const std::uint64_t middle = first + (end - first) / 2;
+      const bool before = marks_[middle % kMarks].time_ns.load(std::memory_order_relaxed) <= from_ns;
+      before ? first = middle + 1 : end = middle;
+    }
     leadline_context now = first > oldest ? marks_[(first - 1) % kMarks].context.load(std::memory_order_relaxed) : 0;
     std::int64_t since = from_ns;
     std::int64_t homeless_ns = 0;

@@ -161,6 +161,12 @@ TEST_CASE("queue depth counts earlier work of the stream that had not ended at t
   CHECK(queues.add(1, 150, 400) == 2);
   CHECK(queues.add(1, 1000, 1100) == 0);
   CHECK(queues.add(2, 0, 100) == 0);
+  CHECK(queues.add(2, 20, 300) == 1);
+  CHECK(queues.add(2, 10, 200) == 1);  // told late: only what ended before it was ahead of it
+  CHECK(queues.add(2, 30, 400) == 3);
+  std::int64_t deepest = 0;
+  for (std::int64_t i = 0; i < 5000; ++i) deepest = queues.add(3, i, 1'000'000 + i);
+  CHECK(deepest == static_cast<std::int64_t>(StreamQueues::kMost) - 1);
 }
 
 TEST_CASE("theoretical occupancy of known launches") {

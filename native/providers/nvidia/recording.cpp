@@ -13,7 +13,7 @@
 namespace leadline::nvidia {
 namespace {
 
-constexpr const char* kHeader = "leadline-nvidia-recording 1";
+constexpr const char* kHeader = "leadline-nvidia-recording 2";
 
 // The rest of a line is free text, so it only must not hold a line break.
 std::string one_line(std::string_view text) {
@@ -44,8 +44,13 @@ std::string call_path_text() {
 
 void FoldedText::add(const std::string& path, const std::string& via, const leadline_gpu_activity_event& activity) {
   std::string key = path.empty() ? "(launch not seen)" : path;
-  if (!via.empty()) key += ";captured at;" + via;
+  if (activity.via_kind == LEADLINE_VIA_CAPTURE && !via.empty()) key += ";captured at;" + via;
+  if (activity.via_kind == LEADLINE_VIA_INSTANTIATE) key += ";instantiated at;" + via;
+  if (activity.via_kind == LEADLINE_VIA_BEFORE)
+    key += ";captured before profiling (graph " + std::to_string(activity.graph_node >> 32) + ")";
   if (activity.name) key += std::string(";") + activity.name;
+  if (activity.via_kind != LEADLINE_VIA_CAPTURE)
+    key += " (node " + std::to_string(static_cast<std::uint32_t>(activity.graph_node)) + ")";
   key += " | device " + std::to_string(activity.device) + " stream " + std::to_string(activity.stream) + " | ";
   const auto book = [&](std::string_view metric, std::int64_t value) {
     Sum& sum = sums_[key + std::string(metric)];
@@ -130,6 +135,7 @@ void Recorder::mark(std::uint32_t thread, std::int64_t time_ns, leadline_context
 
 void Recorder::graph_node(std::uint64_t node, std::uint64_t original, std::uint64_t graph, leadline_context context) {
   const std::lock_guard lock(mutex_);
+  // Of a clone the place is that of the instantiation, which only matters where the original is not known.
   const std::uint64_t at = place(context);
   std::fprintf(file_, "n %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", node, original, graph, at);
 }
@@ -138,10 +144,10 @@ void Recorder::work(const Work& w) {
   const std::lock_guard lock(mutex_);
   std::fprintf(file_,
                "w %d %u %" PRId64 " %" PRId64 " %d %" PRId64 " %u %" PRIu64 " %" PRId64 " %d %d %d %u %" PRId64
-               " %d %d %d %d %d %s\n",
+               " %d %d %d %d %d %u %s\n",
                static_cast<int>(w.kind), w.correlation, w.start_ns, w.end_ns, w.device, w.stream, w.context,
                w.graph_node, w.bytes, w.copy_kind, w.source_kind, w.destination_kind, w.detail, w.blocks,
-               w.block_threads, w.registers, w.static_shared, w.dynamic_shared, w.shared_executed,
+               w.block_threads, w.registers, w.static_shared, w.dynamic_shared, w.shared_executed, w.graph,
                w.name ? w.name : "");
 }
 
@@ -251,13 +257,13 @@ ReplayResult replay(const std::string& path) {
     } else if (kind == "n") {
       std::uint64_t node = 0, original = 0, graph = 0;
       in >> node >> original >> graph >> place;
-      original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph);
+      original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph, place);
     } else if (kind == "w") {
       Work w;
       int work_kind = 0, copy = 0, source = 0, destination = 0;
       in >> work_kind >> w.correlation >> w.start_ns >> w.end_ns >> w.device >> w.stream >> w.context >> w.graph_node >>
           w.bytes >> copy >> source >> destination >> w.detail >> w.blocks >> w.block_threads >> w.registers >>
-          w.static_shared >> w.dynamic_shared >> w.shared_executed;
+          w.static_shared >> w.dynamic_shared >> w.shared_executed >> w.graph;
       in.ignore(1);
       std::getline(in, name);
       w.kind = static_cast<WorkKind>(work_kind);

@@ -17,38 +17,49 @@ class StreamQueues {
   static constexpr std::size_t kMost = 1024;
   static constexpr std::size_t kStreams = 4096;
 
-  // Work on a stream, in the order of its stream; returns the depth its launch found.
+  // Work on a stream; returns the depth its launch found among the work told so far. A stream's work ends in the order
+  // of its launches, so what was ahead of a launch is what ended before it did, in whatever order it is told.
   std::int64_t add(std::uint64_t stream_key, std::int64_t launched_ns, std::int64_t end_ns) {
-    if (streams_.size() >= kStreams && !streams_.contains(stream_key)) forget_oldest();
-    Ring& ring = streams_[stream_key];
+    Ring& ring = ring_of(stream_key);
     ring.last_use = ++uses_;
-    std::int64_t depth = 0;
-    const std::size_t known = std::min<std::size_t>(ring.count, kMost);
-    // Ends ascend along a stream, so the waiting ones are the newest: look back until one had ended.
-    while (depth < static_cast<std::int64_t>(known)) {
-      const std::size_t at = (ring.count - 1 - static_cast<std::size_t>(depth)) % kMost;
-      if (ring.end_ns[at] <= launched_ns) break;
-      ++depth;
-    }
-    ring.end_ns[ring.count % kMost] = end_ns;
+    const std::size_t oldest = ring.count < kMost ? 0 : ring.count + 1 - kMost;
+    std::size_t at = ring.count;  // ends ascend; nearly always this one is the last
+    for (; at > oldest && ring.end_of(at - 1) > end_ns; --at) ring.end_of(at) = ring.end_of(at - 1);
+    ring.end_of(at) = end_ns;
     ++ring.count;
-    return depth;
+    std::size_t first = oldest;  // that had not ended at the launch
+    for (std::size_t end = at; first < end;) {
+      const std::size_t middle = first + (end - first) / 2;
+      ring.end_of(middle) <= launched_ns ? first = middle + 1 : end = middle;
+    }
+    return static_cast<std::int64_t>(at - first);
   }
 
  private:
   struct Ring {
+    std::int64_t& end_of(std::size_t number) { return end_ns[number % kMost]; }
     std::array<std::int64_t, kMost> end_ns{};
     std::size_t count = 0;
     std::uint64_t last_use = 0;
   };
+  Ring& ring_of(std::uint64_t stream_key) {
+    if (last_ != nullptr && last_key_ == stream_key) return *last_;
+    if (streams_.size() >= kStreams && !streams_.contains(stream_key)) forget_oldest();
+    last_ = &streams_[stream_key];
+    last_key_ = stream_key;
+    return *last_;
+  }
   void forget_oldest() {
+    last_ = nullptr;
     const auto oldest = std::min_element(streams_.begin(), streams_.end(), [](const auto& a, const auto& b) {
       return a.second.last_use < b.second.last_use;
     });
     streams_.erase(oldest);
   }
 
-  std::unordered_map<std::uint64_t, Ring> streams_;
+  std::unordered_map<std::uint64_t, Ring> streams_;  // its elements stay where they are
+  Ring* last_ = nullptr;
+  std::uint64_t last_key_ = 0;
   std::uint64_t uses_ = 0;
 };
 

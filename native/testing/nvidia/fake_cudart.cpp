@@ -126,7 +126,7 @@ int cudaStreamBeginCapture(void* stream, int mode) {
     int mode;
   } params{stream, mode};
   ApiScope scope(kRuntime, 315, "cudaStreamBeginCapture", &params, context());
-  static_cast<FakeStream*>(stream)->capturing = fake_gpu()->keep(std::make_unique<FakeGraph>());
+  static_cast<FakeStream*>(stream)->capturing = fake_gpu()->new_graph();
   return scope.done(0);
 }
 int cudaStreamEndCapture(void* stream, void** graph) {

@@ -105,9 +105,11 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
                      std::uint32_t correlation) {
   const std::lock_guard lock(mutex);
   if (stream->capturing) {
-    auto* node = keep(std::make_unique<FakeGraphNode>(FakeGraphNode{next_node_++, name, duration_ns}));
-    stream->capturing->nodes.push_back(node);
-    graph_event(cupti::Resource::kGraphNodeCreated, stream->capturing, node, nullptr, nullptr);
+    FakeGraph& graph = *stream->capturing;
+    const std::uint64_t id = std::uint64_t{graph.id} << 32 | graph.nodes.size();
+    auto* node = keep(std::make_unique<FakeGraphNode>(FakeGraphNode{id, name, duration_ns}));
+    graph.nodes.push_back(node);
+    graph_event(cupti::Resource::kGraphNodeCreated, &graph, node, nullptr, nullptr);
     return;
   }
   constexpr std::int64_t kLatency = 500;
@@ -214,12 +216,19 @@ void FakeGpu::graph_event(cupti::Resource which, FakeGraph* graph, FakeGraphNode
   callback(callback_user, cupti::Domain::kResource, static_cast<std::uint32_t>(which), &resource);
 }
 
+FakeGraph* FakeGpu::new_graph() {
+  const std::lock_guard lock(mutex);
+  auto* graph = keep(std::make_unique<FakeGraph>());
+  graph->id = next_graph_++;
+  return graph;
+}
+
 FakeGraph* FakeGpu::instantiate(FakeGraph* graph) {
   const std::lock_guard lock(mutex);
-  auto* exec = keep(std::make_unique<FakeGraph>());
+  auto* exec = new_graph();
   for (FakeGraphNode* original : graph->nodes) {
-    auto* node =
-        keep(std::make_unique<FakeGraphNode>(FakeGraphNode{next_node_++, original->kernel, original->duration_ns}));
+    const std::uint64_t id = std::uint64_t{exec->id} << 32 | static_cast<std::uint32_t>(original->id);
+    auto* node = keep(std::make_unique<FakeGraphNode>(FakeGraphNode{id, original->kernel, original->duration_ns}));
     exec->nodes.push_back(node);
     graph_event(cupti::Resource::kGraphNodeCloned, exec, node, original, exec);
   }
@@ -244,6 +253,7 @@ void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t c
     record.registers_per_thread = 32;
     record.correlation_id = correlation;
     record.graph_node_id = node->id;
+    record.graph_id = graph->id;
     record.name = names_.insert(node->kernel).first->c_str();
     append(&record, sizeof record, record.kind);
   }
@@ -357,7 +367,7 @@ void FakeGpu::reset() {
   events_.clear();
   now_ns.store(1'000'000);
   next_correlation_.store(1);
-  next_node_ = 100;
+  next_graph_ = 1;
   FakeDevice device;
   using A = cuda::Attribute;
   device.attributes = {{A::kMajor, 9},

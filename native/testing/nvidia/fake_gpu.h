@@ -42,12 +42,13 @@ struct FakeEvent {
 };
 
 struct FakeGraphNode {
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;  // number of the graph << 32 | number in the graph, which a clone keeps
   std::string kernel;
   std::int64_t duration_ns = 0;
 };
 
 struct FakeGraph {
+  std::uint32_t id = 0;
   std::vector<FakeGraphNode*> nodes;
 };
 
@@ -119,6 +120,7 @@ class FakeGpu {
   void synchronize(FakeStream* stream, cupti::SyncType type, std::uint32_t correlation);
   void overhead(cupti::OverheadKind kind, std::int64_t duration_ns, std::uint32_t correlation);
   void graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t correlation);
+  FakeGraph* new_graph();
   FakeGraph* instantiate(FakeGraph* graph);
   void destroy(FakeGraph* graph, bool executable);
   void destroy_context(std::int32_t device);
@@ -161,7 +163,7 @@ class FakeGpu {
   std::map<std::uint32_t, FakeEvent*> events_;
   std::set<std::string> names_;
   std::deque<std::vector<std::uint8_t>> records_;
-  std::uint64_t next_node_ = 100;
+  std::uint32_t next_graph_ = 1;
   std::mt19937 random_{7};
   std::atomic<std::uint32_t> next_correlation_{1};
 };

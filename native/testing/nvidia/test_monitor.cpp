@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 
@@ -64,8 +65,13 @@ void activity(const leadline_gpu_activity_event& a) {
   ++s.activities;
   std::string key = path_of(a.context);
   if (a.context == 0) ++s.losses["gpu_record_unattributed"];
-  if (a.via != 0) key += ";captured at;" + path_of(a.via);
+  const std::string node = " (node " + std::to_string(static_cast<std::uint32_t>(a.graph_node)) + ")";
+  if (a.via_kind == LEADLINE_VIA_CAPTURE && a.via != 0) key += ";captured at;" + path_of(a.via);
+  if (a.via_kind == LEADLINE_VIA_INSTANTIATE) key += ";instantiated at;" + path_of(a.via);
+  if (a.via_kind == LEADLINE_VIA_BEFORE)
+    key += ";captured before profiling (graph " + std::to_string(a.graph_node >> 32) + ")";
   if (a.name) key += std::string(";") + a.name;
+  if (a.via_kind != LEADLINE_VIA_CAPTURE) key += node;
   if (a.name && a.detail) s.details[a.name] = a.detail;
   key += " | device " + std::to_string(a.device) + " stream " + std::to_string(a.stream);
   const auto book = [&](std::string_view metric, std::int64_t value) {
@@ -239,6 +245,11 @@ void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   const std::string name(to_string(static_cast<leadline::LossKind>(kind)));
   s.losses[name] += count;
   if (detail && !s.loss_details.contains(name)) s.loss_details[name] = detail;
+}
+
+uint64_t leadline_monitor_new_frame(void) {
+  static std::atomic<uint64_t> frames{1};
+  return frames.fetch_add(1);
 }
 
 int64_t leadline_monitor_now(void) {

@@ -1,0 +1,283 @@
+// Nanoseconds of what the NVIDIA provider adds, with the real monitor and collector behind it and no GPU: a launch's
+// callbacks on the program's thread, and a record's fold on ours. A number is only comparable with others of the same
+// run on the same machine; the program's own Python frames and CUPTI's own work are not in it.
+//
+//   nvidia_bench            one line per operation: name, ns, best of several rounds
+//   nvidia_bench JSON       the same as one JSON object
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "collector/collector.h"
+#include "providers/nvidia/activity_fold.h"
+#include "providers/nvidia/callbacks.h"
+
+namespace {
+
+using namespace leadline;
+using nvidia::Work;
+
+constexpr int kRounds = 9;
+constexpr std::uint32_t kNames = 200;    // distinct kernels of a training program
+constexpr std::uint32_t kPlaces = 3000;  // distinct calls of a step
+constexpr std::uint32_t kSteps = 30;
+
+struct Result {
+  std::string name;
+  double ns = 0;
+};
+
+// The vendor's side: names and ids of the calls that are made here.
+constexpr std::uint32_t kRuntimeLaunch = 1;
+constexpr std::uint32_t kDriverLaunch = 1;
+
+nvidia::cupti::Result callback_name(nvidia::cupti::Domain domain, std::uint32_t cbid, const char** name) {
+  if (cbid != 1) return nvidia::cupti::kInvalidParameter;
+  *name = domain == nvidia::cupti::Domain::kRuntime ? "cudaLaunchKernel_v7000" : "cuLaunchKernel";
+  return nvidia::cupti::kSuccess;
+}
+nvidia::cupti::Result device_id(void*, std::uint32_t* device) {
+  *device = 0;
+  return nvidia::cupti::kSuccess;
+}
+
+nvidia::CuptiFunctions vendor() {
+  nvidia::CuptiFunctions functions;
+  functions.get_callback_name = callback_name;
+  functions.get_device_id = device_id;
+  return functions;
+}
+
+class Region {
+ public:
+  explicit Region(const char* name) { emit(LEADLINE_BEGIN, name); }
+  ~Region() { emit(LEADLINE_END, ""); }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+ private:
+  static void emit(leadline_phase phase, const char* name) {
+    leadline_event event{};
+    event.domain = LEADLINE_DOMAIN_REGION;
+    event.phase = phase;
+    event.of.region.name = name;
+    leadline_monitor_emit(&event);
+  }
+};
+
+// A launch as CUPTI tells it: a runtime call with the driver call that it makes inside.
+class Launcher {
+ public:
+  explicit Launcher(nvidia::Callbacks& callbacks) : callbacks_(callbacks) {
+    runtime_.correlation_id = driver_.correlation_id = 1;
+    runtime_.params = driver_.params = params_;
+    runtime_.return_value = driver_.return_value = &result_;
+    runtime_.context = driver_.context = params_;
+  }
+  std::uint32_t launch() {
+    const std::uint32_t id = ++runtime_.correlation_id;
+    driver_.correlation_id = id;
+    tell(nvidia::cupti::Domain::kRuntime, kRuntimeLaunch, runtime_, nvidia::cupti::Site::kEnter);
+    tell(nvidia::cupti::Domain::kDriver, kDriverLaunch, driver_, nvidia::cupti::Site::kEnter);
+    tell(nvidia::cupti::Domain::kDriver, kDriverLaunch, driver_, nvidia::cupti::Site::kExit);
+    tell(nvidia::cupti::Domain::kRuntime, kRuntimeLaunch, runtime_, nvidia::cupti::Site::kExit);
+    return id;
+  }
+
+ private:
+  void tell(nvidia::cupti::Domain domain, std::uint32_t cbid, nvidia::cupti::CallbackData& data,
+            nvidia::cupti::Site site) {
+    data.site = site;
+    callbacks_.handle(domain, cbid, &data);
+  }
+  nvidia::Callbacks& callbacks_;
+  nvidia::cupti::CallbackData runtime_{};
+  nvidia::cupti::CallbackData driver_{};
+  std::int32_t result_ = 0;
+  char params_[64] = {};
+};
+
+class Bench {
+ public:
+  Bench() {
+    Monitor::instance().subscribe(LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY,
+                                  &collector_, &subscription_);
+    calls_.load(functions_);
+    callbacks_.open();
+    for (std::uint32_t i = 0; i < kNames; ++i) {
+      // As long as the names of torch's element-wise kernels are.
+      names_.push_back("_ZN2at6native29vectorized_elementwise_kernelILi4E" + std::string(i % 3 == 0 ? 40 : 240, 'x') +
+                       std::to_string(i));
+    }
+    for (std::uint32_t i = 0; i < kPlaces; ++i) places_.push_back("place " + std::to_string(i));
+  }
+  ~Bench() { Monitor::instance().unsubscribe(subscription_); }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  void launches() {
+    const Region step("step");
+    Launcher launcher(callbacks_);
+    best("launch: 4 callbacks, one place", 100'000, [&] {
+      for (std::uint32_t i = 0; i < 100'000; ++i) launcher.launch();
+    });
+  }
+
+  // Every step makes the same launches from the same places, as training does; only the fold is timed.
+  void training() {
+    Launcher launcher(callbacks_);
+    std::vector<nvidia::cupti::KernelRecord> records(kPlaces);
+    fold_rounds("fold: kernel, 3000 places", records, [&] {
+      for (std::uint32_t i = 0; i < kPlaces; ++i) {
+        const Region place(places_[i].c_str());
+        kernel(records[i], launcher.launch(), names_[i % kNames].c_str());
+      }
+    });
+    const Region place("one place");
+    fold_rounds("fold: kernel, one place", records, [&] {
+      for (nvidia::cupti::KernelRecord& record : records) kernel(record, launcher.launch(), names_[1].c_str());
+    });
+  }
+
+  void copies() {
+    Launcher launcher(callbacks_);
+    std::vector<nvidia::cupti::MemcpyRecord> records(kPlaces);
+    const Region place("copies");
+    fold_rounds("fold: copy", records, [&] {
+      for (nvidia::cupti::MemcpyRecord& record : records) {
+        record = {};
+        record.kind = nvidia::cupti::Kind::kMemcpy;
+        record.copy_kind = 1;
+        record.source_kind = 2;
+        record.destination_kind = 3;
+        record.bytes = 4096;
+        record.correlation_id = launcher.launch();
+        finish(record);
+      }
+    });
+  }
+
+  void graphs() {
+    Launcher launcher(callbacks_);
+    constexpr std::uint64_t kGraph = 7;
+    for (std::uint32_t i = 0; i < kPlaces; ++i) {
+      const Region place(places_[i].c_str());
+      tables_.graphs.created(kGraph << 32 | i, kGraph, leadline_monitor_context());
+    }
+    std::vector<nvidia::cupti::KernelRecord> records(kPlaces);
+    const Region place("replay");
+    fold_rounds("fold: node of a replayed graph", records, [&] {
+      const std::uint32_t id = launcher.launch();
+      for (std::uint32_t i = 0; i < kPlaces; ++i) {
+        kernel(records[i], id, names_[i % kNames].c_str());
+        records[i].graph_node_id = kGraph << 32 | i;
+        records[i].graph_id = kGraph;
+      }
+    });
+  }
+
+ private:
+  template <class F>
+  void best(const std::string& name, std::uint32_t operations, F&& run) {
+    double least = 1e300;
+    for (int round = 0; round < kRounds; ++round) {
+      const std::int64_t begin = now_ns();
+      run();
+      least = std::min(least, static_cast<double>(now_ns() - begin) / operations);
+    }
+    results.push_back({name, least});
+  }
+
+  template <class Record>
+  void finish(Record& record) {
+    record.start = static_cast<std::uint64_t>(device_ns_);
+    record.end = static_cast<std::uint64_t>(device_ns_ + 900);
+    device_ns_ += 1000;
+    record.stream_id = 7;
+    record.context_id = 1;
+  }
+  void kernel(nvidia::cupti::KernelRecord& record, std::uint32_t id, const char* name) {
+    record = {};
+    record.kind = nvidia::cupti::Kind::kConcurrentKernel;
+    record.correlation_id = id;
+    record.name = name;
+    record.registers_per_thread = 40;
+    record.grid[0] = 512;
+    record.grid[1] = record.grid[2] = record.block[1] = record.block[2] = 1;
+    record.block[0] = 256;
+    finish(record);
+  }
+
+  template <class Record, class Launch>
+  void fold_rounds(const std::string& name, std::vector<Record>& records, Launch&& launch) {
+    double least = 1e300;
+    for (int round = 0; round < kRounds; ++round) {
+      std::int64_t spent = 0;
+      for (std::uint32_t step = 0; step < kSteps; ++step) {
+        launch();
+        const std::int64_t begin = now_ns();
+        for (const Record& record : records) {
+          fold_.add(nvidia::decode(reinterpret_cast<const nvidia::cupti::Record&>(record), kVersion, 0));
+        }
+        spent += now_ns() - begin;
+      }
+      least = std::min(least, static_cast<double>(spent) / (kSteps * static_cast<double>(records.size())));
+    }
+    results.push_back({name, least});
+  }
+
+  static nvidia::DeviceInfo h100() {
+    nvidia::DeviceInfo device;
+    device.major = 9;
+    device.multiprocessors = 132;
+    device.max_threads_per_multiprocessor = 2048;
+    device.max_blocks_per_multiprocessor = 32;
+    device.registers_per_multiprocessor = 65536;
+    device.shared_per_multiprocessor = 233472;
+    device.reserved_shared_per_block = 1024;
+    return device;
+  }
+
+  static constexpr std::uint32_t kVersion = nvidia::cupti::kVersion13_0;
+  Collector collector_{CollectorOptions{}};
+  leadline_subscription subscription_ = 0;
+  nvidia::CuptiFunctions functions_ = vendor();
+  nvidia::ApiTable calls_;
+  nvidia::LaunchTables tables_;
+  std::shared_ptr<nvidia::MarksRegistry> marks_ = std::make_shared<nvidia::MarksRegistry>();
+  nvidia::Callbacks callbacks_{functions_, calls_, tables_, marks_};
+  nvidia::KernelSources sources_;
+  nvidia::ActivityFold fold_{tables_.launches, tables_.graphs, *marks_, sources_, {h100()}};
+  std::int64_t device_ns_ = now_ns();
+  std::vector<std::string> names_;
+  std::vector<std::string> places_;
+
+ public:
+  std::vector<Result> results;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const bool json = count > 1 && std::strcmp(arguments[1], "JSON") == 0;
+  Bench bench;
+  bench.launches();
+  bench.training();
+  bench.copies();
+  bench.graphs();
+  if (json) std::printf("{");
+  for (std::size_t i = 0; i < bench.results.size(); ++i) {
+    const Result& result = bench.results[i];
+    if (json) {
+      std::printf("%s\"%s\": %.1f", i == 0 ? "" : ", ", result.name.c_str(), result.ns);
+    } else {
+      std::printf("%-36s %8.1f\n", result.name.c_str(), result.ns);
+    }
+  }
+  std::printf(json ? "}\n" : "");
+  return 0;
+}
