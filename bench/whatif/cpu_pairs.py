@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cpu_models import Program
 from cpu_report import LIMIT, Predicted, Row, read_rows, write_rows
 from outcomes import Ratio, asked, without
-from turns import record, take_turns
+from turns import measure
 
 from common import add_results_option, machine
 from leadline.whatif.load import load
@@ -102,38 +102,32 @@ def pairs() -> list[Pair]:
     ]
 
 
-def measure(pair: Pair, rounds: int, turn_seconds: float, folder: Path) -> Row:
-    """Measures a pair and writes both traces into `folder`, each with its unrecorded step time."""
-    disturbed = 0.0
-    for source in SUFFIXES:
-        path = trace_of(folder, pair, source)
-        seconds, lost = record(pair.before, source, path)
-        path.with_suffix(path.suffix + ".txt").write_text(f"{seconds}\n", encoding="utf-8")
-        disturbed = max(disturbed, lost)
-    before, after, again = take_turns((pair.before, pair.after, pair.before), rounds, turn_seconds)
-    both = (before.median + again.median) / 2
-    noise = abs(before.median / again.median - 1)
-    worst = max(disturbed, before.lost, after.lost, again.lost)
-    return Row(pair.name, both, after.median, noise, worst, {})
+def measured(pair: Pair, arguments: argparse.Namespace, folder: Path) -> Row:
+    """Measures a pair and writes both traces into `folder`."""
+    traces = {source: trace_of(folder, pair, source) for source in SUFFIXES}
+    found = measure(
+        pair.before, pair.after, traces, copies=arguments.copies, rounds=arguments.rounds, turn_seconds=arguments.turn
+    )
+    unrecorded = {source: found.before.seconds[copy] for source, copy in found.recorded_by.items()}
+    noise = max(found.before.spread, found.after.spread)
+    return Row(pair.name, found.before.median, found.after.median, noise, found.lost, unrecorded, {})
 
 
-def predicted(pair: Pair, folder: Path, before_s: float) -> dict[str, Predicted]:
+def predicted(pair: Pair, folder: Path, row: Row) -> dict[str, Predicted]:
+    """What each trace says: the unrecorded step of the process that recorded it, times predicted over replayed."""
     found = {}
-    for source in SUFFIXES:
-        path = trace_of(folder, pair, source)
-        graph = load(path)
-        unrecorded = float(path.with_suffix(path.suffix + ".txt").read_text(encoding="utf-8"))
-        steps = max(len(graph.info.steps), 1)
+    for source, before_s in row.unrecorded_s.items():
+        graph = load(trace_of(folder, pair, source))
         try:
             expected, low, high = pair.ratio(graph)
         except ScenarioError as error:
             print(f"{pair.name}: no prediction from {source}: {error}", file=sys.stderr)
             continue
+        traced_ns = graph.info.measured_ns / max(len(graph.info.steps), 1)
         replay_error = simulate(graph).makespan_ns / max(graph.info.measured_ns, 1) - 1
         found[source] = Predicted(
-            before_s * expected, before_s * low, before_s * high, replay_error,
-            graph.info.measured_ns / steps / 1e9 / unrecorded - 1,
-        )  # fmt: skip
+            before_s * expected, before_s * low, before_s * high, replay_error, traced_ns / 1e9 / before_s - 1
+        )
     return found
 
 
@@ -143,7 +137,8 @@ def trace_of(folder: Path, pair: Pair, source: str) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="What-if predictions against the truth on a CPU.")
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each program (default: 9)")
+    parser.add_argument("--copies", type=int, default=3, help="processes of each program (default: 3)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each process (default: 5)")
     parser.add_argument("--turn", type=float, default=0.3, help="seconds of a turn (default: 0.3)")
     parser.add_argument("--only", action="append", default=[], help="only pairs whose name contains this; repeatable")
     parser.add_argument("--list", action="store_true", help="the names of the pairs")
@@ -168,10 +163,10 @@ def main() -> int:
                 if pair.name not in rows:
                     continue
                 old = rows[pair.name]
-                rows[pair.name] = replace(old, by_source=predicted(pair, folder, old.before_s))
+                rows[pair.name] = replace(old, by_source=predicted(pair, folder, old))
             else:
-                row = measure(pair, arguments.rounds, arguments.turn, folder)
-                rows[pair.name] = replace(row, by_source=predicted(pair, folder, row.before_s))
+                row = measured(pair, arguments, folder)
+                rows[pair.name] = replace(row, by_source=predicted(pair, folder, row))
             row = rows[pair.name]
             errors = "  ".join(f"{source} {row.error(source):+.1%}" for source in row.by_source)
             print(f"{pair.name}: {row.before_s * 1e3:.2f} to {row.after_s * 1e3:.2f} ms, {errors}", flush=True)

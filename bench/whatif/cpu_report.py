@@ -28,14 +28,16 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Row:
-    """One pair. `noise`: two copies of the program before differ by this much (A/A). `lost`: share of time
-    that other processes took from its most disturbed turn or recording."""
+    """One pair. `noise`: copies of one program differ by this much (A/A), slowest over fastest minus one. `lost`: share
+    of time that other processes took from its most disturbed turn or recording. `unrecorded_s`: step time before of
+    the process that recorded each source's trace."""
 
     pair: str
     before_s: float
     after_s: float
     noise: float
     lost: float
+    unrecorded_s: Mapping[str, float]
     by_source: Mapping[str, Predicted]
 
     def error(self, source: str) -> float:
@@ -124,7 +126,7 @@ def _summary(rows: Sequence[Row]) -> str:
             f"{covered} of {len(asked)} ranges hold the measured value."
         )
     lines += [
-        "- noise: how far the medians of two copies of the program before differ; no error below it means anything.",
+        "- noise: slowest over fastest of the copies of one program, minus one; no error below it means anything.",
         "- lost to others: CPU time that other processes took from the most disturbed turn or recording of the pair.",
         "- recording costs: the traced step over the step without a recorder, minus one.",
     ]

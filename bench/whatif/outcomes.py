@@ -55,9 +55,9 @@ def profiled(step: Callable[[], None], activities: Sequence[Any], steps: int = 6
 
 def write_kineto(step: Callable[[], None], activities: Sequence[Any], path: Path, steps: int = 6) -> None:
     """A trace of a few steps by torch.profiler."""
-    schedule = torch.profiler.schedule(wait=0, warmup=2, active=steps, repeat=1)
+    schedule = torch.profiler.schedule(wait=0, warmup=8, active=steps, repeat=1)
     with torch.profiler.profile(activities=list(activities), record_shapes=True, schedule=schedule) as profiler:
-        for _ in range(steps + 2):
+        for _ in range(steps + 8):
             step()
             profiler.step()
     profiler.export_chrome_trace(str(path))
@@ -67,8 +67,9 @@ def write_window(step: Callable[[], None], path: Path, steps: int = 6) -> None:
     """A trace window of the same steps by Leadline."""
     import leadline
 
-    with leadline.profile(str(path), trace=f"steps={steps},wait=2", shapes=True):
-        for number in range(steps + 3):
+    wait = 8  # a loader that had time to fetch ahead is used up by then
+    with leadline.profile(str(path), trace=f"steps={steps},wait={wait}", shapes=True):
+        for number in range(steps + wait + 1):
             leadline.step(number)
             step()
 

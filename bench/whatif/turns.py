@@ -1,15 +1,18 @@
 """Programs in processes of their own that take steps in turns, so that no program warms another's caches or threads.
 
-A turn's value is its mean step time; programs alternate (A B A' ...), so that drifts of the machine hit all of them.
-`A'` is a second copy of A: how far their medians differ is what this machine cannot tell apart.
+A turn's value is its mean step time. Several copies of both programs alternate, so that drifts of the machine hit all
+of them; how far copies of one program differ is what this machine cannot tell apart (A/A). A trace is recorded by a
+process that was measured, when its turns are over: where its memory lies is part of how fast a process is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
+import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,15 +27,30 @@ TRIES = 6
 
 
 @dataclass(frozen=True)
-class Turns:
-    """Seconds per step of every turn of one program, and the share that others took of the worst of them."""
+class Copies:
+    """Median seconds per step of each copy of a program."""
 
     seconds: tuple[float, ...]
-    lost: float
 
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """Slowest over fastest copy, minus one."""
+        return max(self.seconds) / min(self.seconds) - 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A pair. `lost`: the largest share of a turn or a recording that others took. `recorded_by`: which copy of the
+    program before wrote each trace."""
+
+    before: Copies
+    after: Copies
+    lost: float
+    recorded_by: Mapping[str, int]
 
 
 class Process:
@@ -67,36 +85,30 @@ def started(program: Program) -> Iterator[Process]:
         process.close()
 
 
-def take_turns(programs: Sequence[Program], rounds: int, turn_seconds: float) -> list[Turns]:
-    """Every program in its own process, one turn each per round; the first round only warms up."""
+def measure(
+    before: Program, after: Program, traces: Mapping[str, Path], *, copies: int, rounds: int, turn_seconds: float
+) -> Measured:
+    """Let copies of both programs take turns, and then record a trace of the program before with each source."""
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(started(program)) for program in programs]
-        rough = [process.ask("turn", 8) for process in processes]
-        steps = [max(4, round(turn_seconds / seconds)) for seconds in rough]
-        turns: list[list[float]] = [[] for _ in programs]
-        lost = [0.0 for _ in programs]
+        pairs = [(stack.enter_context(started(before)), stack.enter_context(started(after))) for _ in range(copies)]
+        processes = [process for pair in pairs for process in pair]
+        steps = [max(4, round(turn_seconds / process.ask("turn", 8))) for process in processes]
+        turns: list[list[float]] = [[] for _ in processes]
+        lost = 0.0
         for number in range(rounds):
-            places = range(len(programs)) if number % 2 == 0 else reversed(range(len(programs)))
-            for place in places:
-                process, count = processes[place], steps[place]
-                seconds, others = undisturbed(lambda: float(process.ask("turn", count)), LOST, TRIES)  # noqa: B023
-                turns[place].append(seconds)
-                lost[place] = max(lost[place], others)
-    return [Turns(tuple(values), others) for values, others in zip(turns, lost, strict=True)]
-
-
-def record(program: Program, source: str, path: Path) -> tuple[float, float]:
-    """Write a trace of a few steps of a program; seconds of an unrecorded step just before, and the share that others
-    took of the whole."""
-
-    def once() -> float:
-        with started(program) as process:
-            rough = process.ask("turn", 8)
-            before: float = process.ask("turn", max(8, round(0.4 / rough)))
-            process.ask("record", source, str(path))
-        return before
-
-    return undisturbed(once, LOST, TRIES)
+            order = range(len(processes)) if number % 2 == 0 else reversed(range(len(processes)))
+            for place in order:
+                asked = functools.partial(processes[place].ask, "turn", steps[place])
+                seconds, others = undisturbed(asked, LOST, TRIES)
+                turns[place].append(float(seconds))
+                lost = max(lost, others)
+        recorded_by = {}
+        for copy, (source, path) in enumerate(traces.items()):
+            recorded_by[source] = copy % copies
+            asked = functools.partial(pairs[copy % copies][0].ask, "record", source, str(path))
+            lost = max(lost, undisturbed(asked, LOST, TRIES)[1])
+    medians = [statistics.median(values) for values in turns]
+    return Measured(Copies(tuple(medians[::2])), Copies(tuple(medians[1::2])), lost, recorded_by)
 
 
 def _serve(pipe: Connection, program: Program) -> None:
@@ -104,6 +116,8 @@ def _serve(pipe: Connection, program: Program) -> None:
     from cpu_models import Runner
     from outcomes import write_kineto, write_window
 
+    if program.threads == 1 and program.workers is None:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core for all copies: cores may differ
     runner = Runner(program)
     with contextlib.suppress(EOFError):
         while request := pipe.recv():

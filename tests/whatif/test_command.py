@@ -12,7 +12,7 @@ from leadline.cli.main import main
 NAMES = {
     "amp", "fused_optimizer", "batchnorm_restructuring", "distributed", "p3", "blueconnect", "metaflow", "vdnn", "gist",
     "dgc", "launch_free", "fuse_elementwise", "precision", "batch_size", "data_loading", "remove_sync", "faster",
-    "kernel_speedup", "no_straggler", "activation_checkpointing",
+    "kernel_speedup", "no_straggler", "activation_checkpointing", "cpu_threads",
 }  # fmt: skip
 
 

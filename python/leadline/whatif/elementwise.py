@@ -13,6 +13,10 @@ from leadline.whatif.selftime import SelfTimes
 
 DEFAULT_BYTES_S = 500e9
 DEFAULT_CPU_NS_PER_BYTE = 0.1
+_LARGE_BYTES = 64_000
+"""What an operator moves at least to tell a speed; below that it is mostly the call."""
+_IN_PLACE = r"^aten::(_foreach_)?(add|sub|mul|div|lerp|addcdiv)_$"
+"""Without addcmul_, whose two factors are often one tensor, read once."""
 _STREAMING = r"^aten::(add_?|mul_?|relu_?|clamp_min_?|threshold_backward|div_?|copy_|addcmul_|addcdiv_)$"
 
 
@@ -48,3 +52,28 @@ def cpu_nanoseconds_per_byte(graph: Graph) -> float:
     own = SelfTimes(graph).total_ns()
     rates = [int(own[task]) / size for task in tasks if (size := moved_bytes(graph, task)) > 200_000]
     return float(np.median(rates)) if rates else DEFAULT_CPU_NS_PER_BYTE
+
+
+def first_operand_bytes(graph: Graph, task: int) -> int:
+    """Bytes of an operator's first operand, of all tensors of a list; 0 without shapes."""
+    shapes, dtypes = graph.shapes(task), graph.dtypes(task)
+    known = bool(shapes) and isinstance(shapes[0], list) and bool(shapes[0])
+    return bytes_of(shapes[0], dtypes[0] if dtypes else "float") if known else 0
+
+
+def in_place_nanoseconds_per_byte(graph: Graph, tasks: Selection) -> float | None:
+    """Time per byte that the in-place operators among `tasks` move: no time of theirs goes into new memory. None where
+    none of them is large, or the trace has no shapes."""
+    own = SelfTimes(graph).total_ns()
+    spent = moved = 0
+    for task in tasks & graph.select(name=_IN_PLACE, kind=TaskKind.CPU):
+        shapes, dtypes = graph.shapes(task), graph.dtypes(task)
+        read = sum(
+            bytes_of(shape, dtypes[at] if at < len(dtypes) else "float")
+            for at, shape in enumerate(shapes)
+            if isinstance(shape, list) and shape
+        )
+        size = read + first_operand_bytes(graph, task)
+        if size > _LARGE_BYTES:
+            spent, moved = spent + int(own[task]), moved + size
+    return spent / moved if moved else None

@@ -1,12 +1,15 @@
 """From a graph and scenarios to predictions: step time, range, speed-up, and what they rest on.
 
 `predicted_ns` is the simulated step time of the edited graph, `low_ns` and `high_ns` those of its optimistic and
-pessimistic edits, widened by the replay error: a graph that does not reproduce the measured step cannot be trusted
-further than that. `speedup` compares with the replayed step, so an edit that changes nothing gives exactly 1.
+pessimistic edits. They are widened by the replay error (a graph that does not reproduce the measured step cannot be
+trusted further than that) and by how well a few steps tell the mean of all (twice its standard error). `speedup`
+compares with the replayed step, so an edit that changes nothing gives exactly 1.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -100,6 +103,14 @@ def replay(graph: Graph) -> Report:
     return _Base(graph).report([], {})
 
 
+def sampling_error(step_ns: Sequence[int]) -> float:
+    """Twice the standard error of the mean step, relative to it; 0 for fewer than three steps, which tell nothing."""
+    if len(step_ns) < 3 or not sum(step_ns):
+        return 0.0
+    mean = sum(step_ns) / len(step_ns)
+    return 2 * statistics.stdev(step_ns) / math.sqrt(len(step_ns)) / mean
+
+
 class _Base:
     """A graph with its replay, shared by all predictions on it."""
 
@@ -110,6 +121,7 @@ class _Base:
         self.replayed_ns = self.result.makespan_ns / steps
         self.measured_ns = (graph.info.measured_ns or self.result.makespan_ns) / steps
         self.replay_error = self.replayed_ns / self.measured_ns - 1 if self.measured_ns else 0.0
+        self.sampling_error = sampling_error(graph.info.step_ns)
 
     def combined(self, scenarios: Sequence[Scenario], settings: Mapping[str, str]) -> Prediction:
         values = [scenario.read(settings) for scenario in scenarios]
@@ -141,7 +153,7 @@ class _Base:
     ) -> Prediction:
         predicted, last, result, parts = ends[Bound.EXPECTED]
         times = [end[0] for end in ends.values()]
-        doubt = abs(self.replay_error)
+        doubt = abs(self.replay_error) + self.sampling_error
         samples = 1.0
         for part in parts:
             samples *= part.samples

@@ -78,3 +78,86 @@ def test_checkpointing_recomputes_all_of_an_operators_time(ask):
     )
     builder.task("aten::mm", TaskKind.CPU, main, 500 * US, phase=Phase.BACKWARD, layer="linear")
     assert ask(builder.graph(), "activation_checkpointing").predicted_ns == 1300 * US
+
+
+def shaped(step, name, us, shapes, phase=Phase.FORWARD, **more):
+    """A CPU operator on float tensors of these shapes."""
+    task = step.cpu(name, us, phase, **more)
+    step.details[task] = {"Input Dims": shapes, "Input type": ["float"] * len(shapes)}
+    return task
+
+
+WIDE = [1024, 1024]
+WIDE_BYTES = 4 * 1024 * 1024
+
+
+def test_a_fused_update_moves_its_bytes_at_the_speed_of_in_place_operators(step, ask):
+    """lerp_, mul_ and addcdiv_ move 3 + 2 + 4 tensors in 900 us; sqrt and div spend 9 ms, most of it on new memory.
+    A fused step moves 7 tensors: 700 us, not 7/18 of 9.9 ms."""
+    for name, us, tensors in (("lerp_", 300, 2), ("mul_", 200, 1), ("addcdiv_", 400, 3)):
+        shaped(step, f"aten::{name}", us, [WIDE] * tensors, Phase.OPTIMIZER)
+    for name in ("sqrt", "div"):
+        shaped(step, f"aten::{name}", 4500, [WIDE], Phase.OPTIMIZER)
+    call = technique("fused_optimizer_call_ns", larger_is_faster=False).expected
+    found = ask(step.graph(), "fused_optimizer")
+    assert found.predicted_ns == pytest.approx(700 * US + call, rel=1e-6)
+    assert found.low_ns < found.predicted_ns < found.high_ns
+
+
+def test_clearing_gradients_does_not_grow_with_the_batch(step, ask):
+    """relu grows, the gradients' zeros and their sums do not. One operator in five costs 1 us: the calls' own cost."""
+    shaped(step, "aten::relu", 101, [[64, 512]])
+    shaped(step, "aten::fill_", 500, [WIDE], Phase.BACKWARD)
+    shaped(step, "aten::add_", 301, [WIDE, WIDE], Phase.BACKWARD, operator="torch::autograd::AccumulateGrad")
+    for _ in range(2):
+        shaped(step, "aten::view", 1, [[64, 512]])
+    shaped(step, "aten::add_", 50, [WIDE, WIDE], Phase.OPTIMIZER)
+    found = ask(step.graph(), "batch_size", factor="2")
+    assert found.predicted_ns == (954 + 100) * US
+    assert found.low_ns <= found.predicted_ns <= found.high_ns
+
+
+def test_reading_the_weights_does_not_grow_with_the_batch(step, ask):
+    """A product of 2 ms reads weights of 4 MiB; relu and add_ say that a byte takes 0.1 ns: 0.42 ms of it stay."""
+    relu, update = (tensors * WIDE_BYTES * 0.1 for tensors in (2, 3))
+    shaped(step, "aten::relu", relu / US, [WIDE])
+    shaped(step, "aten::mm", 2000, [[64, 1024], WIDE])
+    for _ in range(4):
+        step.cpu("aten::view", 0, Phase.FORWARD)
+    shaped(step, "aten::add_", update / US, [WIDE, WIDE], Phase.OPTIMIZER)
+    found = ask(step.graph(), "batch_size", factor="2")
+    assert found.predicted_ns == pytest.approx(2 * relu + 4000 * US - WIDE_BYTES * 0.1 + update, rel=1e-4)
+
+
+def test_threads_divide_large_operators_only(step, ask):
+    """The product and the large relu become 1.9 times faster and start threads; the small relu and Python stay."""
+    shaped(step, "aten::mm", 1000, [[64, 1024], WIDE])
+    shaped(step, "aten::relu", 190, [WIDE])
+    shaped(step, "aten::relu", 10, [[64, 64]])
+    step.cpu("(python)", 300)
+    measured = ask(step.graph(), "cpu_threads", threads="2", scaling="1.9")
+    start = technique("cpu_fork_join_ns", larger_is_faster=False).expected
+    assert measured.predicted_ns == pytest.approx(1190 * US / 1.9 + 2 * start + 310 * US, rel=1e-5)
+    share = technique("cpu_thread_scaling", larger_is_faster=True).expected
+    guessed = ask(step.graph(), "cpu_threads", threads="4")
+    large = 1000 / (1 + 3 * share) + 190 / (1 + 3 * share)
+    assert guessed.predicted_ns == pytest.approx(large * US + 2 * start + 310 * US, rel=1e-5)
+    assert guessed.low_ns < guessed.predicted_ns < guessed.high_ns
+    assert ask(step.graph(), "cpu_threads", threads="1").speedup == 1
+
+
+def test_threads_must_be_told(step, ask):
+    shaped(step, "aten::mm", 1000, [[64, 1024], WIDE])
+    with pytest.raises(ValueError, match="--set threads="):
+        ask(step.graph(), "cpu_threads")
+
+
+def test_ranges_are_as_wide_as_the_steps_differ(step, ask):
+    """Steps of 1, 2 and 3 ms: the mean of three tells that of all to 2 x 0.58 ms."""
+    for number, us in enumerate((1000, 2000, 3000)):
+        step.step = number
+        step.cpu("aten::mm", us)
+    found = ask(step.graph(step_ns=(1000 * US, 2000 * US, 3000 * US), measured_ns=6000 * US), "faster", device="cpu")
+    assert found.predicted_ns == 1000 * US
+    assert found.low_ns == pytest.approx(1000 * US * (1 - 1 / 3**0.5), rel=1e-6)
+    assert found.high_ns == pytest.approx(1000 * US * (1 + 1 / 3**0.5), rel=1e-6)

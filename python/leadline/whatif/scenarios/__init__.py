@@ -10,6 +10,7 @@ from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Scenari
 from leadline.whatif.scenarios.batch_size import BatchSize
 from leadline.whatif.scenarios.batchnorm_restructuring import BatchnormRestructuring
 from leadline.whatif.scenarios.blueconnect import BlueConnect
+from leadline.whatif.scenarios.cpu_threads import CpuThreads
 from leadline.whatif.scenarios.data_loading import DataLoading
 from leadline.whatif.scenarios.dgc import Dgc
 from leadline.whatif.scenarios.distributed import Distributed
@@ -42,6 +43,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Precision(),
     BatchSize(),
     DataLoading(),
+    CpuThreads(),
     RemoveSync(),
     Faster(),
     KernelSpeedup(),

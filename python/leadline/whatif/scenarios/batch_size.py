@@ -13,8 +13,9 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds
+from leadline.whatif.model import ACCUMULATE
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
-from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
+from leadline.whatif.scenarios.loader import fetch_ns, loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
 from leadline.whatif.selftime import PYTHON, SelfTimes
 from leadline.whatif.units import Unit
 
@@ -40,7 +41,7 @@ class BatchSize(Scenario):
         factor = values.number("factor")
         loading = loads_of(graph)
         period = mean_step_ns(graph) * factor if loading and uses_workers(graph) else None
-        waits = loading and mean_wait_ns(graph, loading) > technique("loader_fetch_ns", larger_is_faster=False).expected
+        waits = loading and mean_wait_ns(graph, loading) > fetch_ns(graph, loading, Bound.EXPECTED)
         constant = graph.select(phase=CONSTANT)
         if worker_kinds(graph) == (TaskKind.GPU,):
             table = KernelTable(graph)
@@ -55,11 +56,13 @@ class BatchSize(Scenario):
             times = SelfTimes(graph)
             own = times.total_ns()[grows.ids].astype(np.float64)
             overhead = _call_overhead_ns(own, bound)
-            constant_ns = overhead + _weight_time_ns(graph, grows, bound)
-            times.scale(grows, 1 + (factor - 1) * np.maximum(own - constant_ns, 0) / np.maximum(own, 1.0))
+            constant_ns = overhead + _weight_time_ns(graph, grows, own, bound)
+            exponent = technique("cpu_batch_growth", larger_is_faster=factor < 1).at(bound)
+            growth = factor**exponent - 1
+            times.scale(grows, 1 + growth * np.maximum(own - constant_ns, 0) / np.maximum(own, 1.0))
             how = (
-                f"{overhead / 1000:.3g} µs of every operator and the reading of its weights do not depend on the "
-                "batch, the rest grows with it"
+                f"{overhead / 1000:.3g} µs of every operator, clearing gradients and the reading of weights do not "
+                f"depend on the batch, the rest grows with its power of {exponent:g}"
             )
         if period is None:
             graph.scale(loading, factor, gaps=True)
@@ -86,37 +89,45 @@ def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound)
     return found
 
 
-def _weight_time_ns(graph: Graph, tasks: Selection, bound: Bound) -> NDArray[np.float64]:
-    """Time to move the operand of each matrix product that has no batch dimension, at the trace's own memory speed."""
+def _weight_time_ns(graph: Graph, tasks: Selection, own: NDArray[np.float64], bound: Bound) -> NDArray[np.float64]:
+    """Time of each task that goes into tensors as large as a parameter, which do not grow: all of it where the task
+    clears or adds up gradients; in a matrix product, one pass over the operand or result at the trace's own memory
+    speed. The pessimistic end lets products grow as a whole, the optimistic one counts a second pass (packing)."""
     found = np.zeros(len(tasks))
-    batch = _batch(graph)
-    # the pessimistic end lets all of it grow, the optimistic one counts a second pass (packing)
-    passes = {Bound.LOW: 2.0, Bound.EXPECTED: 1.0, Bound.HIGH: 0.0}[bound]
-    if batch == 0 or passes == 0:
-        return found
+    parameters = _parameter_shapes(graph)
     per_byte = cpu_nanoseconds_per_byte(graph)
-    names = graph.column("name")
+    passes = {Bound.LOW: 2.0, Bound.EXPECTED: 1.0, Bound.HIGH: 0.0}[bound]
+    name, operator = graph.column("name"), graph.column("operator")
     for at, task in enumerate(tasks):
-        name, shapes = graph.names[names[task]], graph.shapes(task) if graph.detail(task) else []
-        first = {"aten::mm": 0, "aten::addmm": 1}.get(name)
-        if first is None or len(shapes) < first + 2 or len(shapes[first]) != 2:
+        short = graph.names[name[task]]
+        if re.search(ACCUMULATE, graph.names[operator[task]]):
+            found[at] = own[at]
             continue
-        rows, inner = shapes[first]
-        sizes = [rows, inner, shapes[first + 1][1]]
-        if batch in sizes:
-            sizes.remove(batch)
-            found[at] = 4.0 * sizes[0] * sizes[1] * per_byte * passes
+        first = {"aten::mm": 0, "aten::addmm": 1, "aten::fill_": 0, "aten::zero_": 0}.get(short)
+        shapes = graph.shapes(task) if first is not None and graph.detail(task) else []
+        if first is None or len(shapes) <= first or not isinstance(shapes[first], list):
+            continue
+        if not short.endswith("mm"):
+            found[at] = own[at] if tuple(shapes[0]) in parameters else 0.0
+        elif len(shapes) > first + 1 and len(shapes[first]) == len(shapes[first + 1]) == 2:
+            (rows, inner), columns = shapes[first], shapes[first + 1][1]
+            of_parameters = [size for size in ((inner, columns), (rows, columns), (rows, inner)) if size in parameters]
+            if of_parameters:
+                found[at] = 4.0 * of_parameters[0][0] * of_parameters[0][1] * per_byte * passes
     return found
 
 
-def _batch(graph: Graph) -> int:
-    """Samples in a step: the most common first dimension of the inputs of layers; 0 when no shape tells."""
-    sizes = [
-        shapes[0][0]
-        for task in graph.select(name=r"^aten::(linear|conv\dd|embedding)$", phase=Phase.FORWARD)
-        if (shapes := graph.shapes(task)) and isinstance(shapes[0], list) and shapes[0]
-    ]
-    return int(max(set(sizes), key=sizes.count)) if sizes else 0
+def _parameter_shapes(graph: Graph) -> frozenset[tuple[int, ...]]:
+    """Shapes of what the weight update writes and gradients are added to, and their transposes."""
+    marks = graph.select(phase=Phase.OPTIMIZER, kind=TaskKind.CPU) | graph.select(name=ACCUMULATE)
+    found: set[tuple[int, ...]] = set()
+    for task in marks:
+        shapes = graph.shapes(task) if graph.detail(task) else []
+        first = shapes[0] if shapes and isinstance(shapes[0], list) else []
+        for shape in first if first and isinstance(first[0], list) else [first]:
+            if shape and all(isinstance(axis, int) for axis in shape):
+                found |= {tuple(shape), tuple(reversed(shape))}
+    return frozenset(found)
 
 
 def _call_overhead_ns(own: NDArray[np.float64], bound: Bound) -> float:

@@ -1,8 +1,9 @@
 """`data_loading`: another number of loader workers, or a loader that is never waited for (workers=inf).
 
 Steady state: W workers that need t for a batch deliver one every t/W, so a step takes max(t/W, its time without
-loading). The time of one batch is the loading time of a step with no worker; with workers it is the measured step
-time times their number, provided that the step waits for them.
+loading). The time of one batch is the loading time of a step with no worker; with workers it is what they spend on one
+where the trace shows it, else the measured step time times their number, provided that the step waits for them.
+On C cores a step also takes at least (t + its own time)/C: workers and training then take turns.
 """
 
 from __future__ import annotations
@@ -11,8 +12,25 @@ import math
 
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
-from leadline.whatif.scenarios.loader import loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
+from leadline.whatif.scenarios.base import (
+    Applied,
+    Parameter,
+    Scenario,
+    ScenarioError,
+    Values,
+    count,
+    require_positive,
+)
+from leadline.whatif.scenarios.loader import (
+    fetch_ns,
+    loads_of,
+    mean_step_ns,
+    mean_wait_ns,
+    own_cpu_ns,
+    set_period,
+    tensors_of_batch,
+    uses_workers,
+)
 from leadline.whatif.units import Unit
 
 
@@ -23,6 +41,7 @@ class DataLoading(Scenario):
     advice = "use enough loader workers (num_workers) that no step waits for its batch"
     parameters = (
         Parameter("workers", Unit.COUNT, "loader workers, or inf: the batch is always ready", "inf"),
+        Parameter("cores", Unit.COUNT, "cores for training and workers together; default: enough for all"),
         Parameter("current_workers", Unit.COUNT, "workers of the traced run, where the trace does not show them"),
     )
 
@@ -37,14 +56,14 @@ class DataLoading(Scenario):
         workers = values.number("workers")
         if math.isinf(workers):
             # taking over a batch that is ready costs something too; the pessimistic end counts it
-            fetch = technique("loader_fetch_ns", larger_is_faster=False).at(bound) if bound is Bound.HIGH else 0.0
+            fetch = fetch_ns(graph, loads, bound) if bound is Bound.HIGH else 0.0
             set_period(graph, loads, 0.0, min(fetch, mean_wait_ns(graph, loads)))
             return Applied(graph, ("the loader is never waited for",), count(loads=len(loads)))
         if workers < 1:
             raise ScenarioError("data_loading: workers must be at least 1, or inf.")
         current, source, warnings = _current(graph, values)
         wait = mean_wait_ns(graph, loads)
-        fetch = technique("loader_fetch_ns", larger_is_faster=False).at(bound)
+        fetch = fetch_ns(graph, loads, bound)
         scaling = 1.0 if workers <= max(current, 1) else technique("loader_scaling", larger_is_faster=True).at(bound)
         batch_ns = wait if current == 0 else current * mean_step_ns(graph)
         if current and wait <= fetch:
@@ -54,11 +73,18 @@ class DataLoading(Scenario):
                 count(loads=len(loads)),
                 warnings,
             )
-        set_period(graph, loads, batch_ns / (workers * scaling), min(fetch, wait))
+        fetch = min(fetch, wait)
+        period, cores = batch_ns / (workers * scaling), values.optional("cores")
+        if cores is not None:
+            require_positive(self.name, values, ["cores"])
+            # a step's time without loading may be spent waiting for a device, which leaves the core to a worker
+            period = max(period, (batch_ns + own_cpu_ns(graph, loads) + fetch) / cores)
+        set_period(graph, loads, period, fetch)
         assumptions = (
             f"{source}; one batch takes {batch_ns / 1e6:.3g} ms to make",
-            f"{workers:g} workers reach {scaling:.0%} of {workers:g} times one worker's rate, on cores of their own",
-            f"taking a ready batch costs {fetch / 1e6:.3g} ms",
+            f"{workers:g} workers reach {scaling:.0%} of {workers:g} times one worker's rate, "
+            + ("on cores of their own" if cores is None else f"sharing {cores:g} cores with the training"),
+            f"taking a ready batch of {tensors_of_batch(graph, loads)} tensors costs {fetch / 1e6:.3g} ms",
         )
         return Applied(graph, assumptions, count(loads=len(loads)), warnings)
 

@@ -3,6 +3,9 @@
 Daydream 5.1 removes all tasks of the update phase and inserts one GPU task as long as the removed compute kernels
 together. That is the pessimistic end here. A fused kernel reads and writes each state once, so the expected time is the
 removed time scaled by memory accesses: Adam needs 7 (read p, g, m, v; write p, m, v) where separate kernels need 18.
+
+On a CPU most of the removed time may be the system's: it hands out the pages of every temporary tensor anew, and a
+fused kernel has none. So its time there is what it moves, at the speed of the update's own in-place operators.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import re
 from dataclasses import dataclass
 
 from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_parts
+from leadline.whatif.elementwise import first_operand_bytes, in_place_nanoseconds_per_byte
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
@@ -26,12 +30,14 @@ class Algorithm:
     name: str
     fused: int
     separate: int
+    once: str
+    """The operator that runs once for each parameter; its first operand is as large as the parameter."""
 
 
-ADAM = Algorithm("Adam", 7, 18)
-ADAGRAD = Algorithm("Adagrad", 5, 12)
-SGD = Algorithm("SGD with momentum", 5, 8)
-PLAIN_SGD = Algorithm("SGD", 3, 3)
+ADAM = Algorithm("Adam", 7, 18, "addcdiv_")
+ADAGRAD = Algorithm("Adagrad", 5, 12, "addcdiv_")
+SGD = Algorithm("SGD with momentum", 5, 8, "mul_")
+PLAIN_SGD = Algorithm("SGD", 3, 3, "add_")
 
 
 class FusedOptimizer(Scenario):
@@ -61,6 +67,7 @@ class FusedOptimizer(Scenario):
             scale = 1.0
         per_tensor = technique("fused_optimizer_tensor_ns", larger_is_faster=False).at(bound)
         per_call = technique("fused_optimizer_call_ns", larger_is_faster=False).at(bound)
+        by_bytes = False
         removed_gpu = removed_cpu = 0
         gone = Selection([])
         for step, rank, tasks in step_parts(graph, _update(graph)):
@@ -68,20 +75,46 @@ class FusedOptimizer(Scenario):
             host = tasks - device
             tensors = len(graph.select(name=ACCUMULATE, step=step, rank=rank))
             bookkeeping = int(per_call + per_tensor * tensors)
-            _stand_in(graph, device, host, scale, bookkeeping, step)
+            moved_ns = None if device else _moving_ns(graph, host, algorithm)
+            if moved_ns is not None:
+                by_bytes = True
+                moved_ns *= traffic
+            _stand_in(graph, device, host, scale, bookkeeping, step, moved_ns)
             gone = gone | device | host
             removed_gpu, removed_cpu = removed_gpu + len(device), removed_cpu + len(host)
         graph.remove(gone)
         where = "removed kernels" if removed_gpu else "removed operators"
-        assumptions = (
+        cost = (
             f"one fused step takes {scale:.0%} of the {where}' time: {algorithm.name} moves {algorithm.fused} values "
-            f"per parameter instead of {algorithm.separate}; the high end is Daydream's estimate, all of it",
-            "the Python side collects parameters as before and launches once",
+            f"per parameter instead of {algorithm.separate}; the high end is Daydream's estimate, all of it"
         )
+        if by_bytes:
+            cost = (
+                f"one fused step moves {algorithm.fused} values per parameter ({algorithm.name}) at the speed of the "
+                f"update's in-place operators, and makes no temporary tensors; {traffic:g} times that time"
+            )
+        assumptions = (cost, "the Python side collects parameters as before and launches once")
         return Applied(graph, assumptions, count(removed_kernels=removed_gpu, removed_calls=removed_cpu))
 
 
-def _stand_in(graph: Graph, device: Selection, host: Selection, scale: float, bookkeeping_ns: int, step: int) -> None:
+def _moving_ns(graph: Graph, host: Selection, algorithm: Algorithm) -> float | None:
+    """Time to move what a fused step moves, at the speed of the in-place operators among `host`; None where the trace
+    has no shapes or no tensor that is large enough to tell."""
+    per_byte = in_place_nanoseconds_per_byte(graph, host)
+    once = host & graph.select(name=rf"^aten::(_foreach_)?{algorithm.once}$")
+    parameters = sum(first_operand_bytes(graph, task) for task in once)
+    return None if per_byte is None or not parameters else algorithm.fused * parameters * per_byte
+
+
+def _stand_in(
+    graph: Graph,
+    device: Selection,
+    host: Selection,
+    scale: float,
+    bookkeeping_ns: int,
+    step: int,
+    moving_ns: float | None,
+) -> None:
     """One call and one kernel for the update tasks of one step, behind the last of them."""
     duration = graph.column("duration_ns")
     if not host:
@@ -108,7 +141,7 @@ def _stand_in(graph: Graph, device: Selection, host: Selection, scale: float, bo
         )  # fmt: skip
     else:
         python = graph.select(name=f"^{re.escape(PYTHON)}$")
-        work = int(SelfTimes(graph).total_ns()[(host - python).ids].sum() * scale)
+        work = int(SelfTimes(graph).total_ns()[(host - python).ids].sum() * scale if moving_ns is None else moving_ns)
         call_ns = min(bookkeeping_ns + work, host_total)
         graph.insert("fused optimizer", TaskKind.CPU, thread, call_ns, after=last, phase=Phase.OPTIMIZER, step=step)
 

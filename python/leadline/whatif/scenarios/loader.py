@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.simulator import simulate
+
+_MOST_TENSORS = 32
+"""More are not the batch's: samples are stacked one by one."""
 
 
 def loads_of(graph: Graph) -> Selection:
@@ -30,6 +34,30 @@ def mean_wait_ns(graph: Graph, loads: Selection) -> float:
     spent = graph.column("duration_ns")[loads.ids] + np.maximum(graph.column("gap_ns")[loads.ids], 0)
     steps = np.unique(graph.column("step")[loads.ids])
     return float(spent.sum()) / max(steps.size, 1)
+
+
+def own_cpu_ns(graph: Graph, loads: Selection) -> float:
+    """CPU time of a step outside loading: of the threads of the training process, mean over the steps."""
+    busy = graph.select(kind=TaskKind.CPU) - loads
+    spent = graph.column("duration_ns")[busy.ids] + np.maximum(graph.column("gap_ns")[busy.ids], 0)
+    return float(spent.sum()) / max(len(graph.info.steps), 1)
+
+
+def fetch_ns(graph: Graph, loads: Selection, bound: Bound) -> float:
+    """Time to take a ready batch from a worker process."""
+    base = technique("loader_fetch_ns", larger_is_faster=False).at(bound)
+    return base + tensors_of_batch(graph, loads) * technique("loader_fetch_tensor_ns", larger_is_faster=False).at(bound)
+
+
+def tensors_of_batch(graph: Graph, loads: Selection) -> int:
+    """Tensors in a batch: those that the loader stacks, or takes over from a worker, in one step; an input and its
+    labels where the trace does not tell."""
+    steps = max(np.unique(graph.column("step")[loads.ids]).size, 1)
+    for name in (r"^aten::set_$", r"^aten::stack$"):
+        per_step = len(loads & graph.select(name=name)) / steps
+        if 0 < per_step <= _MOST_TENSORS:
+            return max(1, round(per_step))
+    return 2
 
 
 def silence(graph: Graph, loads: Selection) -> None:
