@@ -80,10 +80,13 @@ def add_results_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the results (default: bench/results)")
 
 
-def write_results(folder: Path, name: str, facts: dict[str, Any], data: dict[str, Any], report: str) -> None:
-    """Write NAME.json and NAME.md and print the latter. `facts`: machine() taken before measuring."""
+def write_results(
+    folder: Path, name: str, facts: dict[str, Any], data: dict[str, Any], report: str, command: str | None = None
+) -> None:
+    """Write NAME.json and NAME.md and print the latter. `facts`: machine() taken before measuring; `command`: what was
+    typed, `python bench/NAME.py` by default."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = f"# {name}\n\nMade by `python bench/{name}.py`.\n{machine_text(facts)}.\n\n{report}"
+    text = f"# {name}\n\nMade by `{command or f'python bench/{name}.py'}`.\n{machine_text(facts)}.\n\n{report}"
     document = {"script": f"bench/{name}.py", "machine": facts, **data}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (folder / f"{name}.md").write_text(text, encoding="utf-8")

@@ -1,10 +1,10 @@
 """What torch charges for being observed at all, beside what Leadline and torch.profiler add inside the loop.
 
-    python bench/floor.py [--rounds 15] [--results FOLDER]
+    python bench/floor.py [--workload micro|gpt] [--rounds 15] [--results FOLDER]
 
-One process, the micro workload, CPU time of the thread. A round measures every mode once, each as the best of 12 chunks
-of 5 steps, so that a busy machine disturbs little; medians and ranges over rounds. Needs g++ for callbacks that do
-nothing (floor.cpp).
+One process. A round measures every mode once, so that what the machine does to all of them cancels out: the micro
+workload by CPU time of the thread, the best of 12 chunks of 5 steps; the GPT by wall time, the best of 4 steps. Medians
+and ranges over rounds. Needs g++ for callbacks that do nothing (floor.cpp).
 """
 
 from __future__ import annotations
@@ -17,27 +17,42 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 import leadline
 from common import Spread, add_results_option, machine, markdown_table, write_results
-from workloads.micro import make_step
+from workloads import gpt, micro
 
-CHUNKS, STEPS = 12, 5
 HERE = Path(__file__).resolve().parent
 
 
-def step_us(step: Callable[[], None]) -> float:
-    """Microseconds of thread CPU time per step, best chunk."""
-    best = float("inf")
-    for _ in range(CHUNKS):
-        begin = time.thread_time()
-        for _ in range(STEPS):
-            step()
-        best = min(best, time.thread_time() - begin)
-    return best / STEPS * 1e6
+@dataclass(frozen=True)
+class Workload:
+    """What is run and how it is timed: `chunks` of `steps`, of which the fastest counts."""
+
+    make_step: Callable[[], Callable[[], None]]
+    clock: Callable[[], float]
+    chunks: int
+    steps: int
+
+    def step_us(self, step: Callable[[], None]) -> float:
+        """Microseconds per step, best chunk."""
+        best = float("inf")
+        for _ in range(self.chunks):
+            begin = self.clock()
+            for _ in range(self.steps):
+                step()
+            best = min(best, self.clock() - begin)
+        return best / self.steps * 1e6
+
+
+WORKLOADS = {
+    "micro": Workload(micro.make_step, time.thread_time, chunks=12, steps=5),
+    "gpt": Workload(gpt.make_step, time.perf_counter, chunks=4, steps=1),
+}
 
 
 @contextlib.contextmanager
@@ -53,6 +68,7 @@ def empty_callbacks(library: ctypes.CDLL) -> Iterator[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure the floor under every operator profiler.")
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), default="micro")
     parser.add_argument("--rounds", type=int, default=15)
     add_results_option(parser)
     arguments = parser.parse_args(argv)
@@ -70,25 +86,38 @@ def main(argv: Sequence[str] | None = None) -> int:
             "leadline": lambda: leadline.profile(Path(folder) / "x.leadline", quiet=True),
             "torch.profiler": lambda: torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
         }
-        step = make_step()
-        step_us(step)
+        workload = WORKLOADS[arguments.workload]
+        step = workload.make_step()
+        workload.step_us(step)
         runs: dict[str, list[float]] = {name: [] for name in modes}
         for number in range(arguments.rounds):
             for name, mode in modes.items():
                 with mode():
-                    runs[name].append(step_us(step))
+                    runs[name].append(workload.step_us(step))
             print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
     added = {
         name: Spread.of(value - base for value, base in zip(values, runs["unprofiled"], strict=True))
         for name, values in runs.items()
     }
+    ratio = {
+        name: Spread.of(value / base for value, base in zip(values, runs["unprofiled"], strict=True))
+        for name, values in runs.items()
+    }
     theirs = added["torch.profiler"].median
     rows = [
-        [name, Spread.of(values).text(0), added[name].text(0), f"{added[name].median / theirs:.2f}"]
+        [
+            name,
+            Spread.of(values).text(0),
+            added[name].text(0),
+            ratio[name].text(3),
+            f"{added[name].median / theirs:.2f}",
+        ]
         for name, values in runs.items()
     ]
-    table = markdown_table(["", "step, µs", "added, µs", "of torch.profiler's"], rows)
-    write_results(arguments.results, "floor", facts, {"step_us": runs}, table)
+    table = markdown_table(["", "step, µs", "added, µs", "ratio to unprofiled", "added, of torch.profiler's"], rows)
+    name = "floor" if arguments.workload == "micro" else f"floor-{arguments.workload}"
+    command = f"python bench/floor.py --workload {arguments.workload} --rounds {arguments.rounds}"
+    write_results(arguments.results, name, facts, {"step_us": runs}, table, command)
     return 0
 
 

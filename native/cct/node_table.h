@@ -53,10 +53,9 @@ class NodeTable {
 
   // Where the next measurements of a node go is fetched ahead, while the program does what is measured.
   void prefetch(NodeId node) const noexcept {
-    const auto* cursor = reinterpret_cast<const char*>(nodes_[raw(node)].cursor);
+    const Accumulator* cursor = nodes_[raw(node)].cursor;
     if (cursor == nullptr) return;
     __builtin_prefetch(cursor, 1);
-    __builtin_prefetch(cursor + 64, 1);
   }
 
   // A node outside of look-up by frame and of the budget: the root (parent kNoNode), or a graft (after take_budget()).
@@ -98,7 +97,7 @@ class NodeTable {
   }
 
  private:
-  struct Node {
+  struct alignas(32) Node {
     Node(NodeId parent, FrameId frame) noexcept : parent(parent), frame(frame) {}
     NodeId parent;
     FrameId frame;

@@ -220,8 +220,13 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   const Scope& scope = scopes.back();
   const uint64_t slot = path.entries()[scope.entry].slot;
   const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
-  lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
-  lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, std::max<int64_t>(duration_ns - scope.child_ns, 0));
+  if (scope.children == 0) {
+    lane.tree->add(node, kLeafTime, kCpuDevice, kNoStream, duration_ns);
+  } else {
+    const int64_t own_ns = std::max<int64_t>(duration_ns - scope.child_ns, 0);
+    lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
+    lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, own_ns);
+  }
   const PathFrameId frame = path.entries()[scope.entry].frame;
   if (scope.children == 1 && scope.last_child_frame == frame) {
     lane.tree->add(NodeId{scope.last_child_node}, MetricKind::kRepeatedCallTime, kCpuDevice, kNoStream,

@@ -35,11 +35,11 @@ bool CallPath::enclosed(uint32_t python_frames) const noexcept {
 }
 
 // Fills walk_ (leaf first) up to and including `stop`. Returns the number of frames kept.
-size_t CallPath::walk(uintptr_t stop, bool* found) noexcept {
-  size_t count = python_->walk(walk_.data(), walk_.size(), stop, found);
+size_t CallPath::walk(uintptr_t stop, bool* found) {
+  size_t count = python_->walk(top_, walk_.data(), walk_.size(), stop, found);
   if (count > walk_.size() && walk_.size() < kMaxFrames) {
     walk_.resize(std::min(kMaxFrames, count + count / 2));
-    count = python_->walk(walk_.data(), walk_.size(), stop, found);
+    count = python_->walk(top_, walk_.data(), walk_.size(), stop, found);
   }
   if (count > walk_.size()) {
     losses().count(LossKind::kPythonFramesTruncated);
@@ -54,13 +54,14 @@ void CallPath::truncate(uint32_t python_frames) noexcept {
   entries_.resize(python_frames > base() ? shown_.back().entries : scope_end);
 }
 
-void CallPath::sync() noexcept {
+void CallPath::sync() {
   if (python_ == nullptr) return;
+  top_ = python_->top();
   if (!parked_.empty()) unpark();
   const Scope* scope = scopes_.empty() ? nullptr : &scopes_.back();
   const uintptr_t anchor = scope == nullptr ? 0 : scope->anchor;
   const uint32_t from = base();
-  if (scope != nullptr && !scope->anchor_inside && python_->top() == anchor) {
+  if (scope != nullptr && !scope->anchor_inside && top_ == anchor) {
     if (shown_.size() > from) truncate(from);
     return;
   }
@@ -76,7 +77,7 @@ void CallPath::sync() noexcept {
 
 // The chain no longer holds the anchor of the innermost scope: its coroutine is suspended, or its end was never seen.
 // Scopes are set aside until one is found whose anchor lies on the chain; walk_ then ends at that anchor.
-void CallPath::park_until_anchored() noexcept {
+void CallPath::park_until_anchored() {
   while (!scopes_.empty()) {
     const Scope& scope = scopes_.back();
     size_t at = walked_;
@@ -103,10 +104,10 @@ void CallPath::park_until_anchored() noexcept {
 }
 
 // A coroutine runs again: regions that it had open come back where its frame is.
-void CallPath::unpark() noexcept {
+void CallPath::unpark() {
   for (size_t i = parked_.size(); i-- > 0;) {
     bool found = false;
-    const size_t count = python_->walk(walk_.data(), walk_.size(), parked_[i].anchor, &found);
+    const size_t count = python_->walk(top_, walk_.data(), walk_.size(), parked_[i].anchor, &found);
     if (!found || parked_[i].anchor == 0 || count > walk_.size()) continue;
     restore_parked(i);
     return;
@@ -114,15 +115,19 @@ void CallPath::unpark() noexcept {
 }
 
 // walk_[0..count) leaf first are the frames to show above `base`; keep the common prefix, append the rest.
-void CallPath::apply(size_t count, uint32_t base) noexcept {
+void CallPath::apply(size_t count, uint32_t base) {
+  // Read before the frames: what dies later is seen the next time.
+  const uint64_t freed = python_->codes_freed == nullptr ? 0 : python_->codes_freed->load(std::memory_order_acquire);
+  const bool same_codes = python_->codes_freed != nullptr && freed == codes_freed_;
+  codes_freed_ = freed;
   uint32_t level = base;
   size_t i = count;
   while (i > 0 && level < shown_.size()) {
     const RawFrame& raw = walk_[i - 1];
     Shown& known = shown_[level];
     if (raw.code != known.raw.code || raw.instruction != known.raw.instruction) break;
-    if (known.fingerprint != python_->fingerprint(raw.code)) break;
-    if (known.self != 0 && python_->first_local(raw.frame) != known.self) break;
+    if (!same_codes && known.fingerprint != python_->fingerprint(raw.code)) break;
+    if (known.self != 0 && python_->first_local(raw.frame, known.self) != known.self) break;
     known.raw.frame = raw.frame;
     ++level;
     --i;
@@ -135,17 +140,18 @@ void CallPath::apply(size_t count, uint32_t base) noexcept {
   }
 }
 
-void CallPath::append(const RawFrame& raw) noexcept {
+void CallPath::append(const RawFrame& raw) {
   Shown shown;
   shown.raw = raw;
-  shown.fingerprint = python_->fingerprint(raw.code);
   shown.below_module = enclosed(static_cast<uint32_t>(shown_.size()));
-  switch (frames_.role(raw)) {
+  const PathFrames::Statement statement = frames_.statement(raw);
+  shown.fingerprint = statement.fingerprint;
+  switch (statement.role) {
     case CodeRole::kHidden:
     case CodeRole::kOpener:
       break;
     case CodeRole::kModuleCall: {
-      shown.self = python_->first_local(raw.frame);
+      shown.self = python_->first_local(raw.frame, 0);
       if (shown.self == 0) break;
       if (!shown.below_module) entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "forward")});
       shown.below_module = true;
@@ -155,22 +161,22 @@ void CallPath::append(const RawFrame& raw) noexcept {
     }
     case CodeRole::kRecompute:
       entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "recompute")});
-      entries_.push_back(PathEntry{frames_.python(raw)});
+      entries_.push_back(PathEntry{statement.frame});
       shown.below_module = true;
       break;
     case CodeRole::kPlain:
-      entries_.push_back(PathEntry{frames_.python(raw)});
+      entries_.push_back(PathEntry{statement.frame});
       break;
   }
   shown.entries = static_cast<uint32_t>(entries_.size());
   shown_.push_back(shown);
 }
 
-void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) noexcept {
+void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) {
   Scope scope;
   scope.token = token;
   scope.kind = kind;
-  scope.anchor = python_ == nullptr ? 0 : python_->top();
+  scope.anchor = top_;
   scope.below_module = enclosed(static_cast<uint32_t>(shown_.size())) || kind == ScopeKind::kPhase;
   scope.python_base = static_cast<uint32_t>(shown_.size());
   scope.entry = static_cast<uint32_t>(entries_.size());
@@ -178,26 +184,25 @@ void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) noexce
   scopes_.push_back(scope);
 }
 
-void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame) noexcept {
+void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame) {
   uintptr_t anchor = 0;
   if (python_ != nullptr) {
     // Take away the machinery that opens regions, with what it calls itself, then the frame that asked: it shows below
     // the region with its own line.
     auto opener = static_cast<uint32_t>(shown_.size());
     const uint32_t lowest = opener > base() + kMaxAboveOpener ? opener - kMaxAboveOpener : base();
-    while (opener > lowest && frames_.role(shown_[opener - 1].raw) != CodeRole::kOpener) --opener;
+    while (opener > lowest && frames_.statement(shown_[opener - 1].raw).role != CodeRole::kOpener) --opener;
     auto keep = static_cast<uint32_t>(shown_.size());
     if (opener > lowest) {
       keep = opener;
-      while (keep > base() && frames_.role(shown_[keep - 1].raw) == CodeRole::kOpener) --keep;
+      while (keep > base() && frames_.statement(shown_[keep - 1].raw).role == CodeRole::kOpener) --keep;
     }
     if (keep > base()) {
       --keep;
       anchor = shown_[keep].raw.frame;
       // Only where the frame shows is its line one that a person looks for.
-      if (kind == ScopeKind::kRegion && frames_.role(shown_[keep].raw) == CodeRole::kPlain) {
-        frame = frames_.placed(frame, frames_.python(shown_[keep].raw));
-      }
+      const PathFrames::Statement asked = frames_.statement(shown_[keep].raw);
+      if (kind == ScopeKind::kRegion && asked.role == CodeRole::kPlain) frame = frames_.placed(frame, asked.frame);
       truncate(keep);
     } else if (keep < shown_.size()) {
       truncate(keep);
@@ -226,7 +231,7 @@ void CallPath::pop() noexcept {
   scopes_.pop_back();
 }
 
-void CallPath::restore_parked(size_t index) noexcept {
+void CallPath::restore_parked(size_t index) {
   const auto at = static_cast<std::ptrdiff_t>(index);
   Scope scope = parked_[index];
   const PathEntry entry = parked_entries_[index];
@@ -238,7 +243,7 @@ void CallPath::restore_parked(size_t index) noexcept {
   scopes_.push_back(scope);
 }
 
-bool CallPath::restore_parked(const void* token) noexcept {
+bool CallPath::restore_parked(const void* token) {
   for (size_t i = 0; i < parked_.size(); ++i) {
     if (parked_[i].token != token) continue;
     restore_parked(i);

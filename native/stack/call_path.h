@@ -50,12 +50,12 @@ class CallPath {
  public:
   explicit CallPath(const PythonSource* python, ModuleNames* modules);
 
-  // Bring the Python part up to date.
-  void sync() noexcept;
+  // Bring the Python part up to date; before every push.
+  void sync();
   // As sync, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are
   // left out and the frame that asked for it stays below.
-  void push_region(const void* token, ScopeKind kind, PathFrameId frame) noexcept;
-  void push(const void* token, ScopeKind kind, PathFrameId frame) noexcept;
+  void push_region(const void* token, ScopeKind kind, PathFrameId frame);
+  void push(const void* token, ScopeKind kind, PathFrameId frame);
   // The scope of a token with everything above it dropped, or nullptr. `dropped` counts scopes that never ended.
   const Scope* find_and_trim(const void* token, uint64_t* dropped) noexcept;
   void pop() noexcept;
@@ -65,7 +65,7 @@ class CallPath {
   Scope* innermost() noexcept { return scopes_.empty() ? nullptr : &scopes_.back(); }
   // A region of a suspended coroutine comes back as the innermost scope; false when no scope of this token was set
   // aside.
-  bool restore_parked(const void* token) noexcept;
+  bool restore_parked(const void* token);
   void clear() noexcept;
 
   PathFrames& frames() noexcept { return frames_; }
@@ -82,12 +82,12 @@ class CallPath {
     bool below_module = false;
   };
 
-  size_t walk(uintptr_t stop, bool* found) noexcept;
-  void apply(size_t count, uint32_t base) noexcept;
-  void append(const RawFrame& raw) noexcept;
-  void park_until_anchored() noexcept;
-  void unpark() noexcept;
-  void restore_parked(size_t index) noexcept;
+  size_t walk(uintptr_t stop, bool* found);
+  void apply(size_t count, uint32_t base);
+  void append(const RawFrame& raw);
+  void park_until_anchored();
+  void unpark();
+  void restore_parked(size_t index);
   void truncate(uint32_t python_frames) noexcept;
   uint32_t base() const noexcept { return scopes_.empty() ? 0 : scopes_.back().python_base; }
   bool enclosed(uint32_t python_frames) const noexcept;
@@ -101,6 +101,8 @@ class CallPath {
   std::vector<PathEntry> parked_entries_;
   std::vector<RawFrame> walk_;
   size_t walked_ = 0;
+  uintptr_t top_ = 0;         // innermost Python frame at the last sync
+  uint64_t codes_freed_ = 0;  // when `shown_` was last compared
 };
 
 }  // namespace leadline

@@ -21,6 +21,7 @@ struct FakePython {
   static inline std::vector<FakeFrame> chain;
   static inline std::map<uintptr_t, std::string> functions;
   static inline std::map<uintptr_t, uintptr_t> fingerprints;
+  static inline std::atomic<uint64_t> codes_freed{0};
   static inline int walks = 0;
 
   static void reset() {
@@ -31,7 +32,7 @@ struct FakePython {
   }
 
   static uintptr_t top() { return chain.empty() ? 0 : chain.back().frame; }
-  static size_t walk(RawFrame* out, size_t room, uintptr_t stop, bool* found) {
+  static size_t walk(uintptr_t, RawFrame* out, size_t room, uintptr_t stop, bool* found) {
     ++walks;
     *found = stop == 0;
     size_t count = 0;
@@ -45,7 +46,7 @@ struct FakePython {
     }
     return count;
   }
-  static uintptr_t first_local(uintptr_t frame) {
+  static uintptr_t first_local(uintptr_t frame, uintptr_t) {
     for (const FakeFrame& known : chain) {
       if (known.frame == frame) return known.self;
     }
@@ -65,8 +66,8 @@ struct FakePython {
   static bool local_name_of(uintptr_t, uintptr_t, std::string*) { return false; }
 
   static const PythonSource* source() {
-    static constexpr PythonSource kSource = {top,          walk, first_local, fingerprint, describe, describe_object,
-                                             local_name_of};
+    static constexpr PythonSource kSource = {top,          walk,     first_local,     fingerprint,
+                                             &codes_freed, describe, describe_object, local_name_of};
     return &kSource;
   }
 };

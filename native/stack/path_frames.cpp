@@ -3,6 +3,9 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <new>
+
+#include "base/hash.h"
 
 namespace leadline {
 namespace {
@@ -79,42 +82,44 @@ PathFrameId PathFrames::operator_by_text(const char* name, bool stable, const ch
   return slot.id;
 }
 
-const PathFrames::CodeEntry& PathFrames::code_entry(const RawFrame& raw) {
-  CodeEntry& entry = codes_[raw.code];
+const PathFrames::Statement& PathFrames::statement(const RawFrame& raw) {
   const uintptr_t fingerprint = python_->fingerprint(raw.code);
-  if (entry.fingerprint == fingerprint) return entry;
-  if (entry.fingerprint != 0) {
-    // Another code object took the address: what was known about its statements is void.
-    std::erase_if(statements_, [&raw](const auto& item) { return item.first.code == raw.code; });
+  const uint64_t hash = hash_mix(raw.code, raw.instruction);
+  const uint32_t known = statement_index_.find(hash, [&](uint32_t at) {
+    return statements_[at].code == raw.code && statements_[at].instruction == raw.instruction;
+  });
+  if (known != IndexTable::kAbsent) [[likely]] {
+    Statement& statement = statements_[known];
+    // Otherwise another code object has taken the address: what was known about the statement is void.
+    if (statement.fingerprint != fingerprint) statement = learn(raw, fingerprint);
+    return statement;
   }
-  entry = CodeEntry{fingerprint, CodeRole::kPlain};
-  for (const CodeRoles::Known& known : roles().known) {
-    if (known.code == raw.code) entry.role = known.role;
-  }
-  if (entry.role == CodeRole::kPlain && !roles().own_package.empty()) {
-    FrameText text;
-    python_->describe(raw, &text);
-    if (text.file.starts_with(roles().own_package)) entry.role = CodeRole::kOpener;
-  }
-  return entry;
+  if (!statement_index_.reserve_one()) throw std::bad_alloc();
+  statements_.push_back(learn(raw, fingerprint));
+  statement_index_.insert(hash, static_cast<uint32_t>(statements_.size() - 1));
+  return statements_.back();
 }
 
-CodeRole PathFrames::role(const RawFrame& raw) { return code_entry(raw).role; }
-
-PathFrameId PathFrames::python(const RawFrame& raw) {
-  const auto [found, is_new] = statements_.try_emplace(StatementKey{raw.code, raw.instruction});
-  if (is_new) {
-    FrameText text;
-    python_->describe(raw, &text);
-    PathFrame frame;
-    frame.kind = FrameKind::kPython;
-    frame.name = keep(text.name);
-    frame.file = keep(text.file);
-    frame.line = text.line;
-    frame.first_line = text.first_line;
-    found->second = add(frame);
+PathFrames::Statement PathFrames::learn(const RawFrame& raw, uintptr_t fingerprint) {
+  Statement statement{raw.code, raw.instruction, fingerprint};
+  for (const CodeRoles::Known& known : roles().known) {
+    if (known.code == raw.code) statement.role = known.role;
   }
-  return found->second;
+  if (statement.role != CodeRole::kPlain && statement.role != CodeRole::kRecompute) return statement;
+  FrameText text;
+  python_->describe(raw, &text);
+  if (!roles().own_package.empty() && text.file.starts_with(roles().own_package)) {
+    statement.role = CodeRole::kOpener;
+    return statement;
+  }
+  PathFrame frame;
+  frame.kind = FrameKind::kPython;
+  frame.name = keep(text.name);
+  frame.file = keep(text.file);
+  frame.line = text.line;
+  frame.first_line = text.first_line;
+  statement.frame = add(frame);
+  return statement;
 }
 
 PathFrameId PathFrames::module(uintptr_t object, const RawFrame* callers, size_t caller_count) {
@@ -152,8 +157,8 @@ PathFrameId PathFrames::module(uintptr_t object, const RawFrame* callers, size_t
 }
 
 size_t PathFrames::held_bytes() const {
-  return text_bytes_ + frames_.capacity() * sizeof(PathFrame) + statements_.size() * 48 + codes_.size() * 48 +
-         named_.size() * 96 + name_cache_.size() * sizeof(NameSlot);
+  return text_bytes_ + frames_.capacity() * sizeof(PathFrame) + statements_.capacity() * sizeof(Statement) +
+         statement_index_.held_bytes() + named_.size() * 96 + name_cache_.size() * sizeof(NameSlot);
 }
 
 }  // namespace leadline

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/index_table.h"
 #include "base/schema_generated.h"
 #include "stack/module_names.h"
 #include "stack/python_source.h"
@@ -62,10 +63,17 @@ class PathFrames {
       return slot.id;
     return operator_by_text(name, stable, inputs);
   }
-  PathFrameId python(const RawFrame& raw);
+  // What is known of a statement; valid until the next call.
+  struct Statement {
+    uintptr_t code = 0;
+    uintptr_t instruction = 0;
+    uintptr_t fingerprint = 0;
+    PathFrameId frame{};  // of plain statements and recomputation
+    CodeRole role = CodeRole::kPlain;
+  };
+  const Statement& statement(const RawFrame& raw);
   // `callers`: frames outside the module's own, innermost first, searched for the variable that holds the model.
   PathFrameId module(uintptr_t object, const RawFrame* callers, size_t caller_count);
-  CodeRole role(const RawFrame& raw);
 
   const PathFrame& operator[](PathFrameId id) const { return frames_[static_cast<uint32_t>(id)]; }
   uint32_t size() const { return static_cast<uint32_t>(frames_.size()); }
@@ -75,20 +83,6 @@ class PathFrames {
   static void set_roles(const CodeRoles& roles);
 
  private:
-  struct CodeEntry {
-    uintptr_t fingerprint = 0;
-    CodeRole role = CodeRole::kPlain;
-  };
-  struct StatementKey {
-    uintptr_t code;
-    uintptr_t instruction;
-    bool operator==(const StatementKey&) const = default;
-  };
-  struct StatementHash {
-    size_t operator()(const StatementKey& key) const noexcept {
-      return (key.code >> 4) * 0x9E3779B97F4A7C15ull ^ (key.instruction >> 1) * 0xC2B2AE3D27D4EB4Full;
-    }
-  };
   struct TextHash {
     using is_transparent = void;
     size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
@@ -111,7 +105,7 @@ class PathFrames {
   PathFrameId operator_by_text(const char* name, bool stable, const char* inputs);
   const char* keep(std::string_view text);
   PathFrameId add(const PathFrame& frame);
-  const CodeEntry& code_entry(const RawFrame& raw);
+  Statement learn(const RawFrame& raw, uintptr_t fingerprint);
 
   const PythonSource* python_;
   ModuleNames* modules_;
@@ -121,9 +115,9 @@ class PathFrames {
   std::unordered_map<std::string, PathFrameId, TextHash, std::equal_to<>> named_;
   std::string key_;  // of the last look-up by name; kept for its memory
   std::vector<NameSlot> name_cache_;
-  std::unordered_map<StatementKey, PathFrameId, StatementHash> statements_;
+  std::vector<Statement> statements_;
+  IndexTable statement_index_;
   std::unordered_map<uint64_t, PathFrameId> placed_;
-  std::unordered_map<uintptr_t, CodeEntry> codes_;
   std::unordered_map<uintptr_t, ModuleEntry> modules_seen_;
   size_t text_bytes_ = 0;
 };

@@ -55,10 +55,10 @@ RawFrame read_frame(uintptr_t frame) noexcept {
   return raw;
 }
 
-size_t walk(RawFrame* out, size_t room, uintptr_t stop, bool* found) {
+size_t walk(uintptr_t top, RawFrame* out, size_t room, uintptr_t stop, bool* found) {
   size_t count = 0;
   *found = stop == 0;
-  for (uintptr_t frame = top(); frame != 0; frame = skip_shims(read_at<uintptr_t>(frame, g_layout.previous))) {
+  for (uintptr_t frame = top; frame != 0; frame = skip_shims(read_at<uintptr_t>(frame, g_layout.previous))) {
     if (count < room) out[count] = read_frame(frame);
     ++count;
     if (frame == stop) {
@@ -69,9 +69,9 @@ size_t walk(RawFrame* out, size_t room, uintptr_t stop, bool* found) {
   return count;
 }
 
-uintptr_t first_local(uintptr_t frame) {
+uintptr_t first_local(uintptr_t frame, uintptr_t expected) {
   uintptr_t object = read_at<uintptr_t>(frame, g_layout.locals) & g_layout.code_mask;
-  if (object != 0 && Py_TYPE(reinterpret_cast<PyObject*>(object)) == &PyCell_Type) {
+  if (object != 0 && object != expected && Py_TYPE(reinterpret_cast<PyObject*>(object)) == &PyCell_Type) {
     object = reinterpret_cast<uintptr_t>(reinterpret_cast<PyCellObject*>(object)->ob_ref);
   }
   return object;
@@ -236,7 +236,24 @@ bool matches_getframe() {
   return good;
 }
 
-constexpr PythonSource kSource = {top, walk, first_local, fingerprint, describe, describe_object, local_name_of};
+// Code objects are freed by their type's destructor, which is ours from the first profile on: it counts and goes on to
+// the interpreter's. It is never taken out again, for another may have been put before it since.
+std::atomic<uint64_t> g_codes_freed{0};
+destructor g_free_code = nullptr;
+
+void free_code(PyObject* code) {
+  g_codes_freed.fetch_add(1, std::memory_order_release);
+  g_free_code(code);
+}
+
+void count_freed_codes() noexcept {
+  if (g_free_code != nullptr) return;
+  g_free_code = PyCode_Type.tp_dealloc;
+  PyCode_Type.tp_dealloc = free_code;
+}
+
+constexpr PythonSource kSource = {
+    top, walk, first_local, fingerprint, &g_codes_freed, describe, describe_object, local_name_of};
 
 }  // namespace
 
@@ -259,6 +276,7 @@ const PythonSource* load_python_source(const char** why) {
     *why = kSelfTest;
     return nullptr;
   }
+  count_freed_codes();
   return &kSource;
 }
 

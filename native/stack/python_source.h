@@ -5,6 +5,7 @@
 // references: the thread's own chain of frames cannot change while the thread is inside a callback.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29,13 +30,16 @@ struct FrameText {
 struct PythonSource {
   // Innermost frame of the calling thread, 0 when it has none.
   uintptr_t (*top)() = nullptr;
-  // Frames from the innermost outwards, up to and including `stop` (0: to the root). Returns how many there are,
-  // which may be more than `room`; `found` tells whether `stop` was met.
-  size_t (*walk)(RawFrame* out, size_t room, uintptr_t stop, bool* found) = nullptr;
-  // Object in the first local variable of a frame (self of a method), 0 when unset.
-  uintptr_t (*first_local)(uintptr_t frame) = nullptr;
+  // Frames from `top` outwards, up to and including `stop` (0: to the root). Returns how many there are, which may be
+  // more than `room`; `found` tells whether `stop` was met.
+  size_t (*walk)(uintptr_t top, RawFrame* out, size_t room, uintptr_t stop, bool* found) = nullptr;
+  // Object in the first local variable of a frame (self of a method), 0 when unset. Only when it is not the `expected`
+  // one is it looked at.
+  uintptr_t (*first_local)(uintptr_t frame, uintptr_t expected) = nullptr;
   // A word that changes when another code object takes the same address.
   uintptr_t (*fingerprint)(uintptr_t code) = nullptr;
+  // How many code objects have died so far: while it stands still, no fingerprint can have changed. nullptr: unknown.
+  const std::atomic<uint64_t>* codes_freed = nullptr;
   // Slow path: decode names and line.
   void (*describe)(const RawFrame& raw, FrameText* out) = nullptr;
   // Slow path: name of the class of an object, and of the local variable of `frame` that holds it (empty when none).

@@ -34,8 +34,11 @@ void MergedTree::add_all_threads() {
     const std::uint32_t nodes = tree.node_count();
     for (std::uint32_t at = 0; at < nodes; ++at) {
       const NodeId node = resolve(thread, NodeId{at});
-      tree.nodes().for_each_metric(
-          NodeId{at}, [&](const MetricKey& metric, const MetricValues& values) { add(node, metric, values); });
+      tree.nodes().for_each_metric(NodeId{at}, [&](const MetricKey& metric, const MetricValues& values) {
+        if (metric.metric != kLeafTime) return add(node, metric, values);
+        add(node, {MetricKind::kCpuTime}, values);
+        add(node, {MetricKind::kCallTime}, values);
+      });
     }
   }
 }

@@ -75,6 +75,26 @@ TEST_CASE("Work under a graft hangs under the other thread's node, together with
   CHECK(tree.broken_grafts() == 0);
 }
 
+TEST_CASE("What was measured once for both is call time and CPU time, together with what was measured apart") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "main");
+  const NodeId add = Fixture::child(a, a.root(), "add");
+  for (const std::int64_t leaf_ns : {5, 7}) a.add(add, kLeafTime, kCpuDevice, kNoStream, leaf_ns);
+  a.add(add, MetricKind::kCallTime, kCpuDevice, kNoStream, 30);
+  a.add(add, MetricKind::kCpuTime, kCpuDevice, kNoStream, 20);
+  MergedTree tree(f.registry, "p", "");
+  tree.add_all_threads();
+  std::size_t kinds = 0;
+  tree.nodes().for_each_metric(tree.resolve(a.index(), add), [&](const MetricKey& key, const MetricValues& values) {
+    ++kinds;
+    CHECK(values.count == 3);
+    CHECK(values.min == 5);
+    if (key.metric == MetricKind::kCallTime) CHECK(values.sum == 42);
+    if (key.metric == MetricKind::kCpuTime) CHECK(values.sum == 32);
+  });
+  CHECK(kinds == 2);
+}
+
 TEST_CASE("Grafts lead through grafts, also of threads that came later") {
   Fixture f;
   ThreadTree& a = f.registry.create(1, "a");
