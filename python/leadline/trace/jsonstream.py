@@ -7,8 +7,11 @@ object by object. A file that ends early yields everything before the break and 
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -16,6 +19,8 @@ from leadline.trace.tables import TraceError
 
 BATCH_BYTES = 1 << 20
 EVENT_LIMIT_BYTES = 8 << 20  # one event; what does not end within it is damage
+COMPRESSION_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError)
+"""What reading a gzip or a tar that was cut or changed raises; what came before it is used."""
 _HEAD_LIMIT_BYTES = 64 << 20
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BORDER = re.compile(rb"\}\s*,\s*\{")
@@ -48,9 +53,7 @@ class EventStream:
     def _read(self, size: int) -> bytes:
         try:
             data = self._stream.read(size)
-        except (EOFError, OSError) as error:
-            if not isinstance(error, EOFError) and "gzip" not in type(error).__name__.lower():
-                raise
+        except COMPRESSION_DAMAGE:
             self.complete = False
             return b""
         self.bytes_read += len(data)
@@ -85,7 +88,7 @@ class EventStream:
                 head = buffer[: found.end()] + b"]}"
                 try:
                     self.header.update(json.loads(head))
-                except ValueError:
+                except (ValueError, RecursionError):
                     self.complete = False
                 return buffer[found.end() :].lstrip()
             if not data or len(buffer) > _HEAD_LIMIT_BYTES:
@@ -115,7 +118,7 @@ class EventStream:
                 return [], rest, False
             try:
                 return self._decode(b"[" + piece + b"]"), rest, False
-            except ValueError:
+            except (ValueError, RecursionError):
                 pass  # the cut fell into a nested list or text, the array ends inside, or there is damage
         elif not final:
             return [], buffer, False
@@ -129,22 +132,29 @@ class EventStream:
         while True:
             space = _SPACE.match(text, at)
             at = space.end() if space else at
+            if at >= len(text):
+                return found, b"", False
             if text[at : at + 1] == "]":
                 return found, text[at + 1 :].encode("utf-8", errors="surrogateescape"), True
             try:
                 event, at = decoder.raw_decode(text, at)
+            except RecursionError:
+                at = self._next_event(text, at + 1)
+                continue
             except json.JSONDecodeError as error:
                 cut = error.pos >= len(text) - 8 or error.msg.startswith("Unterminated string")
                 if cut and not final and len(text) - at < EVENT_LIMIT_BYTES:
                     break  # an event of which the rest has not been read yet
-                self.complete = False
-                border = text.find('{"ph"', at + 1)
-                if border < 0:
-                    return found, b"", False
-                at = border
+                at = self._next_event(text, at + 1)
                 continue
             found.append(event)
         return found, text[at:].encode("utf-8", errors="surrogateescape"), False
+
+    def _next_event(self, text: str, at: int) -> int:
+        """Where the next event may begin behind damage; the end of the text when none does."""
+        self.complete = False
+        border = text.find('{"ph"', at)
+        return border if border >= 0 else len(text)
 
     def _trailer(self, buffer: bytes) -> None:
         rest = buffer
@@ -158,5 +168,5 @@ class EventStream:
             return
         try:
             self.header.update(json.loads("{" + text))
-        except ValueError:
+        except (ValueError, RecursionError):
             self.complete = False

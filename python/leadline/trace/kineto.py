@@ -148,7 +148,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _whole(value: Any, default: int) -> int:
-    return int(value) if isinstance(value, int | float) and np.isfinite(value) else default
+    """A number of the header that fits into 64 bits, else the default."""
+    return int(value) if isinstance(value, int | float) and abs(value) < 2**62 else default
 
 
 def _threads(reader: Collector) -> list[Thread]:

@@ -259,7 +259,7 @@ class Collector:
 
     def _flow(self, event: Event, phase: str) -> None:
         thread = self.threads.setdefault((event["pid"], event["tid"]), len(self.threads))
-        self.flow_ends.setdefault(event["id"], []).append((phase, thread, float(event["ts"])))
+        self.flow_ends.setdefault(event["id"], []).append((phase, thread, _moment(event["ts"])))
 
     def _single(self, event: Event, phase: Any) -> None:
         """Thread names and memory records."""
@@ -267,7 +267,10 @@ class Collector:
             self.thread_names[(event["pid"], event["tid"])] = str(event.get("args", {}).get("name", ""))
         elif phase == "i" and event.get("name") == "[memory]":
             args = event["args"]
-            self.memory.append((float(event["ts"]), int(args["Bytes"]), int(args.get("Device Type", 0))))
+            size, where = int(args["Bytes"]), int(args.get("Device Type", 0))
+            if abs(size) >= _UNSIGNED or abs(where) >= _UNSIGNED:
+                raise OverflowError("no amount of memory")
+            self.memory.append((_moment(event["ts"]), size, where))
 
 
 _TAKERS: Mapping[Kind | None, Callable[[Collector, list[Event], list[int]], None]] = {
@@ -285,6 +288,14 @@ _NO_ARGUMENTS: Event = {}
 
 def _arguments(events: list[Event]) -> list[Event]:
     return [found if isinstance(found := event.get("args"), dict) else _NO_ARGUMENTS for event in events]
+
+
+def _moment(value: Any) -> float:
+    """A time stamp. Raises ValueError for what is no number."""
+    found = float(value)
+    if not abs(found) < _UNSIGNED:
+        raise ValueError(f"{found} is no time")
+    return found
 
 
 def _unknown(value: Any) -> int:

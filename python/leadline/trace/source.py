@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +46,11 @@ def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
         return [_file(item) for item in found]
     if not place.exists():
         raise TraceError(f"{place} does not exist; give a Kineto trace (.json, .json.gz, .tar.gz of ranks)")
-    if tarfile.is_tarfile(place):
-        return _archive(place)
-    return [_file(place)]
+    try:
+        return _archive(place) if tarfile.is_tarfile(place) else [_file(place)]
+    except (EOFError, zlib.error):
+        # a gzip that is damaged within its first block; its reader says so
+        return [_file(place)]
 
 
 def _file(place: Path) -> Source:

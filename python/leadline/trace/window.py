@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from leadline.trace.jsonstream import BATCH_BYTES
+from leadline.trace.jsonstream import BATCH_BYTES, COMPRESSION_DAMAGE
 from leadline.trace.kineto import read_kineto, scan_marks
 from leadline.trace.source import Source
 from leadline.trace.steps import Step, Steps, find_steps
@@ -81,8 +81,8 @@ def _time_range(source: Source) -> tuple[float, float, int]:
             rest = data[-64:]  # a stamp across the border is counted twice at worst, never lost
             if stamps:
                 low, high, count = min(low, min(stamps)), max(high, max(stamps)), count + len(stamps)
-    except EOFError:
-        pass  # a truncated gzip: what was read is what there is
+    except COMPRESSION_DAMAGE:
+        pass  # what was read is what there is
     finally:
         stream.close()
     return low, high, count

@@ -15,6 +15,7 @@ import numpy as np
 
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, Selection, TaskKind
+from leadline.whatif.reading import dtypes_in
 
 
 class KernelClass(Enum):
@@ -172,9 +173,8 @@ class KernelTable:
         found = []
         for key in zip(names.tolist(), rows.tolist(), strict=True):
             if key not in known:
-                detail = self.graph.details[key[1]] if key[1] >= 0 else {}
-                dtypes = detail.get("Input type", detail.get("Input Types", []))
-                known[key] = precision_of(self.graph.names[key[0]], [str(item) for item in dtypes])
+                dtypes = dtypes_in(self.graph.details[key[1]]) if key[1] >= 0 else []
+                known[key] = precision_of(self.graph.names[key[0]], dtypes)
             found.append(known[key])
         return found
 

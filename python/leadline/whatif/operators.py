@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from leadline.whatif.graph import Graph
+from leadline.whatif.reading import shapes_in
 from leadline.whatif.roofline import Work, convolution_output, convolution_work, work_of
 
 _NUMBERS = re.compile(r"-?\d+")
@@ -20,7 +21,7 @@ def work_of_operator(graph: Graph, operator: int) -> Work | None:
     at = operator
     while at >= 0:
         name = graph.names[names[at]]
-        shapes = list(graph.detail(at).get("Input Dims", []))
+        shapes = shapes_in(graph.detail(at))
         work = _convolution(graph, at, name, shapes) if "conv" in name else work_of(name, shapes)
         if work is not None:
             return work
@@ -37,9 +38,10 @@ def _convolution(graph: Graph, operator: int, name: str, shapes: list[Any]) -> W
         return None
     if len(shapes) < 2 or len(shapes[0]) < 3 or len(shapes[1]) < 3:
         return None
-    concrete = list(graph.detail(operator).get("Concrete Inputs", graph.detail(operator).get("Concrete Args", [])))
+    detail = graph.detail(operator)
+    concrete = detail.get("Concrete Inputs", detail.get("Concrete Args", []))
     first = {"conv2d": 3, "conv1d": 3, "conv3d": 3, "convolution": 3, "_convolution": 3}.get(short)
-    if first is None or len(concrete) < first + 3:
+    if first is None or not isinstance(concrete, list) or len(concrete) < first + 3:
         return None
     stride, padding, dilation = (
         [int(text) for text in _NUMBERS.findall(str(concrete[first + offset]))] for offset in range(3)

@@ -13,8 +13,29 @@ from leadline.whatif.columns import ColumnTable
 from leadline.whatif.kinds import BoolArray, EdgeType, IntArray, Lane, Phase, Selection, Task, TaskKind
 from leadline.whatif.tables import GraphInfo
 
+_LARGEST_AXIS = 2**48  # of a tensor's shape; beyond it is damage
+
 Selectable = Selection | BoolArray | IntArray | Iterable[int] | int
 _G = TypeVar("_G", bound="GraphReading")
+
+
+def shapes_in(detail: Mapping[str, Any]) -> list[Any]:
+    """Input shapes among the arguments of an operator: a list per input, of lists for a list of tensors; [] for what is
+    no shape."""
+    found = detail.get("Input Dims", [])
+    return [shape if _is_shape(shape) else [] for shape in found] if isinstance(found, list) else []
+
+
+def _is_shape(value: Any) -> bool:
+    if not isinstance(value, list):
+        return False
+    return all(0 <= axis < _LARGEST_AXIS if type(axis) is int else _is_shape(axis) for axis in value)
+
+
+def dtypes_in(detail: Mapping[str, Any]) -> list[str]:
+    """Input types among the arguments of an operator."""
+    found = detail.get("Input type", detail.get("Input Types", []))
+    return [str(item) for item in found] if isinstance(found, list) else []
 
 
 class GraphReading:
@@ -113,12 +134,11 @@ class GraphReading:
 
     def shapes(self, task: int) -> list[Any]:
         """Input shapes of the operator around the task; [] where the trace has none."""
-        return list(self.operator_detail(task).get("Input Dims", []))
+        return shapes_in(self.operator_detail(task))
 
     def dtypes(self, task: int) -> list[str]:
         """Input types of the operator around the task; [] where the trace has none."""
-        found = self.operator_detail(task)
-        return list(found.get("Input type", found.get("Input Types", [])))
+        return dtypes_in(self.operator_detail(task))
 
     def select(
         self,

@@ -1,0 +1,143 @@
+"""Damaged traces, few in every run and many where asked for, and the damages of the list that users will meet, each with
+what it must say. The fuzzer runs in a process of its own, which limits its memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.trace.damaged import sample
+
+from leadline.trace.tables import TraceError
+from leadline.whatif import Graph, load, rank
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_fuzzer(*arguments: str) -> None:
+    command = [sys.executable, "-m", "tests.trace.fuzz", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_damaged_traces_are_answered_or_get_one_sentence(tmp_path: Path) -> None:
+    run_fuzzer("--files", "150", "--seconds", "120", "--keep", str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+def test_fuzz_many_damaged_traces(tmp_path: Path, seed: int) -> None:
+    run_fuzzer("--seconds", "150", "--seed", str(seed), "--keep", str(tmp_path))
+
+
+def loaded(folder: Path, trace: dict[str, Any], name: str = "trace.json") -> Graph:
+    path = folder / name
+    path.write_text(json.dumps(trace), encoding="utf-8")
+    return load(path)
+
+
+def warned(graph: Graph, text: str) -> bool:
+    return any(text in warning for warning in graph.info.warnings)
+
+
+def test_the_sample_itself_is_read_without_complaint(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, sample())
+    assert not any("left out" in warning or "ends early" in warning for warning in graph.info.warnings)
+    report = rank(graph)
+    assert abs(report.replay_error) < 0.01
+    assert {"amp", "fused_optimizer", "batch_size"} <= {found.name for found in report.scenarios}
+
+
+def test_the_end_is_missing(tmp_path: Path) -> None:
+    text = json.dumps(sample())
+    (tmp_path / "cut.json").write_text(text[: len(text) // 2], encoding="utf-8")
+    assert warned(load(tmp_path / "cut.json"), "ends early or is damaged")
+
+
+def test_correlations_are_missing(tmp_path: Path) -> None:
+    trace = sample()
+    for event in trace["traceEvents"]:
+        event.get("args", {}).pop("correlation", None)
+    assert warned(loaded(tmp_path, trace), "without a record; they keep their measured start")
+
+
+def test_no_device_events(tmp_path: Path) -> None:
+    trace = sample()
+    trace["traceEvents"] = [e for e in trace["traceEvents"] if e.get("cat") not in ("kernel", "gpu_memcpy")]
+    report = rank(loaded(tmp_path, trace))
+    assert any("no device work" in warning for warning in report.warnings)
+    assert "mixed precision is predicted for GPUs only" in report.not_applicable["amp"]
+
+
+def test_a_window_without_a_step(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps(sample()), encoding="utf-8")
+    with pytest.raises(TraceError, match=r"no step between 7 and 9 in trace\.json; it has steps 0 to 1"):
+        load(tmp_path / "trace.json", window=(7, 9))
+
+
+def test_waits_in_a_circle_are_a_sentence_or_an_answer(tmp_path: Path) -> None:
+    """Two streams that say to wait for one another's later work: nothing may hang, and no time may be invented."""
+    trace = sample()
+    for event in trace["traceEvents"]:
+        if event.get("cat") == "cuda_sync":
+            event["args"].update(stream=7, wait_on_stream=7)
+    assert abs(rank(loaded(tmp_path, trace)).replay_error) < 0.01
+
+
+def test_negative_durations(tmp_path: Path) -> None:
+    trace = sample()
+    trace["traceEvents"][5]["dur"] = -50
+    assert warned(loaded(tmp_path, trace), "1 events have a negative duration; they count as 0 ns")
+
+
+def test_a_clock_that_jumps(tmp_path: Path) -> None:
+    trace = sample()
+    for event in trace["traceEvents"][-12:-6]:
+        event["ts"] += 1e11
+    assert warned(loaded(tmp_path, trace), "(a clock jump); they are left out")
+
+
+def test_an_event_that_lasts_for_years(tmp_path: Path) -> None:
+    trace = sample()
+    trace["traceEvents"][3]["dur"] = 1e14
+    graph = loaded(tmp_path, trace)
+    assert warned(graph, "or last longer (a clock jump); they are left out")
+    assert graph.info.measured_ns < 10_000_000
+
+
+def test_files_of_one_rank_given_twice(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        loaded(tmp_path, sample(), name)
+    assert warned(load([tmp_path / "a.json", tmp_path / "b.json"]), "do not name distinct ranks")
+
+
+def test_ranks_of_different_jobs(tmp_path: Path) -> None:
+    other = sample()
+    for event in other["traceEvents"]:
+        if event["name"].startswith("ProfilerStep#"):
+            event["name"] = f"ProfilerStep#{int(event['name'][13:]) + 40}"
+    loaded(tmp_path, sample(), "a.json")
+    loaded(tmp_path, other, "b.json")
+    with pytest.raises(TraceError, match="have no step in common"):
+        load([tmp_path / "a.json", tmp_path / "b.json"])
+
+
+def test_an_unknown_gpu(tmp_path: Path) -> None:
+    """Mixed precision might gain nothing; the answer says so and why."""
+    trace = sample()
+    trace["deviceProperties"][0]["name"] = "Some GPU of 2031"
+    report = rank(loaded(tmp_path, trace))
+    assert any("amp: Some GPU of 2031 is not in the factor files" in warning for warning in report.warnings)
+
+
+@pytest.mark.parametrize("value", [float("nan"), "soon", None, [], 1e300])
+def test_a_time_that_is_none(tmp_path: Path, value: Any) -> None:
+    trace = sample()
+    trace["traceEvents"][4]["ts"] = value
+    graph = loaded(tmp_path, trace)
+    assert warned(graph, "left out")
+    assert graph.info.measured_ns < 10_000_000
