@@ -122,9 +122,9 @@ def graphs_captured_before(out: Path) -> dict[str, Any]:
 
 def nvtx(out: Path) -> dict[str, Any]:
     """Ranges of torch.cuda.nvtx are regions, with the kernels below them."""
-    from leadline.capture.providers.nvidia import nvtx_environment
+    from leadline.capture.providers.nvidia import injection_environment
 
-    profile = open_profile(run(out, "nvtx", "leadline", **nvtx_environment({})))
+    profile = open_profile(run(out, "nvtx", "leadline", **injection_environment({})))
     calls = Counter[str]()
     for node in profile.tree.find(kind="region"):
         calls[node.name] += node.exclusive("call_time").count

@@ -22,6 +22,7 @@ nb::dict to_dict(const nvidia::Status& status) {
   result["timing_regions"] = status.timing_regions;
   result["message"] = status.message;
   result["holder"] = status.holder;
+  result["awaiting"] = status.awaiting;
   return result;
 }
 
@@ -31,7 +32,7 @@ T value_or(const nb::dict& info, const char* key, T otherwise) {
 }
 
 // `info`: cupti_candidates (list of paths), shared, whole_graphs, flush_interval_s, recording.
-nb::dict attach_nvidia(const nb::dict& info) {
+nvidia::Options options_of(const nb::dict& info) {
   nvidia::Options options;
   options.cupti_candidates = value_or(info, "cupti_candidates", std::vector<std::string>());
   options.shared = value_or(info, "shared", options.shared);
@@ -41,10 +42,16 @@ nb::dict attach_nvidia(const nb::dict& info) {
   options.describe_device = [](DeviceDescription device) {
     if (DeviceTable* devices = Session::instance().devices()) devices->describe(std::move(device));
   };
+  return options;
+}
+
+template <nvidia::Status (*begin)(const nvidia::Options&)>
+nb::dict attach(const nb::dict& info) {
+  const nvidia::Options options = options_of(info);
   nvidia::Status status;
   {
     const nb::gil_scoped_release no_gil;
-    status = nvidia::start(options);
+    status = begin(options);
   }
   return to_dict(status);
 }
@@ -61,7 +68,8 @@ nb::dict detach_nvidia() {
 }  // namespace
 
 void define_nvidia(nb::module_& m) {
-  m.def("attach_nvidia", &attach_nvidia);
+  m.def("attach_nvidia", &attach<nvidia::start>);
+  m.def("await_nvidia", &attach<nvidia::await_cuda>);
   m.def("detach_nvidia", &detach_nvidia);
   m.def("nvidia_pause", [](const std::string& tool) {
     const nb::gil_scoped_release no_gil;

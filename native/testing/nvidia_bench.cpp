@@ -106,6 +106,7 @@ class Bench {
   Bench() {
     Monitor::instance().subscribe(LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY,
                                   &collector_, &subscription_);
+    fold_.describe({h100()});
     calls_.load(functions_);
     callbacks_.open();
     for (std::uint32_t i = 0; i < kNames; ++i) {
@@ -251,7 +252,7 @@ class Bench {
   std::shared_ptr<nvidia::MarksRegistry> marks_ = std::make_shared<nvidia::MarksRegistry>();
   nvidia::Callbacks callbacks_{functions_, calls_, tables_, marks_};
   nvidia::KernelSources sources_;
-  nvidia::ActivityFold fold_{tables_.launches, tables_.graphs, *marks_, sources_, {h100()}};
+  nvidia::ActivityFold fold_{tables_.launches, tables_.graphs, *marks_, sources_};
   std::int64_t device_ns_ = now_ns();
   std::vector<std::string> names_;
   std::vector<std::string> places_;

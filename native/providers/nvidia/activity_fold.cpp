@@ -61,12 +61,11 @@ void emit_measure(leadline_context context, std::uint32_t metric, std::int64_t v
 }
 
 ActivityFold::ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks,
-                           const KernelSources& sources, std::vector<DeviceInfo> devices)
-    : launches_(launches), graphs_(graphs), marks_(marks), names_(sources) {
-  for (DeviceInfo& info : devices) {
-    const std::int32_t index = info.index;
-    device(index).info = std::move(info);
-  }
+                           const KernelSources& sources)
+    : launches_(launches), graphs_(graphs), marks_(marks), names_(sources) {}
+
+void ActivityFold::describe(const std::vector<DeviceInfo>& devices) {
+  for (const DeviceInfo& info : devices) device(info.index).info = info;
 }
 
 ActivityFold::Device& ActivityFold::device(std::int32_t index) {

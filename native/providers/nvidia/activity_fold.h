@@ -53,9 +53,10 @@ class FrameNumbers {
 
 class ActivityFold {
  public:
-  ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks, const KernelSources& sources,
-               std::vector<DeviceInfo> devices);
+  ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks, const KernelSources& sources);
 
+  // What is known of the devices; before their first record, for occupancy.
+  void describe(const std::vector<DeviceInfo>& devices);
   void add(const Work& work);
   // Charges idle time up to `time_ns`; call now and then, with a time no record can be older than.
   void settle_before(std::int64_t time_ns);

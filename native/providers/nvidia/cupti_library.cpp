@@ -7,6 +7,7 @@ namespace leadline::nvidia {
 namespace {
 
 constexpr std::string_view kFileName = "libcupti.so";
+constexpr std::string_view kRuntimeName = "libcudart";
 
 template <class Function>
 void bind(const Library& library, const char* name, Function*& slot) {
@@ -16,6 +17,19 @@ void bind(const Library& library, const char* name, Function*& slot) {
 std::string_view file_name(std::string_view path) {
   const auto slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// 13 in ".../libcupti.so.13" and ".../libcupti.so.13.0.85"; 0 where the name has none.
+int major_in(std::string_view path) {
+  const std::string_view name = file_name(path);
+  const auto at = name.find(".so.");
+  if (at == std::string_view::npos) return 0;
+  int major = 0;
+  for (const char c : name.substr(at + 4)) {
+    if (c < '0' || c > '9') break;
+    major = major * 10 + (c - '0');
+  }
+  return major;
 }
 
 }  // namespace
@@ -99,6 +113,21 @@ bool CuptiLibrary::has_shared_subscription() const noexcept {
   const CuptiFunctions& f = functions_;
   return version() >= cupti::kVersion13_3 && f.subscribe_v2 && f.register_callbacks_v2 && f.activity_enable_v2 &&
          f.activity_disable_v2 && f.next_record_v2 && f.dropped_records_v2;
+}
+
+std::vector<std::string> fitting_candidates(std::vector<std::string> candidates, int runtime, int driver) {
+  std::erase_if(candidates, [&](const std::string& path) { return driver > 0 && major_in(path) > driver; });
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [&](const std::string& path) { return runtime > 0 && major_in(path) == runtime; });
+  return candidates;
+}
+
+int loaded_runtime_major() {
+  for (const LoadedLibrary& library : loaded_libraries()) {
+    if (!file_name(library.path).starts_with(kRuntimeName)) continue;
+    if (const int major = major_in(library.path); major > 0) return major;
+  }
+  return 0;
 }
 
 std::vector<std::string> loaded_cupti_copies() {

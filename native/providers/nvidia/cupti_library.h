@@ -67,6 +67,12 @@ class CuptiLibrary {
   std::string path_;
 };
 
+// The same paths, those of the CUDA that the program runs first, and without those that the driver is too old for.
+// Majors are told by the file names (libcupti.so.13); `runtime` and `driver` are majors, 0 where not known.
+std::vector<std::string> fitting_candidates(std::vector<std::string> candidates, int runtime, int driver);
+// Major of the CUDA runtime library that the program has loaded (it may also be part of another library); 0: none seen.
+int loaded_runtime_major();
+
 // Paths of all copies of CUPTI in this process; more than one means that tools may not see each other.
 std::vector<std::string> loaded_cupti_copies();
 

@@ -27,7 +27,6 @@ std::string uuid_text(const cuda::Uuid& uuid, bool mig) {
 
 Driver::Driver(const Library& library) : path_(library.path()) {
   DriverFunctions& f = functions_;
-  bind(library, "cuInit", f.init);
   bind(library, "cuDriverGetVersion", f.driver_version);
   bind(library, "cuDeviceGetCount", f.device_count);
   bind(library, "cuDeviceGet", f.device_get);
@@ -37,6 +36,7 @@ Driver::Driver(const Library& library) : path_(library.path()) {
   bind(library, "cuDeviceGetUuid_v2", f.device_uuid);
   bind(library, "cuCtxGetCurrent", f.context_current);
   bind(library, "cuCtxGetDevice", f.context_device);
+  bind(library, "cuDevicePrimaryCtxGetState", f.primary_context_state);
   bind(library, "cuGetErrorString", f.error_string);
   bind(library, "cuEventCreate", f.event_create);
   bind(library, "cuEventDestroy_v2", f.event_destroy);
@@ -57,28 +57,49 @@ std::optional<Driver> Driver::find(std::string* error) {
   }
   Driver driver(*library);
   const DriverFunctions& f = driver.functions_;
-  if (!f.init || !f.driver_version || !f.device_count || !f.device_get) {
+  if (!f.driver_version || !f.device_count || !f.device_get) {
     *error = "The driver library " + driver.path_ +
              " is older than CUDA 12 or is a stub, so GPU work is not measured; "
              "install the driver that belongs to the GPU.";
     return std::nullopt;
   }
-  if (const cuda::Result result = f.init(0); result != cuda::kSuccess) {
-    *error = result == cuda::kNoDevice
-                 ? "The CUDA driver sees no GPU, so there is no GPU work to measure; check `nvidia-smi` and that "
-                   "CUDA_VISIBLE_DEVICES is not empty."
-                 : "The CUDA driver does not start (" + driver.describe(result) +
-                       "), so GPU work is not measured; check that `nvidia-smi` works for this user.";
-    return std::nullopt;
-  }
-  std::int32_t count = 0;
-  if (f.device_count(&count) != cuda::kSuccess || count == 0) {
-    *error =
-        "The CUDA driver shows no device to this process, so there is no GPU work to measure; check "
-        "CUDA_VISIBLE_DEVICES.";
-    return std::nullopt;
-  }
   return driver;
+}
+
+bool Driver::has_started(std::string* error) const {
+  std::int32_t count = 0;
+  const cuda::Result result = functions_.device_count(&count);
+  if (result == cuda::kSuccess && count > 0) return true;
+  if (result == cuda::kNotInitialized) {
+    *error =
+        "The program has loaded the CUDA driver but not started it, or it could not be started, so there is no GPU "
+        "work to measure; if it should use a GPU, check that `nvidia-smi` works for this user and that "
+        "CUDA_VISIBLE_DEVICES is not empty.";
+  } else if (result == cuda::kSuccess || result == cuda::kNoDevice) {
+    *error =
+        "The CUDA driver shows no device to this process, so there is no GPU work to measure; check `nvidia-smi` and "
+        "CUDA_VISIBLE_DEVICES.";
+  } else {
+    *error = "The CUDA driver does not work here (" + describe(result) +
+             "), so GPU work is not measured; check that `nvidia-smi` works for this user.";
+  }
+  return false;
+}
+
+bool Driver::has_primary_context() const {
+  const DriverFunctions& f = functions_;
+  std::int32_t count = 0;
+  if (!f.primary_context_state || f.device_count(&count) != cuda::kSuccess) return false;
+  for (std::int32_t index = 0; index < count; ++index) {
+    cuda::Device device = 0;
+    std::uint32_t flags = 0;
+    std::int32_t active = 0;
+    if (f.device_get(&device, index) == cuda::kSuccess &&
+        f.primary_context_state(device, &flags, &active) == cuda::kSuccess && active != 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::int32_t Driver::cuda_version() const noexcept {

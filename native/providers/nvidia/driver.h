@@ -30,7 +30,6 @@ struct DeviceInfo {
 };
 
 struct DriverFunctions {
-  cuda::Result (*init)(std::uint32_t) = nullptr;
   cuda::Result (*driver_version)(std::int32_t*) = nullptr;
   cuda::Result (*device_count)(std::int32_t*) = nullptr;
   cuda::Result (*device_get)(cuda::Device*, std::int32_t) = nullptr;
@@ -40,6 +39,7 @@ struct DriverFunctions {
   cuda::Result (*device_uuid)(cuda::Uuid*, cuda::Device) = nullptr;
   cuda::Result (*context_current)(cuda::Context*) = nullptr;
   cuda::Result (*context_device)(cuda::Device*) = nullptr;
+  cuda::Result (*primary_context_state)(cuda::Device, std::uint32_t*, std::int32_t*) = nullptr;
   cuda::Result (*error_string)(cuda::Result, const char**) = nullptr;
   cuda::Result (*event_create)(cuda::Event*, std::uint32_t) = nullptr;
   cuda::Result (*event_destroy)(cuda::Event) = nullptr;
@@ -52,8 +52,14 @@ struct DriverFunctions {
 
 class Driver {
  public:
-  // The driver the program has loaded; nullopt with one sentence in *error where it has none or it is not usable.
+  // The driver the program has loaded; nullopt with one sentence in *error where it has none or it is too old.
   static std::optional<Driver> find(std::string* error);
+
+  // Whether the program has started CUDA and has a device: false with one sentence in *error. Starts nothing.
+  bool has_started(std::string* error) const;
+
+  // Whether the program has made a context that every part of it shares, as all but a few do. Makes none.
+  bool has_primary_context() const;
 
   const DriverFunctions& call() const noexcept { return functions_; }
   const std::string& path() const noexcept { return path_; }

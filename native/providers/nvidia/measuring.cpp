@@ -57,17 +57,16 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       driver_(std::move(driver)),
       library_(std::move(library)),
       version_(library_.version()),
-      devices_(driver_.devices()),
       callbacks_(library_.call(), calls_, tables_, marks_),
       subscription_(library_, calls_),
-      fold_(tables_.launches, tables_.graphs, *marks_, sources, devices_) {}
+      fold_(tables_.launches, tables_.graphs, *marks_, sources) {}
 
 Measuring::~Measuring() {
   Measuring* self = this;
   in_use.compare_exchange_strong(self, nullptr);
 }
 
-bool Measuring::start(std::string* message, std::string* holder) {
+bool Measuring::start(std::string* message, std::string* holder, bool inside_cuda_start) {
   calls_.load(library_.call());
   if (!subscription_.open(options_.shared, on_callback, nullptr)) {
     *message = subscription_.message();
@@ -92,7 +91,7 @@ bool Measuring::start(std::string* message, std::string* holder) {
   }
   callbacks_.set_time_waits(!subscription_.has_waits());
   if (!options_.recording.empty()) {
-    recorder_ = Recorder::create(options_.recording, version_, devices_, message);
+    recorder_ = Recorder::create(options_.recording, version_, message);
     if (recorder_) {
       callbacks_.set_recorder(recorder_.get());
       leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, this, &activities_);
@@ -106,12 +105,29 @@ bool Measuring::start(std::string* message, std::string* holder) {
                                  " here, so these are not measured; a newer nvidia-cuda-cupti may.";
     count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
   }
-  describe_devices();
+  if (!inside_cuda_start) learn_devices();
   leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
   callbacks_.open();
   subscription_.enable_callbacks();
-  thread_ = std::thread([this] { run(); });
+  if (!inside_cuda_start) start_thread();
   return true;
+}
+
+// At once, or in the callback of the first context.
+void Measuring::start_thread() {
+  const std::lock_guard lock(wake_mutex_);
+  if (ending_ || thread_.joinable()) return;
+  thread_ = std::thread([this] { run(); });
+}
+
+// What the driver says of the devices; before any record of theirs is folded.
+void Measuring::learn_devices() {
+  const std::lock_guard lock(fold_mutex_);
+  if (!devices_.empty()) return;
+  devices_ = driver_.devices();
+  fold_.describe(devices_);
+  if (recorder_) recorder_->devices(devices_);
+  describe_devices();
 }
 
 void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, const void* data) {
@@ -129,6 +145,15 @@ void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, con
     // CUPTI may be taken down safely at the end of a driver call, which is where we are.
     if (domain == cupti::Domain::kDriver && api.site == cupti::Site::kExit && !self.finalized_.exchange(true)) {
       self.library_.call().finalize();
+    }
+    return;
+  }
+  if (domain == cupti::Domain::kResource && cbid == static_cast<std::uint32_t>(cupti::Resource::kContextCreated)) {
+    try {
+      self.start_thread();
+    } catch (...) {
+      count_loss(LossKind::kInternalError, 1,
+                 "No thread for GPU records could be started (see ulimit -u), so GPU work is folded at the end only.");
     }
     return;
   }
@@ -171,6 +196,7 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
 
 // Looks for full buffers every few milliseconds and asks CUPTI for finished ones every flush interval.
 void Measuring::run() {
+  learn_devices();
   constexpr auto kLook = std::chrono::milliseconds(5);
   auto next_flush = steady_clock::now() + duration<double>(options_.flush_interval_s);
   std::unique_lock lock(wake_mutex_);
@@ -190,6 +216,7 @@ void Measuring::run() {
 }
 
 void Measuring::drain() {
+  learn_devices();
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t begin = leadline_monitor_now();
   if (const ClockRelation now = measure_clock(library_.call()); now.known) clock_ = now;

@@ -26,8 +26,9 @@ class Measuring {
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
 
-  // False with one sentence in *message (and *holder).
-  bool start(std::string* message, std::string* holder);
+  // False with one sentence in *message (and *holder). `inside_cuda_start`: the driver cannot be asked yet; the thread
+  // that folds begins with the first context, so that a program that makes none has none of ours.
+  bool start(std::string* message, std::string* holder, bool inside_cuda_start);
   bool flush(double timeout_s);
   // Off again: callbacks, records, subscription, CUPTI itself, the thread. Counts what was still in flight.
   void stop();
@@ -47,6 +48,8 @@ class Measuring {
   static void on_place_changed(const leadline_event* event, void* user);
   static void on_activity(const leadline_event* event, void* user);
 
+  void start_thread();
+  void learn_devices();
   void run();
   void drain();
   void fold_buffer(const FullBuffer& full);

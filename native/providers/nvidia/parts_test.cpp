@@ -10,6 +10,7 @@
 #include "providers/nvidia/api_names.h"
 #include "providers/nvidia/buffer_pool.h"
 #include "providers/nvidia/correlation_map.h"
+#include "providers/nvidia/cupti_library.h"
 #include "providers/nvidia/device_timeline.h"
 #include "providers/nvidia/event_map.h"
 #include "providers/nvidia/kernel_names.h"
@@ -203,6 +204,14 @@ TEST_CASE("names: ABI suffixes go, a driver function's version stays") {
   CHECK_FALSE(classify("cudaStreamQuery_v3020").followed);
   CHECK_FALSE(classify("cuMemGetInfo_v2").followed);
   CHECK(classify("cudaMallocHost_v3020").kind == LEADLINE_GPU_OTHER);  // host memory is not the device's
+}
+
+TEST_CASE("the CUPTI of the program's own CUDA is tried first, one newer than the driver not at all") {
+  const std::vector<std::string> all{"/site/libcupti.so.13", "/site/libcupti.so.12", "libcupti.so"};
+  CHECK(fitting_candidates(all, 0, 13) == all);
+  CHECK(fitting_candidates(all, 12, 13) ==
+        std::vector<std::string>{"/site/libcupti.so.12", "/site/libcupti.so.13", "libcupti.so"});
+  CHECK(fitting_candidates(all, 13, 12) == std::vector<std::string>{"/site/libcupti.so.12", "libcupti.so"});
 }
 
 TEST_CASE("collectives are told by their kernels' names, old and new") {

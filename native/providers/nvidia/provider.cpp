@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 
@@ -14,7 +15,7 @@ namespace {
 
 // The process's one provider. Made on first use and never destroyed: CUPTI may still be inside a callback at exit.
 struct Provider {
-  std::mutex mutex;
+  std::timed_mutex mutex;
   Options options;
   KernelSources sources;
   std::unique_ptr<Measuring> measuring;
@@ -23,6 +24,7 @@ struct Provider {
   Status status;
   std::string last_json;   // of the measuring that has stopped
   std::string paused_for;  // the tool that CUPTI was given to
+  bool awaiting = false;   // measuring begins when the program starts CUDA
   bool forked_after_cuda = false;
 };
 
@@ -67,9 +69,15 @@ void start_fallback(Provider& p) {
   if (!p.status.timing_regions) p.regions.reset();
 }
 
-void begin(Provider& p) {
+enum class Moment : std::uint8_t { kAfterCudaStarted, kInsideCudaStart };
+
+void follow_forks() {
   static std::once_flag at_fork;
   std::call_once(at_fork, [] { pthread_atfork(nullptr, nullptr, [] { after_fork(); }); });
+}
+
+void begin(Provider& p, Moment moment) {
+  follow_forks();
   p.status = {};
   std::string error;
   if (p.forked_after_cuda) {
@@ -79,11 +87,15 @@ void begin(Provider& p) {
     return;
   }
   p.driver = Driver::find(&error);
-  if (!p.driver) {
+  const bool usable = p.driver && (moment == Moment::kInsideCudaStart || p.driver->has_started(&error));
+  if (!usable) {
+    p.driver.reset();
     say(&p.status, std::move(error));
     return;
   }
-  std::optional<CuptiLibrary> library = CuptiLibrary::open(p.options.cupti_candidates, &error);
+  const int driver_major = p.driver->cuda_version() / 1000;
+  std::optional<CuptiLibrary> library =
+      CuptiLibrary::open(fitting_candidates(p.options.cupti_candidates, loaded_runtime_major(), driver_major), &error);
   if (!library) {
     say(&p.status, "GPU work is not measured because CUPTI was not found (" + error +
                        "); install the package nvidia-cuda-cupti for the program's CUDA.");
@@ -108,7 +120,7 @@ void begin(Provider& p) {
     leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, untried.c_str());
   }
   auto measuring = std::make_unique<Measuring>(p.options, *p.driver, std::move(*library), p.sources);
-  if (measuring->start(&error, &p.status.holder)) {
+  if (measuring->start(&error, &p.status.holder, moment == Moment::kInsideCudaStart)) {
     p.measuring = std::move(measuring);
     p.status.measuring = true;
     return;
@@ -143,7 +155,26 @@ Status start(const Options& options) try {
   if (p.measuring || p.regions) return p.status;
   p.options = options;
   p.paused_for.clear();
-  begin(p);
+  p.awaiting = false;
+  begin(p, Moment::kAfterCudaStarted);
+  return p.status;
+} catch (...) {
+  return out_of_memory("starting");
+}
+
+Status await_cuda(const Options& options) try {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (p.measuring || p.regions) return p.status;
+  p.options = options;
+  p.paused_for.clear();
+  follow_forks();
+  std::string not_yet;
+  const std::optional<Driver> driver = Driver::find(&not_yet);
+  p.awaiting = !driver || !driver->has_started(&not_yet);
+  p.status = {};
+  p.status.awaiting = p.awaiting;
+  if (!p.awaiting) begin(p, Moment::kAfterCudaStarted);
   return p.status;
 } catch (...) {
   return out_of_memory("starting");
@@ -173,7 +204,7 @@ Status resume() try {
   if (p.measuring || p.paused_for.empty()) return p.status;
   if (p.regions) p.regions->stop();
   p.regions.reset();
-  begin(p);
+  begin(p, Moment::kAfterCudaStarted);
   if (p.measuring) p.paused_for.clear();  // else the tool still has it, and a later call tries again
   return p.status;
 } catch (...) {
@@ -185,6 +216,15 @@ Status stop() {
   const std::lock_guard lock(p.mutex);
   end(p);
   p.paused_for.clear();
+  if (p.awaiting) {
+    p.awaiting = p.status.awaiting = false;
+    std::string why;
+    if (const std::optional<Driver> driver = Driver::find(&why); driver && driver->has_primary_context()) {
+      say(&p.status,
+          "The program started CUDA without telling Leadline, so its GPU work was not measured; start it with "
+          "`leadline run`, and without CUDA_INJECTION64_PATH naming another tool.");
+    }
+  }
   return p.status;
 }
 
@@ -210,6 +250,7 @@ std::string status_json() {
     return safe + "\"";
   };
   std::string json = "{\"measuring\": " + std::string(p.measuring ? "true" : "false");
+  json += ", \"awaiting\": " + std::string(p.awaiting ? "true" : "false");
   json += ", \"timing_regions\": " + std::string(p.regions ? "true" : "false");
   json += ", \"message\": " + quoted(p.status.message) + ", \"holder\": " + quoted(p.status.holder);
   json += ", \"paused_for\": " + quoted(p.paused_for) + ", \"copies\": [";
@@ -226,7 +267,7 @@ std::string status_json() {
 
 void after_fork() noexcept {
   Provider& p = provider();
-  new (&p.mutex) std::mutex;  // its holder may not exist in this process
+  new (&p.mutex) std::timed_mutex;  // its holder may not exist in this process
   p.forked_after_cuda = p.forked_after_cuda || p.measuring || p.driver.has_value();
   if (p.measuring) p.measuring->abandon();
   // Never destroyed: the destructors would join threads and free memory that another thread's state may have been
@@ -238,3 +279,19 @@ void after_fork() noexcept {
 }
 
 }  // namespace leadline::nvidia
+
+extern "C" int leadline_cuda_initialize() try {
+  using namespace leadline::nvidia;
+  Provider& p = provider();
+  // The driver is in the middle of starting and whoever holds the lock may be waiting for it: better nothing measured,
+  // which stop() says, than a program that hangs.
+  const std::unique_lock lock(p.mutex, std::chrono::seconds(1));
+  if (!lock || !p.awaiting || p.measuring) return 1;
+  p.awaiting = false;
+  begin(p, Moment::kInsideCudaStart);
+  return 1;
+} catch (...) {
+  leadline_monitor_loss(static_cast<std::uint32_t>(leadline::LossKind::kInternalError), 1,
+                        "GPU work is not measured because the provider ran out of memory when CUDA started.");
+  return 1;
+}

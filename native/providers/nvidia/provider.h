@@ -1,8 +1,9 @@
 // The NVIDIA provider: start, pause, resume, flush, stop. The only header of this folder, with nvtx.h, that others
 // include.
 //
-// start() never loads or starts CUDA: it fails with one sentence where the program has not. It leaves the program's
-// behaviour alone in every case; what cannot be measured is said in Status::message and counted as a loss.
+// Nothing here loads or starts CUDA: start() fails with one sentence where the program has not, and await_cuda() waits
+// until it does. The program's behaviour stays as it is in every case; what cannot be measured is said in
+// Status::message and counted as a loss.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/device_table.h"
+#include "leadline/monitor.h"
 #include "providers/nvidia/kernel_names.h"
 
 namespace leadline::nvidia {
@@ -31,10 +33,14 @@ struct Status {
   bool timing_regions = false;  // fallback: GPU time of regions only
   std::string message;          // one sentence: what, why, what to do; empty when all is well
   std::string holder;           // the tool that holds CUPTI, where CUPTI told
+  bool awaiting = false;        // nothing yet, because the program has not started CUDA
 };
 
 // One per process. All functions may be called from any thread, none from a CUDA callback; none throws.
 Status start(const Options& options);
+// As start() where the program has started CUDA; else measures from that moment on, which the driver tells through
+// leadline_cuda_initialize() (below).
+Status await_cuda(const Options& options);
 // Puts what has finished on the devices into the tree; waits at most `timeout_s`. True when nothing finished is
 // missing.
 bool flush(double timeout_s);
@@ -56,3 +62,7 @@ std::string status_json();
 void after_fork() noexcept;
 
 }  // namespace leadline::nvidia
+
+// What libleadline_inject.so calls when the driver has loaded it (CUDA_INJECTION64_PATH), inside the program's first
+// cuInit(): before any context, so that nothing of the program is missed. Always 1, as the driver expects.
+extern "C" LEADLINE_EXPORT int leadline_cuda_initialize();

@@ -42,6 +42,11 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
+std::size_t own_threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
 long resident_kib() {
   long pages = 0;
   long resident = 0;
@@ -125,6 +130,57 @@ TEST_CASE("a CUPTI before 12 is refused, one after 13 is used with a mark") {
   CHECK(nvidia::start(quick()).measuring);
   CHECK(TestMonitor::loss_detail("provider_unavailable").find("newer than this version") != std::string::npos);
   nvidia::stop();
+}
+
+TEST_CASE("CUDA that starts later is measured from its first call; without a context there is no thread of ours") {
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  fresh(gpu);
+  gpu.started = false;
+  const std::size_t threads = own_threads();
+  CHECK(nvidia::await_cuda(quick()).awaiting);
+  CHECK_FALSE(nvidia::is_measuring());
+  CHECK(leadline_cuda_initialize() == 1);  // the driver, inside the program's cuInit
+  CHECK(nvidia::is_measuring());
+  gpu.started = true;
+  CHECK(own_threads() == threads);
+  {
+    const Region region("train");
+    FakeKernel kernel;
+    fakes.launch(&kernel, {132, 1, 1}, {256, 1, 1}, nullptr, 0, gpu.stream(7));
+  }
+  CHECK(own_threads() == threads + 1);
+  CHECK(nvidia::stop().message == "");
+  CHECK(own_threads() == threads);
+  CHECK(TestMonitor::folded({"gpu_time", "occupancy"}) ==
+        "train;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n"
+        "train;cudaLaunchKernel;kernel | device 0 stream 7 | occupancy count 1 sum 1000000\n");
+  CHECK(TestMonitor::losses().empty());
+}
+
+TEST_CASE("CUDA that starts and is not used, or without a word, ends without a word or with one") {
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  fresh(gpu);
+  gpu.started = false;
+  CHECK(nvidia::await_cuda(quick()).awaiting);
+  CHECK(leadline_cuda_initialize() == 1);
+  CHECK(nvidia::stop().message == "");
+  CHECK(TestMonitor::losses().empty());
+  gpu.started = false;
+  CHECK(nvidia::await_cuda(quick()).awaiting);
+  gpu.started = true;  // nobody told
+  CHECK(nvidia::stop().message == "");
+  CHECK(nvidia::await_cuda(quick()).measuring);  // as start() where CUDA runs
+  nvidia::stop();
+  gpu.started = false;
+  CHECK(nvidia::await_cuda(quick()).awaiting);
+  gpu.started = true;
+  gpu.context();
+  CHECK(nvidia::stop().message.find("leadline run") != std::string::npos);
+  CHECK(TestMonitor::losses() == std::map<std::string, std::uint64_t>{{"provider_unavailable", 1}});
+  CHECK(leadline_cuda_initialize() == 1);  // nobody awaits it any more
+  CHECK_FALSE(nvidia::is_measuring());
 }
 
 TEST_CASE("stop with work that never ends takes less than a second") {
@@ -225,7 +281,8 @@ TEST_CASE("many records fold in constant memory") {
   nvidia::MarksRegistry marks;
   nvidia::KernelSources sources;
   nvidia::DeviceInfo device;
-  nvidia::ActivityFold fold(launches, graphs, marks, sources, {device});
+  nvidia::ActivityFold fold(launches, graphs, marks, sources);
+  fold.describe({device});
   const Region region("train");
   const leadline_context place = leadline_monitor_context();
   long after_warm_up = 0;

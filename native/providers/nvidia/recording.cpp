@@ -71,8 +71,7 @@ std::string FoldedText::text() const {
   return text;
 }
 
-std::unique_ptr<Recorder> Recorder::create(const std::string& path, std::uint32_t cupti_version,
-                                           const std::vector<DeviceInfo>& devices, std::string* error) {
+std::unique_ptr<Recorder> Recorder::create(const std::string& path, std::uint32_t cupti_version, std::string* error) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   if (!file) {
     *error = "The recording " + path + " cannot be written (" + std::strerror(errno) +
@@ -80,13 +79,17 @@ std::unique_ptr<Recorder> Recorder::create(const std::string& path, std::uint32_
     return nullptr;
   }
   std::fprintf(file, "%s\ncupti %u\n", kHeader, cupti_version);
+  return std::unique_ptr<Recorder>(new Recorder(file, path));
+}
+
+void Recorder::devices(const std::vector<DeviceInfo>& devices) {
+  const std::lock_guard lock(mutex_);
   for (const DeviceInfo& d : devices) {
-    std::fprintf(file, "device %d %d %d %d %d %d %d %d %d %d %s\n", d.index, d.major, d.minor, d.multiprocessors,
+    std::fprintf(file_, "device %d %d %d %d %d %d %d %d %d %d %s\n", d.index, d.major, d.minor, d.multiprocessors,
                  d.warp_size, d.max_threads_per_multiprocessor, d.max_blocks_per_multiprocessor,
                  d.registers_per_multiprocessor, d.shared_per_multiprocessor, d.reserved_shared_per_block,
                  d.name.c_str());
   }
-  return std::unique_ptr<Recorder>(new Recorder(file, path));
 }
 
 Recorder::~Recorder() {
@@ -203,8 +206,7 @@ ReplayResult replay(const std::string& path) {
     if (is_new) found->second = marks.take();
     return found->second;
   };
-  std::vector<DeviceInfo> devices;
-  std::unique_ptr<ActivityFold> fold;
+  ActivityFold fold(launches, graphs, marks, sources);
   std::string name;
   leadline_subscription subscription = 0;
   if (leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, &state, &subscription) != LEADLINE_OK) {
@@ -220,11 +222,10 @@ ReplayResult replay(const std::string& path) {
       in >> d.index >> d.major >> d.minor >> d.multiprocessors >> d.warp_size >> d.max_threads_per_multiprocessor >>
           d.max_blocks_per_multiprocessor >> d.registers_per_multiprocessor >> d.shared_per_multiprocessor >>
           d.reserved_shared_per_block;
-      devices.push_back(d);
+      fold.describe({d});
       continue;
     }
     if (kind == "cupti") continue;
-    if (!fold) fold = std::make_unique<ActivityFold>(launches, graphs, marks, sources, devices);
     std::uint32_t thread = 0;
     std::int64_t time = 0;
     std::uint64_t place = 0;
@@ -271,7 +272,7 @@ ReplayResult replay(const std::string& path) {
       w.source_kind = static_cast<std::uint8_t>(source);
       w.destination_kind = static_cast<std::uint8_t>(destination);
       w.name = name.c_str();
-      fold->add(w);
+      fold.add(w);
     } else {
       result.error = "The recording " + path + " has a line that this version does not know.";
       break;
@@ -281,11 +282,9 @@ ReplayResult replay(const std::string& path) {
       break;
     }
   }
-  if (fold) {
-    fold->finish();
-    result.records = fold->counters().records;
-    result.unattributed = fold->counters().unattributed;
-  }
+  fold.finish();
+  result.records = fold.counters().records;
+  result.unattributed = fold.counters().unattributed;
   leadline_monitor_unregister(subscription);
   result.folded = state.folded.text();
   return result;

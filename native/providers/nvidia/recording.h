@@ -38,12 +38,12 @@ class FoldedText {
 class Recorder {
  public:
   // nullptr with one sentence in *error when the file cannot be written.
-  static std::unique_ptr<Recorder> create(const std::string& path, std::uint32_t cupti_version,
-                                          const std::vector<DeviceInfo>& devices, std::string* error);
+  static std::unique_ptr<Recorder> create(const std::string& path, std::uint32_t cupti_version, std::string* error);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  void devices(const std::vector<DeviceInfo>& devices);
   void api_begin(const leadline_gpu_api_event& api, leadline_context context, std::int64_t time_ns,
                  std::uint32_t thread);
   void api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled);

@@ -22,10 +22,15 @@ void completed_v2(std::uint8_t* buffer, std::size_t size, std::size_t valid, voi
   plain_completed(nullptr, 0, buffer, size, valid);
 }
 
-constexpr std::array kResources{cupti::Resource::kContextDestroyStarting,   cupti::Resource::kModuleLoaded,
-                                cupti::Resource::kModuleUnloadStarting,     cupti::Resource::kGraphDestroyStarting,
-                                cupti::Resource::kGraphNodeCreated,         cupti::Resource::kGraphNodeDestroyStarting,
-                                cupti::Resource::kGraphExecDestroyStarting, cupti::Resource::kGraphNodeCloned};
+constexpr std::array kResources{cupti::Resource::kContextCreated,
+                                cupti::Resource::kContextDestroyStarting,
+                                cupti::Resource::kModuleLoaded,
+                                cupti::Resource::kModuleUnloadStarting,
+                                cupti::Resource::kGraphDestroyStarting,
+                                cupti::Resource::kGraphNodeCreated,
+                                cupti::Resource::kGraphNodeDestroyStarting,
+                                cupti::Resource::kGraphExecDestroyStarting,
+                                cupti::Resource::kGraphNodeCloned};
 
 }  // namespace
 

@@ -56,13 +56,16 @@ std::uint64_t fake_test_enabled_callbacks() {
   return gpu().callback ? gpu().enabled.size() : 0;
 }
 
-int cuInit(unsigned) { return gpu().init_result; }
+int cuInit(unsigned) { return gpu().start(); }
+// The program has not called cuInit yet.
+void fake_test_not_started() { gpu().started.store(false); }
 int cuDriverGetVersion(int* version) {
   ApiScope scope(kDriver, 2, "cuDriverGetVersion", &version, nullptr);
   *version = gpu().driver_cuda_version;
   return scope.done(0);
 }
 int cuDeviceGetCount(int* count) {
+  if (gpu().init_result != cuda::kSuccess || !gpu().started.load()) return cuda::kNotInitialized;
   *count = static_cast<int>(gpu().devices.size());
   return 0;
 }
@@ -95,6 +98,11 @@ int cuCtxGetCurrent(void** context) {
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   *context = gpu().context(device);
+  return 0;
+}
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = gpu().has_context(device) ? 1 : 0;
   return 0;
 }
 int cuCtxGetDevice(int* device) {

@@ -1,6 +1,9 @@
 #include "testing/nvidia/fake_gpu.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -23,12 +26,38 @@ std::int64_t FakeGpu::tick(std::int64_t ns) {
   return real;
 }
 
+cuda::Result FakeGpu::start() {
+  if (init_result != cuda::kSuccess) return init_result;
+  if (started.load()) return cuda::kSuccess;
+  if (const char* tool = std::getenv("CUDA_INJECTION64_PATH")) {
+    if (void* library = ::dlopen(tool, RTLD_NOW)) {
+      if (auto* initialize = reinterpret_cast<int (*)()>(::dlsym(library, "InitializeInjection"))) initialize();
+    }
+  }
+  started.store(true);
+  return cuda::kSuccess;
+}
+
 FakeContext* FakeGpu::context(std::int32_t device) {
+  FakeContext* made = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    while (contexts_.size() <= static_cast<std::size_t>(device)) contexts_.push_back(nullptr);
+    FakeContext*& found = contexts_[static_cast<std::size_t>(device)];
+    if (found) return found;
+    made = found = keep(std::make_unique<FakeContext>(FakeContext{static_cast<std::uint32_t>(device) + 1, device}));
+  }
+  const auto which = static_cast<std::uint32_t>(cupti::Resource::kContextCreated);
+  if (is_enabled(cupti::Domain::kResource, which)) {
+    const cupti::ResourceData resource{made, nullptr, nullptr};
+    callback(callback_user, cupti::Domain::kResource, which, &resource);
+  }
+  return made;
+}
+
+bool FakeGpu::has_context(std::int32_t device) {
   const std::lock_guard lock(mutex);
-  while (contexts_.size() <= static_cast<std::size_t>(device)) contexts_.push_back(nullptr);
-  FakeContext*& found = contexts_[static_cast<std::size_t>(device)];
-  if (!found) found = keep(std::make_unique<FakeContext>(FakeContext{static_cast<std::uint32_t>(device) + 1, device}));
-  return found;
+  return static_cast<std::size_t>(device) < contexts_.size() && contexts_[static_cast<std::size_t>(device)] != nullptr;
 }
 
 FakeStream* FakeGpu::stream(std::uint32_t id, std::int32_t device) {
@@ -342,6 +371,8 @@ void FakeGpu::reset() {
   cupti_version = 130001;
   driver_cuda_version = 13000;
   init_result = cuda::kSuccess;
+  started.store(true);
+  contexts_.clear();
   holder.clear();
   holder_shares = false;
   subscribe_result = activity_result = cupti::kSuccess;

@@ -83,7 +83,8 @@ class FakeGpu {
   // What a test sets before the program runs.
   std::uint32_t cupti_version = 130001;
   std::int32_t driver_cuda_version = 13000;
-  cuda::Result init_result = cuda::kSuccess;
+  cuda::Result init_result = cuda::kSuccess;  // an error: cuInit answers it and CUDA does not start
+  std::atomic<bool> started{true};            // false: the program has yet to call cuInit, as the runtime does
   std::vector<FakeDevice> devices;
   std::string holder;          // another tool that has CUPTI
   bool holder_shares = false;  // and allows others
@@ -100,6 +101,9 @@ class FakeGpu {
   bool real_clock = false;
   std::int64_t tick(std::int64_t ns);
 
+  // cuInit: loads the tool that CUDA_INJECTION64_PATH names, before any context, as the driver does.
+  cuda::Result start();
+
   // Program side.
   // Owns what the program is handed, until the process ends: a program may use it after it was destroyed.
   template <class T>
@@ -109,6 +113,7 @@ class FakeGpu {
     return static_cast<T*>(kept_.back().get());
   }
   FakeContext* context(std::int32_t device = 0);
+  bool has_context(std::int32_t device);
   FakeStream* stream(std::uint32_t id, std::int32_t device = 0);
   FakeEvent* event(std::uint32_t id);
   void launch(FakeStream* stream, const char* name, const KernelShape& shape, std::int64_t duration_ns,

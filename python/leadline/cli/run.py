@@ -16,7 +16,7 @@ from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
 from leadline.capture.part import PartDirectory, default_output, move_aside
-from leadline.capture.providers.nvidia import nvtx_environment
+from leadline.capture.providers.nvidia import injection_environment
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError
 
@@ -124,7 +124,7 @@ def _command(arguments: argparse.Namespace) -> Command:
 def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
     return {
         **os.environ,
-        **nvtx_environment(dict(os.environ)),
+        **injection_environment(dict(os.environ)),
         OUTPUT_VARIABLE: str(part.output),
         SESSION_VARIABLE: str(part.directory),
         OPTIONS_VARIABLE: options.to_json(),

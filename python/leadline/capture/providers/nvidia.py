@@ -1,4 +1,6 @@
-"""The NVIDIA provider's Python side: attaches when the program has started CUDA, yields to torch.profiler, detaches.
+"""The NVIDIA provider's Python side: attaches when the program starts CUDA, yields to torch.profiler, detaches.
+
+The driver tells of its start where CUDA_INJECTION64_PATH names our library, as under `leadline run`; torch tells of it too.
 
 Promises: never starts CUDA, so only processes that use a GPU are measured on it; changes no environment variable; what
 cannot be measured is one sentence in `status()` and a loss in the file.
@@ -21,8 +23,10 @@ from leadline.capture.native import Native
 
 NVTX_VARIABLE = "NVTX_INJECTION64_PATH"
 """Environment: the library that NVTX asks for a tool, at a program's first NVTX call."""
+CUDA_VARIABLE = "CUDA_INJECTION64_PATH"
+"""Environment: the library that the driver asks for a tool, in a program's first cuInit."""
 INJECT_LIBRARY = "libleadline_inject.so"
-"""File name of the library that NVTX is given."""
+"""File name of the library that NVTX and the driver are given."""
 RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
 """Environment: a file to record GPU calls and records into, for bug reports and tests."""
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
@@ -35,6 +39,7 @@ class GpuNative(Protocol):
     """The part of `leadline._native` that is about NVIDIA GPUs."""
 
     def attach_nvidia(self, info: dict[str, Any]) -> dict[str, Any]: ...
+    def await_nvidia(self, info: dict[str, Any]) -> dict[str, Any]: ...
     def detach_nvidia(self) -> dict[str, Any]: ...
     def nvidia_pause(self, tool: str) -> None: ...
     def nvidia_resume(self) -> dict[str, Any]: ...
@@ -58,15 +63,22 @@ class NvidiaProvider:
         self._hook = ImportHook("torch", self._torch_imported)
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not use CUDA."}
         self._attached = False
+        self._awaiting = False
         self._stopped = False
         self._yielding: ProfilerYield | None = None
 
     def start(self) -> None:
-        """Attach now where CUDA runs already, else when torch starts it."""
+        """Attach now where CUDA runs already, else when the driver or torch says that it starts."""
         self._start_nvtx(os.environ.get(NVTX_VARIABLE, ""))
         self._hook.install()
-        if not self._attached and "torch" not in sys.modules and driver_loaded():
-            self._attach()
+        if self._attached:
+            return
+        answer = self._native.await_nvidia(_attach_options())
+        self._awaiting = bool(answer["awaiting"])
+        if not self._awaiting:
+            self._attached = True
+            self._note(answer, ok=bool(answer["measuring"]))
+            self._changed()
 
     def stop(self) -> None:
         """Let go of CUPTI and take away every hook; the last records are folded first."""
@@ -76,16 +88,28 @@ class NvidiaProvider:
             self._yielding.uninstall()
             self._yielding = None
         self._native.nvtx_stop()
-        if self._attached:
+        self._look_for_cuda()
+        if self._attached or self._awaiting:
             ended = self._native.detach_nvidia()
-            self._attached = False
-            self._note(ended, ok=bool(self._status["ok"]))
+            if self._attached or ended["message"]:
+                self._note(ended, ok=bool(self._status["ok"]))
+            self._attached = self._awaiting = False
         self._status["nvtx"] = json.loads(self._native.nvtx_status())
         self._changed()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `details` and `nvtx` hold what the native side says of itself."""
+        self._look_for_cuda()
         return dict(self._status)
+
+    def _look_for_cuda(self) -> None:
+        """Take over what the native side has begun by itself, told by the driver."""
+        if not self._awaiting:
+            return
+        details = json.loads(self._native.nvidia_status())
+        if not details["awaiting"]:
+            self._awaiting, self._attached = False, True
+            self._note(details, ok=bool(details["measuring"]))
 
     def _start_nvtx(self, injected: str) -> None:
         if not injected:
@@ -101,8 +125,6 @@ class NvidiaProvider:
         try:
             if getattr(torch.version, "cuda", None) is None:
                 self._status["message"] = "This build of torch has no CUDA."
-                if driver_loaded():  # another library of the program uses it
-                    self._attach()
                 return
             self._yielding = ProfilerYield(self._native, torch, self._changed_by_yield)
             self._yielding.install()
@@ -119,13 +141,8 @@ class NvidiaProvider:
         if self._attached or self._stopped:
             return
         try:
-            started = self._native.attach_nvidia(
-                {
-                    "cupti_candidates": list(cupti_candidates()),
-                    "recording": os.environ.get(RECORDING_VARIABLE, ""),
-                }
-            )
-            self._attached = True
+            started = self._native.attach_nvidia(_attach_options())
+            self._attached, self._awaiting = True, False
             self._note(started, ok=bool(started["measuring"]))
         except Exception as error:
             self._count_loss("provider_unavailable", 1, f"GPU work is not measured ({type(error).__name__}: {error}).")
@@ -216,6 +233,10 @@ def create(native: Native, options: Options, changed: Callable[[], None]) -> Nvi
     return NvidiaProvider(native, options, changed)
 
 
+def _attach_options() -> dict[str, Any]:
+    return {"cupti_candidates": list(cupti_candidates()), "recording": os.environ.get(RECORDING_VARIABLE, "")}
+
+
 def driver_loaded() -> bool:
     """Whether this process has NVIDIA's driver library; reads /proc, loads nothing."""
     try:
@@ -246,14 +267,17 @@ def cupti_candidates() -> Iterator[str]:
 
 
 def inject_library() -> Path | None:
-    """The file that NVTX_INJECTION64_PATH must name; None where this installation has none."""
+    """The file that NVTX_VARIABLE and CUDA_VARIABLE must name; None where this installation has none."""
     path = Path(__file__).resolve().parent.parent.parent / INJECT_LIBRARY
     return path if path.exists() else None
 
 
-def nvtx_environment(environment: dict[str, str]) -> dict[str, str]:
-    """What a launcher adds to a program's environment so that NVTX ranges are seen; empty when the user has set it."""
+def injection_environment(environment: dict[str, str]) -> dict[str, str]:
+    """What a launcher adds to a program's environment so that NVTX ranges and the start of CUDA are seen.
+
+    What the user has set stays: it names another tool.
+    """
     library = inject_library()
-    if library is None or environment.get(NVTX_VARIABLE):
+    if library is None:
         return {}
-    return {NVTX_VARIABLE: str(library)}
+    return {name: str(library) for name in (NVTX_VARIABLE, CUDA_VARIABLE) if not environment.get(name)}
