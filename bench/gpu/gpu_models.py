@@ -1,9 +1,13 @@
-"""Four models for before/after pairs on a GPU, in plain torch: residual network, encoder, decoder, recommendation."""
+"""Four models for before/after pairs on a GPU, in plain torch: residual network, encoder, decoder, recommendation.
+
+Each has a tiny form of the same structure, with which the scripts are rehearsed on a CPU.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -24,6 +28,9 @@ class Model:
     build: Callable[[], nn.Module]
     batch: Callable[[int], Batch]
     size: int
+    build_tiny: Callable[[], nn.Module]
+    batch_tiny: Callable[[int], Batch]
+    tiny: int = 4
     convolutions: bool = False
 
 
@@ -50,16 +57,21 @@ class Bottleneck(nn.Module):
         return out
 
 
-def resnet50() -> nn.Module:
+def resnet(stages: Sequence[tuple[int, int, int]]) -> nn.Module:
+    """A residual network of (inner width, blocks, stride) per stage."""
     layers: list[nn.Module] = [
         nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
     ]  # fmt: skip
     source = 64
-    for inner, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+    for inner, blocks, stride in stages:
         for number in range(blocks):
             layers.append(Bottleneck(inner, inner * 4, source, stride if number == 0 else 1))
             source = inner * 4
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(source, 1000))
+
+
+def resnet50() -> nn.Module:
+    return resnet(((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)))
 
 
 class Encoder(nn.Module):
@@ -112,26 +124,36 @@ class Recommender(nn.Module):
         return out
 
 
-def _images(size: int) -> Batch:
-    return Batch((torch.randn(size, 3, 224, 224),), torch.randint(0, 1000, (size,)))
+def _images(size: int, side: int = 224) -> Batch:
+    return Batch((torch.randn(size, 3, side, side),), torch.randint(0, 1000, (size,)))
 
 
-def _sentences(size: int) -> Batch:
-    return Batch((torch.randint(0, 30_000, (size, 128)),), torch.randint(0, 16, (size,)))
+def _sentences(size: int, length: int = 128, vocabulary: int = 30_000) -> Batch:
+    return Batch((torch.randint(0, vocabulary, (size, length)),), torch.randint(0, 16, (size,)))
 
 
-def _text(size: int) -> Batch:
-    tokens = torch.randint(0, 30_000, (size, 513))
+def _text(size: int, length: int = 512, vocabulary: int = 30_000) -> Batch:
+    tokens = torch.randint(0, vocabulary, (size, length + 1))
     return Batch((tokens[:, :-1],), tokens[:, 1:].flatten())
 
 
-def _clicks(size: int) -> Batch:
-    return Batch((torch.randn(size, 13), torch.randint(0, 100_000, (size, 26, 4))), torch.randint(0, 2, (size,)))
+def _clicks(size: int, tables: int = 26, rows: int = 100_000) -> Batch:
+    return Batch((torch.randn(size, 13), torch.randint(0, rows, (size, tables, 4))), torch.randint(0, 2, (size,)))
 
 
 MODELS: dict[str, Model] = {
-    "resnet50": Model(resnet50, _images, 64, convolutions=True),
-    "encoder": Model(Encoder, _sentences, 64),
-    "decoder": Model(lambda: Encoder(causal=True), _text, 16),
-    "recommender": Model(Recommender, _clicks, 2048),
-}
+    "resnet50": Model(
+        resnet50, _images, 64, lambda: resnet(((16, 1, 1), (32, 1, 2))), partial(_images, side=32), convolutions=True
+    ),
+    "encoder": Model(
+        Encoder, _sentences, 64, partial(Encoder, layers=2, width=64, vocabulary=100),
+        partial(_sentences, length=16, vocabulary=100),
+    ),
+    "decoder": Model(
+        partial(Encoder, causal=True), _text, 16, partial(Encoder, causal=True, layers=2, width=64, vocabulary=100),
+        partial(_text, length=16, vocabulary=100),
+    ),
+    "recommender": Model(
+        Recommender, _clicks, 2048, partial(Recommender, tables=4, rows=100), partial(_clicks, tables=4, rows=100)
+    ),
+}  # fmt: skip

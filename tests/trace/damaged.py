@@ -3,6 +3,7 @@ same file."""
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import random
@@ -88,12 +89,16 @@ def sample() -> Event:
             "baseTimeNanoseconds": 1_700_000_000_000_000_000, "traceEvents": events}  # fmt: skip
 
 
+def _extreme(chance: random.Random) -> Any:
+    return copy.deepcopy(chance.choice(EXTREMES))
+
+
 def _value(chance: random.Random, trace: Event) -> None:
     event = chance.choice(trace["traceEvents"])
     if chance.random() < 0.5 and isinstance(event.get("args"), dict):
-        event["args"][chance.choice(ARGUMENTS)] = chance.choice(EXTREMES)
+        event["args"][chance.choice(ARGUMENTS)] = _extreme(chance)
     else:
-        event[chance.choice(KEYS)] = chance.choice(EXTREMES)
+        event[chance.choice(KEYS)] = _extreme(chance)
 
 
 def _missing(chance: random.Random, trace: Event) -> None:
@@ -143,18 +148,18 @@ def _events(chance: random.Random, trace: Event) -> None:
     elif what == 3:
         chance.shuffle(events)
     else:
-        events.insert(chance.randrange(len(events) + 1), chance.choice(EXTREMES))
+        events.insert(chance.randrange(len(events) + 1), _extreme(chance))
 
 
 def _header(chance: random.Random, trace: Event) -> None:
     key = chance.choice(HEADERS)
     inner = trace.get(key)
     if isinstance(inner, dict) and chance.random() < 0.7:
-        inner[chance.choice(("rank", "world_size", "backend"))] = chance.choice(EXTREMES)
+        inner[chance.choice(("rank", "world_size", "backend"))] = _extreme(chance)
     elif isinstance(inner, list) and inner and isinstance(inner[0], dict) and key == "deviceProperties":
-        inner[0][chance.choice(("id", "name", "totalGlobalMem", "computeMajor", "numSms"))] = chance.choice(EXTREMES)
+        inner[0][chance.choice(("id", "name", "totalGlobalMem", "computeMajor", "numSms"))] = _extreme(chance)
     elif key != "traceEvents" or chance.random() < 0.2:
-        trace[key] = chance.choice(EXTREMES)
+        trace[key] = _extreme(chance)
 
 
 EDITS: tuple[Callable[[random.Random, Event], None], ...] = (
