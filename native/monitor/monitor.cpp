@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <new>
 
 #include "base/clock.h"
@@ -12,6 +13,8 @@
 
 namespace leadline {
 namespace {
+
+constexpr char kClosure[] = "closure";  // as in capture/providers/closures.py
 
 long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
 
@@ -217,7 +220,10 @@ void Monitor::begin(leadline_event& event, ThreadState& thread) {
     path.push_region(event.token, kind,
                      path.frames().named(frame, region.name, region.detail == nullptr ? "" : region.detail));
   }
-  path.scopes().back().begin_ns = event.time_ns;
+  Scope& scope = path.scopes().back();
+  // What the program gave the optimizer to call: modules show their forward phase there as they do outside.
+  if (kind == ScopeKind::kPhase && std::strcmp(event.of.region.name, kClosure) == 0) scope.below_module = false;
+  scope.begin_ns = event.time_ns;
   deliver(event, thread);
 }
 

@@ -50,6 +50,53 @@ def test_phases_and_steps(measure):
     assert phases["aten::stack"] == {("data loading",)}
 
 
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_closure_is_not_the_work_of_the_optimizer(measure, by_name):
+    inputs, targets = torch.ones(2, 4), torch.ones(2, 1)
+    model = nn.Sequential(nn.Linear(4, 1))
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(inputs), targets)
+        loss.backward()
+        return loss
+
+    def run() -> None:
+        losses.append(optimizer.step(closure=closure) if by_name else optimizer.step(closure))
+
+    result = measure(run)
+    assert losses[0].item() > 0
+    innermost = {
+        name: {tuple(names(node, "phase"))[-1] for node in result.tree.find(kind="operator", name=name)}
+        for name in ("aten::addmm", "aten::mse_loss", "aten::cat", "AddmmBackward0")
+    }
+    assert innermost == {
+        "aten::addmm": {"forward"},
+        "aten::mse_loss": {"closure"},
+        "aten::cat": {"optimizer"},
+        "AddmmBackward0": {"backward"},
+    }
+    assert phase_counts(result)["optimizer"] == 1
+
+
+def test_a_closure_that_fails_ends_its_phase(measure):
+    optimizer = torch.optim.SGD([torch.ones(2, requires_grad=True)])
+
+    def closure():
+        raise ValueError("no loss today")
+
+    def run() -> None:
+        with pytest.raises(ValueError, match="no loss today"):
+            optimizer.step(closure)
+        torch.sin(torch.ones(2))
+
+    result = measure(run)
+    assert names(operator(result, "aten::sin"), "phase") == []
+    assert not result.losses
+
+
 def test_steps_given_by_the_program_win(measure):
     run = training(steps=4)
 

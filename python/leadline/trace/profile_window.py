@@ -17,7 +17,7 @@ from leadline.profile.profile import Profile
 from leadline.schema import EventKind, FrameKind
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
 
-_PHASES = frozenset(("forward", "backward", "optimizer", "zero_grad", "data loading"))
+_PHASES = frozenset(("forward", "backward", "optimizer", "closure", "zero_grad", "data loading"))
 _SHAPE_KEYS: Mapping[str, str] = {"shapes": "Input Dims", "types": "Input type"}
 _SPANS = (Kind.MODULE, Kind.PHASE)
 

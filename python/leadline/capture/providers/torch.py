@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
+from leadline.capture.providers.closures import ClosurePhases
 
 if TYPE_CHECKING:
     from leadline.capture.providers.torch_modules import ModuleTracker
@@ -33,6 +34,7 @@ class TorchProvider:
         self._changed = changed
         self._hook = ImportHook("torch", self._imported)
         self._modules: ModuleTracker | None = None
+        self._closures: ClosurePhases | None = None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
         self._attached = False
 
@@ -46,6 +48,9 @@ class TorchProvider:
         if self._modules is not None:
             self._modules.uninstall()
             self._modules = None
+        if self._closures is not None:
+            self._closures.uninstall()
+            self._closures = None
         if self._attached:
             self._native.detach_torch()
             self._attached = False
@@ -74,6 +79,7 @@ class TorchProvider:
             return
         self._attached = True
         self._status = {"ok": True, "version": version, "message": str(result.get("message") or "")}
+        self._closures = ClosurePhases(self._native)
         if self._options.modules:
             from leadline.capture.providers.torch_modules import ModuleTracker
 
