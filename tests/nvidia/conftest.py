@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 _FAKES = {
-    "libcuda.so.1": (("fake_gpu.cpp", "fake_calls.cpp", "fake_cuda.cpp", "fake_modules.cpp"), ()),
+    "libcuda.so.1": (("fake_gpu.cpp", "fake_graphs.cpp", "fake_calls.cpp", "fake_cuda.cpp", "fake_modules.cpp"), ()),
     "libcudart.so.13": (("fake_cudart.cpp",), ("libcuda.so.1",)),
     "libcupti.so.13": (("fake_cupti.cpp",), ("libcuda.so.1",)),
 }

@@ -1,6 +1,6 @@
 """The NVIDIA provider's Python side: attaches when the program starts CUDA, yields to torch.profiler, detaches.
 
-The driver tells of its start where CUDA_INJECTION64_PATH names our library, as under `leadline run`; torch tells of it too.
+The driver tells of its start where CUDA_INJECTION64_PATH names our library (as under `leadline run`), torch by its own.
 
 Promises: never starts CUDA, so only processes that use a GPU are measured on it; changes no environment variable; what
 cannot be measured is one sentence in `status()` and a loss in the file.
