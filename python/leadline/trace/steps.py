@@ -114,6 +114,8 @@ def _repeated(trace: Trace) -> list[Step]:
         if float((names[lag:] == names[:-lag]).mean()) >= _SIMILAR:
             start = trace.events["start_ns"][rows]
             bounds = [int(start[place]) for place in range(0, names.size - lag // 2, lag)]
-            last = int(trace.end_ns[rows].max()) + 1
+            # the loop may end with a call outside of operators, such as a synchronisation
+            everything = np.flatnonzero(trace.events["thread"] == thread)
+            last = int(trace.end_ns[everything].max()) + 1
             return [Step(k, low, high) for k, (low, high) in enumerate(zip(bounds, [*bounds[1:], last], strict=True))]
     return []

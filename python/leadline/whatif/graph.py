@@ -149,6 +149,42 @@ class Graph(GraphReading):
             self.connect(launch, task, EdgeType.LAUNCH, latency_ns)
         return task
 
+    def insert_on_channel(
+        self,
+        name: str,
+        lane: int,
+        duration_ns: IntArray,
+        *,
+        after: IntArray,
+        before: IntArray,
+        layer: IntArray,
+        phase: Phase,
+        step: IntArray,
+        bytes: IntArray,
+        priority: NDArray[np.float64],
+    ) -> IntArray:
+        """Add many communication tasks to a lane that takes what is ready; parallel arrays, -1 in `after` and `before`
+        for none, `layer` as rows of `layers`. Returns their ids."""
+        if self.lanes[lane].discipline != Discipline.READY:
+            raise GraphError(f"tasks of lane {lane} have an order; insert them one by one")
+        count = int(duration_ns.size)
+        order = float(self.tasks["order"].max(initial=0.0)) + 1.0 + np.arange(count)
+        first = self.tasks.append(
+            kind=np.full(count, int(TaskKind.COMM)), lane=lane, duration_ns=duration_ns, gap_ns=0, gap_level=1,
+            earliest_ns=0, start_ns=-1, measured_ns=0, order=order,
+            name=self.name_id(name), operator=0, parent=-1, layer=layer, phase=int(phase), step=step, bytes=bytes,
+            priority=priority, group=-1, detail=-1, alive=True,
+        )  # fmt: skip
+        ids = np.arange(first, first + count, dtype=np.int64)
+        for sources, targets in ((after, ids), (ids, before)):
+            known = (sources >= 0) & (targets >= 0)
+            src, dst = sources[known], targets[known]
+            if src.size:
+                self.edges.append(
+                    src=src, dst=dst, type=np.full(src.size, int(EdgeType.COMMUNICATION)), latency_ns=0
+                )  # fmt: skip
+        return ids
+
     def move(self, selection: Selectable, lane: int) -> None:
         """Put tasks on another lane, among its tasks by their time of origin."""
         if not 0 <= lane < len(self.lanes):

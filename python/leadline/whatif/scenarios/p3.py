@@ -8,15 +8,16 @@ into the next step, so the window is simulated twice in a row.
 
 from __future__ import annotations
 
-import math
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.gpus import Bound
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
-from leadline.whatif.layerwork import Layer, layers, steps_of
+from leadline.whatif.kinds import LaneKind, Phase, Selection
+from leadline.whatif.layerwork import layers, steps_of
 from leadline.whatif.model import gradients
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.scenarios.gradient_exchange import (
@@ -59,8 +60,8 @@ class P3(Scenario):
         workers = world_size(self.name, values)
         network, assumed = network_of(graph, values)
         limit = values.number("slice_size")
-        if limit <= 0:
-            raise ScenarioError("p3: slice_size must be greater than 0.")
+        if limit < 1:
+            raise ScenarioError("p3: slice_size must be at least one byte.")
         overhead = collective_overhead(bound)
         sizes = _sizes(graph, values)
         first_steps = steps_of(graph)
@@ -69,33 +70,31 @@ class P3(Scenario):
         send = result.add_lane("push", LaneKind.CHANNEL)
         receive = result.add_lane("pull", LaneKind.CHANNEL)
         share = (workers - 1) / workers
-        inserted = 0
         all_steps = steps_of(result)
         order = result.column("order").copy()
         by_step = {step: known for (step, _), known in layers(result).items()}
-        for position, step in enumerate(all_steps):
+        slices: list[Slice] = []
+        # nothing in the window waits for what the last step sends
+        for step, following in pairwise(all_steps):
             per_layer = sizes.get(step) or sizes.get(step - shift, {})
-            if position + 1 == len(all_steps):
-                # nothing in the window waits for what the last step sends
-                break
-            following = all_steps[position + 1]
             later = {layer.name: layer for layer in by_step.get(following, [])}
             for rank, layer in enumerate(by_step.get(step, [])):
                 size = per_layer.get(layer.name, 0)
-                if not size or not layer.backward:
-                    continue
-                priority = float(rank) if values.text("order") == "priority" else 0.0
-                inserted += _exchange(
-                    result, order, layer, later.get(layer.name), size, limit,
-                    share / network.bandwidth_bytes_s * overhead, network.latency_ns, (send, receive), priority,
-                    following,
-                )  # fmt: skip
+                if size and layer.backward:
+                    priority = float(rank) if values.text("order") == "priority" else 0.0
+                    ready, needed = _last(order, layer.backward), later.get(layer.name)
+                    target = _first(order, needed.forward) if needed is not None else -1
+                    row = result.layer_id(layer.name)
+                    slices += [Slice(part, ready, target, row, following, priority) for part in _cut(size, limit)]
+        inserted = _exchange(
+            result, slices, share / network.bandwidth_bytes_s * overhead, network.latency_ns, send, receive
+        )
         total = max((sum(known.values()) for known in sizes.values()), default=0)
-        slices = "of the first layers first" if values.text("order") == "priority" else "in order of readiness"
+        first = "of the first layers first" if values.text("order") == "priority" else "in order of readiness"
         return Applied(
             result,
             (
-                f"{show_bytes(total)} of gradients per step in slices of {show_bytes(limit)}, {slices}, {assumed}",
+                f"{show_bytes(total)} of gradients per step in slices of {show_bytes(limit)}, {first}, {assumed}",
                 "servers are spread over the workers, so each pushes and pulls (n-1)/n of its gradients at full duplex",
                 "the update happens on the servers in no time; the traced update stays as it is",
                 "the window is repeated, so that each forward pass waits for parameters; the first pass does not count",
@@ -106,35 +105,44 @@ class P3(Scenario):
         )
 
 
+class Slice(NamedTuple):
+    """A piece of one layer's gradient; `step` is the one that waits for it."""
+
+    bytes: int
+    ready: int
+    """Task after which it can be sent."""
+    target: int
+    """Task that waits for it; -1 for none."""
+    layer: int
+    step: int
+    priority: float
+
+
+def _cut(size: int, limit: float) -> list[int]:
+    """Bytes of the slices of a gradient."""
+    whole = int(limit)
+    return [min(whole, size - start) for start in range(0, size, whole)]
+
+
 def _exchange(
-    graph: Graph,
-    order: NDArray[np.float64],
-    layer: Layer,
-    following: Layer | None,
-    size: int,
-    limit: float,
-    seconds_per_byte: float,
-    latency_ns: float,
-    channels: tuple[int, int],
-    priority: float,
-    step: int,
+    graph: Graph, slices: list[Slice], seconds_per_byte: float, latency_ns: float, send: int, receive: int
 ) -> int:
-    """Push and pull tasks of one layer, counted to the step that waits for them; returns how many."""
-    target = [_first(order, following.forward)] if following is not None else []
-    ready = _last(order, layer.backward)
-    slices = max(1, math.ceil(size / limit))
-    for number in range(slices):
-        part = min(limit, size - number * limit)
-        time = int(part * seconds_per_byte * 1e9 + latency_ns)
-        push = graph.insert(
-            "push", TaskKind.COMM, channels[0], time, after=ready, phase=Phase.BACKWARD,
-            step=step, bytes=int(part), layer=layer.name, priority=priority,
-        )  # fmt: skip
-        graph.insert(
-            "pull", TaskKind.COMM, channels[1], time, after=push, before=target, phase=Phase.BACKWARD,
-            step=step, bytes=int(part), layer=layer.name, priority=priority,
-        )  # fmt: skip
-    return 2 * slices
+    """Push and pull tasks of all slices; returns how many."""
+    if not slices:
+        return 0
+    columns = [np.array(column) for column in zip(*slices, strict=True)]
+    size, ready, target, layer, step, priority = columns
+    time = (size * seconds_per_byte * 1e9 + latency_ns).astype(np.int64)
+    nothing = np.full(size.size, -1, dtype=np.int64)
+    pushed = graph.insert_on_channel(
+        "push", send, time, after=ready, before=nothing, layer=layer, phase=Phase.BACKWARD, step=step, bytes=size,
+        priority=priority,
+    )  # fmt: skip
+    pulled = graph.insert_on_channel(
+        "pull", receive, time, after=pushed, before=target, layer=layer, phase=Phase.BACKWARD, step=step, bytes=size,
+        priority=priority,
+    )  # fmt: skip
+    return int(pushed.size + pulled.size)
 
 
 def _last(order: NDArray[np.float64], tasks: Selection) -> int:
