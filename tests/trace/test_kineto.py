@@ -192,12 +192,19 @@ def test_a_clock_that_jumps(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_trace(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="no traceEvents array"):
+    with pytest.raises(TraceError, match="no traceEvents array in other.json"):
         read(write(tmp_path / "other.json", {"hello": "world"}))
     with pytest.raises(TraceError, match="no operator, API call or kernel"):
         read(write(tmp_path / "empty.json", {"traceEvents": []}))
     with pytest.raises(TraceError, match="does not exist"):
         sources(tmp_path / "missing.json")
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    with pytest.raises(TraceError, match=r"ranks holds no \.json"):
+        sources(folder)
+    (folder / "all.tar.gz").touch()
+    with pytest.raises(TraceError, match=r"give one of them: all\.tar\.gz"):
+        sources(folder)
 
 
 def test_steps_by_profiler_optimizer_and_repetition(tmp_path: Path) -> None:

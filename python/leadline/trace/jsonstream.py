@@ -39,10 +39,11 @@ def fast_decoder() -> Callable[[bytes], Any]:
 class EventStream:
     """Batches of events of one stream; `header` and `complete` are final once the iteration has ended.
 
-    `wanted`: batches whose bytes do not match it are skipped without decoding them.
+    `name`: of the file, for errors. `wanted`: batches whose bytes do not match it are skipped without decoding them.
     """
 
-    def __init__(self, stream: BinaryIO, wanted: re.Pattern[bytes] | None = None) -> None:
+    def __init__(self, stream: BinaryIO, name: str, wanted: re.Pattern[bytes] | None = None) -> None:
+        self._name = name
         self._stream = stream
         self._wanted = wanted
         self._decode = fast_decoder()
@@ -93,7 +94,7 @@ class EventStream:
                 return buffer[found.end() :].lstrip()
             if not data or len(buffer) > _HEAD_LIMIT_BYTES:
                 raise TraceError(
-                    "there is no traceEvents array in this file; a Kineto or Chrome trace in JSON is needed"
+                    f"there is no traceEvents array in {self._name}; a Kineto or Chrome trace in JSON is needed"
                 )
 
     @staticmethod

@@ -53,7 +53,7 @@ def scan_marks(source: Source) -> tuple[Trace | None, int]:
 def _read(source: Source, reader: Collector, wanted: re.Pattern[bytes] | None) -> tuple[Collector, EventStream]:
     stream = source.open()
     try:
-        batches = EventStream(stream, wanted)
+        batches = EventStream(stream, source.name, wanted)
         collecting = gc.isenabled()
         gc.disable()  # millions of live objects and no cycles: the collector would only walk them again and again
         try:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from leadline.trace.tables import TraceError
 
 _TRACE_SUFFIXES = (".json", ".json.gz")
+_ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
     if place.is_dir():
         found = sorted(item for item in place.iterdir() if item.name.endswith(_TRACE_SUFFIXES))
         if not found:
+            archives = sorted(item.name for item in place.iterdir() if item.name.endswith(_ARCHIVE_SUFFIXES))
+            if archives:
+                raise TraceError(f"{place.name} holds archives; give one of them: {', '.join(archives)}")
             raise TraceError(
                 f"{place.name} holds no .json or .json.gz file; give the folder that holds the ranks' traces"
             )
