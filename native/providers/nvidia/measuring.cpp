@@ -180,7 +180,7 @@ void Measuring::on_completed(void* context, std::uint32_t stream, std::uint8_t* 
                              std::size_t valid) {
   const InCallback self;
   if (!self || !self->buffers_.submit({buffer, valid, context, stream})) return;
-  self->ready_.store(true, std::memory_order_release);  // the folding thread looks at least every few milliseconds
+  self->ready_.store(true, std::memory_order_release);  // the folding thread looks now and then
 }
 
 // Regions and phases only: what lies between two API calls outside of them is charged to the call it leads to.
@@ -194,14 +194,16 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
   static_cast<Measuring*>(user)->recorder_->folded(event->of.gpu_activity);
 }
 
-// Looks for full buffers every few milliseconds and asks CUPTI for finished ones every flush interval.
+// Looks for full buffers now and then (the pool holds many times what comes meanwhile) and asks CUPTI for finished ones
+// every flush interval.
 void Measuring::run() {
   learn_devices();
-  constexpr auto kLook = std::chrono::milliseconds(5);
+  constexpr double kLookS = 0.05;
+  const auto look = duration<double>(std::min(kLookS, options_.flush_interval_s));
   auto next_flush = steady_clock::now() + duration<double>(options_.flush_interval_s);
   std::unique_lock lock(wake_mutex_);
   while (!ending_) {
-    wake_.wait_for(lock, kLook);
+    wake_.wait_for(lock, look);
     if (ending_) break;
     lock.unlock();
     const bool flush_now = steady_clock::now() >= next_flush;

@@ -1,0 +1,147 @@
+"""What the NVIDIA provider costs per launch and per record, without a GPU: the vendor's libraries are our fakes.
+
+    python bench/gpu_provider.py --program now=build/native/testing/nvidia_bench [--program before=PATH]
+
+`nvidia_bench` (target of the build) gives the native figures: callbacks of a launch and the fold of a record, with the
+real monitor and collector. The launch from Python adds what the program's own frames cost: a loop of launches that
+fail, so that the fake device makes no record, at several depths of the Python stack, profiled less unprofiled. Needs
+g++ for the fakes. CUPTI's own work is in no figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from ctypes import c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from pathlib import Path
+from typing import Any
+
+import leadline
+from common import Spread, add_results_option, machine, markdown_table, write_results
+
+ROOT = Path(__file__).resolve().parents[1]
+ROUNDS, LAUNCHES, DEPTHS = 7, 20_000, (5, 40)
+FAKES = {
+    "libcuda.so.1": (("fake_gpu.cpp", "fake_graphs.cpp", "fake_calls.cpp", "fake_cuda.cpp", "fake_modules.cpp"), ()),
+    "libcudart.so.13": (("fake_cudart.cpp",), ("libcuda.so.1",)),
+    "libcupti.so.13": (("fake_cupti.cpp",), ("libcuda.so.1",)),
+}
+
+
+class Kernel(ctypes.Structure):
+    """What the fakes take for a kernel's function."""
+
+    _fields_ = (
+        ("name", c_char_p),
+        ("duration_ns", c_int64),
+        ("registers", c_int32),
+        ("shared", c_int32),
+        ("fails", c_bool),
+    )
+
+
+class Dim3(ctypes.Structure):
+    """A grid or a block."""
+
+    _fields_ = (("x", c_uint32), ("y", c_uint32), ("z", c_uint32))
+
+
+def build_fakes(folder: Path) -> None:
+    """Compile the fake libraries into a folder."""
+    for name, (sources, needed) in FAKES.items():
+        command = [
+            "g++",
+            "-std=c++20",
+            "-O2",
+            "-fPIC",
+            "-shared",
+            f"-I{ROOT / 'native'}",
+            f"-I{ROOT / 'native/include'}",
+        ]
+        command += [str(ROOT / "native/testing/nvidia" / source) for source in sources]
+        command += ["-o", str(folder / name), f"-Wl,-soname,{name}", f"-Wl,-rpath,{folder}", f"-L{folder}"]
+        subprocess.run([*command, *(f"-l:{library}" for library in needed), "-lpthread"], check=True)
+
+
+def launcher(folder: Path) -> Callable[[], None]:
+    """A loop of launches on the fake GPU."""
+    cuda = ctypes.CDLL(str(folder / "libcuda.so.1"), mode=ctypes.RTLD_GLOBAL)
+    cudart = ctypes.CDLL(str(folder / "libcudart.so.13"), mode=ctypes.RTLD_GLOBAL)
+    ctypes.CDLL(str(folder / "libcupti.so.13"), mode=ctypes.RTLD_GLOBAL)
+    cuda.fake_test_setup(130001, b"")
+    launch = cudart.cudaLaunchKernel
+    launch.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]
+    kernel = ctypes.byref(Kernel(b"gemm", 1000, 32, 0, True))
+    grid, block = Dim3(132, 1, 1), Dim3(256, 1, 1)
+
+    def loop() -> None:
+        for _ in range(LAUNCHES):
+            launch(kernel, grid, block, None, 0, None)
+
+    return loop
+
+
+def launch_ns(loop: Callable[[], None], depth: int) -> float:
+    """CPU time of this thread per launch, with so many more Python frames on the stack."""
+    if depth > 0:
+        return launch_ns(loop, depth - 1)
+    begin = time.thread_time_ns()
+    loop()
+    return (time.thread_time_ns() - begin) / LAUNCHES
+
+
+def from_python() -> dict[str, list[float]]:
+    """Added nanoseconds per launch, by round."""
+    added: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build_fakes(folder)
+        loop = launcher(folder)
+        for _ in range(ROUNDS):
+            for depth in DEPTHS:
+                plain = min(launch_ns(loop, depth) for _ in range(3))
+                with leadline.profile(folder / "x.leadline", quiet=True):
+                    profiled = min(launch_ns(loop, depth) for _ in range(3))
+                added.setdefault(f"launch from Python, {depth} frames deep", []).append(profiled - plain)
+    return added
+
+
+def native(program: str) -> dict[str, float]:
+    """The best of a few runs of `nvidia_bench`, each already the best of its rounds."""
+    best: dict[str, float] = {}
+    for _ in range(3):
+        answer: dict[str, Any] = json.loads(subprocess.check_output([program, "JSON"]))
+        best = {name: min(ns, best.get(name, ns)) for name, ns in answer.items()}
+    return best
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run, print and write the results."""
+    parser = argparse.ArgumentParser(description="Measure what the NVIDIA provider adds per launch and per record.")
+    parser.add_argument("--program", action="append", default=[], metavar="NAME=PATH", help="a built nvidia_bench")
+    add_results_option(parser)
+    arguments = parser.parse_args(argv)
+    facts = machine()
+    programs = dict(text.split("=", 1) for text in arguments.program)
+    if not programs:
+        parser.error("Name at least one build: --program now=build/native/testing/nvidia_bench.")
+    figures = {name: native(path) for name, path in programs.items()}
+    operations = list(dict.fromkeys(operation for found in figures.values() for operation in found))
+    rows = [
+        [name, *(f"{found[name]:.0f}" if name in found else "" for found in figures.values())] for name in operations
+    ]
+    added = from_python()
+    spreads = [[name, Spread.of(values).text(0)] for name, values in added.items()]
+    table = markdown_table(["native, ns", *figures], rows) + "\n" + markdown_table(["added, ns", "now"], spreads)
+    write_results(arguments.results, "gpu_provider", facts, {"native_ns": figures, "python_ns": added}, table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
