@@ -188,8 +188,8 @@ def report(data: dict[str, Any]) -> str:
         "ran ahead and waited (ResNet, DLRM), `stream waits` where streams feed one another (the 16-rank trace, "
         "MI300X, DLRM), `thread hand-over` where autograd has a thread of its own, `rendezvous` where all ranks are "
         "loaded. `none`: the trace has no such edge. `cannot run`: without them a thread waits for work that another "
-        "launches only later. A positive change is the anomaly of list scheduling: threads that no longer wait for one another "
-        "issue their kernels in another order.\n\n"
+        "launches only later. A positive change is the anomaly of list scheduling: threads that no longer wait "
+        "for one another issue their kernels in another order.\n\n"
     )
     head = ("trace", "CPU 2x", "device 2x", "without sync", "without stream waits", "without thread hand-over",
             "without rendezvous", "frozen: replay", "frozen: CPU 2x", "frozen: device 2x")  # fmt: skip

@@ -26,7 +26,7 @@ def advice(report: Report) -> list[str]:
         lines.append("If memory is what you lack: " + "; ".join(parts) + ".")
     lines += _bound_by(report)
     kernels = [p for p in report.scenarios if p.name == "kernel_speedup" and p.speedup >= WORTH_DOING]
-    lines += [f"Most time in one kernel: {p.assumptions[0]}; that would give {p.speedup:.2f}x." for p in kernels]
+    lines += [f"Most time in one place: {p.assumptions[0]}; that would give {p.speedup:.2f}x." for p in kernels]
     return lines
 
 

@@ -57,9 +57,10 @@ def _chosen(graph: Graph, values: Values) -> tuple[Selection, str]:
         except re.error as error:
             raise ScenarioError(f"kernel={pattern} is not a regular expression ({error}); correct it.") from error
     names = graph.column("name")[candidates.ids]
-    own = graph.column("duration_ns") if KernelTable(graph).kernels else SelfTimes(graph).total_ns()
+    on_device = bool(KernelTable(graph).kernels)
+    own = graph.column("duration_ns") if on_device else SelfTimes(graph).total_ns()
     total = np.bincount(names, weights=own[candidates.ids])
     hottest = int(total.argmax())
     share = total[hottest] / max(total.sum(), 1)
     shown = graph.names[hottest] if len(graph.names[hottest]) <= 80 else graph.names[hottest][:77] + "..."
-    return Selection(candidates.ids[names == hottest]), f"{shown} ({share:.0%} of all kernel time)"
+    return Selection(candidates.ids[names == hottest]), f"{shown} ({share:.0%} of all {'kernel' if on_device else 'operator'} time)"
