@@ -192,7 +192,7 @@ def test_a_clock_that_jumps(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_trace(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="no traceEvents array in other.json"):
+    with pytest.raises(TraceError, match=r"no traceEvents array in other\.json"):
         read(write(tmp_path / "other.json", {"hello": "world"}))
     with pytest.raises(TraceError, match="no operator, API call or kernel"):
         read(write(tmp_path / "empty.json", {"traceEvents": []}))
