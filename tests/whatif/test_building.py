@@ -289,3 +289,28 @@ def test_a_gap_is_the_work_of_the_span_that_goes_on_longest(make: Make) -> None:
     own = SelfTimes(graph).total_ns()
     assert own[one(graph, "aten::copy_")] == 1000
     assert own[one(graph, "aten::div")] == 5000 + (100 - 8) * 1000
+
+
+@pytest.mark.parametrize(
+    ("on_kernel", "on_operator", "size"),
+    [
+        ({"Collective name": "allreduce", "In msg nelems": 100, "Out msg nelems": 400, "dtype": "BFloat16"}, {}, 800),
+        ({}, {"In msg nelems": 50, "dtype": "Long", "Collective name": "allreduce"}, 400),
+        ({}, {"Input Dims": [[6144], [], []], "Input type": ["float", "Scalar", ""]}, 24_576),
+        ({}, {}, 0),
+        ({"Collective name": "allreduce", "In msg nelems": "many", "Out msg nelems": -5}, {}, 0),
+    ],
+)
+def test_how_much_a_collective_moves(
+    make: Make, on_kernel: dict[str, Any], on_operator: dict[str, Any], size: int
+) -> None:
+    """As torch.distributed records it on the kernel, on the operator, or only by the operator's shapes."""
+    message = kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 40, 20, 3, stream=20)
+    message["args"].update(on_kernel)
+    events = [
+        *idle_launch(), span("cpu_op", "record_param_comms", 25, 12, **on_operator),
+        call("cudaLaunchKernel", 30, 4, 3), message,
+    ]  # fmt: skip
+    graph = make(events)
+    (task,) = graph.select(kind=TaskKind.COMM)
+    assert graph.task(task).bytes == size

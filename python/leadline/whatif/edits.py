@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.whatif.collectives import Collective, kind_of
 from leadline.whatif.gpus import Bound
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, IntArray, LaneKind, Phase, Selection, TaskKind
@@ -93,6 +94,15 @@ def cost_per_kernel_ns(graph: Graph) -> float:
         return 0.0
     spent = graph.column("duration_ns")[calls.ids] + np.maximum(graph.column("gap_ns")[calls.ids], 0)
     return float(spent.sum()) / kernels
+
+
+def operation_of(graph: Graph, task: int) -> Collective:
+    """Which collective a task is: by what torch.distributed recorded, else by its operator and its name."""
+    recorded = graph.detail(task).get("Collective name")
+    if isinstance(recorded, str) and recorded:
+        return kind_of(recorded)
+    names, row = graph.names, graph.tasks
+    return kind_of(f"{names[row['operator'][task]]} {names[row['name'][task]]}")
 
 
 def transfer_ns(graph: Graph, collectives: Selection, bound: Bound) -> NDArray[np.float64]:

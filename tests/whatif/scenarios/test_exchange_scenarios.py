@@ -82,9 +82,21 @@ def test_distributed_rescales_measured_collectives(step, ask):
     step.kernel("sgemm", 100, B)
     graph = step.graph(world_size=2)
     graph.insert("ncclDevKernel_AllReduce_Sum_f32_RING", TaskKind.COMM, 1, 1000 * US, bytes=1_000_000, after=1)
-    settings = {"bandwidth": "1GB/s", "latency": "0us", "algorithm": "ring"}
+    settings = {"latency": "0us", "algorithm": "ring"}
     assert ask(graph, "distributed", world_size="2", **settings).predicted_ns == 1100 * US
     assert ask(graph, "distributed", world_size="8", **settings).predicted_ns == 1850 * US
+    # a network that is named replaces the measured one
+    assert ask(graph, "distributed", world_size="2", bandwidth="4GB/s", **settings).low_ns == 350 * US
+    assert ask(graph, "distributed", world_size="2", bandwidth="500MB/s", **settings).low_ns == 2100 * US
+
+
+def test_a_given_network_needs_the_size_of_what_it_moves(step, ask):
+    step.kernel("sgemm", 100, B)
+    graph = step.graph(world_size=2)
+    graph.insert("ncclDevKernel_Generic", TaskKind.COMM, 1, 1000 * US, after=1)
+    found = ask(graph, "distributed", world_size="8", bandwidth="1GB/s")
+    assert found.low_ns == found.high_ns == 1100 * US
+    assert found.warnings == ("the trace does not tell the size of 1 collectives; they keep their time",)
 
 
 def test_dgc_scales_the_exchange(step, ask):
@@ -97,6 +109,15 @@ def test_dgc_scales_the_exchange(step, ask):
     per_byte = 1e9 / (0.8 * 3350e9)
     compress, decompress = 200_000 * per_byte * 4, 200_000 * per_byte * 1.01
     assert found.low_ns == pytest.approx(450 * US + 4 * US + compress + decompress, rel=1e-4)
+
+
+def test_dgc_leaves_an_exchange_of_activations_alone(step, ask):
+    """An all-to-all sums nothing."""
+    step.kernel("sgemm", 100, B)
+    graph = step.graph(world_size=2)
+    graph.insert("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", TaskKind.COMM, 1, 1000 * US, bytes=1_000_000, after=1)
+    with pytest.raises(ValueError, match="no gradient exchange to compress"):
+        ask(graph, "dgc")
 
 
 def test_dgc_alone_has_nothing_to_compress(step, ask):

@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline.trace.steps import Step, main_thread
 from leadline.trace.tables import Trace
-from leadline.whatif.build import cpu, device, late, layers, threads, waits
+from leadline.whatif.build import cpu, device, late, layers, messages, threads, waits
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import TaskKind
@@ -44,6 +44,7 @@ def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
     device.launch_edges(draft, timing)
     waits.synchronise(draft, streams)
     waits.split_blocking_copies(draft, streams)
+    messages.fill(draft)
     layers.assign(draft, timelines, window.steps, main)
     _warn(draft, window)
     tasks, edges, awaited = draft.tables()

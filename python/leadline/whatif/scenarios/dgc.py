@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.whatif.edits import WAITING, launch_latency_ns, scale_transfers
+from leadline.whatif.collectives import Collective
+from leadline.whatif.edits import WAITING, launch_latency_ns, operation_of, scale_transfers
 from leadline.whatif.elementwise import nanoseconds_per_byte
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
@@ -48,6 +49,7 @@ class Dgc(Scenario):
         scale = min(1.0, ratio * 2 * gathered)
         scale_transfers(graph, exchanges, scale, bound)
         per_byte, source = nanoseconds_per_byte(graph)
+        unsized = int((graph.column("bytes")[exchanges.ids] == 0).sum())
         inserted = sum(_wrap(graph, task, per_byte, ratio) for task in exchanges)
         return Applied(
             graph,
@@ -58,11 +60,17 @@ class Dgc(Scenario):
                 "accuracy is not predicted",
             ),
             count(collectives=len(exchanges), inserted_kernels=inserted),
+            (f"the trace does not tell the size of {unsized} collectives; compressing them counts as no work",)
+            if unsized
+            else (),
         )
 
 
 def _exchanges(graph: Graph) -> Selection:
-    return graph.select(kind=TaskKind.COMM, phase=(Phase.BACKWARD, Phase.OPTIMIZER, Phase.OTHER))
+    """Collectives that sum gradients; an all-to-all or a broadcast has nothing to leave out."""
+    found = graph.select(kind=TaskKind.COMM, phase=(Phase.BACKWARD, Phase.OPTIMIZER, Phase.OTHER))
+    sums = (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER)
+    return Selection([task for task in found if operation_of(graph, task) in sums])
 
 
 def _wrap(graph: Graph, exchange: int, per_byte: float, ratio: float) -> int:

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.collectives import Collective, Network, collective_ns, kind_of
-from leadline.whatif.edits import WAITING, optimizer_starts, scale_transfers
+from leadline.whatif.collectives import Collective, Network, collective_ns
+from leadline.whatif.edits import WAITING, operation_of, optimizer_starts, scale_transfers, transfer_ns
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, LaneKind, Phase, Selection, TaskKind
@@ -127,28 +127,52 @@ def _rescaled(graph: Graph, values: Values, workers: int, bound: Bound) -> Appli
             "record it with torch.distributed initialised, so that the file names its world size."
         )
     given = values.optional("bandwidth")
-    latency = values.number("latency")
-    factors = []
-    for task in tasks:
-        size = max(float(graph.column("bytes")[task]), 1.0)
-        operation = kind_of(graph.names[graph.column("name")[task]])
-        measured = float(graph.column("duration_ns")[task])
-        old = Network(given, latency) if given is not None else _implied(operation, size, before, latency, measured)
-        new_ns = collective_ns(operation, size, workers, old, values.text("algorithm"))
-        old_ns = collective_ns(operation, size, before, old, values.text("algorithm"))
-        factors.append(new_ns / old_ns if old_ns > 0 else 1.0)
-    spread = {Bound.LOW: 1.0, Bound.EXPECTED: 1.0, Bound.HIGH: collective_overhead(Bound.HIGH)}[bound]
-    scale_transfers(graph, tasks, np.array(factors) * (spread if workers > before else 1.0), bound)
-    source = "as measured" if given is None else f"{given / 1e9:g} GB/s"
+    if given is not None:
+        _over(graph, tasks, workers, Network(given, values.number("latency")), values.text("algorithm"), bound)
+    else:
+        _stretch(graph, tasks, (before, workers), values, bound)
+    unsized = int((graph.column("bytes")[tasks.ids] == 0).sum()) if given is not None else 0
+    source = "the bandwidth that was measured" if given is None else f"{given / 1e9:g} GB/s"
     return Applied(
         graph,
         (
-            f"collectives of {before} workers are rescaled to {workers} by their cost formula, bandwidth {source}",
+            f"collectives of {before} workers take the time of their cost formula on {workers}, at {source} speed",
             WAITING,
         ),
         count(collectives=len(tasks)),
+        (f"the trace does not tell the size of {unsized} collectives; they keep their time",) if unsized else (),
         samples=workers / before,
     )
+
+
+def _stretch(graph: Graph, tasks: Selection, workers: tuple[int, int], values: Values, bound: Bound) -> None:
+    """Transfers at another number of workers on the network that the measured times imply."""
+    before, after = workers
+    latency, algorithm = values.number("latency"), values.text("algorithm")
+    factors = []
+    for task in tasks:
+        # the ratio of the two formulas does not depend on the size when the bandwidth follows from it
+        size = max(float(graph.column("bytes")[task]), 1.0)
+        operation = operation_of(graph, task)
+        network = _implied(operation, size, before, latency, float(graph.column("duration_ns")[task]))
+        old_ns = collective_ns(operation, size, before, network, algorithm)
+        new_ns = collective_ns(operation, size, after, network, algorithm)
+        factors.append(new_ns / old_ns if old_ns > 0 else 1.0)
+    spread = collective_overhead(Bound.HIGH) if bound is Bound.HIGH and after > before else 1.0
+    scale_transfers(graph, tasks, np.array(factors) * spread, bound)
+
+
+def _over(graph: Graph, tasks: Selection, workers: int, network: Network, algorithm: str, bound: Bound) -> None:
+    """Transfers of known size take their time on a given network; the wait for the last rank stays."""
+    duration = graph.column("duration_ns")[tasks.ids].astype(np.float64)
+    size = graph.column("bytes")[tasks.ids].astype(np.float64)
+    moving = transfer_ns(graph, tasks, Bound.EXPECTED if bound is Bound.HIGH else bound)
+    new = np.array([collective_ns(operation_of(graph, t), s, workers, network, algorithm)
+                    for t, s in zip(tasks, size, strict=True)]) * collective_overhead(bound)  # fmt: skip
+    change = np.where(size > 0, new - moving, 0.0)
+    if bound is Bound.HIGH:
+        change = np.maximum(change, 0.0)  # what looks like a transfer may have been waiting: no gain is certain
+    graph.set_duration(tasks, np.rint(np.maximum(duration + change, np.where(size > 0, new, 0.0))).astype(np.int64))
 
 
 def _implied(operation: Collective, size: float, ranks: int, latency_ns: float, measured_ns: float) -> Network:

@@ -63,4 +63,5 @@ def _chosen(graph: Graph, values: Values) -> tuple[Selection, str]:
     hottest = int(total.argmax())
     share = total[hottest] / max(total.sum(), 1)
     shown = graph.names[hottest] if len(graph.names[hottest]) <= 80 else graph.names[hottest][:77] + "..."
-    return Selection(candidates.ids[names == hottest]), f"{shown} ({share:.0%} of all {'kernel' if on_device else 'operator'} time)"
+    whole = "kernel" if on_device else "operator"
+    return Selection(candidates.ids[names == hottest]), f"{shown} ({share:.0%} of all {whole} time)"
