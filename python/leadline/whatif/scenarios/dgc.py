@@ -17,9 +17,6 @@ from leadline.whatif.kinds import EdgeType, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
 
-COMPRESS_PASSES = 4.0
-"""Reads and writes of every gradient: momentum, accumulation, threshold on a sample, selection (DGC, algorithm 1)."""
-
 
 class Dgc(Scenario):
     """Scales the collectives of the graph and inserts kernels around them."""
@@ -50,12 +47,13 @@ class Dgc(Scenario):
         scale_transfers(graph, exchanges, scale, bound)
         per_byte, source = nanoseconds_per_byte(graph)
         unsized = int((graph.column("bytes")[exchanges.ids] == 0).sum())
-        inserted = sum(_wrap(graph, task, per_byte, ratio) for task in exchanges)
+        passes = technique("dgc_passes", larger_is_faster=False).at(bound)
+        inserted = sum(_wrap(graph, task, per_byte, ratio, passes) for task in exchanges)
         return Applied(
             graph,
             (
                 f"{ratio:.2%} of the values travel, each with its index: collectives take {scale:.2%} of their time",
-                f"compression passes {COMPRESS_PASSES:g} times over each gradient at the speed of {source}",
+                f"compression passes {passes:g} times over each gradient at the speed of {source}",
                 WAITING,
                 "accuracy is not predicted",
             ),
@@ -73,7 +71,7 @@ def _exchanges(graph: Graph) -> Selection:
     return Selection([task for task in found if operation_of(graph, task) in sums])
 
 
-def _wrap(graph: Graph, exchange: int, per_byte: float, ratio: float) -> int:
+def _wrap(graph: Graph, exchange: int, per_byte: float, ratio: float, passes: float) -> int:
     """A compression kernel before one collective and a decompression kernel after it; returns how many."""
     size = float(graph.column("bytes")[exchange])
     edges = graph.edges
@@ -88,7 +86,7 @@ def _wrap(graph: Graph, exchange: int, per_byte: float, ratio: float) -> int:
     lane = int(graph.column("lane")[before[-1]]) if before else (own if own in streams else streams[0])
     launches = _launcher(graph, before or ([exchange] if own in streams else []))
     compress = graph.insert(
-        "compress gradient", TaskKind.GPU, lane, int(size * per_byte * COMPRESS_PASSES), after=before, before=exchange,
+        "compress gradient", TaskKind.GPU, lane, int(size * per_byte * passes), after=before, before=exchange,
         launch=launches, latency_ns=0 if launches is None else launch_latency_ns(graph), phase=Phase.BACKWARD,
         step=step,
     )  # fmt: skip

@@ -21,8 +21,6 @@ from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values,
 from leadline.whatif.units import Unit
 
 ACTIVATION_LAYER = re.compile(r"relu|pool|gelu|silu|sigmoid|tanh|dropout", re.IGNORECASE)
-SAVING = {"lossless": 1 - 1 / 4, "lossy": 1 - 1 / 8}
-"""Share of encoded activations' memory that goes away; between Gist's binarisation (1/32) and its sparse form (1/2)."""
 
 
 class Gist(Scenario):
@@ -43,15 +41,15 @@ class Gist(Scenario):
 
     def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
         cost = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
-        # an encoder writes less than it reads; a sparse one needs a scan as well
-        factor = {Bound.LOW: 0.6, Bound.EXPECTED: 1.0, Bound.HIGH: 2.0}[bound]
+        factor = technique("gist_kernels", larger_is_faster=False).at(bound)
+        kept = technique(f"gist_kept_{values.text('encoding')}", larger_is_faster=False).expected
         light, insert = _light(graph), _Inserter(graph, cost)
         inserted = saved = 0
         sizes_of = kept_bytes(graph)
         for part, known in layers(graph).items():
             step, sizes = part[0], sizes_of.get(part, {})
             chosen = _encoded(graph, known, light, values)
-            saved = int(sum(sizes.get(name, 0) for name, *_ in chosen) * SAVING[values.text("encoding")])
+            saved = int(sum(sizes.get(name, 0) for name, *_ in chosen) * (1 - kept))
             for name, forward, backward, time in chosen:
                 for title, anchor, phase in (
                     ("encode", forward, Phase.FORWARD),

@@ -38,9 +38,6 @@ from leadline.whatif.model import work_ns
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
 
-SHAPE_DOUBT = 0.15
-"""Half width of the range of an inferred layer's time: other dimensions run at another efficiency."""
-
 
 @dataclass(frozen=True)
 class NewLayer:
@@ -75,8 +72,8 @@ class MetaFlow(Scenario):
 
     def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
         removed = inserted = 0
-        doubt = {Bound.LOW: 1 - SHAPE_DOUBT, Bound.EXPECTED: 1.0, Bound.HIGH: 1 + SHAPE_DOUBT}[bound]
-        substitute = _Substitute(graph, doubt)
+        doubt = technique("layer_of_other_shape", larger_is_faster=False)
+        substitute = _Substitute(graph, doubt.at(bound))
         for substitution in read_spec(values.text("spec")):
             gone, added = substitute.everywhere(substitution)
             removed, inserted = removed + gone, inserted + added
@@ -86,7 +83,7 @@ class MetaFlow(Scenario):
             graph,
             (
                 "new layers take the time of the layers they are said to be like, times the given scale",
-                f"times that are inferred that way are known to {SHAPE_DOUBT:.0%}",
+                f"times that are inferred that way are known to {doubt.pessimistic - 1:.0%}",
             ),
             count(removed_kernels=removed, inserted_kernels=inserted),
         )

@@ -19,8 +19,6 @@ from leadline.whatif.model import memory_sentence
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.units import Unit
 
-DEFAULT_PCIE = 16e9
-
 
 class VDnn(Scenario):
     """Inserts offload and prefetch copies per layer."""
@@ -134,6 +132,9 @@ def _bandwidth(graph: Graph, values: Values, bound: Bound) -> tuple[float, str]:
         return given, f"a link of {given / 1e9:g} GB/s each way"
     share = technique("vdnn_pcie", larger_is_faster=True).at(bound)
     gpu = gpu_of(graph)
-    nominal = gpu.pcie_gb_s * 1e9 if gpu is not None else DEFAULT_PCIE
-    name = f"the {gpu.name}'s host link" if gpu is not None else "a PCIe 3.0 link, since the GPU is unknown"
+    if gpu is not None:
+        nominal, name = gpu.pcie_gb_s * 1e9, f"the {gpu.name}'s host link"
+    else:
+        nominal = technique("unknown_host_link_gb_s", larger_is_faster=True).at(bound) * 1e9
+        name = "a PCIe link of an unknown GPU"
     return nominal * share, f"{name}, {share:.0%} of {nominal / 1e9:g} GB/s each way"
