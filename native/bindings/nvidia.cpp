@@ -91,6 +91,10 @@ void define_nvidia(nb::module_& m) {
   m.def("nvidia_kernel_source", [](const std::string& kernel, std::string file, int32_t line, std::string detail) {
     nvidia::set_kernel_source(kernel, {std::move(file), line, std::move(detail)});
   });
+  m.def("nvidia_kernel_user",
+        [](const std::string& kernel, std::string user, std::string file, int32_t line, std::string detail) {
+          nvidia::set_kernel_user(kernel, std::move(user), {std::move(file), line, std::move(detail)});
+        });
   m.def("nvtx_start", &nvidia::nvtx_start, nb::arg("skipped_domains"));
   m.def("nvtx_stop", &nvidia::nvtx_stop);
   m.def("nvtx_status", &nvidia::nvtx_status_json);

@@ -33,6 +33,7 @@ class Collector final : public Subscriber {
   void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept override;
   void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
   leadline_context context(ThreadState& thread) noexcept override;
+  bool context_in_file(leadline_context context, std::string_view file) const noexcept override;
   void on_thread_exit(ThreadState& thread) noexcept override;
 
   // Training steps ended so far: told by the program, or else seen at the end of the first optimizer's step.

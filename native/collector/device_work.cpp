@@ -40,6 +40,24 @@ bool Collector::is_place(leadline_context context) const noexcept {
   return thread != 0 && thread - 1 < trees_.size();
 }
 
+bool Collector::context_in_file(leadline_context context, std::string_view file) const noexcept {
+  if (!is_place(context)) return false;
+  const ThreadTree* tree = &trees_[ThreadIndex{static_cast<uint32_t>((context >> 32) - 1)}];
+  NodeId node{static_cast<uint32_t>(context)};
+  while (node != tree->root()) {
+    if (tree->is_graft(node)) {
+      const ThreadTree::GraftTarget target = tree->graft_target(node);
+      if (raw(target.thread) >= trees_.size()) return false;
+      tree = &trees_[target.thread];
+      node = target.node;
+      continue;
+    }
+    if (tree->text(tree->frame_key(tree->frame_of(node)).file) == file) return true;
+    node = tree->parent(node);
+  }
+  return false;
+}
+
 // The slow way: everything is looked up by its text.
 NodeId Collector::find_activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
   const auto tree_of = [](leadline_context context) { return ThreadIndex{static_cast<uint32_t>((context >> 32) - 1)}; };

@@ -28,6 +28,10 @@ uint32_t leadline_monitor_active(uint32_t domains) { return Monitor::instance().
 
 leadline_context leadline_monitor_context(void) { return Monitor::instance().context(); }
 
+int leadline_monitor_context_in_file(leadline_context context, const char* file) {
+  return file != nullptr && Monitor::instance().context_in_file(context, file) ? 1 : 0;
+}
+
 void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   if (kind >= leadline::kLossKindCount) return;
   leadline::losses().count(static_cast<leadline::LossKind>(kind), count, detail == nullptr ? "" : detail);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 
 #include "leadline/monitor.h"
 #include "monitor/thread_state.h"
@@ -25,6 +26,8 @@ class Subscriber {
   virtual void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept = 0;
   virtual void on_event(const leadline_event& event, ThreadState& thread) noexcept = 0;
   virtual leadline_context context(ThreadState& thread) noexcept = 0;
+  // Whether a frame on the path to a place that context() gave is of this file; any thread.
+  virtual bool context_in_file(leadline_context context, std::string_view file) const noexcept = 0;
   virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
 };
 
@@ -53,6 +56,7 @@ class Monitor {
   void end_operator(const void* token) noexcept;
 
   leadline_context context() noexcept;
+  bool context_in_file(leadline_context context, std::string_view file) noexcept;
   leadline_status call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept;
 
   // Scopes that are open now are forgotten by their threads: events were missed (pause) or belong to another process

@@ -38,6 +38,19 @@ leadline_context Monitor::context() noexcept {
   return 0;
 }
 
+bool Monitor::context_in_file(leadline_context context, std::string_view file) noexcept {
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  ThreadState* state = used == 0 ? nullptr : thread();
+  if (state == nullptr) return false;
+  const Busy busy(*state, fence_needed_);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
+    return slot.subscriber->context_in_file(context, file);
+  }
+  return false;
+}
+
 leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {
   if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
   ThreadState* state = thread();

@@ -43,18 +43,45 @@ assert PyCodeCache.load_by_key_path.__func__.__module__ == "torch._inductor.code
 """
 
 
-def compile_and_run(tmp_path: Path, name: str) -> Profile:
+def compile_and_run(tmp_path: Path, name: str, program: str = PROGRAM) -> Profile:
     pytest.importorskip("torch", reason="torch is not installed here")
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         pytest.skip("Inductor's CPU backend needs a C++ compiler and none was found.")
     script = tmp_path / "compiled.py"
-    script.write_text(PROGRAM)
+    script.write_text(program)
     output = tmp_path / f"{name}.leadline"
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, str(script), str(output)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return open_profile(output)
+
+
+TWO_GRAPHS = """
+import sys
+import torch
+import leadline
+
+def first(x, y):
+    return torch.relu(x) + y  # of the first
+
+def second(x, y):
+    return torch.relu(x) + y  # of the second
+
+with leadline.profile(sys.argv[1], quiet=True):
+    for function, size in ((first, 64), (second, 48)):
+        compiled = torch.compile(function, dynamic=False)
+        for _ in range(2):
+            compiled(torch.randn(size, size), torch.randn(size, size))
+"""
+
+
+def test_kernels_of_one_name_in_two_graphs_keep_their_own_lines(tmp_path: Path) -> None:
+    profile = compile_and_run(tmp_path, "two", TWO_GRAPHS)
+    kernels = [node for node in profile.tree.find(kind="region") if node.name.startswith("cpp_fused")]
+    assert len({node.name for node in kernels}) == 1
+    codes = sorted({tuple(source["code"] for source in node.detail["sources"]) for node in kernels})
+    assert [["of the first" in code, "of the second" in code] for (code,) in codes] == [[True, False], [False, True]]
 
 
 def check_kernels(profile: Profile) -> None:

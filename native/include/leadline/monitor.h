@@ -198,6 +198,9 @@ LEADLINE_EXPORT void leadline_monitor_emit(const leadline_event* event);
 LEADLINE_EXPORT uint32_t leadline_monitor_active(uint32_t domains);
 /* The calling thread's present place (inside the innermost open begin), or 0. */
 LEADLINE_EXPORT leadline_context leadline_monitor_context(void);
+/* For providers: 1 when a Python frame on the path to a place is of this source file, else 0. Walks the path, so not
+ * for the path of an event. Any thread. */
+LEADLINE_EXPORT int leadline_monitor_context_in_file(leadline_context context, const char* file);
 /* Count a loss (LossKind of schema/leadline.toml). `detail` is kept once per kind; may be NULL. */
 LEADLINE_EXPORT void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail);
 /* For providers: a number for leadline_gpu_activity_event.frame that nobody has been given before. */

@@ -125,14 +125,15 @@ void ActivityFold::add_wait(const Work& work, const Launch& launch) {
 
 void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity,
                                    Measures& measures) {
-  const KernelName& name = names_.get(work.name);
+  KernelName& name = names_.get(work.name);
+  const KernelFrame& frame = name.frame_at(activity.via != 0 ? activity.via : activity.context);
   activity.frame_kind = static_cast<std::uint8_t>(name.collective ? FrameKind::kCollective : FrameKind::kKernel);
   activity.event_kind = static_cast<std::uint8_t>(name.collective ? EventKind::kCollective : EventKind::kKernel);
   activity.name = name.text.c_str();
-  activity.detail = name.detail.empty() ? nullptr : name.detail.c_str();
-  activity.file = name.file.empty() ? nullptr : name.file.c_str();
-  activity.line = name.line;
-  activity.frame = name.number;
+  activity.detail = frame.detail.empty() ? nullptr : frame.detail.c_str();
+  activity.file = frame.file.empty() ? nullptr : frame.file.c_str();
+  activity.line = frame.line;
+  activity.frame = frame.number;
   const LaunchShape shape{work.blocks,        work.block_threads,  work.registers,
                           work.static_shared, work.dynamic_shared, work.shared_executed};
   if (!same_shape(shape, device.shape)) {
@@ -198,6 +199,8 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   activity.correlation = work.correlation;
   activity.bytes = work.bytes;
 
+  if (work.graph_node != 0) place_graph_node(work, activity);
+
   Measures measures;
   WorkClass work_class = WorkClass::kCopy;
   switch (work.kind) {
@@ -227,7 +230,6 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
       work_class = activity.frame_kind == static_cast<std::uint8_t>(FrameKind::kCollective) ? WorkClass::kCommunication
                                                                                             : WorkClass::kCompute;
   }
-  if (work.graph_node != 0) place_graph_node(work, activity);
   const std::uint64_t stream_key =
       static_cast<std::uint64_t>(work.context) << 32 | static_cast<std::uint32_t>(work.stream);
   // Of a replayed graph only the launch as a whole was queued, so its nodes have no latency or depth of their own.

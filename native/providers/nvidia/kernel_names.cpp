@@ -2,11 +2,10 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-
-#include "leadline/monitor.h"
 
 namespace leadline::nvidia {
 namespace {
@@ -28,6 +27,25 @@ void KernelSources::put(const std::string& kernel, KernelSource source) {
   version_.fetch_add(1, std::memory_order_release);
 }
 
+void KernelSources::put_user(const std::string& kernel, std::string file, KernelSource source) {
+  const std::lock_guard lock(mutex_);
+  if (users_.size() >= kMost && !users_.contains(kernel)) return;
+  std::vector<User>& users = users_[kernel];
+  const auto known = std::find_if(users.begin(), users.end(), [&](const User& user) { return user.file == file; });
+  if (known != users.end()) {
+    known->source = std::move(source);
+  } else if (users.size() < kMostUsers) {
+    users.push_back({std::move(file), std::move(source)});
+  }
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+std::vector<KernelSources::User> KernelSources::users(std::string_view kernel) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = users_.find(kernel);
+  return found == users_.end() ? std::vector<User>() : found->second;
+}
+
 bool KernelSources::find(std::string_view kernel, KernelSource* source) const {
   const std::lock_guard lock(mutex_);
   const auto found = sources_.find(kernel);
@@ -47,14 +65,27 @@ std::string_view collective_of(std::string_view kernel) noexcept {
   return {};
 }
 
-const KernelName& KernelNames::get(const char* mangled) {
-  static const KernelName unnamed{.number = leadline_monitor_new_frame(),
-                                  .text = "(unnamed kernel)",
-                                  .collective = false,
-                                  .detail = {},
-                                  .file = {},
-                                  .line = 0};
-  if (!mangled || !*mangled) return unnamed;
+const KernelFrame& KernelName::frame_at(leadline_context place) {
+  constexpr std::size_t kMostPlaces = 1u << 14;
+  if (users.empty()) return frame;
+  if (user_of.size() >= kMostPlaces) user_of.clear();
+  const auto [found, is_new] = user_of.try_emplace(place, users.size());
+  if (is_new) {
+    const auto user = std::find_if(users.begin(), users.end(), [&](const auto& each) {
+      return leadline_monitor_context_in_file(place, each.first.c_str()) != 0;
+    });
+    found->second = static_cast<std::size_t>(user - users.begin());
+  }
+  return found->second < users.size() ? users[found->second].second : frame;
+}
+
+KernelNames::KernelNames(const KernelSources& sources) : sources_(sources) {
+  unnamed_.text = "(unnamed kernel)";
+  unnamed_.frame.number = leadline_monitor_new_frame();
+}
+
+KernelName& KernelNames::get(const char* mangled) {
+  if (!mangled || !*mangled) return unnamed_;
   if (const std::uint64_t version = sources_.version(); version != sources_version_ || names_.size() >= kMost) {
     names_.clear();  // a source may have become known for a name met before
     met_.fill({});
@@ -69,17 +100,22 @@ const KernelName& KernelNames::get(const char* mangled) {
 }
 
 KernelName KernelNames::learn(const char* mangled) const {
+  const auto frame_of = [](KernelSource source) {
+    return KernelFrame{leadline_monitor_new_frame(), std::move(source.detail), std::move(source.file), source.line};
+  };
   KernelName name;
-  name.number = leadline_monitor_new_frame();
   name.text = demangle(mangled);
+  KernelSource source;
   if (const std::string_view collective = collective_of(name.text); !collective.empty()) {
     name.collective = true;
-    name.detail = "{\"collective\": \"" + std::string(collective) + "\"}";
+    source.detail = "{\"collective\": \"" + std::string(collective) + "\"}";
   }
-  if (KernelSource source; sources_.find(mangled, &source)) {
-    name.detail = std::move(source.detail);
-    name.file = std::move(source.file);
-    name.line = source.line;
+  sources_.find(mangled, &source);
+  name.frame = frame_of(std::move(source));
+  std::vector<KernelSources::User> users = sources_.users(mangled);
+  if (users.size() < 2) return name;  // nothing to tell apart
+  for (KernelSources::User& user : users) {
+    name.users.emplace_back(std::move(user.file), frame_of(std::move(user.source)));
   }
   return name;
 }

@@ -224,9 +224,9 @@ TEST_CASE("collectives are told by their kernels' names, old and new") {
 TEST_CASE("a source learnt later reaches a kernel met before") {
   KernelSources sources;
   KernelNames names(sources);
-  CHECK(names.get("triton_poi_fused_add_0").line == 0);
+  CHECK(names.get("triton_poi_fused_add_0").frame.line == 0);
   sources.put("triton_poi_fused_add_0", {"model.py", 12, "{\"operators\": [\"aten.add\"]}"});
-  CHECK(names.get("triton_poi_fused_add_0").line == 12);
+  CHECK(names.get("triton_poi_fused_add_0").frame.line == 12);
   CHECK(names.get("_ZN2at6native3fooEv").text == "at::native::foo()");
   CHECK(names.get(nullptr).text == "(unnamed kernel)");
 }

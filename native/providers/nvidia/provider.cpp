@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "base/ids.h"
 #include "providers/nvidia/measuring.h"
@@ -15,7 +16,7 @@ namespace {
 
 // The process's one provider. Made on first use and never destroyed: CUPTI may still be inside a callback at exit.
 struct Provider {
-  std::timed_mutex mutex;
+  std::mutex mutex;
   Options options;
   KernelSources sources;
   std::unique_ptr<Measuring> measuring;
@@ -238,6 +239,10 @@ void set_kernel_source(const std::string& kernel, KernelSource source) {
   provider().sources.put(kernel, std::move(source));
 }
 
+void set_kernel_user(const std::string& kernel, std::string file, KernelSource source) {
+  provider().sources.put_user(kernel, std::move(file), std::move(source));
+}
+
 std::string status_json() {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);
@@ -267,7 +272,7 @@ std::string status_json() {
 
 void after_fork() noexcept {
   Provider& p = provider();
-  new (&p.mutex) std::timed_mutex;  // its holder may not exist in this process
+  new (&p.mutex) std::mutex;  // its holder may not exist in this process
   p.forked_after_cuda = p.forked_after_cuda || p.measuring || p.driver.has_value();
   if (p.measuring) p.measuring->abandon();
   // Never destroyed: the destructors would join threads and free memory that another thread's state may have been
@@ -285,7 +290,11 @@ extern "C" int leadline_cuda_initialize() try {
   Provider& p = provider();
   // The driver is in the middle of starting and whoever holds the lock may be waiting for it: better nothing measured,
   // which stop() says, than a program that hangs.
-  const std::unique_lock lock(p.mutex, std::chrono::seconds(1));
+  std::unique_lock lock(p.mutex, std::try_to_lock);
+  for (int waited_ms = 0; !lock && waited_ms < 1000; ++waited_ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.try_lock();
+  }
   if (!lock || !p.awaiting || p.measuring) return 1;
   p.awaiting = false;
   begin(p, Moment::kInsideCudaStart);

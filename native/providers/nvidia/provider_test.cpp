@@ -114,6 +114,31 @@ TEST_CASE("a call that was open at the end of one session hides no call of the n
         "work;cudaLaunchKernel;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n");
 }
 
+TEST_CASE("kernels of one name from several generated files are told apart by the file that launches them") {
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  fresh(gpu);
+  FakeKernel kernel;
+  kernel.name = "triton_poi_fused_add_9";
+  const auto detail_under = [&](const char* region) {
+    {
+      const Region file(region);
+      fakes.launch(&kernel, {1, 1, 1}, {32, 1, 1}, nullptr, 0, gpu.stream(7));
+    }
+    nvidia::flush(0);
+    return TestMonitor::detail_of(kernel.name);
+  };
+  nvidia::set_kernel_source(kernel.name, {"model.py", 1, "{\"of\": \"both\"}"});
+  nvidia::set_kernel_user(kernel.name, "first.py", {"model.py", 2, "{\"of\": \"first\"}"});
+  REQUIRE(nvidia::start(quick()).measuring);
+  CHECK(detail_under("first.py") == "{\"of\": \"both\"}");  // one file: nothing to tell apart
+  nvidia::set_kernel_user(kernel.name, "second.py", {"model.py", 3, "{\"of\": \"second\"}"});
+  CHECK(detail_under("first.py") == "{\"of\": \"first\"}");
+  CHECK(detail_under("second.py") == "{\"of\": \"second\"}");
+  CHECK(detail_under("by hand") == "{\"of\": \"both\"}");
+  nvidia::stop();
+}
+
 TEST_CASE("a CUPTI before 12 is refused, one after 13 is used with a mark") {
   Fakes fakes(LEADLINE_NVIDIA_FAKES);
   FakeGpu& gpu = fakes.gpu();

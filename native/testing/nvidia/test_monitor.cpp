@@ -239,6 +239,12 @@ leadline_context leadline_monitor_context(void) {
   return leadline::testing::stack.empty() ? 0 : leadline::testing::stack.back();
 }
 
+// A region plays the file.
+int leadline_monitor_context_in_file(leadline_context context, const char* file) {
+  const std::lock_guard lock(state().mutex);
+  return leadline::testing::path_of(context).find(file) != std::string::npos ? 1 : 0;
+}
+
 void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   auto& s = state();
   const std::lock_guard lock(s.mutex);

@@ -37,6 +37,7 @@ class InductorProvider:
         self._gpu = cast(GpuNative, native)
         self._changed = changed
         self._origins: dict[str, Origin] = {}
+        self._fresh: dict[str, Origin] = {}
         self._replaced = Replacements()
         self._running = False
         self._phases = PhaseStack(native)
@@ -111,7 +112,8 @@ class InductorProvider:
             kernel = define(this, src_code, nodes, *more, **named)
             if self._running and isinstance(kernel, str):
                 with contextlib.suppress(Exception):  # the graph's records differ between releases; only detail is lost
-                    self._learn(kernel, origin_of_nodes(nodes))
+                    origin = self._fresh[kernel] = origin_of_nodes(nodes)
+                    self._learn(kernel, origin)
             return kernel
 
         self._replaced.attribute(scheduling, "define_kernel", define_kernel)
@@ -121,6 +123,11 @@ class InductorProvider:
         self._origins[kernel] = origin
         file, line = (origin.sources[0].file, origin.sources[0].line) if origin.sources else ("", 0)
         self._gpu.nvidia_kernel_source(kernel, file, line, origin.detail())
+
+    def _learn_user(self, kernel: str, path: Path, origin: Origin) -> None:
+        """What the kernel is made of in one generated file: graphs name their kernels alike."""
+        file, line = (origin.sources[0].file, origin.sources[0].line) if origin.sources else ("", 0)
+        self._gpu.nvidia_kernel_user(kernel, str(path), file, line, origin.detail())
 
     # ---------------------------------------------------------------- generated modules, fresh or from the cache
 
@@ -143,12 +150,18 @@ class InductorProvider:
         if not names:
             return
         text = path.read_text(encoding="utf-8").splitlines()
+        launches = "call" in vars(module)  # the code of a graph, not that of one kernel
         for name in names:
-            if name not in self._origins:
-                self._learn(name, origin_of_generated(name, text, linemap))
+            origin = self._fresh.pop(name, None) if launches else self._origins.get(name)
+            if origin is None:
+                origin = origin_of_generated(name, text, linemap)
+                if name not in self._origins or launches:
+                    self._learn(name, origin)
+            if launches:
+                self._learn_user(name, path, origin)
             kernel = vars(module)[name]
             if name.startswith("cpp_fused") and callable(kernel) and not isinstance(kernel, VisibleKernel):
-                setattr(module, name, VisibleKernel(self._native, name, self._origins[name].detail(), kernel))
+                setattr(module, name, VisibleKernel(self._native, name, origin.detail(), kernel))
 
 
 class VisibleKernel:
