@@ -51,10 +51,10 @@ def _recommend(number: int, prediction: Prediction, report: Report) -> str:
 
 
 def gain_range(prediction: Prediction, report: Report) -> tuple[float, float]:
-    """Smallest and largest speed-up of the range."""
+    """Smallest and largest speed-up on the steps of the window: what their length leaves open hits both sides alike."""
     work = report.replayed_ns * prediction.samples
-    low = work / prediction.high_ns if prediction.high_ns else float("inf")
-    high = work / prediction.low_ns if prediction.low_ns else float("inf")
+    low = work / prediction.slowest_ns if prediction.slowest_ns else float("inf")
+    high = work / prediction.fastest_ns if prediction.fastest_ns else float("inf")
     return low, high
 
 

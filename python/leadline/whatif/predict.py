@@ -19,6 +19,7 @@ from leadline.whatif.kinds import GraphError
 from leadline.whatif.scenarios import SCENARIOS, find
 from leadline.whatif.scenarios.base import Applied, Scenario, ScenarioError, Values
 from leadline.whatif.simulator import Result, simulate
+from leadline.whatif.units import show_time
 
 
 class NotApplicable(ScenarioError):
@@ -40,6 +41,10 @@ class Prediction:
     predicted_ns: float
     low_ns: float
     high_ns: float
+    fastest_ns: float
+    slowest_ns: float
+    """Simulated times of the optimistic and the pessimistic edit: the range of the gain on these very steps, to which
+    `low_ns` and `high_ns` add what is doubtful about the step time itself."""
     speedup: float
     """Replayed over predicted step time, in samples per second where the step handles more samples."""
     assumptions: tuple[str, ...]
@@ -166,6 +171,8 @@ class _Base:
             title=" + ".join(scenario.title(value) for scenario, value in zip(scenarios, values, strict=True)),
             advice=", and ".join(scenario.advice for scenario in scenarios),
             predicted_ns=predicted,
+            fastest_ns=min(times),
+            slowest_ns=max(times),
             low_ns=min(times) * (1 - min(doubt, 1.0)),
             high_ns=max(times) * (1 + doubt),
             speedup=self.replayed_ns / predicted * samples if predicted else float("inf"),
@@ -183,6 +190,12 @@ class _Base:
         if abs(self.replay_error) > 0.03:
             warnings.append(
                 f"the replay differs from the measured step by {self.replay_error:+.1%}; every range is widened by that"
+            )
+        if self.sampling_error > 0.1:
+            shortest, longest = (show_time(pick(self.graph.info.step_ns)) for pick in (min, max))
+            warnings.append(
+                f"the steps differ much ({shortest} to {longest}), so their mean is known within "
+                f"{self.sampling_error:.0%} only and every range is widened by that; choose steady steps with --steps"
             )
         for prediction in found:
             warnings += [f"{prediction.name}: {text}" for text in prediction.warnings]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leadline.whatif.advice import gain_range
 from leadline.whatif.builder import GraphBuilder
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
@@ -87,3 +90,19 @@ def test_a_graph_is_not_changed_by_asking(items, steps):
     for name, column in before.items():
         assert (graph.column(name) == column).all(), name
     assert [item.predicted_ns for item in first.scenarios] == [item.predicted_ns for item in second.scenarios]
+
+
+def test_steps_that_differ_widen_the_time_but_not_the_gain(step):
+    """The step time of another run is as uncertain as this one's mean; what a change gains on these steps is not."""
+    for number, length in enumerate((100, 100, 100, 4000)):
+        step.step = number
+        step.kernel("sgemm", length)
+        step.sync()
+    graph = step.graph()
+    graph.info = replace(graph.info, step_ns=(110_000, 110_000, 110_000, 4_010_000))
+    report = rank(graph)
+    found = next(item for item in report.scenarios if item.title == "faster gpu 2x")
+    low, high = gain_range(found, report)
+    assert low == pytest.approx(high) == pytest.approx(found.speedup)
+    assert found.low_ns < 0.5 * found.predicted_ns < 1.5 * found.predicted_ns < found.high_ns
+    assert any("the steps differ much (110 µs to 4.01 ms)" in warning for warning in report.warnings)
