@@ -35,6 +35,8 @@ class Program:
     batch_norm: bool = True
     checkpointed: bool = False
     threads: int = 1
+    keeps_memory: bool = True
+    """False: glibc gives freed memory back to the system as it does by default, and every step pays for its pages."""
     workers: int | None = None
     """None: one batch in memory; else a DataLoader with that many workers."""
     decoding: int = 400

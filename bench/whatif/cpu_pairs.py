@@ -45,6 +45,11 @@ class Pair:
     cores: int = 1
 
 
+def given(program: Program) -> Program:
+    """With memory given back to the system after use, as glibc does by default."""
+    return replace(program, keeps_memory=False)
+
+
 def loading(workers: str) -> Ratio:
     return asked("data_loading", workers=workers, cores=str(len(os.sched_getaffinity(0))))
 
@@ -73,6 +78,10 @@ def pairs() -> list[Pair]:
         Pair("transformer: fused AdamW", text_adam, replace(text_adam, fused=True), fused),
         Pair("recommender: fused Adam", ads_adam, replace(ads_adam, fused=True), fused),
         Pair("convnet: fused SGD with momentum", image, replace(image, fused=True), fused),
+        Pair("MLP: fused Adam, memory given back", given(mlp), given(replace(mlp, fused=True)), fused),
+        Pair(
+            "recommender: fused Adam, memory given back", given(ads_adam), given(replace(ads_adam, fused=True)), fused
+        ),
         Pair("MLP: batch x2", mlp_sgd, replace(mlp_sgd, batch=256), twice),
         Pair("convnet: batch x2", image, replace(image, batch=32), twice),
         Pair("transformer: batch x2", text, replace(text, batch=16), twice),

@@ -14,7 +14,7 @@ import torch
 from common import machine_text, markdown_table
 from leadline.whatif.graph import Graph
 from leadline.whatif.load import load
-from leadline.whatif.predict import predict
+from leadline.whatif.predict import predict, sampling_error
 from leadline.whatif.simulator import simulate
 
 Ratio = Callable[[Graph], tuple[float, float, float]]
@@ -87,14 +87,16 @@ def asked(*names: str, **settings: str) -> Ratio:
 
 
 def without(*patterns: str) -> Ratio:
-    """The ratio when the tasks of these names go away with everything inside them and launched by them."""
+    """The ratio when the tasks of these names go away with everything inside them and launched by them; the range says
+    how well the traced steps tell the mean of all."""
 
     def ratio(graph: Graph) -> tuple[float, float, float]:
         edited = graph.copy()
         for pattern in patterns:
             edited.remove(edited.subtree(edited.select(name=pattern)))
         value = simulate(edited).makespan_ns / simulate(graph).makespan_ns
-        return value, value, value
+        doubt = sampling_error(graph.info.step_ns)
+        return value, value * (1 - doubt), value * (1 + doubt)
 
     return ratio
 

@@ -21,6 +21,9 @@ from typing import Any
 from cpu_models import Program
 from quiet import undisturbed
 
+KEEPING = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(8 << 30)}
+"""What a new page costs differs tenfold from minute to minute on a virtual machine whose host takes freed pages away;
+with these, glibc keeps what a step frees for the next one, as the allocators that training is advised to use do."""
 LOST = 0.02
 """Share of a turn that others may take; a turn that was disturbed more is taken again."""
 TRIES = 6
@@ -60,7 +63,8 @@ class Process:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, program))
-        self._process.start()
+        with _environment(KEEPING if program.keeps_memory else {}):
+            self._process.start()
         theirs.close()
 
     def ask(self, *request: Any) -> Any:
@@ -109,6 +113,21 @@ def measure(
             lost = max(lost, undisturbed(asked, LOST, TRIES)[1])
     medians = [statistics.median(values) for values in turns]
     return Measured(Copies(tuple(medians[::2])), Copies(tuple(medians[1::2])), lost, recorded_by)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Variables for a process that is started inside."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _serve(pipe: Connection, program: Program) -> None:
