@@ -224,6 +224,12 @@ NB_MODULE(_native, m) {
   m.def(
       "trace_steps", [](int64_t wait, int64_t count) { Session::instance().trace_steps(wait, count); }, nb::arg("wait"),
       nb::arg("count"));
+  m.def(
+      "share_window",
+      [](const std::string& path, const std::string& parent_path) {
+        return Session::instance().share_window(path, parent_path);
+      },
+      nb::arg("path"), nb::arg("parent_path"));
   m.def("callpath", &callpath, nb::arg("sources") = static_cast<uint32_t>(LEADLINE_SOURCE_ALL));
   m.def("count_loss", &count_loss, nb::arg("kind"), nb::arg("count"), nb::arg("detail"));
   m.def("set_process_info", &set_process_info);

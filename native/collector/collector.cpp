@@ -355,7 +355,7 @@ void Collector::after_fork() noexcept {
   for (auto& entry : by_framework_thread_) entry.store(nullptr, std::memory_order_relaxed);
   trees_.clear();
   ledger_.clear();
-  window_.clear();
+  window_.after_fork();
   devices_.clear();
   steps_.store(0, std::memory_order_relaxed);
   step_place_.store(0, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -33,10 +34,46 @@ void EventWindow::open(std::uint64_t max_events) noexcept {
   from_ns_.store(now_ns(), std::memory_order_relaxed);
   until_ns_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed);
   open_.store(true, std::memory_order_relaxed);
+  if (shared_ != nullptr) {
+    shared_->until_ns.store(kNotYet, std::memory_order_relaxed);
+    shared_->from_ns.store(from_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
 }
 
 void EventWindow::close() noexcept {
-  if (open_.exchange(false, std::memory_order_relaxed)) until_ns_.store(now_ns(), std::memory_order_relaxed);
+  if (!open_.exchange(false, std::memory_order_relaxed)) return;
+  const std::int64_t time_ns = now_ns();
+  until_ns_.store(time_ns, std::memory_order_relaxed);
+  if (shared_ != nullptr) shared_->until_ns.store(time_ns, std::memory_order_relaxed);
+}
+
+void EventWindow::decide() noexcept {
+  following_.store(false, std::memory_order_relaxed);
+  if (shared_ != nullptr) shared_->decides.store(1, std::memory_order_relaxed);
+}
+
+bool EventWindow::share(const std::string& path, const std::string& parent_path) noexcept {
+  if (!parent_path.empty()) follow(published_times(parent_path));
+  shared_ = publish_times(path);
+  if (shared_ != nullptr && is_open() && !following_.load(std::memory_order_relaxed)) {
+    shared_->from_ns.store(from_ns_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  return shared_ != nullptr;
+}
+
+const WindowTimes* EventWindow::nearest_leader() const noexcept {
+  for (const SharedTimes& ancestor : ancestors_) {
+    if (ancestor == nullptr) return nullptr;
+    if (ancestor->decides.load(std::memory_order_relaxed) != 0) return ancestor.get();
+  }
+  return nullptr;
+}
+
+void EventWindow::follow(SharedTimes ancestor) noexcept {
+  if (ancestor == nullptr) return;
+  for (std::size_t at = ancestors_.size() - 1; at > 0; --at) ancestors_[at] = std::move(ancestors_[at - 1]);
+  ancestors_[0] = std::move(ancestor);
+  following_.store(true, std::memory_order_relaxed);
 }
 
 std::uint32_t EventWindow::take_portion() noexcept {
@@ -86,6 +123,19 @@ std::size_t EventWindow::held_bytes() const noexcept {
 }
 
 void EventWindow::clear() noexcept {
+  forget_events();
+  shared_.reset();
+  for (SharedTimes& ancestor : ancestors_) ancestor.reset();
+  following_.store(false, std::memory_order_relaxed);
+}
+
+void EventWindow::after_fork() noexcept {
+  forget_events();
+  follow(std::exchange(shared_, nullptr));
+  following_.store(ancestors_[0] != nullptr, std::memory_order_relaxed);
+}
+
+void EventWindow::forget_events() noexcept {
   lock_.reset();
   open_.store(false, std::memory_order_relaxed);
   opened_.store(false, std::memory_order_relaxed);

@@ -2,19 +2,24 @@
 //
 // Each thread writes to its own lane without locks; the limit is one shared counter from which lanes take portions.
 // What does not fit counts events_dropped. Events stay until clear(), across several openings.
+//
+// Until this process decides for itself, the window is open when that of the nearest deciding ancestor is.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/chunked_array.h"
 #include "base/losses.h"
 #include "base/spin_lock.h"
 #include "cct/trace_event.h"
+#include "collector/window_times.h"
 
 namespace leadline {
 
@@ -61,10 +66,30 @@ class EventWindow final : public TraceEventSource {
   // Whether something that began then belongs to the last opening. Device work is reported after it has run, so what
   // comes when the window has closed may belong to it, and what comes at its beginning may not.
   bool covers(std::int64_t start_ns) const noexcept {
-    return start_ns >= from_ns_.load(std::memory_order_relaxed) && start_ns < until_ns_.load(std::memory_order_relaxed);
+    if (start_ns >= from_ns_.load(std::memory_order_relaxed) && start_ns < until_ns_.load(std::memory_order_relaxed)) {
+      return true;
+    }
+    const WindowTimes* followed = leader();
+    return followed != nullptr && followed->covers(start_ns);
   }
-  bool is_open() const noexcept { return open_.load(std::memory_order_relaxed); }
-  bool was_opened() const noexcept override { return opened_.load(std::memory_order_relaxed); }
+  bool is_open() const noexcept {
+    if (open_.load(std::memory_order_relaxed)) return true;
+    const WindowTimes* followed = leader();
+    return followed != nullptr && followed->is_open();
+  }
+  bool was_opened() const noexcept override {
+    if (opened_.load(std::memory_order_relaxed)) return true;
+    const WindowTimes* followed = leader();
+    return followed != nullptr && followed->from_ns.load(std::memory_order_relaxed) != kNotYet;
+  }
+
+  // Most events of this process where an ancestor opens the window.
+  void limit(std::uint64_t max_events) noexcept { limit_.store(max_events, std::memory_order_relaxed); }
+  // From now on this process follows nobody, and its children follow it. Cheap enough for every step.
+  void decide() noexcept;
+  // Children find the window's times at `path`; those of the process at `parent_path` are followed, where there are
+  // any. False when children cannot see them. No other thread may use the window meanwhile.
+  bool share(const std::string& path, const std::string& parent_path) noexcept;
 
   // A lane for the calling thread, which keeps the reference until clear(). Throws std::bad_alloc.
   EventLane& create_lane();
@@ -73,13 +98,23 @@ class EventWindow final : public TraceEventSource {
   std::uint64_t size() const noexcept;
   std::size_t held_bytes() const noexcept;
 
-  // For a fork child and a new session: forgets events and lanes; no other thread may use the window meanwhile.
+  // For a new session: forgets events, lanes and whom to follow; no other thread may use the window meanwhile.
   void clear() noexcept;
+  // For a fork child: forgets events and lanes, and follows the parent and whom it followed.
+  void after_fork() noexcept;
 
  private:
   friend class EventLane;
   static constexpr std::uint32_t kPortion = 64;
+  static constexpr std::size_t kAncestors = 4;  // worker, fork server, training process, launcher
   std::uint32_t take_portion() noexcept;
+  // The nearest ancestor that decides; null where none does, or this process does itself.
+  const WindowTimes* leader() const noexcept {
+    return following_.load(std::memory_order_relaxed) ? nearest_leader() : nullptr;
+  }
+  const WindowTimes* nearest_leader() const noexcept;
+  void forget_events() noexcept;
+  void follow(SharedTimes ancestor) noexcept;
 
   using Lanes = ChunkedArray<std::unique_ptr<EventLane>, 16>;
 
@@ -90,6 +125,9 @@ class EventWindow final : public TraceEventSource {
   std::atomic<std::int64_t> until_ns_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint64_t> taken_{0};
+  SharedTimes shared_;                             // this process's own, for its children
+  std::array<SharedTimes, kAncestors> ancestors_;  // nearest first
+  std::atomic<bool> following_{false};
   SpinLock lock_;                              // lanes are created one at a time
   std::optional<Lanes> lanes_{std::in_place};  // always there; clear() puts a new one in its place
 };

@@ -1,8 +1,11 @@
 #include "collector/event_window.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -124,4 +127,87 @@ TEST_CASE("A reader may look while threads add and finish") {
   CHECK(wrong == 0);
   CHECK(window.size() == 20'000);
   CHECK(window.held_bytes() >= 20'000 * sizeof(TraceEvent));
+}
+
+namespace {
+
+// A folder that goes away with the test.
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("leadline-window-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string file(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("A process without steps keeps what it does while the window of the one that counts is open") {
+  const Folder folder;
+  LossCounters losses;
+  FakeClock clock(100);
+  EventWindow launcher(losses);
+  EventWindow trainer(losses);
+  EventWindow worker(losses);
+  REQUIRE(launcher.share(folder.file("1.window"), ""));
+  launcher.open(100);  // a window without a wait: open before the first step, which the launcher never ends
+  REQUIRE(trainer.share(folder.file("2.window"), folder.file("1.window")));
+  worker.limit(100);
+  REQUIRE(worker.share(folder.file("3.window"), folder.file("2.window")));
+  CHECK_FALSE(worker.is_open());
+  trainer.decide();
+  CHECK_FALSE(worker.was_opened());
+  trainer.open(100);
+  CHECK(worker.is_open());
+  CHECK(worker.was_opened());
+  EventLane& lane = worker.create_lane();
+  CHECK(lane.add(at(150)) != kNoEvent);
+  CHECK_FALSE(worker.covers(50));
+  clock.set(200);
+  trainer.close();
+  CHECK_FALSE(worker.is_open());
+  CHECK(worker.covers(150));
+  CHECK(lane.add(at(250)) == kNoEvent);
+  CHECK(losses.total(LossKind::kEventsDropped) == 0);
+}
+
+TEST_CASE("Who counts steps follows nobody") {
+  const Folder folder;
+  LossCounters losses;
+  EventWindow parent(losses);
+  EventWindow child(losses);
+  REQUIRE(parent.share(folder.file("1.window"), ""));
+  REQUIRE(child.share(folder.file("2.window"), folder.file("1.window")));
+  parent.decide();
+  parent.open(100);
+  CHECK(child.is_open());
+  child.decide();
+  CHECK_FALSE(child.is_open());
+  child.open(100);
+  CHECK(child.is_open());
+}
+
+TEST_CASE("A forked child follows its parent, and times that cannot be shared are said so") {
+  const Folder folder;
+  LossCounters losses;
+  EventWindow window(losses);  // of the parent, and then of its child, as a fork copies it
+  REQUIRE(window.share(folder.file("1.window"), ""));
+  const SharedTimes parent = published_times(folder.file("1.window"));
+  REQUIRE(parent != nullptr);
+  window.after_fork();
+  REQUIRE(window.share(folder.file("2.window"), ""));
+  CHECK_FALSE(window.is_open());
+  parent->decides.store(1);
+  parent->from_ns.store(5);
+  CHECK(window.is_open());
+  window.clear();
+  CHECK_FALSE(window.is_open());
+  CHECK_FALSE(window.share(folder.file("missing/3.window"), folder.file("nobody.window")));
+  CHECK_FALSE(window.is_open());
 }

@@ -7,6 +7,7 @@ void Collector::trace_steps(int64_t wait, int64_t count, uint64_t max_events) no
   trace_from_ = wait;
   trace_to_ = wait + count;
   trace_max_events_ = max_events;
+  window_.limit(max_events);
   if (wait == 0) window_.open(max_events);
 }
 
@@ -29,6 +30,7 @@ void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
   const int64_t ended = steps_ended_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (ended == trace_from_) window_.open(trace_max_events_);
   if (ended == trace_to_) window_.close();
+  window_.decide();
 }
 
 void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {

@@ -203,7 +203,9 @@ void Session::set_process(const ProcessDetails& details) {
 }
 
 void Session::open_trace() noexcept {
-  if (running()) collector_->window().open(options_.trace_max_events);
+  if (!running()) return;
+  collector_->window().decide();
+  collector_->window().open(options_.trace_max_events);
 }
 
 void Session::close_trace() noexcept {
@@ -212,6 +214,12 @@ void Session::close_trace() noexcept {
 
 void Session::trace_steps(int64_t wait, int64_t count) noexcept {
   if (running()) collector_->trace_steps(wait, count, options_.trace_max_events);
+}
+
+bool Session::share_window(const std::string& path, const std::string& parent_path) noexcept {
+  if (!running()) return false;
+  collector_->window().limit(options_.trace_max_events);
+  return collector_->window().share(path, parent_path);
 }
 
 SessionCost Session::cost() const {

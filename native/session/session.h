@@ -55,6 +55,8 @@ class Session {
   void close_trace() noexcept;
   // Keeps single events of `count` training steps after the first `wait`.
   void trace_steps(int64_t wait, int64_t count) noexcept;
+  // See EventWindow::share; false while no session runs.
+  bool share_window(const std::string& path, const std::string& parent_path) noexcept;
   DeviceTable* devices() noexcept { return collector_ == nullptr ? nullptr : &collector_->devices(); }
 
   SessionCost cost() const;

@@ -102,6 +102,39 @@ def test_data_loader_workers_are_followed(place) -> None:
     assert list(profile.losses) == []
 
 
+def test_loader_workers_are_in_the_trace_window(place) -> None:
+    """Workers end no steps; they keep what they do while the training process's window is open, batch by batch."""
+    profile = run(
+        place,
+        """
+        class Data(torch.utils.data.Dataset):
+            def __len__(self):
+                return 400
+            def __getitem__(self, index):
+                return torch.full((8,), float(index)).mul(2)
+        if __name__ == "__main__":
+            train(60, torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2))
+        """,
+        "--trace",
+        "steps=40,wait=5",
+    )
+    events = profile.table("events")
+    process = [profile.threads[thread].process if thread >= 0 else -1 for thread in events["thread"].tolist()]
+    main = next(item.row for item in profile.processes if item.parent_pid not in {p.pid for p in profile.processes})
+    names = [name(profile, events, row) for row in range(len(process))]
+    workers = {where for where in process if where not in (-1, main)}
+    assert len(workers) == 2
+    batches = [row for row, where in enumerate(process) if where in workers and names[row] == "data loading"]
+    samples = [row for row, where in enumerate(process) if where in workers and names[row] == "aten::full"]
+    # what a worker had fetched ahead when the window opened was made before it
+    assert 25 <= len(batches) <= 45
+    assert abs(len(samples) - 2 * len(batches)) <= 4
+    steps = [row for row, text in enumerate(names) if text == "step"]
+    begin = min(events["start_ns"][steps])
+    assert all(events["start_ns"][row] + events["duration_ns"][row] >= begin for row in batches)
+    assert list(profile.losses) == []
+
+
 def test_trace_windows_by_optimizer_steps(place) -> None:
     profile = run(place, "train(6, [torch.ones(4, 8)] * 6)", "--trace", "steps=2,wait=2")
     events = profile.table("events")

@@ -11,6 +11,9 @@ from leadline.trace.tables import Kind, TraceError
 from leadline.whatif import EdgeType, Graph, Phase, TaskKind, simulate
 from leadline.whatif.build.build import Window
 from leadline.whatif.build.build import build as build_graph
+from leadline.whatif.gpus import technique
+from leadline.whatif.predict import predict
+from leadline.whatif.scenarios.loader import loads_of, worker_batch_ns, worker_count
 
 TREE = """
 process train.py | pid=5 rank=1
@@ -113,3 +116,31 @@ def test_workers_hand_over_batches(faster: int) -> None:
     assert (slow.edges["type"] == EdgeType.DATA).sum() == 3
     slow.scale(worker, 1 / faster)
     assert simulate(slow).makespan_ns == graph(200_000 // faster).info.measured_ns
+
+
+def marked_worker(batch_ns: int) -> Graph:
+    """The same with marks around the worker's batches, and training of 40 us."""
+    tree = WORKERS.replace(
+        "    operator aten::stack #stack", "    phase data loading #made\n      operator aten::stack #stack"
+    )
+    head, *rows = loader_events(batch_ns, 40_000).splitlines()
+    for at, row in enumerate(list(rows)):
+        start, duration, *_ = row.split()
+        if " stack " in row:
+            rows[at] = f"{int(start) + 1000} {int(duration) - 2000} operator stack 1 -1"
+            rows.append(f"{start} {duration} phase made 1 -1")
+    (trace,) = read_profile(build(tree, events="\n".join([head, *sorted(rows, key=lambda row: int(row.split()[0]))])))
+    steps = find_steps(trace)
+    return build_graph(trace, Window(steps.steps, steps.found_by))
+
+
+def test_the_work_of_loader_workers_is_measured_not_guessed() -> None:
+    graph = marked_worker(2_000_000)
+    assert worker_count(graph) == 1
+    assert worker_batch_ns(graph) == 2_000_000
+    assert "aten::linear" not in {graph.names[row] for row in graph.column("name")[loads_of(graph).ids]}
+    found = predict(graph, ["data_loading"], {"workers": "2"}).scenarios[0]
+    assert not found.warnings, "their number is known"
+    assert any("the trace shows 1 worker; one batch takes 2 ms" in text for text in found.assumptions)
+    scaling = technique("loader_scaling", larger_is_faster=True).expected
+    assert found.predicted_ns == pytest.approx(2_000_000 / (2 * scaling), rel=0.15)

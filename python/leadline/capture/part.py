@@ -58,6 +58,10 @@ class PartDirectory:
         """Where the process `stem` writes its segment."""
         return self.directory / f"{stem}{SEGMENT_SUFFIX}"
 
+    def window(self, pid: int) -> Path:
+        """Where a process shows its children when its trace window is open."""
+        return self.directory / f"{pid}.window"
+
     def write_record(self, stem: str, record: dict[str, Any]) -> None:
         """Replace the side file of a process; raises OSError."""
         write_json(self.directory / f"{stem}.json", record)

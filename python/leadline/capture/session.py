@@ -76,6 +76,7 @@ class Session:
         self._introduce(native)
         self._install_process_hooks(native)
         window = self.options.trace
+        self._share_window(native, follow_parent=True)
         if window is not None and window.steps is not None:
             native.trace_steps(int(window.wait), window.steps)
         elif window is not None:
@@ -88,6 +89,20 @@ class Session:
         self._provider_changed()
         self._follower.install(self._environment())
         native.flush()  # a process that is killed young leaves at least its name
+
+    def _share_window(self, native: Native, *, follow_parent: bool) -> None:
+        """Let children (loader workers) trace what they do while this process's window is open.
+
+        A window by the clock is opened by every process that is started; only forked ones have no clock of their own.
+        """
+        window = self.options.trace
+        if window is None or not self.options.follow:
+            return
+        followed = str(self.part.window(os.getppid())) if follow_parent and window.steps is not None else ""
+        if not native.share_window(str(self.part.window(os.getpid())), followed):
+            native.count_loss(
+                "internal_error", 1, "child processes cannot see when the trace window is open; their work is not in it"
+            )
 
     def _introduce(self, native: Native) -> None:
         """Tell the native side who this process is, and note what it says of this Python."""
@@ -217,6 +232,7 @@ class Session:
         available = self._record["available"]
         self._record = {**first_record(self._identity), "available": available, "forked_from": previous.pid}
         native.after_fork(str(self.part.segment(self._identity.stem)))
+        self._share_window(native, follow_parent=False)
         self._introduce(native)
         self._write_record()
 

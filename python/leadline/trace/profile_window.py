@@ -162,16 +162,18 @@ def _renumber(values: NDArray[Any], places: Mapping[int, int]) -> NDArray[np.int
 def _with_spans(
     columns: dict[str, NDArray[Any]], module: NDArray[np.int64], phase: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
-    """Add a span for every run of a thread's operators and calls below one module, and below one phase."""
+    """Add a span for every run of a thread's operators and calls below one module, and below one phase; not where the
+    thread's phases of that name were recorded, since a run may hold several of them and the pauses between."""
     added: list[tuple[int, int, int, int, int]] = []
     cpu = (columns["thread"] >= 0) & np.isin(columns["kind"], [Kind.OPERATOR, Kind.API, Kind.SYNCHRONIZE])
     end = columns["start_ns"] + columns["duration_ns"]
     for kind, group in zip(_SPANS, (module, phase), strict=True):
         for thread in np.unique(columns["thread"][cpu]).tolist():
             rows = np.flatnonzero(cpu & (columns["thread"] == thread))
+            known = set(columns["name"][(columns["kind"] == kind) & (columns["thread"] == thread)].tolist())
             borders = np.flatnonzero(np.diff(group[rows])) + 1
             for part in np.split(rows, borders):
-                if part.size and group[part[0]] >= 0:
+                if part.size and group[part[0]] >= 0 and int(group[part[0]]) not in known:
                     low = int(columns["start_ns"][part[0]])
                     added.append((low, int(end[part].max()) - low, int(kind), int(group[part[0]]), int(thread)))
     if not added:

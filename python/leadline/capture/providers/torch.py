@@ -14,6 +14,7 @@ from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
+from leadline.capture.providers.torch_loading import BatchMarks
 
 if TYPE_CHECKING:
     from leadline.capture.providers.torch_modules import ModuleTracker
@@ -35,6 +36,7 @@ class TorchProvider:
         self._hook = ImportHook("torch", self._imported)
         self._modules: ModuleTracker | None = None
         self._closures: ClosurePhases | None = None
+        self._batches = BatchMarks(native)
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
         self._attached = False
 
@@ -45,6 +47,7 @@ class TorchProvider:
     def stop(self) -> None:
         """Take away the callbacks and the module hooks."""
         self._hook.uninstall()
+        self._batches.uninstall()
         if self._modules is not None:
             self._modules.uninstall()
             self._modules = None
@@ -78,6 +81,7 @@ class TorchProvider:
             self._refuse(torch, str(result.get("message") or "the self-test failed; its operators are not measured."))
             return
         self._attached = True
+        self._batches.install()
         self._status = {"ok": True, "version": version, "message": str(result.get("message") or "")}
         self._closures = ClosurePhases(self._native)
         if self._options.modules:

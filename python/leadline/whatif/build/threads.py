@@ -16,7 +16,7 @@ from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
 
 PYTHON = "(python)"
 IDLE_NS = 100_000  # a helper thread that pauses longer waits for someone; shorter pauses are its own Python
-HAND_OVER_NS = 1_000_000  # from a worker's last operator to the loop's receiving the batch
+HAND_OVER_NS = 4_000_000  # from the end of a worker's batch, over its pickling, to the loop's receiving it
 _PARALLEL_SHARE = 0.05  # of the tasks that begin inside the other thread's open operators
 
 
@@ -29,7 +29,9 @@ def connect(draft: Draft, timelines: Sequence[Timeline], main: int) -> None:
     helpers: list[Timeline] = []
     for other in timelines:
         if other is not loop:
-            (helpers if _runs_in_parallel(draft, loop, other) else turns).append(other)
+            process = draft.trace.threads[other.thread].process
+            beside = process != draft.trace.threads[loop.thread].process or _runs_in_parallel(draft, loop, other)
+            (helpers if beside else turns).append(other)
     _take_turns(draft, [loop, *turns])
     for helper in helpers:
         _follow(draft, helper, [loop, *turns])

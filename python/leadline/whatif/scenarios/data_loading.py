@@ -30,6 +30,8 @@ from leadline.whatif.scenarios.loader import (
     set_period,
     tensors_of_batch,
     uses_workers,
+    worker_batch_ns,
+    worker_count,
 )
 from leadline.whatif.units import Unit
 
@@ -65,8 +67,9 @@ class DataLoading(Scenario):
         wait = mean_wait_ns(graph, loads)
         fetch = fetch_ns(graph, loads, bound)
         scaling = 1.0 if workers <= max(current, 1) else technique("loader_scaling", larger_is_faster=True).at(bound)
-        batch_ns = wait if current == 0 else current * mean_step_ns(graph)
-        if current and wait <= fetch:
+        by_worker = worker_batch_ns(graph) if current else None
+        batch_ns = wait if current == 0 else by_worker or current * mean_step_ns(graph)
+        if current and wait <= fetch and (by_worker is None or workers >= current):
             return Applied(
                 graph,
                 (f"{source}, and the step hardly waits for them: more workers change nothing",),
@@ -95,9 +98,9 @@ def _current(graph: Graph, values: Values) -> tuple[int, str, tuple[str, ...]]:
     if given is not None:
         return int(given), f"the traced run has {given:g} workers", ()
     if uses_workers(graph):
-        known = graph.info.facts.get("loader_workers")
-        if isinstance(known, int) and known > 0:
-            return known, f"the trace shows {known} workers", ()
+        known = worker_count(graph)
+        if known:
+            return known, f"the trace shows {known} worker{'s' * (known > 1)}", ()
         return 1, "the traced run has worker processes, whose number the trace does not tell: one is assumed", (
             "the number of loader workers is not in the trace; add --set current_workers=N",
         )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 from leadline.whatif.gpus import Bound, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
+from leadline.whatif.selftime import PYTHON
 from leadline.whatif.simulator import simulate
 
 _MOST_TENSORS = 32
@@ -14,15 +15,45 @@ _MOST_TENSORS = 32
 
 
 def loads_of(graph: Graph) -> Selection:
-    """Loading spans with all CPU tasks nested in them."""
-    spans = graph.select(kind=TaskKind.DATA) or graph.select(kind=TaskKind.CPU, phase=Phase.DATA_LOADING)
+    """Loading spans of the training process with all CPU tasks nested in them."""
+    spans = graph.select(kind=TaskKind.DATA) - workers_of(graph)
+    spans = spans or graph.select(kind=TaskKind.CPU, phase=Phase.DATA_LOADING)
     return graph.subtree(spans) & graph.select(kind=(TaskKind.DATA, TaskKind.CPU)) if spans else spans
+
+
+def workers_of(graph: Graph) -> Selection:
+    """What worker processes do, where the trace shows it: all tasks of the threads that do nothing but load."""
+    kind, lane, alive = graph.column("kind"), graph.column("lane"), graph.alive
+    python = np.array([name == PYTHON for name in graph.names], dtype=np.bool_)[graph.column("name")]
+    loading = np.unique(lane[alive & (kind == TaskKind.DATA)])
+    else_too = np.unique(lane[alive & (kind != TaskKind.DATA) & ~python])
+    return Selection(alive & np.isin(lane, np.setdiff1d(loading, else_too)))
+
+
+def worker_count(graph: Graph) -> int:
+    """Worker processes that the trace shows; 0 where it shows none."""
+    return int(np.unique(graph.column("lane")[workers_of(graph).ids]).size)
+
+
+def worker_batch_ns(graph: Graph) -> float | None:
+    """What a worker spends on one batch; None where the trace has no marks of batches."""
+    workers = workers_of(graph)
+    marks = workers & graph.select(name=r"^data loading$") & Selection(graph.column("parent") < 0)
+    if not marks:
+        return None
+    within = graph.subtree(marks)
+    spent = graph.column("duration_ns")[within.ids] + np.maximum(graph.column("gap_ns")[within.ids], 0)
+    return float(spent.sum()) / len(marks)
 
 
 def uses_workers(graph: Graph) -> bool:
     """Whether batches come from worker processes (or threads) rather than from the training thread itself."""
-    rows = set(graph.column("name")[loads_of(graph).ids].tolist())
-    return any("MultiProcessing" in graph.names[row] for row in rows)
+    if workers_of(graph):
+        return True
+    loads = loads_of(graph)
+    rows = set(graph.column("name")[loads.ids].tolist())
+    details = {str(graph.detail(task).get("loader", "")) for task in loads if graph.detail(task)}
+    return any("MultiProcessing" in text for text in (*(graph.names[row] for row in rows), *details))
 
 
 def mean_step_ns(graph: Graph) -> float:
@@ -31,7 +62,10 @@ def mean_step_ns(graph: Graph) -> float:
 
 def mean_wait_ns(graph: Graph, loads: Selection) -> float:
     """Time that a step spends in loading, mean over the steps that load."""
-    spent = graph.column("duration_ns")[loads.ids] + np.maximum(graph.column("gap_ns")[loads.ids], 0)
+    duration = graph.column("duration_ns")[loads.ids]
+    if workers_of(graph):  # which the wait is an edge from, and no part of the duration
+        duration = np.maximum(duration, graph.column("measured_ns")[loads.ids])
+    spent = duration + np.maximum(graph.column("gap_ns")[loads.ids], 0)
     steps = np.unique(graph.column("step")[loads.ids])
     return float(spent.sum()) / max(steps.size, 1)
 
@@ -67,7 +101,9 @@ def silence(graph: Graph, loads: Selection) -> None:
 
 
 def set_period(graph: Graph, loads: Selection, period_ns: float, fetch_ns: float) -> None:
-    """A batch arrives every `period_ns` and takes `fetch_ns` to take over; a step waits for what its work leaves."""
+    """A batch arrives every `period_ns` and takes `fetch_ns` to take over; a step waits for what its work leaves.
+    Workers that the trace shows are replaced by that."""
+    graph.remove(workers_of(graph))
     silence(graph, loads)
     rest = simulate(graph)
     rest_ns = dict(zip(rest.steps, rest.per_step_ns.tolist(), strict=True))
