@@ -103,11 +103,9 @@ def pairs() -> list[Pair]:
         Pair("wide MLP: threads 1 to 2", wide, replace(wide, threads=2), two_threads, 2),
         Pair("convnet: threads 1 to 2", image, replace(image, threads=2), two_threads, 2),
         Pair("transformer: threads 1 to 2", text, replace(text, threads=2), two_threads, 2),
-        Pair("MLP: loader workers 0 to 1", feed, replace(feed, workers=1), asked("data_loading", workers="1"), 2),
-        Pair(
-            "convnet: loader workers 0 to 1", images, replace(images, workers=1), asked("data_loading", workers="1"), 2
-        ),
-        Pair("MLP: loader workers 1 to 2", slow, replace(slow, workers=2), asked("data_loading", workers="2"), 2),
+        Pair("MLP: loader workers 0 to 1", feed, replace(feed, workers=1), loading("1"), 2),
+        Pair("convnet: loader workers 0 to 1", images, replace(images, workers=1), loading("1"), 2),
+        Pair("MLP: loader workers 1 to 2", slow, replace(slow, workers=2), loading("2"), 2),
     ]
 
 

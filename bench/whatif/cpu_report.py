@@ -12,7 +12,7 @@ from common import machine_text, markdown_table
 
 LIMIT = 0.10
 """A prediction counts as right within ten percent."""
-STEM = "whatif_cpu_pairs"
+STEM = "whatif-cpu-pairs"
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ class Row:
         return self.by_source[source].expected_s / self.after_s - 1
 
     def in_range(self, source: str) -> bool:
+        """Whether the range holds the measured value, which is itself known to half the noise only."""
         found = self.by_source[source]
-        return found.low_s <= self.after_s <= found.high_s
+        return found.low_s * (1 - self.noise / 2) <= self.after_s <= found.high_s * (1 + self.noise / 2)
 
 
 def read_rows(folder: Path) -> dict[str, Row]:
@@ -126,7 +127,8 @@ def _summary(rows: Sequence[Row]) -> str:
             f"{covered} of {len(asked)} ranges hold the measured value."
         )
     lines += [
-        "- noise: slowest over fastest of the copies of one program, minus one; no error below it means anything.",
+        "- noise: slowest over fastest of the copies of one program, minus one; no error below it means anything,",
+        "  and a range counts as right when it misses the measured value by less than half of it.",
         "- lost to others: CPU time that other processes took from the most disturbed turn or recording of the pair.",
         "- recording costs: the traced step over the step without a recorder, minus one.",
     ]

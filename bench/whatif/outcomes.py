@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -63,15 +64,19 @@ def write_kineto(step: Callable[[], None], activities: Sequence[Any], path: Path
     profiler.export_chrome_trace(str(path))
 
 
-def write_window(step: Callable[[], None], path: Path, steps: int = 6) -> None:
-    """A trace window of the same steps by Leadline."""
+def write_window(begin: Callable[[], Callable[[], object]], path: Path, steps: int = 6) -> None:
+    """A trace window of the same steps by Leadline. `begin` gives what takes a step; loader workers that it starts are
+    measured too, and end with it."""
     import leadline
 
     wait = 8  # a loader that had time to fetch ahead is used up by then
     with leadline.profile(str(path), trace=f"steps={steps},wait={wait}", shapes=True):
+        step = begin()
         for number in range(steps + wait + 1):
             leadline.step(number)
             step()
+        del step
+        gc.collect()
 
 
 def asked(*names: str, **settings: str) -> Ratio:

@@ -146,7 +146,8 @@ def _serve(pipe: Connection, program: Program) -> None:
                 import torch
 
                 if request[1] == "leadline":
-                    write_window(runner.step, Path(request[2]))
+                    # workers are measured when they are started under Leadline, as they are in a program
+                    write_window(lambda: (Runner(program) if program.workers else runner).step, Path(request[2]))
                 else:
                     write_kineto(runner.step, [torch.profiler.ProfilerActivity.CPU], Path(request[2]))
                 pipe.send(True)
