@@ -17,7 +17,7 @@ from leadline.whatif.kernels import COMPUTE, KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.scenarios.lower_precision import scale_compute
-from leadline.whatif.units import Unit
+from leadline.whatif.units import Unit, show_time
 
 AUTOCAST_FP32 = re.compile(
     r"softmax|nll_loss|cross_entropy|layer_?norm|group_?norm|mse_loss|bce|kl_div|cumsum|cumprod|::(exp|log|pow|prod|sum|norm)\b",
@@ -72,7 +72,7 @@ class Amp(Scenario):
             *compute.assumptions,
             f"element-wise, pooling and batch-norm kernels keep {kept:.0%} of the saving from moving half the bytes",
             "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
-            f"casts add {casts:.0%} of the forward kernel time and {host_ns / 1000:.3g} µs of CPU time an operator",
+            f"casts add {casts:.0%} of the forward kernel time and {show_time(host_ns)} of CPU time an operator",
         )
         if target == "fp16":
             assumptions += ("the loss scaler's own kernels and its synchronisation are not counted",)

@@ -57,10 +57,11 @@ def as_text(report: StragglerReport, *, markdown: bool = False) -> str:
     title = ["# Stragglers", ""] if markdown else []
     bullet = "- " if markdown else "  "
     measured, ideal = float(report.measured_ns.mean()), float(report.ideal_ns.mean())
+    replayed = f"{show_time(float(report.replayed_ns.mean()))} ({report.replay_error:+.2%})"
     lost = 1 - 1 / report.slowdown if report.slowdown else 0.0
     lines = [
         *title,
-        f"Measured {show_time(measured)} a step over {len(report.steps)} steps; replayed {report.replay_error:+.2%}.",
+        f"Measured {show_time(measured)} a step over {len(report.steps)} steps; replayed {replayed}.",
         f"Without stragglers a step would take {show_time(ideal)}: {report.slowdown:.3f}x the speed, {lost:.1%} of the "
         "time is lost to waiting for slow work.",
         "",
@@ -71,11 +72,14 @@ def as_text(report: StragglerReport, *, markdown: bool = False) -> str:
     lines += [f"{bullet}rank {key}: {value:.3f}" for key, value in _sorted(report.by_dp_rank)[:10]]
     lines += ["", "By operation:"]
     lines += [f"{bullet}{key}: {value:.3f}" for key, value in _sorted(report.by_kind)[:8]]
-    worst = ", ".join(str(worker) for worker in report.worst_workers)
+    numbers = ", ".join(str(worker) for worker in report.worst_workers)
+    worst = (
+        f"the slowest worker, rank {numbers}," if len(report.worst_workers) == 1 else f"the slowest ranks, {numbers},"
+    )
     lines += [
         "",
         f"The last stage explains {_share(report.last_stage.removed_share)} of the loss, "
-        f"the slowest worker(s) {worst} {_share(report.worst.removed_share)}.",
+        f"{worst} {_share(report.worst.removed_share)}.",
         "It rests on: " + "; ".join(_ASSUMPTIONS) + ".",
     ]
     return "\n".join(lines) + "\n"
