@@ -1,76 +1,121 @@
 #!/usr/bin/env bash
 # Builds Leadline on a bare CUDA machine without network and checks everything that needs a GPU.
 #
-#   bench/gpu/check.sh OUT [PART ...]     PART: correctness cost (default: both)
+#   bench/gpu/check.sh [--fakes] OUT [PART ...]
 #
-# Needs python3 with torch (a CUDA build), numpy, rich and nanobind, CMake, ninja and a C++20 compiler. Leaves in OUT: summary.md,
-# results.json, doctor.json, recordings/, and a log per step. Exit status 0: every check that ran passed; 1: one did not;
-# 2: it could not be built; 3: there is no GPU (what needs none has run). Takes under nine minutes on one H100-class GPU.
+# PART: correctness, cost, whatif (default: correctness cost; whatif wants a run of its own). --fakes rehearses on a
+# machine without a GPU: the same steps over the fake vendor libraries of native/testing/nvidia, which it builds too.
+#
+# Needs python3 with torch (a CUDA build), numpy and rich, CMake, ninja, a C++20 compiler and nanobind. A Python package
+# that is missing is taken from wheels in the folder that WHEELS names (default: .whl in the repository), without network.
+# Leaves seven files in OUT: summary.md, results.json, doctor.json, build.log, recordings.tar.gz, profiles.tar.gz, logs.tar.gz.
+# BUILT names a folder with a built package to check in place of building one.
+# Never takes longer than SECONDS_ALLOWED (default 520). Exit status 0: every check that ran passed; 1: one did not; 2: it
+# could not be built; 3: there is no GPU (the build and the doctor have run).
 set -uo pipefail
 
+fakes=
+if [ "${1:-}" = --fakes ]; then
+  fakes=1
+  shift
+fi
 if [ $# -lt 1 ]; then
-  echo "usage: bench/gpu/check.sh OUT [correctness] [cost]" >&2
+  echo "usage: bench/gpu/check.sh [--fakes] OUT [correctness] [cost] [whatif]" >&2
   exit 2
 fi
+begin=$(date +%s)
 root=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$1"
+mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
 shift
 parts=${*:-correctness cost}
-python=${PYTHON:-python3}
-build=${BUILD:-$out/build}
-site=$build/site
-deadline=$(($(date +%s) + ${SECONDS_ALLOWED:-520}))
-left() { echo $((deadline - $(date +%s))); }
-
-# step NAME SECONDS COMMAND...: runs it with its own log, never longer than SECONDS or than there is time left.
-step() {
-  local name=$1 most=$2 now status begin
-  shift 2
-  now=$(left)
-  [ "$now" -lt "$most" ] && most=$now
-  if [ "$most" -lt 5 ]; then
-    echo "$name: no time left" | tee "$out/$name.log"
-    return 124
-  fi
-  begin=$(date +%s)
-  timeout --kill-after=10 "$most" "$@" >"$out/$name.log" 2>&1
-  status=$?
-  echo "$name: status $status after $(($(date +%s) - begin)) s"
-  return $status
-}
-
-mkdir -p "$build" "$site/leadline" "$out/recordings"
-compile="cmake -S '$root' -B '$build/native' -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLEADLINE_PYTHON=ON \
-  -DLEADLINE_TESTS=OFF -DPython_EXECUTABLE='$("$python" -c 'import sys; print(sys.executable)')' &&
-  cmake --build '$build/native' -j '$(nproc)' && cmake --install '$build/native' --prefix '$site' &&
-  cp -r '$root/python/leadline/.' '$site/leadline/' && cmake --install '$build/native' --prefix '$site'"
-if ! step build 240 bash -c "$compile"; then
-  tail -20 "$out/build.log"
-  exit 2
-fi
-export PYTHONPATH=$site:$root/bench/gpu PYTHONUNBUFFERED=1
-cd "$out" || exit 2
-
-"$python" -m leadline.cli.main doctor --json >"$out/doctor.json" 2>"$out/doctor.log"
-echo "doctor: status $?"
-
-if ! "$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 1)'; then
-  echo "There is no GPU that torch can use here; the build and the doctor ran, nothing else could."
-  exit 3
-fi
-
-failed=0
 for part in $parts; do
   case $part in
-    correctness) step correctness 200 "$python" -m gpu_checks "$out" || failed=1 ;;
-    cost) step cost 330 "$python" -m gpu_cost "$out" || failed=1 ;;
+    correctness | cost | whatif) ;;
     *)
-      echo "There is no part called $part; the parts are correctness and cost." >&2
+      echo "There is no part called $part; the parts are correctness, cost and whatif." >&2
       exit 2
       ;;
   esac
 done
-"$python" -m gpu_summary "$out"
+python=$(command -v "${PYTHON:-python3}") || exit 2
+allowed=${SECONDS_ALLOWED:-520}
+left() { echo $((begin + allowed - $(date +%s))); }
+
+work=${WORK:-$(mktemp -d)}
+site=$work/site
+mkdir -p "$site"
+[ -n "${WORK:-}" ] || trap 'rm -rf "$work"' EXIT
+export PYTHONUNBUFFERED=1
+
+# Packages that this Python lacks, from wheels; nothing is installed into the Python itself.
+wheels=${WHEELS:-$root/.whl}
+if [ -d "$wheels" ]; then
+  for wheel in "$wheels"/*.whl; do
+    package=$(basename "$wheel" | sed 's/-.*//')
+    "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$package') is None)" ||
+      "$python" -m pip install -q --no-index --no-deps --no-compile --target "$site" "$wheel"
+  done
+fi
+export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}
+
+build() {
+  # A folder on PYTHONPATH has no .pth files; this does for child processes what leadline.pth does.
+  printf 'import os\nif os.environ.get("LEADLINE"):\n    import leadline._autostart\n' >"$site/sitecustomize.py"
+  [ -z "${BUILT:-}" ] || return 0
+  mkdir -p "$site/leadline"
+  cmake -S "$root" -B "$work/native" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLEADLINE_PYTHON=ON -DLEADLINE_TESTS=OFF \
+    -DPython_EXECUTABLE="$python" &&
+    cmake --build "$work/native" -j "${JOBS:-$(nproc)}" &&
+    cp -r "$root/python/leadline/." "$site/leadline/" &&
+    rm -f "$site"/leadline/*.so &&
+    cmake --install "$work/native" --prefix "$site" --strip
+}
+build_fakes() {
+  local folder=$root/native/testing/nvidia flags="-std=c++20 -O1 -fPIC -shared -I$root/native -I$root/native/include"
+  local here="-L$work/fakes -Wl,-rpath,$work/fakes" cxx=${CXX:-g++}
+  mkdir -p "$work/fakes"
+  $cxx $flags "$folder"/fake_gpu.cpp "$folder"/fake_calls.cpp "$folder"/fake_cuda.cpp "$folder"/fake_modules.cpp \
+    -o "$work/fakes/libcuda.so.1" -Wl,-soname,libcuda.so.1 -lpthread &&
+    for name in cudart cupti; do
+      $cxx $flags "$folder/fake_$name.cpp" -o "$work/fakes/lib$name.so.13" "-Wl,-soname,lib$name.so.13" $here \
+        -l:libcuda.so.1 || return 1
+    done
+}
+export -f build build_fakes
+export root work site python fakes
+if ! timeout --kill-after=10 "${BUILD_SECONDS:-240}" bash -c "set -e; build; [ -z '$fakes' ] || build_fakes" >"$out/build.log" 2>&1; then
+  tail -20 "$out/build.log"
+  echo "It could not be built; build.log has the whole output." >&2
+  exit 2
+fi
+echo "build: $(($(date +%s) - begin)) s"
+
+export PYTHONPATH=$site:${BUILT:+$BUILT:}$root/bench/gpu:$root/bench:$root/bench/whatif${PYTHONPATH:+:$PYTHONPATH}
+cd "$work" || exit 2
+if [ -n "$fakes" ]; then
+  export LEADLINE_BENCH_FAKES=$work/fakes PYTHONPATH=$PYTHONPATH:$root
+  # Preloaded for the doctor only: a real CUPTI of this machine would be preferred, and does not start with a fake driver.
+  LD_LIBRARY_PATH=$work/fakes LD_PRELOAD=$work/fakes/libcupti.so.13 timeout 120 "$python" -m leadline.cli.main doctor --json \
+    >"$out/doctor.json" 2>"$work/doctor.log"
+else
+  timeout 120 "$python" -m leadline.cli.main doctor --json >"$out/doctor.json" 2>"$work/doctor.log"
+fi
+echo "doctor: status $?"
+{
+  nvidia-smi
+  "$python" -m pip list
+  ldconfig -p | grep -E 'cuda|cupti|nvToolsExt'
+} >"$work/machine.log" 2>&1 </dev/null
+
+if [ -z "$fakes" ] && ! timeout 120 "$python" -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else 1)'; then
+  echo "There is no GPU that torch can use here; the build and the doctor ran, nothing else could."
+  exit 3
+fi
+
+# shellcheck disable=SC2086 # parts are words
+timeout --kill-after=15 "$(left)" "$python" -m gpu_suite "$out" "$work" "$(($(left) - 15))" $parts
+status=$?
 cat "$out/summary.md"
-exit $failed
+echo "all: $(($(date +%s) - begin)) s"
+exit $status

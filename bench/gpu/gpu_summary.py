@@ -1,60 +1,86 @@
-"""Puts what the parts left in OUT into results.json and summary.md, with the machine they ran on.
-
-python -m gpu_summary OUT
-"""
+"""One page of what was found: the machine, every check, the cost table; with reasons for what did not pass."""
 
 from __future__ import annotations
 
 import json
 import platform
-import sys
-from pathlib import Path
+import subprocess
 from typing import Any
+
+from gpu_run import rehearsing
+
+_LONGEST = 300
+_HIDDEN = ("ok", "seconds", "ratios", "status", "device", "example")
 
 
 def machine() -> dict[str, str]:
-    """What a reader needs to compare; empty texts where a question has no answer here."""
-    import torch
+    """What a reader needs to compare."""
+    facts = {"gpu": "fake GPU (rehearsal)", "python": platform.python_version(), "kernel": platform.release()}
+    if rehearsing():
+        return facts
+    try:
+        import torch
 
-    properties = torch.cuda.get_device_properties(0)
-    return {
-        "gpu": properties.name,
-        "torch": str(torch.__version__),
-        "cuda": str(torch.version.cuda),
-        "python": platform.python_version(),
-        "kernel": platform.release(),
-    }
-
-
-def load(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+        facts |= {"gpu": torch.cuda.get_device_properties(0).name, "torch": str(torch.__version__),
+                  "cuda": str(torch.version.cuda)}  # fmt: skip
+        query = [
+            "nvidia-smi",
+            "--query-gpu=driver_version,clocks.sm,clocks.max.sm,power.limit",
+            "--format=csv,noheader",
+        ]
+        facts["driver, clocks, power"] = subprocess.run(
+            query, capture_output=True, text=True, check=False, timeout=20
+        ).stdout.strip()
+    except (RuntimeError, AssertionError, ImportError, OSError, subprocess.TimeoutExpired) as error:
+        facts["gpu"] = f"unknown ({error})"
+    return facts
 
 
 def word(ok: bool | None) -> str:
-    return "not measured" if ok is None else "passed" if ok else "**failed**"
+    return "not done" if ok is None else "passed" if ok else "**failed**"
 
 
-def summary(where: dict[str, str], correctness: dict[str, Any], cost: dict[str, Any]) -> str:
+def summary(results: dict[str, Any]) -> str:
+    """Markdown."""
+    where = results["machine"]
     lines = [f"# {where['gpu']}", "", ", ".join(f"{key} {value}" for key, value in where.items() if key != "gpu"), ""]
-    lines += ["| check | result | seconds |", "|---|---|---|"]
-    lines += [f"| {name} | {word(result['ok'])} | {result['seconds']} |" for name, result in correctness.items()]
-    lines += ["", "| workload | result | Leadline | torch.profiler | Proton | further |", "|---|---|---|---|---|---|"]
-    for name, verdict in cost.get("verdicts", {}).items():
-        ratios = verdict.get("ratios", {})
-        cells = [f"{ratios[tool]:.3f}" if tool in ratios else "" for tool in ("leadline", "torch", "proton")]
-        further = {key: value for key, value in verdict.items() if key not in ("ok", "ratios")}
-        lines.append(f"| {name} | {word(verdict['ok'])} | {' | '.join(cells)} | {json.dumps(further)} |")
+    correctness, verdicts = results["correctness"], results["cost"].get("verdicts", {})
+    if correctness:
+        done = [result.get("ok") for result in correctness.values()]
+        counts = f"{done.count(True)} of {len(done)} checks passed, {done.count(False)} failed"
+        lines += [f"{counts}, {done.count(None)} were not done.", ""]
+        lines += ["| check | result | seconds | |", "|---|---|---|---|"]
+        for name, result in correctness.items():
+            lines.append(f"| {name} | {word(result['ok'])} | {result['seconds']} | {reason(result)} |")
+    if verdicts:
+        lines += ["", "| workload | result | Leadline | torch.profiler | Proton | |", "|---|---|---|---|---|---|"]
+        for name, verdict in verdicts.items():
+            ratios = verdict.get("ratios", {})
+            cells = [f"{ratios[tool]:.3f}" if tool in ratios else "" for tool in ("leadline", "torch", "proton")]
+            lines.append(f"| {name} | {word(verdict['ok'])} | {' | '.join(cells)} | {facts_text(verdict)} |")
+    pairs = results["whatif"].get("pairs", [])
+    if pairs:
+        lines += ["", "| change | predicted | measured | error |", "|---|---|---|---|"]
+        for pair in pairs:
+            predicted, measured = (pair["before_s"] / pair[key] for key in ("predicted_s", "after_s"))
+            lines.append(f"| {pair['pair']} | {predicted:.2f}x | {measured:.2f}x | {pair['error']:+.1%} |")
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    out = Path(sys.argv[1])
-    where = machine()
-    correctness, cost = load(out / "correctness.json"), load(out / "cost.json")
-    results = {"machine": where, "correctness": correctness, "cost": cost}
-    (out / "results.json").write_text(json.dumps(results, indent=1))
-    (out / "summary.md").write_text(summary(where, correctness, cost))
+def reason(result: dict[str, Any]) -> str:
+    """Of a check that did not pass: its error, or its figures."""
+    if result["ok"]:
+        return ""
+    for key in ("error", "why"):
+        if result.get(key):
+            return one_line(str(result[key]))
+    return facts_text(result)
 
 
-if __name__ == "__main__":
-    main()
+def facts_text(facts: dict[str, Any]) -> str:
+    return one_line(json.dumps({key: value for key, value in facts.items() if key not in _HIDDEN}, default=str))
+
+
+def one_line(text: str) -> str:
+    flat = " ".join(text.replace("|", "/").split())
+    return flat if len(flat) <= _LONGEST else "... " + flat[-_LONGEST:]

@@ -1,10 +1,10 @@
-"""The fake GPU seen from Python programs that the tests run: its libraries, and a Triton driver that runs on it."""
+"""The fake GPU seen from Python programs that tests and the rehearsal of bench/gpu run: its libraries and launches."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
-from typing import Any
 
 LIBRARIES = ("libcuda.so.1", "libcudart.so.13", "libcupti.so.13")
 
@@ -36,39 +36,22 @@ class Dim3(ctypes.Structure):
     _fields_ = [("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32)]
 
 
-def launch(name: bytes, duration_ns: int) -> None:
-    """Launch a kernel on the default stream."""
-    runtime = ctypes.CDLL(f"{os.environ['FAKES']}/libcudart.so.13")
-    runtime.cudaLaunchKernel.argtypes = [ctypes.c_void_p, Dim3, Dim3, *[ctypes.c_void_p] * 3]
+@functools.cache
+def runtime() -> ctypes.CDLL:
+    """The fake runtime library, with the types of its launch."""
+    library = ctypes.CDLL(f"{os.environ['FAKES']}/libcudart.so.13")
+    library.cudaLaunchKernel.argtypes = [ctypes.c_void_p, Dim3, Dim3, *[ctypes.c_void_p] * 3]
+    return library
+
+
+def launch(name: bytes, duration_ns: int, stream: ctypes.c_void_p | None = None) -> None:
+    """Launch a kernel, on the default stream unless another one is given."""
     kernel = Kernel(name, duration_ns, 32, 0, False)
-    assert runtime.cudaLaunchKernel(ctypes.addressof(kernel), Dim3(1, 1, 1), Dim3(32, 1, 1), None, None, None) == 0
+    assert runtime().cudaLaunchKernel(ctypes.addressof(kernel), Dim3(1, 1, 1), Dim3(32, 1, 1), None, None, stream) == 0
 
 
-def triton_driver() -> Any:
-    """Triton's own CUDA driver, with the four questions answered that it asks of torch; the rest goes to the fakes."""
-    os.environ["TRITON_LIBCUDA_PATH"] = os.environ["FAKES"]
-    from triton.backends.nvidia.driver import CudaDriver, CudaLauncher, CudaUtils
-
-    class FakeCudaDriver(CudaDriver):
-        def __init__(self) -> None:
-            self.utils = CudaUtils()
-            self.launcher_cls = CudaLauncher
-            self.get_device_capability = lambda device=0: (9, 0)
-            self.get_current_device = lambda: 0
-            self.set_current_device = lambda device: None
-            self.get_current_stream = lambda device: 0
-
-        @staticmethod
-        def is_active() -> bool:
-            return True
-
-    return FakeCudaDriver
-
-
-class FakeTensor:
-    """What Triton needs of a tensor: an address and a type."""
-
-    dtype = "fp32"
-
-    def data_ptr(self) -> int:
-        return 4096
+def new_stream() -> ctypes.c_void_p:
+    """A stream with a number of its own."""
+    stream = ctypes.c_void_p()
+    assert runtime().cudaStreamCreate(ctypes.byref(stream)) == 0
+    return stream

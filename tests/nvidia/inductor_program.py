@@ -10,7 +10,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-from tests.nvidia import fake_gpu
+from tests.nvidia import fake_gpu, fake_triton
 
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 fake_gpu.load()
@@ -69,7 +69,7 @@ def replace_the_device() -> None:
     torch._C._cuda_getCurrentRawStream = lambda index: 0  # type: ignore[attr-defined]
     fake_tensor.init_gpu_context = lambda *_: None  # type: ignore[attr-defined]
     guards._empty_strided_cuda = lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype)  # type: ignore[attr-defined]
-    driver = fake_gpu.triton_driver()
+    driver = fake_triton.triton_driver()
     object.__setattr__(backends["nvidia"], "driver", driver)
     triton.runtime.driver.set_active(driver())
     config.use_static_cuda_launcher = False  # part of torch's CUDA build only

@@ -1,4 +1,4 @@
-"""bench/gpu/check.sh without a GPU: how its parts read profiles and traces, how they judge, and what the script says here."""
+"""bench/gpu/check.sh without a GPU: how its parts read and judge, what it says here, and a rehearsal over the fakes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +20,7 @@ from leadline.profile import open_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "bench" / "gpu"
+SCRIPT = FOLDER / "check.sh"
 
 
 def load(name: str) -> ModuleType:
@@ -33,33 +36,46 @@ def figures(**seconds: float) -> dict[str, Any]:
     return {tool: {"seconds": value, "calls_per_step": 100} for tool, value in seconds.items()}
 
 
+@pytest.fixture(autouse=True)
+def modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
 def test_what_misses_its_limit_fails_and_what_was_not_measured_is_not_passed() -> None:
     cost = load("gpu_cost")
     best = {
         "decode": figures(none=1.0, leadline=1.05, torch=1.10),
         "resnet50": figures(none=1.0, leadline=1.02, torch=1.01),
-        "gpt": {},
+        "gpt": {"none": {"error": "no room"}},
     }
-    sizes = {"1000": {"resident": 100, "size": 10}, "10000": {"resident": 101, "size": 10}}
+    sizes = {"1000": {"resident": 1 << 30, "size": 10}, "10000": {"resident": (1 << 30) + (1 << 20), "size": 10}}
     verdicts = cost.judge(best, sizes)
     assert verdicts["decode"]["ok"] is True
     assert verdicts["decode"]["share_of_torch"] == pytest.approx(0.5)
     assert verdicts["decode"]["us_per_call"] == pytest.approx(500)
     assert verdicts["resnet50"]["ok"] is False  # slower than torch.profiler in the same run
-    assert verdicts["gpt"]["ok"] is None
+    assert verdicts["gpt"] == {"ok": None, "errors": {"none": "no room"}}
     assert verdicts["constant"]["ok"] is True
-    grown = cost.judge(best, {"1000": {"resident": 100, "size": 10}, "10000": {"resident": 120, "size": 10}})
-    assert grown["constant"]["ok"] is False
-    page = load("gpu_summary").summary({"gpu": "GPU"}, {"graphs": {"ok": False, "seconds": 1}}, {"verdicts": verdicts})
-    assert "| graphs | **failed** | 1 |" in page and "| gpt | not measured |" in page
+    noisy = cost.judge(best, sizes, {"resnet50": {"none": [1.0, 1.02]}})
+    assert noisy["resnet50"]["ok"] is True  # the plain rounds lie further apart than the two tools
+    leaking = {"1000": {"resident": 1 << 30, "size": 10}, "10000": {"resident": (1 << 30) + (100 << 20), "size": 10}}
+    assert cost.judge(best, leaking)["constant"]["ok"] is False
+    results = {
+        "machine": {"gpu": "GPU"},
+        "correctness": {"graphs": {"ok": False, "seconds": 1, "error": "a | b\nc"}},
+        "cost": {"verdicts": verdicts},
+        "whatif": {},
+    }
+    page = load("gpu_summary").summary(results)
+    assert "| graphs | **failed** | 1 | a / b c |" in page and "| gpt | not done |" in page
 
 
 def test_both_sides_of_the_differential_test_count_alike(tmp_path: Path, fakes: Path) -> None:
-    checks = load("gpu_checks")
+    reading = load("gpu_reading")
     script, output = ROOT / "tests/nvidia/fake_program.py", tmp_path / "out.leadline"
     environment = {**os.environ, "FAKES": str(fakes)}
     subprocess.run([sys.executable, str(script), str(output)], env=environment, check=True)
-    counts, times = checks.kernels(open_profile(output))
+    counts, times = reading.kernels(open_profile(output))
     trace = {
         "traceEvents": [
             *[{"cat": "kernel", "name": "gemm(float*)", "dur": 50.0}] * 3,
@@ -69,30 +85,95 @@ def test_both_sides_of_the_differential_test_count_alike(tmp_path: Path, fakes: 
     }
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(trace))
-    assert checks.trace_kernels(path) == (counts, times)
-    assert checks.losses(open_profile(output)) == {}
+    assert reading.trace_kernels(path) == (counts, times)
+    assert reading.losses(open_profile(output)) == {}
+
+
+def test_a_check_that_hangs_or_dies_is_a_failure_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = load("gpu_suite")
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER))
+    (tmp_path / "gpu_checks.py").write_text(
+        "import os, subprocess, sys, time\n"
+        "name, work = sys.argv[1:]\n"
+        "if name == 'hangs':\n"
+        "    child = subprocess.Popen(['sleep', '1000'])\n"
+        "    open(work + '/child', 'w').write(str(child.pid))\n"
+        "    time.sleep(1000)\n"
+        "if name == 'dies': os.abort()\n"
+        "open(f'{work}/{name}.json', 'w').write('{\"ok\": true, \"seconds\": 1}')\n"
+    )
+    monkeypatch.setattr(suite, "CHECKS", dict.fromkeys(("hangs", "dies", "works"), (None, 9.0)))
+    monkeypatch.setattr(suite, "_LEAST_S", 1)
+    out = tmp_path / "out"
+    out.mkdir()
+    made = suite.Suite(
+        out, tmp_path, time.monotonic() + 1000, {"machine": {"gpu": "x"}, "correctness": {}, "cost": {}, "whatif": {}}
+    )
+    made.correctness(time.monotonic() + 1000)
+    found = json.loads((out / "results.json").read_text())["correctness"]
+    assert [result["ok"] for result in found.values()] == [False, False, True]
+    assert found["hangs"]["error"] == "did not end within 9 s"
+    assert found["dies"]["error"] == "died without a result"
+    child = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat")
+    assert not child.exists() or ") Z " in child.read_text()  # gone, or dead and not yet fetched by init
+    assert made.passed() is False
 
 
 def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
-    if shutil.which("bash") is None:
-        pytest.skip("The script is for bash, which is not installed here.")
-    script = str(FOLDER / "check.sh")
-    without = subprocess.run(["bash", script], capture_output=True, text=True, check=False)
+    bash = need_bash()
+    without = subprocess.run([bash, str(SCRIPT)], capture_output=True, text=True, check=False)
     assert without.returncode == 2 and "usage" in without.stderr
-    broken = subprocess.run(
-        ["bash", script, str(tmp_path / "out")],
-        env={**os.environ, "PYTHON": sys.executable, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    ) if _hide_cmake(tmp_path) else None  # fmt: skip
-    assert broken is not None and broken.returncode == 2
-    assert "build: status 1" in broken.stdout
-
-
-def _hide_cmake(folder: Path) -> bool:
-    """A cmake that fails, found first: building for real takes minutes and is what the rest of CI does."""
-    cmake = folder / "cmake"
-    cmake.write_text("#!/bin/sh\nexit 1\n")
+    unknown = subprocess.run(
+        [bash, str(SCRIPT), str(tmp_path / "out"), "all"], capture_output=True, text=True, check=False
+    )
+    assert unknown.returncode == 2 and "no part called all" in unknown.stderr
+    cmake = (
+        tmp_path / "cmake"
+    )  # one that fails, found first: building for real takes minutes and the rest of CI does it
+    cmake.write_text("#!/bin/sh\necho no compiler here; exit 1\n")
     cmake.chmod(0o755)
-    return True
+    environment = {**os.environ, "PYTHON": sys.executable, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    broken = subprocess.run(
+        [bash, str(SCRIPT), str(tmp_path / "out")], env=environment, capture_output=True, text=True, check=False
+    )
+    assert broken.returncode == 2 and "no compiler here" in broken.stdout and "could not be built" in broken.stderr
+
+
+def test_a_rehearsal_runs_every_part_over_the_fakes(tmp_path: Path) -> None:
+    """The whole script as on a GPU machine, but for the build: in its time, and with few and plain files as result."""
+    bash = need_bash()
+    if shutil.which("g++") is None:
+        pytest.skip("The fake vendor libraries need g++, which was not found.")
+    package = Path(importlib.util.find_spec("leadline").origin).parents[1]  # type: ignore[union-attr, arg-type]
+    environment = {**os.environ, "PYTHON": sys.executable, "BUILT": str(package), "SECONDS_ALLOWED": "200"}
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [bash, str(SCRIPT), "--fakes", str(out)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a cost that nothing can be said of here
+    results = json.loads((out / "results.json").read_text())
+    failed = {name: result for name, result in results["correctness"].items() if result["ok"] is False}
+    assert failed == {}
+    left_out = {name: result["why"] for name, result in results["correctness"].items() if result["ok"] is None}
+    assert set(left_out) - {"nvtx"} == {"compiled", "triton", "collective"} and all(left_out.values())
+    assert {"decode", "resnet50", "gpt"} <= set(results["cost"]["verdicts"])
+    assert results["cost"]["best"]["decode"]["leadline"]["calls_per_step"] > 99
+    files = {path.relative_to(out).as_posix() for path in out.rglob("*")}
+    assert files == {
+        "summary.md", "results.json", "doctor.json", "build.log", "recordings.tar.gz", "profiles.tar.gz", "logs.tar.gz",
+    }  # fmt: skip
+    with tarfile.open(out / "recordings.tar.gz") as archive:
+        names = archive.getnames()
+    assert {"graph.txt", "graph.txt.folded", "streams.txt", "short-train.txt"} <= set(names)
+    doctor = json.loads((out / "doctor.json").read_text())
+    assert any(section["title"] == "NVIDIA GPU" for section in doctor["sections"])
+    assert "| graphs | passed |" in (out / "summary.md").read_text()
+
+
+def need_bash() -> str:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("The script is for bash, which is not installed here.")
+    return bash

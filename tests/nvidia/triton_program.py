@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.nvidia import fake_gpu
+from tests.nvidia import fake_gpu, fake_triton
 
 fake_gpu.load()
 
@@ -16,8 +16,8 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 from triton.runtime import driver  # noqa: E402
 
-driver.set_active(fake_gpu.triton_driver()())
-VALUE = fake_gpu.FakeTensor()
+driver.set_active(fake_triton.triton_driver()())
+VALUE = fake_triton.FakeTensor()
 
 
 @triton.jit

@@ -1,5 +1,7 @@
 // The fake runtime library: each call is one runtime API call that makes one driver API call inside, as the real one
 // does.
+#include <atomic>
+
 #include "testing/nvidia/cuda_params.h"
 #include "testing/nvidia/fake_api.h"
 #include "testing/nvidia/fake_gpu.h"
@@ -95,6 +97,12 @@ int cudaFreeAsync(void* address, void* stream) {
   const FreeAsyncParams params{address, stream};
   ApiScope scope(kRuntime, 375, "cudaFreeAsync", &params, context());
   return scope.done(0);
+}
+int cudaStreamCreate(void** stream) {
+  constexpr std::uint32_t kFirst = 20;  // below it are the numbers that tests give themselves
+  static std::atomic<std::uint32_t> next{kFirst};
+  *stream = fake_gpu()->stream(next.fetch_add(1));
+  return 0;
 }
 int cudaStreamSynchronize(void* stream) {
   const StreamParams params{stream};

@@ -233,6 +233,10 @@ class Session:
         self._record = {**first_record(self._identity), "available": available, "forked_from": previous.pid}
         native.after_fork(str(self.part.segment(self._identity.stem)))
         self._share_window(native, follow_parent=False)
+        for provider in self._providers:
+            with _contained(native, f"The provider {provider.name} could not go on in a forked child"):
+                provider.forked()
+        self._record["available"] = self.available()
         self._introduce(native)
         self._write_record()
 

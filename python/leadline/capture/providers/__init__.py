@@ -29,6 +29,9 @@ class Provider(Protocol):
     def stop(self) -> None:
         """Take away every hook."""
 
+    def forked(self) -> None:
+        """In the child of a fork, where the session goes on: let go of what does not survive."""
+
     def status(self) -> dict[str, Any]:
         """`ok` (True, False, None while the framework is not there), `version`, `message` (one sentence or empty)."""
 

@@ -66,6 +66,9 @@ class InductorProvider:
         self._replaced.undo()
         self._triton.stop()
 
+    def forked(self) -> None:
+        """Everything goes on in the child."""
+
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `kernels` counts those generated, `triton_functions` those written by hand."""
         return {**self._status, "kernels": len(self._origins), "triton_functions": self._triton.known()}

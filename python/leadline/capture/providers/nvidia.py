@@ -31,6 +31,10 @@ RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
 """Environment: a file to record GPU calls and records into, for bug reports and tests."""
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
 """NVTX domains of libraries whose ranges would bury the program's own."""
+_FORKED = (
+    "This process was forked after CUDA had started, and CUDA does not survive a fork, so GPU work is not measured "
+    'here; use the start method "spawn" or "forkserver".'
+)
 _RETRY_S = (0.0, 0.5, 2.0, 5.0)
 """How long after torch.profiler has stopped CUPTI is asked for again: it lets go in its own time."""
 
@@ -97,6 +101,30 @@ class NvidiaProvider:
             self._attached = self._awaiting = False
         self._status["nvtx"] = json.loads(self._native.nvtx_status())
         self._changed()
+
+    def forked(self) -> None:
+        """CUDA does not survive a fork. Only a child that wants it has lost something, so only then it is a loss."""
+        if not self._attached:
+            return  # the child may start CUDA of its own
+        self._attached = False
+        if self._yielding is not None:
+            self._yielding.uninstall()
+            self._yielding = None
+        self._status = {"ok": None, "version": "", "message": _FORKED}
+        cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+        start = getattr(cuda, "_lazy_init", None)
+        if start is None:
+            return
+
+        def _lazy_init(*arguments: Any, **named: Any) -> Any:
+            cuda._lazy_init = start
+            if not self._stopped:
+                self._status.update(ok=False)
+                self._count_loss("provider_unavailable", 1, _FORKED)
+                self._changed()
+            return start(*arguments, **named)  # torch refuses in its own words
+
+        cuda._lazy_init = _lazy_init
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `details` and `nvtx` hold what the native side says of itself."""

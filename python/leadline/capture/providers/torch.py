@@ -58,6 +58,9 @@ class TorchProvider:
             self._native.detach_torch()
             self._attached = False
 
+    def forked(self) -> None:
+        """Everything goes on in the child."""
+
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
         return dict(self._status)
