@@ -47,7 +47,8 @@ class Tool:
 
             with leadline.profile(self.output, quiet=True, **options):
                 yield
-                synchronize()
+                if self.launched:
+                    synchronize()
         else:
             yield
         if self.name == "torch":

@@ -20,6 +20,7 @@ from typing import Any
 import gpu_more_checks
 from gpu_reading import (
     BELOW_GRAPH,
+    CAPTURED_BEFORE,
     differences,
     gpu_time,
     kernel_paths,
@@ -95,14 +96,15 @@ def graphs(work: Path) -> Result:
 
 
 def graphs_captured_before(work: Path) -> Result:
-    """Started after the capture: the kernels are all there, below the launch, and labelled."""
+    """Started after the capture: the kernels are all there, below the launch, labelled and told apart by node."""
     profile = open_profile(run(work, "late-graph", "leadline").output)
-    nodes = list(profile.tree.find(kind="kernel"))
-    labelled = [node for node in nodes if "graph" in node.detail]
+    labelled = [node for node in profile.tree.find(kind="kernel") if CAPTURED_BEFORE in [s.name for s in node.path()]]
     count = sum(node.exclusive("gpu_time").count for node in labelled)
+    numbers = sorted({int(node.detail.get("node", -1)) for node in labelled})
     below = [[step.name for step in node.path()][-4:] for node in labelled[:1]]
-    return {"ok": count >= 20, "labelled": count, "losses": losses(profile), "sentences": sentences(profile),
-            "details": [node.detail for node in labelled[:2]], "example": below}  # fmt: skip
+    ok = count >= 20 and losses(profile).get("GRAPH_CAPTURED_BEFORE", 0) == count and len(numbers) >= 2
+    return {"ok": ok, "labelled": count, "nodes": numbers, "losses": losses(profile), "sentences": sentences(profile),
+            "example": below}  # fmt: skip
 
 
 def teardown(work: Path) -> Result:

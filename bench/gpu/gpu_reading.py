@@ -11,6 +11,7 @@ from typing import Any
 from leadline.profile import Profile
 
 BELOW_GRAPH = "captured at"
+CAPTURED_BEFORE = "captured before profiling"
 _WORK = ("kernel", "copy", "collective")
 
 

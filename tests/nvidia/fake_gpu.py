@@ -10,12 +10,15 @@ LIBRARIES = ("libcuda.so.1", "libcudart.so.13", "libcupti.so.13")
 
 
 def load() -> None:
-    """Load the fakes of the folder in FAKES as if the program had started CUDA, with a real clock."""
+    """Load the fakes of the folder in FAKES and start CUDA, as a program does; with a real clock."""
     folder = os.environ["FAKES"]
     for name in LIBRARIES:
         library = ctypes.CDLL(f"{folder}/{name}", mode=ctypes.RTLD_GLOBAL)
         if name == "libcuda.so.1":
             library.fake_test_setup(130001, b"")
+            library.fake_test_not_started()
+            driver = library
+    assert driver.cuInit(0) == 0
 
 
 class Kernel(ctypes.Structure):
