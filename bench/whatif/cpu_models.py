@@ -153,6 +153,8 @@ def batches(program: Program) -> Iterator[Batch]:
         batch_size=program.batch,
         num_workers=program.workers,
         persistent_workers=program.workers > 0,
+        # as on Linux by default; a process that multiprocessing spawned would spawn its own children too
+        multiprocessing_context="fork" if program.workers else None,
     )
     while True:
         yield from loader

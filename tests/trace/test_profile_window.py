@@ -141,6 +141,6 @@ def test_the_work_of_loader_workers_is_measured_not_guessed() -> None:
     assert "aten::linear" not in {graph.names[row] for row in graph.column("name")[loads_of(graph).ids]}
     found = predict(graph, ["data_loading"], {"workers": "2"}).scenarios[0]
     assert not found.warnings, "their number is known"
-    assert any("the trace shows 1 worker; one batch takes 2 ms" in text for text in found.assumptions)
+    assert any("the trace shows 1 worker; one batch takes 2.01 ms" in text for text in found.assumptions)
     scaling = technique("loader_scaling", larger_is_faster=True).expected
     assert found.predicted_ns == pytest.approx(2_000_000 / (2 * scaling), rel=0.15)

@@ -1,8 +1,8 @@
 """`data_loading`: another number of loader workers, or a loader that is never waited for (workers=inf).
 
 Steady state: W workers that need t for a batch deliver one every t/W, so a step takes max(t/W, its time without
-loading). The time of one batch is the loading time of a step with no worker; with workers it is what they spend on one
-where the trace shows it, else the measured step time times their number, provided that the step waits for them.
+loading). The time of one batch is the loading time of a step with no worker. With workers it is the measured step time
+times their number where the step waits for them, and where it does not, what they spend on one if the trace shows it.
 On C cores a step also takes at least (t + its own time)/C: workers and training then take turns.
 """
 
@@ -68,7 +68,9 @@ class DataLoading(Scenario):
         fetch = fetch_ns(graph, loads, bound)
         scaling = 1.0 if workers <= max(current, 1) else technique("loader_scaling", larger_is_faster=True).at(bound)
         by_worker = worker_batch_ns(graph) if current else None
-        batch_ns = wait if current == 0 else by_worker or current * mean_step_ns(graph)
+        batch_ns = wait if current == 0 else current * mean_step_ns(graph)
+        if by_worker is not None and wait <= fetch:
+            batch_ns = by_worker
         if current and wait <= fetch and (by_worker is None or workers >= current):
             return Applied(
                 graph,
@@ -81,7 +83,8 @@ class DataLoading(Scenario):
         if cores is not None:
             require_positive(self.name, values, ["cores"])
             # a step's time without loading may be spent waiting for a device, which leaves the core to a worker
-            period = max(period, (batch_ns + own_cpu_ns(graph, loads) + fetch) / cores)
+            share = scaling if workers + 1 > cores else 1.0
+            period = max(period, (batch_ns + own_cpu_ns(graph, loads) + fetch) / (cores * share))
         set_period(graph, loads, period, fetch)
         assumptions = (
             f"{source}; one batch takes {batch_ns / 1e6:.3g} ms to make",

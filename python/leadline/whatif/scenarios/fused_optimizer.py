@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_parts
 from leadline.whatif.elementwise import first_operand_bytes, in_place_nanoseconds_per_byte
 from leadline.whatif.gpus import Bound, technique
@@ -69,13 +71,17 @@ class FusedOptimizer(Scenario):
         per_call = technique("fused_optimizer_call_ns", larger_is_faster=False).at(bound)
         by_bytes = False
         removed_gpu = removed_cpu = 0
+        per_byte: float | None = None
         gone = Selection([])
         for step, rank, tasks in step_parts(graph, _update(graph)):
             device = tasks & graph.select(kind=TaskKind.GPU)
             host = tasks - device
             tensors = len(graph.select(name=ACCUMULATE, step=step, rank=rank))
             bookkeeping = int(per_call + per_tensor * tensors)
-            moved_ns = None if device else _moving_ns(graph, host, algorithm)
+            moved_ns = None
+            if not device:
+                per_byte = in_place_nanoseconds_per_byte(graph, host)
+                moved_ns = _moving_ns(graph, host, algorithm, per_byte)
             if moved_ns is not None:
                 by_bytes = True
                 moved_ns *= traffic
@@ -83,6 +89,8 @@ class FusedOptimizer(Scenario):
             gone = gone | device | host
             removed_gpu, removed_cpu = removed_gpu + len(device), removed_cpu + len(host)
         graph.remove(gone)
+        if per_byte is not None and bound is Bound.LOW:
+            _clear_at(graph, per_byte)
         relief = technique("cpu_cache_relief", larger_is_faster=False).at(bound)
         if by_bytes and relief != 1:
             graph.scale(graph.select(kind=TaskKind.CPU, phase=(Phase.FORWARD, Phase.BACKWARD)), relief, gaps=True)
@@ -95,16 +103,25 @@ class FusedOptimizer(Scenario):
             cost = (
                 f"one fused step moves {algorithm.fused} values per parameter ({algorithm.name}) at the speed of the "
                 f"update's in-place operators, and makes no temporary tensors; {traffic:g} times that time. Forward "
-                "and backward stay; in the low end they find more of their data in the cache"
+                "and backward stay; in the low end they find more of their data in the cache and clear memory faster"
             )
         assumptions = (cost, "the Python side collects parameters as before and launches once")
         return Applied(graph, assumptions, count(removed_kernels=removed_gpu, removed_calls=removed_cpu))
 
 
-def _moving_ns(graph: Graph, host: Selection, algorithm: Algorithm) -> float | None:
-    """Time to move what a fused step moves, at the speed of the in-place operators among `host`; None where the trace
-    has no shapes or no tensor that is large enough to tell."""
-    per_byte = in_place_nanoseconds_per_byte(graph, host)
+def _clear_at(graph: Graph, per_byte: float) -> None:
+    """Let clearing memory take what writing it takes: without temporary tensors an allocator may keep what it has, and
+    the system need not hand out the pages of the gradients anew."""
+    clears = graph.select(name=r"^aten::(fill|zero)_$", kind=TaskKind.CPU)
+    times = SelfTimes(graph)
+    own = np.maximum(times.total_ns()[clears.ids], 1)
+    least = np.array([first_operand_bytes(graph, task) * per_byte for task in clears])
+    times.scale(clears, np.where(least > 0, np.minimum(least / own, 1.0), 1.0))
+
+
+def _moving_ns(graph: Graph, host: Selection, algorithm: Algorithm, per_byte: float | None) -> float | None:
+    """Time to move what a fused step moves, at the speed of the update's in-place operators; None where the trace has
+    no shapes or no tensor that is large enough to tell."""
     once = host & graph.select(name=rf"^aten::(_foreach_)?{algorithm.once}$")
     parameters = sum(first_operand_bytes(graph, task) for task in once)
     return None if per_byte is None or not parameters else algorithm.fused * parameters * per_byte
