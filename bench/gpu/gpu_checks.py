@@ -177,6 +177,7 @@ CHECKS: dict[str, tuple[Callable[[Path], Result], float]] = {
     "forked": (gpu_more_checks.forked, 40),
     "hidden_devices": (gpu_more_checks.hidden_devices, 40),
     "launched": (gpu_more_checks.launched, 50),
+    "without_torch": (gpu_more_checks.without_torch, 40),
 }
 """By worth: what time does not suffice for is the least. Seconds that each may take."""
 

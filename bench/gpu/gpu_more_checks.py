@@ -132,3 +132,38 @@ def launched(work: Path) -> Result:
     below = sum("outer" in path for path in kernel_paths(profile))
     return {"ok": attached.count(True) == 1 and len(attached) >= 2, "measured": attached,
             "kernels_in_nvtx_ranges": below, "losses": losses(profile), "sentences": sentences(profile)}  # fmt: skip
+
+
+WITHOUT_TORCH = """
+import ctypes, sys
+import leadline
+def fill():
+    for _ in range(10):
+        assert cuda.cuMemsetD8Async(address, 1, ctypes.c_size_t(1 << 20), None) == 0
+with leadline.profile(sys.argv[1], quiet=True):
+    cuda = ctypes.CDLL("libcuda.so.1")
+    context, address = ctypes.c_void_p(), ctypes.c_void_p()
+    assert cuda.cuInit(0) == 0
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+    assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20)) == 0
+    fill()
+    assert cuda.cuCtxSynchronize() == 0
+"""
+
+
+def without_torch(work: Path) -> Result:
+    """A program that uses the driver only, and starts it after measuring began: the driver tells of it."""
+    from leadline.capture.providers.nvidia import injection_environment
+
+    program, output = work / "without_torch.py", work / "without-torch.leadline"
+    program.write_text(WITHOUT_TORCH)
+    environment = {**os.environ, **injection_environment({})}
+    command = [sys.executable, str(program), str(output)]
+    subprocess.run(command, env=environment, check=True, timeout=40)
+    profile = open_profile(output)
+    sets = list(profile.tree.find(kind="copy"))
+    count = sum(node.exclusive("gpu_time").count for node in sets)
+    in_place = [node for node in sets if "fill" in [step.name for step in node.path()]]
+    ok = count == 10 and len(in_place) == len(sets)
+    return {"ok": ok, "sets": count, "losses": losses(profile), "sentences": sentences(profile)}

@@ -309,7 +309,7 @@ void FakeGpu::reset() {
   cupti_version = 130001;
   driver_cuda_version = 13000;
   init_result = cuda::kSuccess;
-  started.store(true);
+  started.store(std::getenv("FAKE_CUDA_NOT_STARTED") == nullptr);
   contexts_.clear();
   holder.clear();
   holder_shares = false;

@@ -84,7 +84,7 @@ class FakeGpu {
   std::uint32_t cupti_version = 130001;
   std::int32_t driver_cuda_version = 13000;
   cuda::Result init_result = cuda::kSuccess;  // an error: cuInit answers it and CUDA does not start
-  std::atomic<bool> started{true};            // false: the program has yet to call cuInit, as the runtime does
+  std::atomic<bool> started{true};            // false: the program has yet to call cuInit (also by environment)
   std::vector<FakeDevice> devices;
   std::string holder;          // another tool that has CUPTI
   bool holder_shares = false;  // and allows others
