@@ -49,7 +49,9 @@ void fake_test_setup(std::uint32_t cupti_version, const char* holder) {
   gpu().driver_cuda_version = 13050;
   gpu().holder = holder;
   gpu().real_clock = true;
+  gpu().read_environment();
 }
+void fake_test_lose_device() { gpu().lose_device(); }
 std::uint32_t fake_test_finalized() { return gpu().finalized; }
 std::uint64_t fake_test_enabled_callbacks() {
   const std::lock_guard lock(gpu().mutex);

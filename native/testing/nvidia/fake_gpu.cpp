@@ -12,6 +12,7 @@ FakeGpu& FakeGpu::instance() {
   static FakeGpu& gpu = *[] {
     auto* made = new FakeGpu;
     made->reset();
+    made->read_environment();
     return made;
   }();
   return gpu;
@@ -301,6 +302,20 @@ void FakeGpu::flush(bool forced) {
     } else {
       completed(nullptr, 0, buffer, size, used);
     }
+  }
+}
+
+void FakeGpu::read_environment() {
+  const std::lock_guard lock(mutex);
+  if (const char* name = std::getenv("FAKE_HOLDER")) holder = name;
+  if (const char* result = std::getenv("FAKE_REFUSES"))
+    subscribe_result = static_cast<cupti::Result>(std::atoi(result));
+  if (const char* version = std::getenv("FAKE_DRIVER_CUDA")) driver_cuda_version = std::atoi(version);
+  if (const char* result = std::getenv("FAKE_INIT")) init_result = static_cast<cuda::Result>(std::atoi(result));
+  // As the driver does: an empty list hides every device.
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && *visible == '\0') {
+    init_result = cuda::kNoDevice;
+    devices.clear();
   }
 }
 

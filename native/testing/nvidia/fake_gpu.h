@@ -155,6 +155,9 @@ class FakeGpu {
   void flush(bool forced);
   std::size_t pending();
   void reset();
+  // For programs in other languages: FAKE_HOLDER (a tool's name), FAKE_REFUSES and FAKE_INIT (results of CUPTI's
+  // subscription and of cuInit), FAKE_DRIVER_CUDA (12040), and CUDA_VISIBLE_DEVICES when it is empty.
+  void read_environment();
   std::recursive_mutex mutex;  // callbacks run outside it
 
  private:

@@ -31,6 +31,10 @@ RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
 """Environment: a file to record GPU calls and records into, for bug reports and tests."""
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
 """NVTX domains of libraries whose ranges would bury the program's own."""
+VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
+"""Environment: the devices that the driver shows to a program."""
+_DEVICE_FILES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+"""One of them is there where the driver is: Linux, and Linux under Windows."""
 _FORKED = (
     "This process was forked after CUDA had started, and CUDA does not survive a fork, so GPU work is not measured "
     'here; use the start method "spawn" or "forkserver".'
@@ -99,6 +103,9 @@ class NvidiaProvider:
             if self._attached or ended["message"]:
                 self._note(ended, ok=bool(self._status["ok"]))
             self._attached = self._awaiting = False
+        if self._status["ok"] is None and (sentence := no_gpu_sentence()):
+            self._status.update(ok=False, message=sentence)
+            self._count_loss("provider_unavailable", 1, sentence)
         self._status["nvtx"] = json.loads(self._native.nvtx_status())
         self._changed()
 
@@ -264,6 +271,22 @@ def create(native: Native, options: Options, changed: Callable[[], None]) -> Nvi
 
 def _attach_options() -> dict[str, Any]:
     return {"cupti_candidates": list(cupti_candidates()), "recording": os.environ.get(RECORDING_VARIABLE, "")}
+
+
+def no_gpu_sentence() -> str:
+    """Why a program that was made for a GPU has not used one; empty where it could have, or was not made for one."""
+    torch = sys.modules.get("torch")
+    for_cuda = getattr(getattr(torch, "version", None), "cuda", None) is not None
+    if not for_cuda and not driver_loaded():
+        return ""
+    if os.environ.get(VISIBLE_VARIABLE) == "":
+        return f"{VISIBLE_VARIABLE} is empty, which hides every GPU, so no GPU work was measured; unset it to use one."
+    if any(path.exists() for path in _DEVICE_FILES):
+        return ""
+    return (
+        "The program is built for CUDA, but this machine shows it no NVIDIA GPU and driver (no /dev/nvidiactl), so no "
+        "GPU work was measured; where there should be a GPU, see whether `nvidia-smi` works."
+    )
 
 
 def driver_loaded() -> bool:

@@ -21,8 +21,10 @@ _PARAMETERS = Path("/proc/driver/nvidia/params")
 _CAPABILITIES = Path("/proc/self/status")
 _CAP_SYS_ADMIN = 21
 _PERMIT = (
-    'echo "options nvidia NVreg_RestrictProfilingToAdminUsers=0" > /etc/modprobe.d/nvidia-profiling.conf, then reboot'
+    'echo "options nvidia NVreg_RestrictProfilingToAdminUsers=0" > /etc/modprobe.d/nvidia-profiling.conf, then reboot; '
+    "or give the process CAP_SYS_ADMIN (in a container: --cap-add SYS_ADMIN)"
 )
+_DRIVER_VERSION = Path("/sys/module/nvidia/version")
 _PROBE = """
 import ctypes, json, os, sys
 answer = {"error": "", "devices": []}
@@ -61,18 +63,26 @@ def check() -> list[Finding]:
     answer = _ask()
     if answer["error"] and not answer.get("devices"):
         text = f"none can be used here: {answer['error']}"
-        return [
-            Finding("driver", LIMITED, text, "where there should be a GPU, see whether `nvidia-smi` works"),
-            _nvtx(),
-        ]
+        advice = "where there should be a GPU, see whether `nvidia-smi` works"
+        if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+            advice = "CUDA_VISIBLE_DEVICES is empty, which hides every GPU; unset it"
+        return [Finding("driver", LIMITED, text, advice), _nvtx()]
     cuda = int(answer.get("cuda", 0))
-    findings = [Finding("driver", OK, f"serves CUDA {cuda // 1000}.{cuda % 1000 // 10}")]
+    findings = [Finding("driver", OK, f"{_driver_version()}serves CUDA {cuda // 1000}.{cuda % 1000 // 10}")]
     devices = answer["devices"]
     if not devices:
         advice = "see CUDA_VISIBLE_DEVICES"
         return [*findings, Finding("devices", LIMITED, "this process is shown none", advice), _nvtx()]
     findings.append(Finding("devices", OK, ", ".join(devices)))
-    return [*findings, *_cupti(answer), _permission(), _nvtx()]
+    return [*findings, *_cupti(answer), _permission(), _start(), _nvtx()]
+
+
+def _driver_version() -> str:
+    """`580.159.03, ` where the kernel module says so; empty in sandboxes that hide it."""
+    try:
+        return f"{_DRIVER_VERSION.read_text().strip()}, "
+    except OSError:
+        return ""
 
 
 def _ask() -> dict[str, Any]:
@@ -136,6 +146,17 @@ def _is_admin() -> bool:
     except OSError:
         return False
     return found is not None and bool(int(found[1], 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _start() -> Finding:
+    """How Leadline learns that a program starts CUDA."""
+    from leadline.capture.providers.nvidia import CUDA_VARIABLE, INJECT_LIBRARY
+
+    injected = os.environ.get(CUDA_VARIABLE, "")
+    if injected and Path(injected).name != INJECT_LIBRARY:
+        text = f"{CUDA_VARIABLE} names another tool ({injected}): only torch tells of it"
+        return Finding("start of CUDA", LIMITED, text, f"unset {CUDA_VARIABLE}")
+    return Finding("start of CUDA", OK, "the driver tells of it under `leadline run`, torch everywhere")
 
 
 def _nvtx() -> Finding:
