@@ -60,15 +60,16 @@ class BatchSize(Scenario):
             exponent = technique("cpu_batch_growth", larger_is_faster=factor < 1).at(bound)
             growth = factor**exponent - 1
             times.scale(grows, 1 + growth * np.maximum(own - constant_ns, 0) / np.maximum(own, 1.0))
+            growing = "in proportion" if exponent == 1 else f"with its power of {exponent:g}"
             how = (
                 f"{overhead / 1000:.3g} µs of every operator, clearing gradients and the reading of weights do not "
-                f"depend on the batch, the rest grows with its power of {exponent:g}"
+                f"depend on the batch, the rest grows {growing}"
             )
         if period is None:
             graph.scale(loading, factor, gaps=True)
         elif waits:
-            # the workers set the pace: a batch of twice the size takes them twice as long
             set_period(graph, loading, period, 0.0)
+            how += "; the loader's workers set the pace, and a batch takes them as many times longer"
         return Applied(
             graph,
             (how, "the weight update, collectives and Python time stay", "memory suffices and kernels stay the same"),
