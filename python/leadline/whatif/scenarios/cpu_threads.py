@@ -48,6 +48,8 @@ class CpuThreads(Scenario):
     def applicable(self, graph: Graph, values: Values) -> str | None:
         if worker_kinds(graph) == (TaskKind.GPU,):
             return "the work of this trace is on a device"
+        if values.optional("threads") is None:
+            return "the number of threads is not given (--set threads=8)"
         return None if _operators(graph) else "the window has no operators"
 
     def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
