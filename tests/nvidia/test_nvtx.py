@@ -109,6 +109,14 @@ def test_ranges_of_a_python_program_become_regions(tmp_path: Path, inject: Path)
     assert status["domains"]["NCCL"] == {"ranges": 1, "skipped": True}
 
 
+@pytest.mark.parametrize("shown", ["nccl", "XLA,NCCL", "all"])
+def test_ranges_of_a_library_show_when_asked_for(tmp_path: Path, inject: Path, shown: str) -> None:
+    if importlib.util.find_spec("nvtx") is None:
+        pytest.skip("Needs the package nvtx, not installed here.")
+    program = PYTHON_PROGRAM.replace("quiet=True", f"quiet=True, nvtx={shown!r}")
+    assert regions(profile_of(tmp_path, program, NVTX_INJECTION64_PATH=str(inject)))["quiet"][0] == 1
+
+
 def test_all_spellings_of_the_c_header(tmp_path: Path, inject: Path) -> None:
     spec = importlib.util.find_spec("nvidia")
     includes = [Path(place, "cu13", "include") for place in (spec.submodule_search_locations or [])] if spec else []

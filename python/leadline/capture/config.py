@@ -79,6 +79,8 @@ class Options:
     """Name the nn.Module that runs (`model.layers.3.attention`) in call paths."""
     follow: bool = True
     """Measure child processes too; they end in the same file."""
+    nvtx: str = ""
+    """NVTX domains of libraries to show as well, such as `NCCL,cuDNN`, or `all`; the program's own always show."""
     trace: TraceWindow | None = None
     """Keep single events during this window, for timelines; None keeps only the calling context tree."""
     trace_max_events: int = 1_000_000

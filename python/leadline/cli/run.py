@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shapes", action="store_true", help="keep the shapes and types of operator inputs")
     parser.add_argument("--no-memory", action="store_true", help="do not book tensor memory")
     parser.add_argument(
+        "--nvtx", default="", metavar="DOMAINS", help="show libraries' NVTX ranges too: NCCL,cuDNN,... or all"
+    )
+    parser.add_argument(
         "--trace",
         metavar="steps=N|seconds=S",
         help="keep single events for timelines; ,wait=N passes over the first N (default 1)",
@@ -96,6 +99,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             "shapes": arguments.shapes,
             "memory": not arguments.no_memory,
             "follow": not arguments.no_follow,
+            "nvtx": arguments.nvtx,
             "trace": arguments.trace,
             "trace_max_events": arguments.trace_max_events,
             "flush_interval_s": arguments.flush_interval,

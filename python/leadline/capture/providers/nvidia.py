@@ -151,7 +151,7 @@ class NvidiaProvider:
         if not injected:
             return
         if Path(injected).name == INJECT_LIBRARY:
-            self._native.nvtx_start(list(SKIPPED_DOMAINS))
+            self._native.nvtx_start(skipped_domains(self._options.nvtx))
         else:
             sentence = f"NVTX ranges are not seen because {NVTX_VARIABLE} names another tool ({injected}); unset it."
             self._count_loss("provider_unavailable", 1, sentence)
@@ -262,6 +262,12 @@ class ProfilerYield:
             self._take_back(delays)
         else:
             self._changed(answer)
+
+
+def skipped_domains(shown: str) -> list[str]:
+    """NVTX domains left out when those in `shown` (comma-separated, any case; `all` for every one) are to be seen."""
+    names = {name.strip().lower() for name in shown.split(",")}
+    return [] if "all" in names else [domain for domain in SKIPPED_DOMAINS if domain.lower() not in names]
 
 
 def create(native: Native, options: Options, changed: Callable[[], None]) -> NvidiaProvider:
