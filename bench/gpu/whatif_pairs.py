@@ -126,8 +126,12 @@ def free(device: str) -> None:
         torch.cuda.empty_cache()
 
 
-def run(chosen: list[Pair], bench: Bench, deadline: float) -> tuple[list[Outcome], list[str]]:
-    """Outcomes, and a line for every pair that has none."""
+Keep = Callable[[list[Outcome], list[str]], None]
+
+
+def run(chosen: list[Pair], bench: Bench, deadline: float, keep: Keep) -> tuple[list[Outcome], list[str]]:
+    """Outcomes, and a line for every pair that has none. `keep` gets both after each pair: one that hangs must not cost
+    those before it."""
     found: list[Outcome] = []
     missing: list[str] = []
     for pair in chosen:
@@ -140,8 +144,9 @@ def run(chosen: list[Pair], bench: Bench, deadline: float) -> tuple[list[Outcome
             missing.append(f"{pair.name}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
             print(missing[-1], flush=True)
             free(bench.device)
-            continue
-        print(json.dumps(found[-1].facts(LIMIT)), flush=True)
+        else:
+            print(json.dumps(found[-1].facts(LIMIT)), flush=True)
+        keep(found, missing)
     return found, missing
 
 
@@ -166,14 +171,20 @@ def main(argv: list[str] | None = None) -> int:
     print(machine_text(facts), where)
     bench = Bench(arguments.device, arguments.rounds, arguments.steps)
     chosen = [pair for pair in pairs(arguments.device == "cpu") if arguments.only in pair.name]
-    found, missing = run(chosen, bench, deadline)
-    title = f"What-if predictions on {where}"
-    print(write_results(arguments.results, "whatif_gpu_pairs", title, facts, found, "bench/gpu/whatif_pairs.py", LIMIT))
-    with (arguments.results / "whatif_gpu_pairs.md").open("a", encoding="utf-8") as stream:
-        stream.write(f"\n{PAPER}\n")
-        stream.writelines(f"\nNot measured: {line}.\n" for line in missing)
-    traces = {str(program): summary(graph) for program, (_, graph) in bench.known.items()}
-    (arguments.results / "whatif_gpu_traces.json").write_text(json.dumps(traces, indent=1) + "\n", encoding="utf-8")
+    folder: Path = arguments.results
+
+    def keep(found: list[Outcome], missing: list[str]) -> None:
+        script, title = "bench/gpu/whatif_pairs.py", f"What-if predictions on {where}"
+        write_results(folder, "whatif_gpu_pairs", title, facts, found, script, LIMIT)
+        with (folder / "whatif_gpu_pairs.md").open("a", encoding="utf-8") as stream:
+            stream.write(f"\n{PAPER}\n")
+            stream.writelines(f"\nNot measured: {line}.\n" for line in missing)
+        traces = {str(program): summary(graph) for program, (_, graph) in bench.known.items()}
+        (folder / "whatif_gpu_traces.json").write_text(json.dumps(traces, indent=1) + "\n", encoding="utf-8")
+
+    found, missing = run(chosen, bench, deadline, keep)
+    keep(found, missing)
+    print((folder / "whatif_gpu_pairs.md").read_text(encoding="utf-8"))
     for line in missing:
         print("not measured:", line)
     return 0 if found and not missing else 1
