@@ -54,7 +54,7 @@ def test_without_the_driver_s_word_the_profile_says_what_is_missing(tmp_path: Pa
 
 def test_the_launcher_names_our_library_where_the_user_names_none() -> None:
     library = inject_library()
-    expected = {} if library is None else {NVTX_VARIABLE: str(library), CUDA_VARIABLE: str(library)}
-    assert injection_environment({}) == expected
+    assert library is not None, "this installation has no library for NVTX and the driver"
+    assert injection_environment({}) == {NVTX_VARIABLE: str(library), CUDA_VARIABLE: str(library)}
     assert CUDA_VARIABLE not in injection_environment({CUDA_VARIABLE: "/other/tool.so"})
     assert NVTX_VARIABLE not in injection_environment({NVTX_VARIABLE: "/other/tool.so"})

@@ -8,6 +8,7 @@ cannot be measured is one sentence in `status()` and a loss in the file.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -326,8 +327,10 @@ def cupti_candidates() -> Iterator[str]:
 
 def inject_library() -> Path | None:
     """The file that NVTX_VARIABLE and CUDA_VARIABLE must name; None where this installation has none."""
-    path = Path(__file__).resolve().parent.parent.parent / INJECT_LIBRARY
-    return path if path.exists() else None
+    # Beside the native module, which an editable installation keeps apart from the Python files.
+    native = importlib.util.find_spec("leadline._native")
+    path = Path(native.origin).resolve().parent / INJECT_LIBRARY if native is not None and native.origin else None
+    return path if path is not None and path.exists() else None
 
 
 def injection_environment(environment: dict[str, str]) -> dict[str, str]:
