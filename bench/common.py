@@ -81,13 +81,26 @@ def add_results_option(parser: argparse.ArgumentParser) -> None:
 
 
 def write_results(
-    folder: Path, name: str, facts: dict[str, Any], data: dict[str, Any], report: str, command: str | None = None
+    folder: Path,
+    name: str,
+    facts: dict[str, Any],
+    data: dict[str, Any],
+    report: str,
+    *,
+    title: str | None = None,
+    script: str | None = None,
+    arguments: str = "",
 ) -> None:
-    """Write NAME.json and NAME.md and print the latter. `facts`: machine() taken before measuring; `command`: what was
-    typed, `python bench/NAME.py` by default."""
+    """Write NAME.json and NAME.md and print the latter.
+
+    `facts`: machine() taken before measuring. `title` is NAME and `script` is bench/NAME.py unless given; `arguments`:
+    those of the script that this result needs.
+    """
+    script = script or f"bench/{name}.py"
     folder.mkdir(parents=True, exist_ok=True)
-    text = f"# {name}\n\nMade by `{command or f'python bench/{name}.py'}`.\n{machine_text(facts)}.\n\n{report}"
-    document = {"script": f"bench/{name}.py", "machine": facts, **data}
+    command = f"python {script} {arguments}".rstrip()
+    text = f"# {title or name}\n\nMade by `{command}`.\n{machine_text(facts)}.\n\n{report}"
+    document = {"script": script, "machine": facts, **data}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)

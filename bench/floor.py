@@ -116,8 +116,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     table = markdown_table(["", "step, µs", "added, µs", "ratio to unprofiled", "added, of torch.profiler's"], rows)
     name = "floor" if arguments.workload == "micro" else f"floor-{arguments.workload}"
-    command = f"python bench/floor.py --workload {arguments.workload} --rounds {arguments.rounds}"
-    write_results(arguments.results, name, facts, {"step_us": runs}, table, command)
+    chosen = f"--workload {arguments.workload} --rounds {arguments.rounds}"
+    write_results(arguments.results, name, facts, {"step_us": runs}, table, script="bench/floor.py", arguments=chosen)
     return 0
 
 

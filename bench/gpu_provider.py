@@ -18,55 +18,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from ctypes import c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.nvidia import fake_gpu
 
 import leadline
 from common import Spread, add_results_option, machine, markdown_table, write_results
 
-ROOT = Path(__file__).resolve().parents[1]
 ROUNDS, LAUNCHES, DEPTHS = 7, 20_000, (5, 40)
-FAKES = {
-    "libcuda.so.1": (("fake_gpu.cpp", "fake_graphs.cpp", "fake_calls.cpp", "fake_cuda.cpp", "fake_modules.cpp"), ()),
-    "libcudart.so.13": (("fake_cudart.cpp",), ("libcuda.so.1",)),
-    "libcupti.so.13": (("fake_cupti.cpp",), ("libcuda.so.1",)),
-}
-
-
-class Kernel(ctypes.Structure):
-    """What the fakes take for a kernel's function."""
-
-    _fields_ = (
-        ("name", c_char_p),
-        ("duration_ns", c_int64),
-        ("registers", c_int32),
-        ("shared", c_int32),
-        ("fails", c_bool),
-    )
-
-
-class Dim3(ctypes.Structure):
-    """A grid or a block."""
-
-    _fields_ = (("x", c_uint32), ("y", c_uint32), ("z", c_uint32))
-
-
-def build_fakes(folder: Path) -> None:
-    """Compile the fake libraries into a folder."""
-    for name, (sources, needed) in FAKES.items():
-        command = [
-            "g++",
-            "-std=c++20",
-            "-O2",
-            "-fPIC",
-            "-shared",
-            f"-I{ROOT / 'native'}",
-            f"-I{ROOT / 'native/include'}",
-        ]
-        command += [str(ROOT / "native/testing/nvidia" / source) for source in sources]
-        command += ["-o", str(folder / name), f"-Wl,-soname,{name}", f"-Wl,-rpath,{folder}", f"-L{folder}"]
-        subprocess.run([*command, *(f"-l:{library}" for library in needed), "-lpthread"], check=True)
 
 
 def launcher(folder: Path) -> Callable[[], None]:
@@ -76,9 +39,9 @@ def launcher(folder: Path) -> Callable[[], None]:
     ctypes.CDLL(str(folder / "libcupti.so.13"), mode=ctypes.RTLD_GLOBAL)
     cuda.fake_test_setup(130001, b"")
     launch = cudart.cudaLaunchKernel
-    launch.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]
-    kernel = ctypes.byref(Kernel(b"gemm", 1000, 32, 0, True))
-    grid, block = Dim3(132, 1, 1), Dim3(256, 1, 1)
+    launch.argtypes = [c_void_p, fake_gpu.Dim3, fake_gpu.Dim3, c_void_p, c_size_t, c_void_p]
+    kernel = ctypes.byref(fake_gpu.Kernel(b"gemm", 1000, 32, 0, True))
+    grid, block = fake_gpu.Dim3(132, 1, 1), fake_gpu.Dim3(256, 1, 1)
 
     def loop() -> None:
         for _ in range(LAUNCHES):
@@ -101,7 +64,7 @@ def from_python() -> dict[str, list[float]]:
     added: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        build_fakes(folder)
+        fake_gpu.build(folder, "g++", "-O2")
         loop = launcher(folder)
         for _ in range(ROUNDS):
             for depth in DEPTHS:

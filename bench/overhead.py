@@ -133,7 +133,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 numbers = summary(repetitions, operators)
                 data["runs"].append({"workload": workload, "steps": count, **numbers, "repetitions": repetitions})
                 sections.append(section(workload, count, repetitions, numbers))
-    write_results(arguments.results, "overhead", facts, data, "\n".join(sections))
+    name = "overhead" if "micro" in arguments.workloads else f"overhead-{arguments.workloads}"
+    chosen = f"--workloads {arguments.workloads} --steps {arguments.steps} --repeat {arguments.repeat}"
+    report = "\n".join(sections)
+    write_results(arguments.results, name, facts, data, report, script="bench/overhead.py", arguments=chosen)
     return 0
 
 

@@ -72,16 +72,9 @@ build() {
     cmake --install "$work/native" --prefix "$site" --strip
 }
 build_fakes() {
-  local folder=$root/native/testing/nvidia flags="-std=c++20 -O1 -fPIC -shared -I$root/native -I$root/native/include"
-  local here="-L$work/fakes -Wl,-rpath,$work/fakes" cxx=${CXX:-g++}
   mkdir -p "$work/fakes"
-  $cxx $flags "$folder"/fake_gpu.cpp "$folder"/fake_graphs.cpp "$folder"/fake_calls.cpp "$folder"/fake_cuda.cpp \
-    "$folder"/fake_modules.cpp \
-    -o "$work/fakes/libcuda.so.1" -Wl,-soname,libcuda.so.1 -lpthread &&
-    for name in cudart cupti; do
-      $cxx $flags "$folder/fake_$name.cpp" -o "$work/fakes/lib$name.so.13" "-Wl,-soname,lib$name.so.13" $here \
-        -l:libcuda.so.1 || return 1
-    done
+  PYTHONPATH=$root "$python" -c 'import sys, pathlib, tests.nvidia.fake_gpu as fakes; fakes.build(pathlib.Path(sys.argv[1]), sys.argv[2])' \
+    "$work/fakes" "${CXX:-g++}"
 }
 export -f build build_fakes
 export root work site python fakes

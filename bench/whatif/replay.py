@@ -8,7 +8,6 @@ Writes results/whatif-replay.md and .json; speed.py measures time and memory.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common import add_results_option, machine, machine_text, markdown_table
+from common import add_results_option, machine, markdown_table, write_results
 from leadline.whatif import EdgeType, Graph, GraphError, TaskKind, load, simulate
 from leadline.whatif.simulator import step_completions
 
@@ -226,13 +225,8 @@ def main() -> None:
         "counterfactual": [counterfactual_row(name, graph) for name, graph in graphs.items()],
         "layers": [layer_row(name, graph) for name, graph in graphs.items()],
     }
-    folder: Path = options.results
-    folder.mkdir(parents=True, exist_ok=True)
-    text = f"# What-if: replay\n\nMade by `python bench/whatif/replay.py`.\n{machine_text(facts)}.\n\n{report(data)}"
-    (folder / "whatif-replay.md").write_text(text, encoding="utf-8")
-    document = {"script": "bench/whatif/replay.py", "machine": facts, **data}
-    (folder / "whatif-replay.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(text)
+    script = "bench/whatif/replay.py"
+    write_results(options.results, "whatif-replay", facts, data, report(data), title="What-if: replay", script=script)
 
 
 if __name__ == "__main__":

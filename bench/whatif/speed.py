@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from large import SOURCE, write_twice
 
-from common import add_results_option, machine, machine_text, markdown_table
+from common import add_results_option, machine, markdown_table, write_results
 from leadline.whatif import SCENARIOS, Graph, ScenarioError, load, predict, rank, simulate
 from leadline.whatif.render import as_text
 
@@ -157,13 +157,8 @@ def main() -> None:
         rows.append({"trace": name, "tasks": len(graph), "seconds": scenarios(graph),
                      "ranking_s": best(partial(ranking, graph), 2)})  # fmt: skip
     data = {"large": large(options.traces), "scenarios": rows, "huge": huge(options.huge) if options.huge else None}
-    folder: Path = options.results
-    folder.mkdir(parents=True, exist_ok=True)
-    text = f"# What-if: speed\n\nMade by `python bench/whatif/speed.py`.\n{machine_text(facts)}.\n\n{report(data)}"
-    (folder / "whatif-speed.md").write_text(text, encoding="utf-8")
-    document = {"script": "bench/whatif/speed.py", "machine": facts, **data}
-    (folder / "whatif-speed.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(text)
+    script = "bench/whatif/speed.py"
+    write_results(options.results, "whatif-speed", facts, data, report(data), title="What-if: speed", script=script)
 
 
 if __name__ == "__main__":

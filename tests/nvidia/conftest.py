@@ -7,13 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.nvidia import fake_gpu
 
 ROOT = Path(__file__).resolve().parents[2]
-_FAKES = {
-    "libcuda.so.1": (("fake_gpu.cpp", "fake_graphs.cpp", "fake_calls.cpp", "fake_cuda.cpp", "fake_modules.cpp"), ()),
-    "libcudart.so.13": (("fake_cudart.cpp",), ("libcuda.so.1",)),
-    "libcupti.so.13": (("fake_cupti.cpp",), ("libcuda.so.1",)),
-}
 
 
 @pytest.fixture(scope="session")
@@ -23,20 +19,7 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("The fake vendor libraries need a C++ compiler and none was found.")
     folder = tmp_path_factory.mktemp("fakes")
-    for name, (sources, needed) in _FAKES.items():
-        command = [
-            compiler,
-            "-std=c++20",
-            "-O1",
-            "-fPIC",
-            "-shared",
-            f"-I{ROOT / 'native'}",
-            f"-I{ROOT / 'native/include'}",
-        ]
-        command += [str(ROOT / "native/testing/nvidia" / source) for source in sources]
-        command += ["-o", str(folder / name), f"-Wl,-soname,{name}", f"-Wl,-rpath,{folder}", f"-L{folder}"]
-        command += [f"-l:{library}" for library in needed]
-        subprocess.run([*command, "-lpthread"], check=True)
+    fake_gpu.build(folder, compiler)
     return folder
 
 

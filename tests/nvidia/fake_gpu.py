@@ -5,8 +5,39 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import subprocess
+import sys
+from pathlib import Path
 
-LIBRARIES = ("libcuda.so.1", "libcudart.so.13", "libcupti.so.13")
+_ROOT = Path(__file__).resolve().parents[2]
+LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "libcuda.so.1": (("fake_gpu.cpp", "fake_graphs.cpp", "fake_calls.cpp", "fake_cuda.cpp", "fake_modules.cpp"), ()),
+    "libcudart.so.13": (("fake_cudart.cpp",), ("libcuda.so.1",)),
+    "libcupti.so.13": (("fake_cupti.cpp",), ("libcuda.so.1",)),
+}
+"""File name of a fake to its sources in native/testing/nvidia and the fakes it needs, which come before it."""
+
+
+def build(folder: Path, compiler: str, optimise: str = "-O1") -> None:
+    """Compile the fakes into a folder; raises CalledProcessError."""
+    native = _ROOT / "native"
+    flags = ["-std=c++20", optimise, "-fPIC", "-shared", f"-I{native}", f"-I{native / 'include'}"]
+    for name, (sources, needed) in LIBRARIES.items():
+        command = [compiler, *flags, *(str(native / "testing/nvidia" / source) for source in sources)]
+        command += ["-o", str(folder / name), f"-Wl,-soname,{name}", f"-Wl,-rpath,{folder}", f"-L{folder}"]
+        subprocess.run([*command, *(f"-l:{library}" for library in needed), "-lpthread"], check=True)
+
+
+def run_program(output: Path, fakes: Path, **environment: str) -> tuple[int, str]:
+    """Run fake_program.py, which profiles itself into `output`, in a process of its own: exit status and stderr."""
+    result = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("fake_program.py")), str(output)],
+        env={**os.environ, "FAKES": str(fakes), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.returncode, result.stderr
 
 
 def load() -> None:

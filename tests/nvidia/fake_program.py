@@ -3,7 +3,9 @@
 import ctypes
 import os
 import sys
-from ctypes import c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import c_size_t, c_void_p
+
+from fake_gpu import Dim3, Kernel
 
 fakes = os.environ["FAKES"]
 cuda = ctypes.CDLL(fakes + "/libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
@@ -11,20 +13,6 @@ cudart = ctypes.CDLL(fakes + "/libcudart.so.13", mode=ctypes.RTLD_GLOBAL)
 if os.environ.get("CUPTI", "1") == "1":
     ctypes.CDLL(fakes + "/libcupti.so.13", mode=ctypes.RTLD_GLOBAL)
 cuda.fake_test_setup(int(os.environ.get("FAKE_CUPTI", "130001")), os.environ.get("HOLDER", "").encode())
-
-
-class Kernel(ctypes.Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("duration_ns", c_int64),
-        ("registers", c_int32),
-        ("shared", c_int32),
-        ("fails", c_bool),
-    ]
-
-
-class Dim3(ctypes.Structure):
-    _fields_ = [("x", c_uint32), ("y", c_uint32), ("z", c_uint32)]
 
 
 cudart.cudaLaunchKernel.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]

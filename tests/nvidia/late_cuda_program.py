@@ -6,8 +6,10 @@ late_cuda_program.py launch|look    `look` starts CUDA and makes no context, as 
 import ctypes
 import os
 import sys
-from ctypes import c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import c_size_t, c_void_p
 from pathlib import Path
+
+from fake_gpu import Dim3, Kernel
 
 fakes = os.environ["FAKES"]
 cuda = ctypes.CDLL(fakes + "/libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
@@ -15,20 +17,6 @@ cudart = ctypes.CDLL(fakes + "/libcudart.so.13", mode=ctypes.RTLD_GLOBAL)
 ctypes.CDLL(fakes + "/libcupti.so.13", mode=ctypes.RTLD_GLOBAL)
 cuda.fake_test_setup(130001, b"")
 cuda.fake_test_not_started()
-
-
-class Kernel(ctypes.Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("duration_ns", c_int64),
-        ("registers", c_int32),
-        ("shared", c_int32),
-        ("fails", c_bool),
-    ]
-
-
-class Dim3(ctypes.Structure):
-    _fields_ = [("x", c_uint32), ("y", c_uint32), ("z", c_uint32)]
 
 
 cudart.cudaLaunchKernel.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.nvidia import fake_gpu
 
 from leadline.capture.config import Options
 from leadline.capture.providers import nvidia
 from leadline.capture.providers.nvidia import NvidiaProvider
 from leadline.profile import Profile, open_profile
 
-PROGRAM = Path(__file__).with_name("fake_program.py")
-
 
 def run(tmp_path: Path, fakes: Path, **environment: str) -> Profile:
     output = tmp_path / "out.leadline"
-    result = subprocess.run(
-        [sys.executable, str(PROGRAM), str(output)],
-        env={**os.environ, "FAKES": str(fakes), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (result.returncode, result.stderr) == (0, "")
+    assert fake_gpu.run_program(output, fakes, **environment) == (0, "")
     return open_profile(output)
 
 

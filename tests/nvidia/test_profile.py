@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.nvidia import fake_gpu
 
 from leadline.profile import Profile, open_profile
 from leadline.schema import EventKind, LossKind
 
-PROGRAM = Path(__file__).with_name("fake_program.py")
-
 
 def run(tmp_path: Path, fakes: Path, **environment: str) -> Profile:
     output = tmp_path / "out.leadline"
-    result = subprocess.run(
-        [sys.executable, str(PROGRAM), str(output)],
-        env={**os.environ, "FAKES": str(fakes), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    status, said = fake_gpu.run_program(output, fakes, **environment)
+    assert status == 0, said
     return open_profile(output)
 
 
