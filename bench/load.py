@@ -22,17 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import Spread, add_results_option, machine, markdown_table, megabytes, write_results
-from leadline.profile.builder import synthetic_meta
-from leadline.profile.profile import Profile
-from leadline.profile.tables import StringBuilder, Tables, columns_from_rows, empty_columns
-from leadline.profile.writer import write_profile
+from leadline.profiles.builder import synthetic_meta
+from leadline.profiles.profile import Profile
+from leadline.profiles.tables import StringBuilder, Tables, columns_from_rows, empty_columns
+from leadline.profiles.writer import write_profile
 from leadline.schema import TABLES, FrameKind, MetricKind
 
 _LEVELS = 25
 _FRAMES = 20_000
 _MUST_S = 2.0
 _STEPS = {
-    "import_s": "import leadline.profile, s",
+    "import_s": "import leadline.profiles, s",
     "open_s": "open and check the file, s",
     "inclusive_s": "first inclusive roll-up, s",
     "open_and_inclusive_s": "both together (must: under 2), s",
@@ -43,9 +43,9 @@ _STEPS = {
 _MEASURE = """
 import json, resource, sys, time
 began = time.perf_counter()
-import leadline.profile
+import leadline.profiles
 imported = time.perf_counter()
-profile = leadline.profile.open_profile(sys.argv[1])
+profile = leadline.profiles.open_profile(sys.argv[1])
 opened = time.perf_counter()
 total = profile.tree.root.inclusive("cpu_time").sum
 rolled = time.perf_counter()

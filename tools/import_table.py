@@ -8,17 +8,50 @@ NATIVE: dict[str, set[str]] = {
     "cct": {"base"},
     "stack": {"base"},
     "monitor": {"stack", "base"},
-    "providers/torch": {"monitor", "base"},
-    "providers/nvidia": {"monitor", "base"},
+    "providers": {"base"},  # provider.h, the interface
+    "gpu": {"monitor", "base"},
+    "providers/torch": {"providers", "monitor", "base"},
+    "providers/nvidia": {"providers", "gpu", "monitor", "base"},
     "writer": {"cct", "base"},
     "collector": {"monitor", "stack", "cct", "writer", "base"},
-    "session": {"base", "cct", "stack", "monitor", "writer", "collector", "providers/torch", "providers/nvidia"},
+    "session": {
+        "base",
+        "cct",
+        "stack",
+        "monitor",
+        "writer",
+        "collector",
+        "providers",
+        "providers/torch",
+        "providers/nvidia",
+    },
     "bindings": {"session", "providers/torch", "providers/nvidia", "stack", "base"},
     "offline": set(),
-    "testing": {"base", "cct", "stack", "monitor", "writer", "collector", "providers/torch", "providers/nvidia"},
+    "testing": {
+        "base",
+        "cct",
+        "stack",
+        "monitor",
+        "writer",
+        "collector",
+        "gpu",
+        "providers",
+        "providers/torch",
+        "providers/nvidia",
+    },
 }
 # the public C API, <leadline/monitor.h>
-PUBLIC_HEADER_USERS = {"monitor", "providers/torch", "providers/nvidia", "collector", "session", "bindings", "testing"}
+PUBLIC_HEADER_USERS = {
+    "monitor",
+    "gpu",
+    "providers",
+    "providers/torch",
+    "providers/nvidia",
+    "collector",
+    "session",
+    "bindings",
+    "testing",
+}
 # x_test.cpp may use these besides what its folder may
 NATIVE_TESTS: set[str] = {"testing"}
 # headers of others: (prefixes of the include, the only places for it as folder or folder/file prefix)
@@ -36,12 +69,13 @@ NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
 PYTHON: dict[str, set[str]] = {
     "": {"capture"},  # __init__.py, _autostart.py, _package.py, schema.py
     "capture": {"_native"},
-    "profile": set(),
-    "trace": {"profile"},
-    "whatif": {"trace", "profile"},
-    "convert": {"profile", "trace"},
-    "report": {"profile", "trace", "whatif"},
-    "cli": {"", "capture", "profile", "trace", "whatif", "convert", "report", "demo"},
+    "profiles": set(),
+    "trace": {"profiles"},
+    "analysis": {"trace", "profiles"},
+    "whatif": {"trace", "profiles"},
+    "convert": {"profiles", "trace"},
+    "report": {"profiles", "trace", "analysis", "whatif"},
+    "cli": {"", "capture", "profiles", "trace", "analysis", "whatif", "convert", "report", "demo"},
     "demo": set(),
 }
 # files of the package itself that count as part of a folder
@@ -50,13 +84,14 @@ PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_native", "_simulate"}
 # The public entry points open offline packages when they are called, never when they are imported.
-PYTHON_LAZY: dict[str, set[str]] = {"": {"profile", "_native"}, "whatif": {"_simulate"}}
+PYTHON_LAZY: dict[str, set[str]] = {"": {"profiles", "_native"}, "whatif": {"_simulate"}}
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
     "": set(),
     "capture": set(),
-    "profile": {"numpy"},
+    "profiles": {"numpy"},
     "trace": {"numpy"},
+    "analysis": {"numpy"},
     "whatif": {"numpy"},
     "convert": {"numpy"},
     "report": {"numpy", "rich"},

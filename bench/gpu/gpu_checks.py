@@ -32,7 +32,7 @@ from gpu_reading import (
 )
 from gpu_run import rehearsing, run
 
-from leadline.profile import open_profile
+from leadline.profiles import open_profile
 
 Result = dict[str, Any]
 

@@ -12,7 +12,7 @@ import numpy as np
 from gpu_reading import kernel_paths, kernels, losses, sentences, status
 from gpu_run import FAKES_VARIABLE, programs, run
 
-from leadline.profile import open_profile
+from leadline.profiles import open_profile
 from leadline.schema import EventKind
 
 Result = dict[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leadline.profile import Profile
+from leadline.profiles import Profile
 
 BELOW_GRAPH = "captured at"
 CAPTURED_BEFORE = "captured before profiling"

@@ -11,8 +11,6 @@ public name loads its module when it is first used.
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 
 from leadline._version import __version__
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from leadline.capture.config import Options, TraceWindow
     from leadline.capture.errors import ProfileError
     from leadline.capture.region import region
-    from leadline.profile.reader import open_profile as open
+    from leadline.profiles.reader import open_profile as open
 
 __all__ = [
     "Options",
@@ -54,7 +52,7 @@ def _source(name: str) -> tuple[str, str] | None:
         case "ProfileError":
             return "leadline.capture.errors", name
         case "open":
-            return "leadline.profile", "open_profile"
+            return "leadline.profiles", "open_profile"
     return None
 
 
@@ -69,25 +67,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _ProfilePackage(ModuleType):
-    """The package `leadline.profile`, callable as the function of the same name."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        from leadline.capture.api import profile
-
-        return profile(*arguments, **options)
-
-
-class _LeadlinePackage(ModuleType):
-    """Python binds a subpackage to its name in the parent when it is imported, so `leadline.profile` means the function
-    before and the package after `import leadline.profile`: the package is made callable when it is bound."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "profile" and isinstance(value, ModuleType):
-            value.__class__ = _ProfilePackage
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _LeadlinePackage

@@ -1,7 +1,7 @@
 """The part directory of a session, and the `.leadline` file made from it when one process was measured.
 
 The one thing that capture and the offline folders share, so it needs the standard library only. Merging several
-processes needs NumPy and is `leadline.profile.finish`, which takes `read_part`, `build_meta`, `write_package` from
+processes needs NumPy and is `leadline.profiles.finish`, which takes `read_part`, `build_meta`, `write_package` from
 here.
 
 Promises: the file appears whole, by an atomic rename, or not at all; what comes from a part directory is data and is

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import leadline
-from leadline.profile import Profile
+from leadline.profiles import Profile
 
 LEADLINE = (sys.executable, "-m", "leadline.cli.main")
 

@@ -298,12 +298,11 @@ def test_importing_is_cheap_and_loads_nothing() -> None:
     assert not {"numpy", "torch", "typing", "dataclasses", "json", "pathlib", "leadline.capture"} & set(outputs[0][1:])
 
 
-def test_the_function_and_the_package_of_one_name() -> None:
+def test_the_function_keeps_its_name_beside_the_package_that_reads_files() -> None:
     program = """
 import leadline
-assert callable(leadline.profile)
-import leadline.profile.errors
-assert leadline.profile.errors.ProfileFileError
+import leadline.profiles.errors
+assert leadline.profiles.errors.ProfileFileError
 with leadline.profile("a.leadline"):
     pass
 assert leadline.open("a.leadline").meta["complete"]

@@ -12,8 +12,8 @@ import pytest
 
 import leadline
 from leadline.cli import main as cli
-from leadline.profile.build import build
-from leadline.profile.writer import write_profile
+from leadline.profiles.build import build
+from leadline.profiles.writer import write_profile
 
 LEADLINE = [sys.executable, "-m", "leadline.cli.main"]
 
@@ -76,7 +76,7 @@ def test_starting_imports_nothing_heavy():
         "import sys, leadline.cli.main as m\n"
         "try: m.main(['--help'])\n"
         "except SystemExit: pass\n"
-        "print(sorted(set(sys.modules) & {'numpy', 'rich', 'torch', 'leadline.profile', 'leadline.report'}))"
+        "print(sorted(set(sys.modules) & {'numpy', 'rich', 'torch', 'leadline.profiles', 'leadline.report'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

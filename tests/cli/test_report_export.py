@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from leadline.cli.main import main
-from leadline.profile.build import build
-from leadline.profile.builder import ProfileBuilder
-from leadline.profile.writer import write_profile
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
+from leadline.profiles.writer import write_profile
 
 TREE = """
 python main @ /home/ada/train.py:3

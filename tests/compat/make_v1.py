@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.profile import Profile, open_profile, write_profile
-from leadline.profile.build import build
-from leadline.profile.draw import draw
-from leadline.profile.tables import StringBuilder, Tables
+from leadline.profiles import Profile, open_profile, write_profile
+from leadline.profiles.build import build
+from leadline.profiles.draw import draw
+from leadline.profiles.tables import StringBuilder, Tables
 from leadline.schema import FORMAT_VERSION
 
 FOLDER = Path(__file__).parent

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.compat.make_v1 import shown
 
-from leadline.profile import open_profile
+from leadline.profiles import open_profile
 from leadline.schema import FORMAT_VERSION, EventKind, LossKind
 
 FOLDER = Path(__file__).parent

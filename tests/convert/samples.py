@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from leadline.profile import Profile
-from leadline.profile.build import build
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles import Profile
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 
 NAMES = [
     "plain",

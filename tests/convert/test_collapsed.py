@@ -9,7 +9,7 @@ import pytest
 from reread import speedscope_stacks
 from samples import deep, model, strange
 
-from leadline.profile.build import build
+from leadline.profiles.build import build
 
 # flamegraph.pl: my ($stack, $samples) = (/^(.*)\s+?(\d+(?:\.\d*)?)$/);
 FLAMEGRAPH_PL = re.compile(r"^(.*)\s+?(\d+(?:\.\d*)?)$")

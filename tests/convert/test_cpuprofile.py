@@ -10,8 +10,8 @@ from reread import speedscope_stacks
 from samples import deep, model, stacks, strange
 
 from leadline.convert.stacks import UnknownMetricError
-from leadline.profile.build import build
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 
 
 def self_times(document):

@@ -6,8 +6,8 @@ import pytest
 
 from leadline.cli.main import main
 from leadline.convert.stacks import TooLargeError
-from leadline.profile import Profile, write_profile
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles import Profile, write_profile
+from leadline.profiles.builder import ProfileBuilder
 
 REPEATING = ("collapsed", "pprof")
 SHARING = ("speedscope", "cpuprofile", "hatchet")

@@ -9,7 +9,7 @@ import pytest
 from samples import deep, label, model, stacks, strange
 
 from leadline.convert.hatchet import DEEPER, MAX_DEPTH
-from leadline.profile.build import build
+from leadline.profiles.build import build
 
 hatchet = pytest.importorskip("hatchet", reason="hatchet reads the exports back and is not installed here")
 

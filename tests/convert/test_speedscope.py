@@ -10,7 +10,7 @@ from reread import speedscope_stacks
 from samples import deep, model, stacks, strange
 
 from leadline.convert.stacks import UnknownMetricError
-from leadline.profile.build import build
+from leadline.profiles.build import build
 
 
 @pytest.mark.parametrize("make", [model, strange, lambda: build("process idle.py")])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from leadline.cli.main import VERBS
-from leadline.profile import open_profile
-from leadline.profile.build import build
-from leadline.profile.writer import write_profile
+from leadline.profiles import open_profile
+from leadline.profiles.build import build
+from leadline.profiles.writer import write_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "bench", "python", "native", "tests", "tools", "schema", "requirements")

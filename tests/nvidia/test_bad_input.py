@@ -14,7 +14,7 @@ from tests.nvidia import fake_gpu
 from leadline.capture.config import Options
 from leadline.capture.providers import nvidia
 from leadline.capture.providers.nvidia import NvidiaProvider
-from leadline.profile import Profile, open_profile
+from leadline.profiles import Profile, open_profile
 
 
 def run(tmp_path: Path, fakes: Path, **environment: str) -> Profile:

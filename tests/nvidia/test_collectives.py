@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.profile import open_profile
+from leadline.profiles import open_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("collective_program.py")

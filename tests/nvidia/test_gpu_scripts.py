@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from leadline.profile import open_profile
+from leadline.profiles import open_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "bench" / "gpu"

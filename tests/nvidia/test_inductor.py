@@ -18,7 +18,7 @@ from leadline.capture.providers.kernel_origin import (
     operators_of_name,
     origin_of_generated,
 )
-from leadline.profile import Profile, open_profile
+from leadline.profiles import Profile, open_profile
 
 PROGRAM = """
 import sys

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from leadline.profile import Profile, open_profile
+from leadline.profiles import Profile, open_profile
 
 PYTHON_PROGRAM = """
 import sys, threading

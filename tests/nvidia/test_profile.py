@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.nvidia import fake_gpu
 
-from leadline.profile import Profile, open_profile
+from leadline.profiles import Profile, open_profile
 from leadline.schema import EventKind, LossKind
 
 

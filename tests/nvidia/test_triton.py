@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.profile import Profile, open_profile
+from leadline.profiles import Profile, open_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("triton_program.py")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from leadline.profile import Profile
-from leadline.profile.build import build
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles import Profile
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 
 LIB = "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py"
 

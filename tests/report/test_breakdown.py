@@ -10,8 +10,8 @@ from drawings import training
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.profile.build import build
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 from leadline.report import ReportOptions, build_report
 from leadline.report.model import Busy, Distribution, ModuleRow
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.convert import EXPORTERS, export
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles.builder import ProfileBuilder
 from leadline.report import ReportOptions, build_report
 from leadline.report.html import render_html
 from leadline.report.json_report import render_json

@@ -9,8 +9,8 @@ from drawings import training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.profile.build import build
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 from leadline.report.flame import flame
 
 

@@ -11,8 +11,8 @@ from drawings import hostile, training
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.profile import Profile
-from leadline.profile.build import build
+from leadline.profiles import Profile
+from leadline.profiles.build import build
 from leadline.report import ReportOptions, build_report
 from leadline.report.json_report import render_json
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles.builder import ProfileBuilder
 from leadline.report import ReportOptions, build_report
 from leadline.report.html import render_html
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from drawings import HOSTILE, hostile, training
 
-from leadline.profile.build import build
-from leadline.profile.builder import ProfileBuilder
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 from leadline.report import ReportOptions, build_report
 from leadline.report.html import SCRIPTS, embedded_json, render_html
 

@@ -8,9 +8,9 @@ import re
 import pytest
 from drawings import HOSTILE, hostile, training
 
-from leadline.profile import ProfileFileError
-from leadline.profile.build import build
-from leadline.profile.writer import write_profile
+from leadline.profiles import ProfileFileError
+from leadline.profiles.build import build
+from leadline.profiles.writer import write_profile
 from leadline.report import ReportOptions, build_report
 from leadline.report.summary import print_summary, render_summary, summarize
 from leadline.report.text import encodable, render_text

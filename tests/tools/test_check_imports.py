@@ -26,8 +26,8 @@ def plant(tmp_path: Path) -> Plant:
         "native/testing/fake.h": '#include "base/clock.h"\n',
         "native/cct/tree_test.cpp": '#include <doctest/doctest.h>\n#include "cct/tree.h"\n#include "testing/fake.h"\n',
         "python/leadline/__init__.py": "import os\n",
-        "python/leadline/profile/tree.py": "import numpy\nfrom leadline.schema import TABLES\n",
-        "python/leadline/trace/window.py": "from leadline.profile.tree import Tree\n",
+        "python/leadline/profiles/tree.py": "import numpy\nfrom leadline.schema import TABLES\n",
+        "python/leadline/trace/window.py": "from leadline.profiles.tree import Tree\n",
         "python/leadline/capture/session.py": "def f():\n    import torch\n    from leadline import _native\n",
     }.items():
         path = tmp_path / name
@@ -63,14 +63,14 @@ def test_a_correct_tree_passes(plant: Plant) -> None:
         ("native/cct/bad.h", "#include <leadline/monitor.h>\n", "public header"),
         ("native/cct/bad.h", '#include "tree.h"\n', "is not a path below native/"),
         ("native/surprise/new.h", "\n", "not in the import table"),
-        ("python/leadline/capture/bad.py", "from leadline.profile import tree\n", "may not import leadline.profile"),
+        ("python/leadline/capture/bad.py", "from leadline.profiles import tree\n", "may not import leadline.profile"),
         ("python/leadline/capture/bad.py", "import torch\n", "may not import torch at the top of a file"),
-        ("python/leadline/profile/bad.py", "from ..capture import session\n", "may not import leadline.capture"),
-        ("python/leadline/profile/bad.py", "from leadline import _native\n", "may not import leadline._native"),
-        ("python/leadline/profile/bad.py", "def f():\n    import torch\n", "may not import torch inside a function"),
-        ("python/leadline/profile/bad.py", "from leadline.trace import window\n", "may not import leadline.trace"),
+        ("python/leadline/profiles/bad.py", "from ..capture import session\n", "may not import leadline.capture"),
+        ("python/leadline/profiles/bad.py", "from leadline import _native\n", "may not import leadline._native"),
+        ("python/leadline/profiles/bad.py", "def f():\n    import torch\n", "may not import torch inside a function"),
+        ("python/leadline/profiles/bad.py", "from leadline.trace import window\n", "may not import leadline.trace"),
         ("python/leadline/__init__.py", "import numpy\n", "may not import numpy"),
-        ("python/leadline/__init__.py", "from leadline.profile import tree\n", "may not import leadline.profile"),
+        ("python/leadline/__init__.py", "from leadline.profiles import tree\n", "may not import leadline.profile"),
     ],
 )
 def test_a_violation_is_caught(

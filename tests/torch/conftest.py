@@ -19,7 +19,7 @@ class Measure:
         self._folder = folder
         self._runs = 0
 
-    def __call__(self, function: Callable[[], object], **options: object) -> leadline.profile.Profile:
+    def __call__(self, function: Callable[[], object], **options: object) -> leadline.profiles.Profile:
         self._runs += 1
         path = self._folder / f"run{self._runs}.leadline"
         with leadline.profile(path, **options):

@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tests.profile.fuzz import limit_memory
+from tests.profiles.fuzz import limit_memory
 from tests.trace.damaged import damaged
 
 from leadline.cli.main import main as run_command

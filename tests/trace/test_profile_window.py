@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.profile.build import build
+from leadline.profiles.build import build
 from leadline.trace.profile_window import read_profile
 from leadline.trace.steps import find_steps
 from leadline.trace.tables import Kind, TraceError

@@ -55,7 +55,7 @@ def _merge(part: PartDirectory) -> None:
     """Merge in a process of its own: NumPy stays out of the profiled one, and its failure costs only the file."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     environment["PYTHONSAFEPATH"] = "1"  # a numpy.py in the program's folder is not NumPy
-    command = [sys.executable, "-m", "leadline.profile.finish", str(part.directory), str(part.output)]
+    command = [sys.executable, "-m", "leadline.profiles.finish", str(part.directory), str(part.output)]
     result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if result.returncode != 0 or not part.output.exists():
         lines = result.stderr.decode("utf-8", "replace").strip().splitlines()

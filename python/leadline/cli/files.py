@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from leadline.profile import Profile
+    from leadline.profiles import Profile
 
 
 def open_profile(path: str) -> Profile:
     """The profile in `path`; raises CommandError (exit code 2) when it cannot be read."""
-    from leadline.profile import ProfileFileError
-    from leadline.profile import open_profile as read
+    from leadline.profiles import ProfileFileError
+    from leadline.profiles import open_profile as read
 
     try:
         return read(path)

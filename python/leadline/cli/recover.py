@@ -14,8 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0 when a file was made, also a partial one: what is missing is among its losses."""
-    from leadline.profile import ProfileFileError
-    from leadline.profile.recover import default_output, write_recovered
+    from leadline.profiles import ProfileFileError
+    from leadline.profiles.recover import default_output, write_recovered
 
     output = arguments.output or str(default_output(arguments.part))
     try:

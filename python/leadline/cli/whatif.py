@@ -95,7 +95,7 @@ def _report(graph: Graph, arguments: argparse.Namespace, settings: dict[str, str
 
 
 def _load(files: Sequence[str], steps: str | None) -> Graph:
-    from leadline.profile import ProfileFileError
+    from leadline.profiles import ProfileFileError
     from leadline.trace.tables import TraceError
     from leadline.whatif.kinds import GraphError
     from leadline.whatif.load import load

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
-    from leadline.profile import Profile
+    from leadline.profiles import Profile
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ control characters their escapes. Paths that then read the same are added up.
 from __future__ import annotations
 
 from leadline.convert.stacks import Weights, check_size_of_paths, chosen_metrics, frame_texts, main_metric
-from leadline.profile import Profile
+from leadline.profiles import Profile
 
 _LARGEST_TEXT = 1 << 29
 """Characters. A tree of a million nodes, 30 levels deep, stays below; the file is made in memory."""

@@ -22,7 +22,7 @@ from leadline.convert.stacks import (
     json_bytes,
     main_metric,
 )
-from leadline.profile import Profile
+from leadline.profiles import Profile
 
 
 def export(profile: Profile, metric: str | None) -> bytes:

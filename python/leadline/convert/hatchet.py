@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from leadline.convert.stacks import FrameText, Weights, children_lists, chosen_metrics, frame_texts, main_metric
-from leadline.profile import Profile
+from leadline.profiles import Profile
 
 MAX_DEPTH = 200
 DEEPER = "(deeper frames)"

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from leadline.convert.protobuf import bytes_field, integer_field, packed_field
 from leadline.convert.stacks import Weights, check_size_of_paths, chosen_metrics, frame_texts, main_metric, profile_name
-from leadline.profile import Profile, Tree
+from leadline.profiles import Profile, Tree
 from leadline.schema import MetricInfo
 
 _MOST_LOCATIONS = 1 << 25

@@ -22,7 +22,7 @@ from leadline.convert.stacks import (
     main_metric,
     profile_name,
 )
-from leadline.profile import Profile
+from leadline.profiles import Profile
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}

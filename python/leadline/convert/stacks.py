@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from leadline.profile import Profile, Tree
+from leadline.profiles import Profile, Tree
 from leadline.schema import FrameKind, MetricInfo
 
 UNNAMED = "(unnamed)"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profile import Tree
-from leadline.profile.measures import Measures
-from leadline.profile.repeats import without_repeats
+from leadline.profiles import Tree
+from leadline.profiles.measures import Measures
+from leadline.profiles.repeats import without_repeats
 from leadline.report.hotpaths import merged_layers
 from leadline.report.model import Distribution, ModuleRow, OperatorRow, PhaseRow
 from leadline.report.scopes import Rows, Scopes

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profile import Profile, Tree
+from leadline.profiles import Profile, Tree
 from leadline.report import breakdown, devices, provenance
 from leadline.report.hotpaths import HotPaths
 from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profile import Profile, Tree
-from leadline.profile.records import Device as DeviceRecord
+from leadline.profiles import Profile, Tree
+from leadline.profiles.records import Device as DeviceRecord
 from leadline.report.breakdown import distributions
 from leadline.report.hotpaths import HotPaths
 from leadline.report.model import Busy, Device, Gpu, KernelRow, Memory, Peak

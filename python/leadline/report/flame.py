@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profile import Tree
+from leadline.profiles import Tree
 from leadline.report.source import is_library
 from leadline.schema import FrameKind
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profile import Tree
+from leadline.profiles import Tree
 from leadline.report.model import FrameLine, HotPath, Place
 from leadline.report.scopes import Rows, Scopes
 from leadline.report.source import is_library, short_names

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline import __version__
-from leadline.profile import Profile
+from leadline.profiles import Profile
 from leadline.report.flame import flame
 from leadline.report.json_report import report_object
 from leadline.report.model import Report

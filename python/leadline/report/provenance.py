@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.profile import Profile
+from leadline.profiles import Profile
 from leadline.report.model import Cost, LossRow, Meta
 from leadline.report.timesplit import process_labels
 from leadline.schema import LOSSES

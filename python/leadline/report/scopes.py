@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profile import Tree
+from leadline.profiles import Tree
 from leadline.report.source import origin
 from leadline.schema import FrameKind
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from leadline.profile import Profile
+from leadline.profiles import Profile
 from leadline.report import phrases
 from leadline.report.build import build_report
 from leadline.report.model import Report, ReportOptions, TimeSplit
@@ -23,9 +23,9 @@ _INDENT = " " * 10
 def print_summary(path: str, stream: TextIO | None = None) -> None:
     """Read the profile at `path` and print its summary on `stream` (stderr by default).
 
-    Raises leadline.profile.ProfileFileError when the file cannot be read.
+    Raises leadline.profiles.ProfileFileError when the file cannot be read.
     """
-    from leadline.profile import open_profile
+    from leadline.profiles import open_profile
 
     target = sys.stderr if stream is None else stream
     report = build_report(open_profile(path), ReportOptions(top=_PATHS), file=_as_typed(path))

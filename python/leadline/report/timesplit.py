@@ -9,8 +9,8 @@ estimates: reports say so.
 
 from __future__ import annotations
 
-from leadline.profile import Profile
-from leadline.profile.records import Process, Thread
+from leadline.profiles import Profile
+from leadline.profiles.records import Process, Thread
 from leadline.report.model import TimeSplit
 
 _WORTH_SHOWING = 0.005  # of the longest thread's wall time, spent in operators or data loading

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profile.profile import Profile
+from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
 

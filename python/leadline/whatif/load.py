@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from leadline.profile.reader import open_profile
+from leadline.profiles.reader import open_profile
 from leadline.trace.profile_window import read_profile
 from leadline.trace.source import sources
 from leadline.trace.steps import Steps, find_steps

@@ -1,0 +1,53 @@
+"""A profile as plain data: its tables, its tree, its meta. Everything after it is a pure function of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from leadline.profiles import records
+from leadline.profiles.tables import Columns, Tables
+from leadline.profiles.tree import Tree
+
+
+class Profile:
+    """What `leadline.open` returns. Reading never changes it; arrays are views and must not be written to."""
+
+    def __init__(self, tables: Tables, meta: dict[str, Any]) -> None:
+        self.tables = tables
+        self.meta = meta
+
+    def table(self, name: str) -> Columns:
+        """The columns of a table of the schema as NumPy arrays by name; raises KeyError with the tables there are."""
+        if name not in self.tables.columns:
+            raise KeyError(f"There is no table called {name!r}; the tables are {', '.join(self.tables.columns)}.")
+        return self.tables[name]
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree(self.tables)
+
+    @cached_property
+    def processes(self) -> list[records.Process]:
+        return records.processes(self.tables, self.tree)
+
+    @cached_property
+    def threads(self) -> list[records.Thread]:
+        return records.threads(self.tables, self.tree)
+
+    @cached_property
+    def devices(self) -> list[records.Device]:
+        return records.devices(self.tables)
+
+    @cached_property
+    def losses(self) -> list[records.Loss]:
+        """What was not measured and why; a report that leaves this out is wrong."""
+        return records.losses(self.tables)
+
+    @property
+    def events(self) -> Columns:
+        """Single events of the trace window, ordered by start; no rows when none was taken."""
+        return self.tables["events"]
+
+    def __repr__(self) -> str:
+        return f"<Profile {len(self.tree)} nodes, {self.tables.rows('processes')} processes>"

@@ -1,0 +1,92 @@
+"""`open_profile(path)`: a `.leadline` file, from anyone, as a checked Profile, or one ProfileFileError.
+
+Also reads the segments that a running process leaves (the same archive without meta.json), for merge and recover.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from leadline._version import __version__
+from leadline.profiles.archive import Archive, Limits, open_archive, printable
+from leadline.profiles.check import TableError, check_tables
+from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.formats import FORMATS, Format, RawProfile, upgraded
+from leadline.profiles.meta import MetaError, complete_meta, parse_meta
+from leadline.profiles.npy import NpyError, read_column
+from leadline.profiles.profile import Profile
+from leadline.profiles.tables import Array, Tables, empty_columns
+from leadline.schema import Table
+
+
+def open_profile(path: str | os.PathLike[str], limits: Limits | None = None) -> Profile:
+    """The profile in a `.leadline` file of this or any older format.
+
+    Raises ProfileFileError, with one sentence, when the file is missing, cut off, changed, of a newer format, or not a
+    profile. Memory is bounded by `limits` (4 GiB of contents, and 300 times the file's size, unless told otherwise).
+    """
+    with open_archive(path, limits or Limits()) as archive:
+        if "meta.json" not in archive:
+            raise ProfileFileError(f"{archive.name} is a ZIP archive but not a Leadline profile: it has no meta.json.")
+        try:
+            meta = parse_meta(archive.read("meta.json", archive.limits.meta_bytes))
+            format = _format_of(archive.name, meta, FORMATS)
+            raw = upgraded(RawProfile(_read_columns(archive, format.tables), meta), format.version)
+            return Profile(_checked(archive.name, raw.columns), complete_meta(raw.meta))
+        except MetaError as error:
+            raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
+
+
+def open_segment(path: str | os.PathLike[str], limits: Limits | None = None) -> Tables:
+    """The tables of one process as its writer left them; raises ProfileFileError."""
+    with open_archive(path, limits or Limits()) as archive:
+        return _checked(archive.name, _read_columns(archive, FORMATS[-1].tables))
+
+
+def _format_of(name: str, meta: dict[str, Any], formats: Sequence[Format]) -> Format:
+    stated = meta.get("format")
+    version = stated.get("version") if isinstance(stated, dict) and stated.get("name") == "leadline" else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ProfileFileError(f"{name} is not a Leadline profile: its meta.json does not say format leadline.")
+    newest = formats[-1].version
+    if version > newest:
+        release = meta.get("leadline")
+        known = isinstance(release, str) and release != ""
+        by = f"leadline {printable(str(release), 30)}" if known else "a newer leadline"
+        raise ProfileFileError(
+            f"{name} is of format {version}, written by {by}; this is leadline {__version__}, which reads formats up "
+            f"to {newest}: install {by + ' or later' if known else by} to read it."
+        )
+    return next(one for one in formats if one.version == version)
+
+
+def _read_columns(archive: Archive, tables: Mapping[str, Table]) -> dict[str, dict[str, Array]]:
+    wanted = {f"{name}.{column.name}.npy": (name, column) for name, table in tables.items() for column in table.columns}
+    columns: dict[str, dict[str, Array]] = {name: {} for name in tables}
+    absent = {
+        name
+        for name, table in tables.items()
+        if table.optional and not any(f"{name}.{column.name}.npy" in archive for column in table.columns)
+    }
+    for member, (table_name, column) in wanted.items():
+        if table_name in absent:
+            continue
+        if member not in archive:
+            raise ProfileFileError(f"{archive.name} cannot be read: its part {member} is missing.")
+        with archive.member(member) as (stream, size):
+            try:
+                columns[table_name][column.name] = read_column(stream, size, column.dtype)
+            except NpyError as error:
+                raise ProfileFileError(f"{archive.name} cannot be read: its part {member} {error}.") from None
+    for table_name in absent:
+        columns[table_name] = empty_columns(table_name)
+    return columns
+
+
+def _checked(name: str, columns: Mapping[str, Mapping[str, Array]]) -> Tables:
+    try:
+        return check_tables(columns)
+    except TableError as error:
+        raise ProfileFileError(f"{name} cannot be read: {error}.") from None

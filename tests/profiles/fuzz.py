@@ -1,0 +1,235 @@
+"""Random hostile files against the reader, under a limit of memory: every one opens or is refused with
+ProfileFileError.
+
+    python -m tests.profiles.fuzz --seconds 600 [--seed N] [--keep FOLDER]
+
+A file that opens is then used in every way (walked, rolled up, drawn, merged, written again), since what the reader
+lets pass must not hurt anyone later. Exit code 1 on the first other exception, or when a file takes longer than
+`--slowest` seconds; the file is kept and its number printed. The same seed gives the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import random
+import resource
+import struct
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from tests.profiles.archives import Members, column, members_of, packed, sample, with_header
+
+from leadline.cli.main import main as run_command
+from leadline.convert import EXPORTERS
+from leadline.profiles import Profile, ProfileFileError, open_profile, write_profile
+from leadline.profiles.draw import draw
+from leadline.profiles.merge import merge_profiles
+from leadline.schema import METRICS, TABLES, MetricKind
+
+MEMORY_BYTES = 600 << 20
+"""Address space beyond what the interpreter and NumPy already hold: twice what 64 MiB of contents may need."""
+CAPTURED = Path(__file__).parents[1] / "compat" / "v1-torch.leadline"
+"""A real capture of three processes with a trace window."""
+_EXTREMES = (0, 1, -1, 2, 255, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, -(2**63), 2**64 - 1)
+_TYPES = ("|u1", "<i2", "<i4", "<u4", "<i8", "<u8", "<f8", ">i4", "|O", "|b1", "<f2", "|S8", "<M8[ns]")
+_HEADERS = (
+    "{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }\n",
+    "{'descr': '<u4', 'fortran_order': True, 'shape': (%d,), }\n",
+    "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 4), }\n",
+    "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (%d,), }\n",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (%d,), }\n",
+    "(((((((%d",
+)
+
+
+def change_value(random: random.Random, members: Members) -> None:
+    """One value of one column, to something far or near."""
+    dtypes = {f"{key}.{one.name}.npy": one.dtype for key, table in TABLES.items() for one in table.columns}
+    name = random.choice(list(dtypes))
+    dtype = dtypes[name]
+    if name not in members:
+        return
+    data = bytearray(members[name])
+    size = np.dtype(dtype).itemsize
+    count = (len(data) - 128) // size
+    if count <= 0:
+        return
+    at = 128 + random.randrange(count) * size
+    value = random.choice(_EXTREMES) if random.random() < 0.3 else random.randrange(-2, 14)
+    data[at : at + size] = (value % 2 ** (8 * size)).to_bytes(size, "little")
+    members[name] = bytes(data)
+
+
+def change_column(random: random.Random, members: Members) -> None:
+    """A column of another type, another length, or with a header that lies."""
+    name = random.choice(list(members))
+    length = random.choice((0, 1, 2, 9, 10, 1000))
+    kind = random.randrange(4)
+    if kind == 0:
+        dtype = random.choice(_TYPES)
+        values = [None] * length if dtype == "|O" else np.zeros(length, dtype)
+        members[name] = column(values, dtype)
+    elif kind == 1:
+        header = random.choice(_HEADERS) % random.choice((length, *_EXTREMES))
+        members[name] = with_header(header, random.randbytes(random.randrange(64)))
+    elif kind == 2:
+        members[name] = members[name][: random.randrange(len(members[name]) + 1)]
+    else:
+        members[name] += random.randbytes(random.randrange(64))
+
+
+def change_members(random: random.Random, members: Members) -> None:
+    """A member gone, twice under another name, or swapped with another."""
+    name, other = random.choice(list(members)), random.choice(list(members))
+    kind = random.randrange(3)
+    if kind == 0:
+        del members[name]
+    elif kind == 1:
+        members[random.choice(("../x", "x.y.npy", "a/b.npy", "nodes.parent.npy\0", "meta.json "))] = members[name]
+    else:
+        members[name], members[other] = members[other], members[name]
+
+
+def change_meta(random: random.Random, members: Members) -> None:
+    """Another byte, or another kind of value, in meta.json."""
+    text = bytearray(members.get("meta.json", b"{}"))
+    if text and random.random() < 0.5:
+        text[random.randrange(len(text))] = random.randrange(256)
+    else:
+        old = random.choice((b'"version": 1', b'"leadline"', b"{}", b"0", b"[]", b"true"))
+        new = random.choice((b'"version": 2', b"null", b"1e999", b"[]", b"[{}]", b'"\\ud800"', b"9" * 50, b"[" * 2000))
+        text = text.replace(old, new, random.randrange(1, 4))
+    members["meta.json"] = bytes(text)
+
+
+def change_bytes(random: random.Random, data: bytes) -> bytes:
+    """The archive itself: bits, lengths in its directory, pieces cut, doubled or put in."""
+    archive = bytearray(data)
+    for _ in range(random.randrange(1, 4)):
+        at = random.randrange(len(archive))
+        kind = random.randrange(5)
+        if kind == 0:
+            archive[at] ^= 1 << random.randrange(8)
+        elif kind == 1:
+            entry = archive.rfind(b"PK\x01\x02", 0, at)
+            if entry >= 0:
+                struct.pack_into("<I", archive, entry + random.choice((16, 20, 24, 42)), random.getrandbits(32))
+        elif kind == 2:
+            del archive[at : at + random.randrange(1, 400)]
+        elif kind == 3:
+            archive[at:at] = archive[: random.randrange(1, 400)]
+        else:
+            archive[at : at + 4] = random.randbytes(4)
+        if len(archive) < 2:
+            break
+    return bytes(archive)
+
+
+def hostile_file(number: int, seed: int, good: Sequence[Members]) -> bytes:
+    """File `number` of a seed, made of one of the good ones."""
+    chance = random.Random(f"{seed}/{number}")
+    members = dict(chance.choice(good))
+    if chance.random() < 0.8:
+        for _ in range(chance.choice((1, 1, 1, 2, 3))):
+            weights = (8, 3, 2, 2)
+            chance.choices((change_value, change_column, change_members, change_meta), weights)[0](chance, members)
+            if not members:
+                break
+    data = packed(members, chance.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
+    return change_bytes(chance, data) if chance.random() < 0.3 else data
+
+
+def use(profile: Profile, other: Profile, output: Path) -> None:
+    """Everything a reader of a profile might do with it."""
+    tree = profile.tree
+    assert sum(1 for _ in tree.walk()) == len(tree)
+    for metric in METRICS:
+        if metric.additive:
+            tree.root.inclusive(metric.kind)
+    draw(profile, list(MetricKind), facts=True, devices=True)
+    for view in tree.bottom_up().children:
+        assert view.path()
+    repr((profile.processes, profile.threads, profile.devices, profile.losses))
+    merged = merge_profiles([profile, other])
+    write_profile(output, merged)
+    assert len(open_profile(output).tree) == len(merged.tree)
+
+
+def commands(path: Path, folder: Path) -> list[list[str]]:
+    """The command lines that read a profile and write `folder`/out."""
+    output = ["-o", str(folder / "out")]
+    formats = [["report", str(path), "--format", name, *output] for name in ("text", "markdown", "json", "html")]
+    exports = [["export", str(path), "--format", one.name, *output] for one in EXPORTERS]
+    return [*formats, *exports, ["whatif", str(path), *output]]
+
+
+def use_by_command(number: int, path: Path, folder: Path, opens: bool) -> None:
+    """One of the commands, by turns: it writes what it should, or leaves with code 2 and one line on stderr."""
+    choices = commands(path, folder)
+    chosen = choices[number % len(choices)]
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        code = run_command(chosen)
+    # A profile may have no window that a what-if question could be asked of: then it is refused like a bad file.
+    refused = code == 2 and len(said.getvalue().splitlines()) == 1
+    assert refused if not opens else code == 0 or (refused and chosen[0] == "whatif"), (
+        f"{chosen}: {code}, {said.getvalue()}"
+    )
+
+
+def limit_memory() -> None:
+    """From now on the process may take `MEMORY_BYTES` more than it has; what needs more raises MemoryError."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limit = pages * resource.getpagesize() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Fuzz the reader of profiles.")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--files", type=int, default=sys.maxsize, help="stop after so many files")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--slowest", type=float, default=20.0, help="seconds one file may take")
+    parser.add_argument("--keep", type=Path, default=Path(), help="folder for the file that failed")
+    arguments = parser.parse_args(argv)
+    limit_memory()
+    good, other = [members_of(sample()), members_of(open_profile(CAPTURED))], sample()
+    end = time.monotonic() + arguments.seconds
+    opened = number = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hostile.leadline"
+        while number < arguments.files and (began := time.monotonic()) < end:
+            path.write_bytes(hostile_file(number, arguments.seed, good))
+            problem = ""
+            try:
+                profile = None
+                with contextlib.suppress(ProfileFileError):
+                    profile = open_profile(path)
+                if profile is not None:
+                    opened += 1
+                    use(profile, other, Path(folder) / "merged.leadline")
+                use_by_command(number, path, Path(folder), profile is not None)
+            except Exception:
+                problem = traceback.format_exc()
+            if not problem and time.monotonic() - began > arguments.slowest:
+                problem = f"It took {time.monotonic() - began:.1f} seconds."
+            if problem:
+                kept = arguments.keep / f"hostile-{arguments.seed}-{number}.leadline"
+                kept.write_bytes(path.read_bytes())
+                print(f"{problem}\nFile {number} of seed {arguments.seed} is kept as {kept}.")
+                return 1
+            number += 1
+    print(f"{number} files, of which {opened} opened and were used; the rest got one sentence each.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
