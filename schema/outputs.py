@@ -107,21 +107,16 @@ def python(schema: Schema) -> str:
         "",
         "from dataclasses import dataclass",
         "from enum import IntEnum",
-        "from typing import Final",
+        "from operator import index",
+        "from typing import TYPE_CHECKING, Final",
+        "",
+        "if TYPE_CHECKING:",
+        "    from typing_extensions import Self",
         "",
         f"FORMAT_VERSION: Final = {schema.format_version}",
         "",
         "",
-        "class _Kind(IntEnum):",
-        '    """A closed list; the number is what the file holds."""',
-        "",
-        "    @property",
-        "    def label(self) -> str:",
-        '        """The name in files and reports, such as "cpu_time"."""',
-        "        return self.name.lower()",
-        "",
-        "    def __str__(self) -> str:",
-        "        return self.label",
+        *_PYTHON_KIND.splitlines(),
     ]
     for enum in schema.enums:
         lines += ["", "", f"class {enum.name}(_Kind):"]
@@ -137,7 +132,8 @@ def python(schema: Schema) -> str:
             f'        "{m.doc}",',
             "    ),",
         ]
-    lines += [")", "", "LOSSES: Final[tuple[LossInfo, ...]] = ("]
+    lines += [")", *_PYTHON_METRIC_INFO.splitlines()]
+    lines += ["", "", "LOSSES: Final[tuple[LossInfo, ...]] = ("]
     losses = schema.enums[-1]
     for value, doc in zip(losses.values, losses.docs, strict=True):
         lines += ["    LossInfo(", f"        LossKind.{value.upper()},", f'        "{doc}",', "    ),"]
@@ -149,6 +145,45 @@ def python(schema: Schema) -> str:
         lines += ["        ),", "    ),"]
     lines += ["}", ""]
     return "\n".join(lines)
+
+
+_PYTHON_KIND = '''class _Kind(IntEnum):
+    """A list that only grows; the number is what the file holds. A number that a newer release has given out is a kind
+    too, known by nothing else."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Kind | None:
+        try:
+            number = index(value)  # type: ignore[arg-type]
+        except TypeError:
+            return None
+        if not 0 <= number < 256:
+            return None
+        kind = int.__new__(cls, number)
+        kind._name_ = f"KIND_{number}"
+        kind._value_ = number
+        return kind
+
+    @classmethod
+    def of(cls, label: str) -> Self:
+        """The kind of that label, in any case; raises KeyError where there is none."""
+        word, _, number = label.partition(" ")
+        if word == "kind" and number.isascii() and number.isdigit() and len(cls) <= int(number) < 256:
+            return cls(int(number))
+        return cls[label.upper()]
+
+    @property
+    def known(self) -> bool:
+        """Whether this release has a name for it."""
+        return self.name in type(self).__members__
+
+    @property
+    def label(self) -> str:
+        """The name in files and reports, such as "call_time"; "kind 17" where this release knows none."""
+        return self.name.lower() if self.known else f"kind {self.value}"
+
+    def __str__(self) -> str:
+        return self.label'''
 
 
 _PYTHON_CLASSES = '''
@@ -187,6 +222,12 @@ class MetricInfo:
 class LossInfo:
     kind: LossKind
     doc: str'''
+
+_PYTHON_METRIC_INFO = '''
+
+def metric_info(kind: MetricKind) -> MetricInfo:
+    """Unit and meaning of a metric; one that this release does not know is read at its nodes only."""
+    return METRICS[kind] if kind.known else MetricInfo(kind, "", False, "a metric of a newer release")'''
 
 
 # ---------------------------------------------------------------- Markdown

@@ -13,7 +13,7 @@
 
 namespace leadline {
 
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 
 enum class FrameKind : std::uint8_t {
   kRoot = 0,
@@ -69,9 +69,11 @@ enum class EventKind : std::uint8_t {
   kCollective = 12,
   kGraphLaunch = 13,
   kOverhead = 14,
+  kModule = 15,
+  kPython = 16,
 };
-inline constexpr std::size_t kEventKindCount = 15;
-inline constexpr std::array<std::string_view, 15> kEventKindNames{{
+inline constexpr std::size_t kEventKindCount = 17;
+inline constexpr std::array<std::string_view, 17> kEventKindNames{{
     "operator",
     "region",
     "phase",
@@ -87,6 +89,8 @@ inline constexpr std::array<std::string_view, 15> kEventKindNames{{
     "collective",
     "graph_launch",
     "overhead",
+    "module",
+    "python",
 }};
 constexpr std::string_view to_string(EventKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -98,7 +102,7 @@ enum class MetricKind : std::uint8_t {
   kCallTime = 1,  // wall time of one call from begin to end, nested ones included
   kAllocBytes = 2,  // tensor memory allocated here
   kFreeBytes = 3,  // tensor memory freed here, wherever it was allocated
-  kPeakLiveBytes = 4,  // bytes allocated here that were alive when the device's live total peaked
+  kPeakLiveBytes = 4,  // bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them
   kGpuTime = 5,  // time of kernels, copies and sets on the device
   kLaunchLatency = 6,  // start of the API call to start on the device
   kQueueDepth = 7,  // work already queued on the stream at launch
@@ -116,9 +120,11 @@ enum class MetricKind : std::uint8_t {
   kStaticSharedBytes = 19,  // static shared memory per block
   kDynamicSharedBytes = 20,  // dynamic shared memory per block
   kRepeatedCallTime = 21,  // the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out
+  kRunningTime = 22,  // CPU time of the thread inside phases and regions, less what nested ones took
+  kWaitTime = 23,  // time the calling thread waited here
 };
-inline constexpr std::size_t kMetricKindCount = 22;
-inline constexpr std::array<std::string_view, 22> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 24;
+inline constexpr std::array<std::string_view, 24> kMetricKindNames{{
     "cpu_time",
     "call_time",
     "alloc_bytes",
@@ -141,6 +147,8 @@ inline constexpr std::array<std::string_view, 22> kMetricKindNames{{
     "static_shared_bytes",
     "dynamic_shared_bytes",
     "repeated_call_time",
+    "running_time",
+    "wait_time",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -204,7 +212,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 22> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 24> kMetricInfo{{
     {"cpu_time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -227,6 +235,8 @@ inline constexpr std::array<MetricInfo, 22> kMetricInfo{{
     {"static_shared_bytes", "bytes", false},
     {"dynamic_shared_bytes", "bytes", false},
     {"repeated_call_time", "ns", false},
+    {"running_time", "ns", true},
+    {"wait_time", "ns", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import zipfile
 
 FORMAT_NAME = "leadline"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PART_FORMAT = 1
 SESSION_FILE = "session.json"
 SEGMENT_SUFFIX = ".segment"

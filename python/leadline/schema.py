@@ -7,18 +7,49 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from operator import index
+from typing import TYPE_CHECKING, Final
 
-FORMAT_VERSION: Final = 1
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+FORMAT_VERSION: Final = 2
 
 
 class _Kind(IntEnum):
-    """A closed list; the number is what the file holds."""
+    """A list that only grows; the number is what the file holds. A number that a newer release has given out is a kind
+    too, known by nothing else."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Kind | None:
+        try:
+            number = index(value)  # type: ignore[arg-type]
+        except TypeError:
+            return None
+        if not 0 <= number < 256:
+            return None
+        kind = int.__new__(cls, number)
+        kind._name_ = f"KIND_{number}"
+        kind._value_ = number
+        return kind
+
+    @classmethod
+    def of(cls, label: str) -> Self:
+        """The kind of that label, in any case; raises KeyError where there is none."""
+        word, _, number = label.partition(" ")
+        if word == "kind" and number.isascii() and number.isdigit() and len(cls) <= int(number) < 256:
+            return cls(int(number))
+        return cls[label.upper()]
+
+    @property
+    def known(self) -> bool:
+        """Whether this release has a name for it."""
+        return self.name in type(self).__members__
 
     @property
     def label(self) -> str:
-        """The name in files and reports, such as "cpu_time"."""
-        return self.name.lower()
+        """The name in files and reports, such as "call_time"; "kind 17" where this release knows none."""
+        return self.name.lower() if self.known else f"kind {self.value}"
 
     def __str__(self) -> str:
         return self.label
@@ -57,6 +88,8 @@ class EventKind(_Kind):
     COLLECTIVE = 12
     GRAPH_LAUNCH = 13
     OVERHEAD = 14
+    MODULE = 15
+    PYTHON = 16
 
 
 class MetricKind(_Kind):
@@ -82,6 +115,8 @@ class MetricKind(_Kind):
     STATIC_SHARED_BYTES = 19
     DYNAMIC_SHARED_BYTES = 20
     REPEATED_CALL_TIME = 21
+    RUNNING_TIME = 22
+    WAIT_TIME = 23
 
 
 class LossKind(_Kind):
@@ -173,7 +208,7 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         MetricKind.PEAK_LIVE_BYTES,
         "bytes",
         True,
-        "bytes allocated here that were alive when the device's live total peaked",
+        "bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them",
     ),
     MetricInfo(
         MetricKind.GPU_TIME,
@@ -277,7 +312,25 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         False,
         "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out",
     ),
+    MetricInfo(
+        MetricKind.RUNNING_TIME,
+        "ns",
+        True,
+        "CPU time of the thread inside phases and regions, less what nested ones took",
+    ),
+    MetricInfo(
+        MetricKind.WAIT_TIME,
+        "ns",
+        True,
+        "time the calling thread waited here",
+    ),
 )
+
+
+def metric_info(kind: MetricKind) -> MetricInfo:
+    """Unit and meaning of a metric; one that this release does not know is read at its nodes only."""
+    return METRICS[kind] if kind.known else MetricInfo(kind, "", False, "a metric of a newer release")
+
 
 LOSSES: Final[tuple[LossInfo, ...]] = (
     LossInfo(

@@ -45,3 +45,10 @@ def test_version_1_keeps_devices_and_their_events() -> None:
     assert [device.name for device in profile.devices] == ["GPU 0", "GPU 1"]
     assert profile.events["correlation"].tolist() == [0, 9, 9]
     assert profile.losses[0].detail == "The buffer was full."
+
+
+def test_version_2_keeps_running_and_waiting_times_and_spans_of_modules() -> None:
+    profile = open_profile(FOLDER / "v2-drawn.leadline")
+    assert profile.tree.root.inclusive("running_time").sum == 70
+    assert profile.tree.root.inclusive("wait_time").sum == 15
+    assert [str(EventKind(kind)) for kind in profile.events["kind"].tolist()] == ["module", "operator"]

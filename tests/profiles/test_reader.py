@@ -11,12 +11,13 @@ import pytest
 from tests.profiles.archives import Members, column, directory_entry, members_of, packed, sample, with_header
 
 from leadline import __version__
+from leadline.cli.main import main
 from leadline.profiles import ProfileFileError, open_profile, write_profile
 from leadline.profiles.archive import Limits
 from leadline.profiles.draw import draw
 from leadline.profiles.formats import Format, RawProfile, upgraded
 from leadline.profiles.reader import open_segment
-from leadline.schema import TABLES, MetricKind
+from leadline.schema import TABLES, EventKind, MetricKind
 
 NODES = 9
 PARENTS = "nodes.parent.npy"
@@ -199,10 +200,6 @@ def test_what_is_not_a_profile_is_refused(tmp_path: Path, data: bytes, sentence:
         (with_member(PARENTS, column([0, 0, 1, 2, 3, 4, 5, 2, 7], "<i4")), "does not begin with a root"),
         (with_member(PARENTS, column([-1, 0], "<i4")), "the columns of its table nodes differ in length"),
         (with_member("nodes.frame.npy", column([0] * 8 + [99], "<u4")), "nodes.frame holds 99 where there are 9 rows"),
-        (
-            with_member("frames.kind.npy", column([0] * 8 + [14], "|u1")),
-            "frames.kind holds 14 and this release knows 0 to 13",
-        ),
         (with_member("threads.process.npy", column([1], "<u4")), "threads.process holds 1 where there are 1 rows"),
         (with_member("metrics.device.npy", column([-1] * 4 + [-2], "<i2")), "metrics.device holds -2"),
         (with_member("metrics.count.npy", column([2**48 + 1] * 5, "<u8")), "more than can have been counted"),
@@ -210,7 +207,7 @@ def test_what_is_not_a_profile_is_refused(tmp_path: Path, data: bytes, sentence:
         (with_member("events.start_ns.npy", column([2, 1], "<i8")), "its events are not ordered"),
         (
             with_member("events.thread.npy", column([-1, -1], "<i4")),
-            "an operator, region, phase, step or API call without",
+            "an operator, region, phase, step, API call, module or Python frame without",
         ),
         (with_member("strings.offsets.npy", column([0], "<u8")), "does not begin with the empty string"),
         (with_member("strings.offsets.npy", column([0, 0, 2**63], "<u8")), "points outside its text"),
@@ -224,15 +221,37 @@ def test_a_contradiction_is_named(tmp_path: Path, change: Callable[[Members], No
 
 
 def test_a_newer_format_names_the_release_that_reads_it(tmp_path: Path) -> None:
-    newer = {"format": {"name": "leadline", "version": 2}, "leadline": "7.1.0"}
+    newer = {"format": {"name": "leadline", "version": 3}, "leadline": "7.1.0"}
     members = {**members_of(sample()), "some.thing_new.npy": b""}
     meta_with(**newer)(members)
     assert refused(tmp_path, packed(members)) == (
-        f"x.leadline is of format 2, written by leadline 7.1.0; this is leadline {__version__}, which reads formats up "
-        "to 1: install leadline 7.1.0 or later to read it."
+        f"x.leadline is of format 3, written by leadline 7.1.0; this is leadline {__version__}, which reads formats up "
+        "to 2: install leadline 7.1.0 or later to read it."
     )
     meta_with(**{**newer, "leadline": 3})(members)
     assert "install a newer leadline to read it" in refused(tmp_path, packed(members))
+
+
+def test_kinds_of_newer_releases_are_shown_by_their_number(tmp_path: Path) -> None:
+    members = members_of(sample())
+    for member, dtype, kinds in (
+        ("frames.kind", "|u1", [0] + [200] * 8),
+        ("metrics.metric", "|u1", [0] * 4 + [201]),
+        ("events.kind", "|u1", [202, 202]),
+    ):
+        with_member(f"{member}.npy", column(kinds, dtype))(members)
+    path = tmp_path / "x.leadline"
+    path.write_bytes(packed(members))
+    profile = open_profile(path)
+    assert profile.tree.node(1).kind == "kind 200"
+    assert [node.kind for node in profile.tree.find(kind="kind 200")] == ["kind 200"] * 8
+    newest = profile.tree.measured[-1]
+    assert (str(newest.kind), newest.additive) == ("kind 201", False)
+    assert profile.tree.exclusive("kind 201").total().count > 0
+    with pytest.raises(ValueError, match="kind 201 is not additive"):
+        profile.tree.inclusive("kind 201")
+    assert str(EventKind(profile.events["kind"][0])) == "kind 202"
+    assert main(["report", str(path)]) == 0
 
 
 def test_an_older_format_goes_through_every_step() -> None:

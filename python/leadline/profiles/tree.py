@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from leadline.profiles.measures import Measures, Stat, exclusive_measures
 from leadline.profiles.rollup import Shape, inclusive_measures
 from leadline.profiles.tables import Array, Columns, Tables
-from leadline.schema import METRICS, FrameKind, MetricInfo, MetricKind
+from leadline.schema import FrameKind, MetricInfo, MetricKind, metric_info
 
 if TYPE_CHECKING:
     from leadline.profiles.bottom_up import BottomUp
@@ -34,7 +34,7 @@ def metric_kind(metric: str | MetricKind) -> MetricKind:
     if isinstance(metric, MetricKind):
         return metric
     try:
-        return MetricKind[metric.upper()]
+        return MetricKind.of(metric)
     except KeyError:
         known = ", ".join(str(kind) for kind in MetricKind)
         raise ValueError(f"There is no metric called {metric!r}; the metrics are {known}.") from None
@@ -45,7 +45,7 @@ def frame_kind(kind: str | FrameKind) -> FrameKind:
     if isinstance(kind, FrameKind):
         return kind
     try:
-        return FrameKind[kind.upper()]
+        return FrameKind.of(kind)
     except KeyError:
         known = ", ".join(str(one) for one in FrameKind)
         raise ValueError(f"There is no frame kind called {kind!r}; the kinds are {known}.") from None
@@ -185,10 +185,10 @@ class Tree:
 
     @cached_property
     def measured(self) -> tuple[MetricInfo, ...]:
-        """Metrics with at least one measurement, in the order of the schema."""
+        """Metrics with at least one measurement, in the order of the schema; those of newer releases come last."""
         metrics = self.tables["metrics"]
-        present = set(np.unique(metrics["metric"][metrics["count"] > 0]).tolist())
-        return tuple(info for info in METRICS if int(info.kind) in present)
+        present = np.unique(metrics["metric"][metrics["count"] > 0]).tolist()
+        return tuple(metric_info(MetricKind(number)) for number in present)
 
     def path_rows(self, row: int) -> list[int]:
         """Rows from the root to `row`."""
@@ -215,7 +215,7 @@ class Tree:
     def inclusive(self, metric: str | MetricKind, device: int | None = None, stream: int | None = None) -> Measures:
         """Accumulators of every node with its subtree; rolled up once and kept. Raises ValueError when not additive."""
         key = (metric_kind(metric), device, stream)
-        if not METRICS[key[0]].additive:
+        if not metric_info(key[0]).additive:
             raise ValueError(
                 f"{key[0]} is not additive, so its sum over a subtree would mean nothing; "
                 f"use exclusive({str(key[0])!r}) instead."

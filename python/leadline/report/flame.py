@@ -71,13 +71,14 @@ def flame(tree: Tree, smallest_share: float = SMALLEST_SHARE, most_nodes: int = 
             {"name": name, "unit": unit, "doc": doc, "rows": nonzero.tolist(), "values": column[nonzero].tolist()}
         )
     frames, frame_row = _frames(tree, rows)
+    kinds = max([len(FrameKind), *(kind + 1 for kind in frames["kind"])])  # newer releases know more
     cut_counts = np.bincount(holder_of, minlength=len(holders)).tolist() if len(holders) else []
     pruned_frames = {count: len(frames["name"]) + i for i, count in enumerate(sorted(set(cut_counts)))}
     for count in pruned_frames:
-        _append_pruned(frames, count, limit)
+        _append_pruned(frames, kinds, count, limit)
     return Flame(
         {
-            "kinds": [str(kind) for kind in FrameKind] + [PRUNED],
+            "kinds": [str(FrameKind(kind)) for kind in range(kinds)] + [PRUNED],
             "frames": frames,
             "parent": parents.tolist(),
             "frame": frame_row + [pruned_frames[count] for count in cut_counts],
@@ -117,8 +118,8 @@ def _frames(tree: Tree, rows: NDArray[np.int64]) -> tuple[dict[str, list[Any]], 
     return frames, frame_row.tolist()
 
 
-def _append_pruned(frames: dict[str, list[Any]], count: int, limit: float) -> None:
+def _append_pruned(frames: dict[str, list[Any]], kind: int, count: int, limit: float) -> None:
     name = f"({count:,} path{'s' if count != 1 else ''} below {100 * limit:.2g} %)"
-    row = {"kind": len(FrameKind), "line": 0, "name": name, "file": "", "module": "", "detail": "", "library": 0}
+    row = {"kind": kind, "line": 0, "name": name, "file": "", "module": "", "detail": "", "library": 0}
     for column, value in row.items():
         frames[column].append(value)

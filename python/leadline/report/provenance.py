@@ -105,6 +105,9 @@ def _host(host: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (*parts, f"{cpus} CPUs" if cpus > 0 else "") if part)
 
 
+UNKNOWN_LOSS = "a loss that a newer release of leadline knows"
+
+
 def _asked(asked: Mapping[str, Any]) -> str:
     """What was switched on: `memory, modules, trace=steps=3`; limits and intervals are left to the file."""
     words = [
@@ -118,7 +121,9 @@ def losses(profile: Profile) -> tuple[LossRow, ...]:
     meanings = {info.kind: info.doc for info in LOSSES}
     labels = process_labels(profile)
     return tuple(
-        LossRow(str(loss.kind), loss.count, meanings[loss.kind], loss.detail, labels.get(loss.process, ""))
+        LossRow(
+            str(loss.kind), loss.count, meanings.get(loss.kind, UNKNOWN_LOSS), loss.detail, labels.get(loss.process, "")
+        )
         for loss in profile.losses
         if loss.count or loss.detail
     )
