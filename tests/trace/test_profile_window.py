@@ -44,16 +44,113 @@ start_ns duration_ns kind        node         thread device stream correlation s
 
 def test_events_modules_phases_and_steps() -> None:
     (trace,) = read_profile(build(TREE, events=EVENTS))
-    names = {trace.name(row): row for row in range(len(trace)) if trace.events["kind"][row] < 32}
+    names = {trace.name(row): row for row in range(len(trace)) if trace.events["kind"][row] != Kind.MODULE}
     assert trace.rank == 1 and trace.threads[0].tid == 50
     assert trace.events["start_ns"][names["gemm"]] == 1100
     assert trace.events["correlation"][names["gemm"]] == trace.events["correlation"][names["cudaLaunchKernel"]] == 11
     linear = trace.events["detail"][names["aten::linear"]]
     assert trace.details[linear] == {"Input Dims": [[4, 4]], "Input type": ["float"]}
-    assert [(trace.name(row), int(trace.end_ns[row])) for row in trace.of_kind(Kind.MODULE)] == [("model.0", 2500)]
+    modules = [(trace.name(row), int(trace.end_ns[row])) for row in trace.of_kind(Kind.MODULE)]
+    assert modules == [("model.0", 1500), ("model.0", 2500)], "forward, and what runs backward below it"
     assert [trace.name(row) for row in trace.of_kind(Kind.PHASE)] == ["backward", "optimizer"]
     steps = find_steps(trace)
     assert (steps.found_by, steps.steps[0].number) == ("profiler", 4)
+
+
+def test_events_keep_their_node_and_step() -> None:
+    profile = build(TREE, events=EVENTS)
+    (trace,) = read_profile(profile)
+    for row in range(len(trace)):
+        node = profile.tree.node(int(trace.events["node"][row]))
+        assert trace.events["kind"][row] == Kind.STEP or node.name == trace.name(row)
+        assert trace.events["step"][row] == 4
+    (kernel,) = trace.of_kind(Kind.KERNEL)
+    assert profile.tree.node(int(trace.events["node"][kernel])).nearest("python").line == 3
+
+
+CALLS = """
+thread main
+  python main @ train.py:3
+    module block [Block]
+      operator aten::relu #first
+  python main @ train.py:4
+    module block [Block]
+      operator aten::relu #second
+        phase backward
+          operator ReluBackward0 #backward
+"""
+
+
+def spans(calls: str) -> list[tuple[str, int, int]]:
+    """Module spans of operators that follow each other without a pause: name, start and duration in ns."""
+    parts = [call.split() for call in calls.split(",")]
+    rows = [f"{at * 10} 10 operator {label} 0 {step}" for at, (label, step) in enumerate(parts)]
+    (trace,) = read_profile(build(CALLS, events="\n".join(["start_ns duration_ns kind node thread step", *rows])))
+    starts, durations = trace.events["start_ns"].tolist(), trace.events["duration_ns"].tolist()
+    return [(trace.name(row), starts[row], durations[row]) for row in trace.of_kind(Kind.MODULE).tolist()]
+
+
+def test_calls_of_one_module_that_follow_each_other_are_two_spans() -> None:
+    assert spans("first 1, second 1") == [("block", 0, 10), ("block", 10, 10)], "from two lines"
+    assert spans("first 1, first 2") == [("block", 0, 10), ("block", 10, 10)], "in two steps"
+    assert spans("second 1, backward 1") == [("block", 0, 10), ("block", 10, 10)], "forward and backward"
+    assert spans("first 1, first 1") == [("block", 0, 20)], "operators of one call may look like this"
+
+
+def test_recorded_module_spans_are_taken_as_they_are() -> None:
+    rows = """
+    start_ns duration_ns kind     node      thread step
+    0        10          module   block     0      1
+    1        5           operator first     0      1
+    10       10          module   block     0      1
+    11       5           operator first     0      1
+    40       10          operator backward  0      1
+    """
+    tree = CALLS.replace("block [Block]", "block [Block] #block", 1)
+    (trace,) = read_profile(build(tree, events=rows))
+    starts, durations = trace.events["start_ns"].tolist(), trace.events["duration_ns"].tolist()
+    found = [(starts[row], durations[row]) for row in trace.of_kind(Kind.MODULE).tolist()]
+    assert found == [(0, 10), (10, 10), (40, 10)], "two calls, and what runs backward below the module"
+
+
+MACHINES = """
+process train.py | pid=5 start_ns=1000
+  thread main | tid=50
+    phase step #step0
+    operator aten::linear #linear
+process train.py | pid=5 start_ns=2000
+  thread main | tid=50
+    phase step #step1
+    operator aten::add #add
+process worker | pid=6 parent_pid=5 start_ns=3000
+  thread main | tid=60
+    operator aten::stack #stack
+"""
+
+
+def test_machines_may_share_pids() -> None:
+    """Two machines, or two containers, each with a process 5; the loader worker belongs to the second."""
+    events = "\n".join(
+        [
+            "start_ns duration_ns kind node thread step",
+            "100 50 step step0 0 0",
+            "110 20 operator linear 0 0",
+            "200 50 step step1 1 0",
+            "210 20 operator add 1 0",
+            "220 10 operator stack 2 -1",
+        ]
+    )
+    profile = build(MACHINES, events=events)
+    profile.meta["processes"] = [
+        {"pid": 5, "started_at_ns": 900, "hostname": "a", "clock": {"monotonic_ns": 0, "realtime_ns": 10_000}},
+        {"pid": 5, "started_at_ns": 1900, "hostname": "b", "clock": {"monotonic_ns": 0, "realtime_ns": 70_000}},
+        {"pid": 6, "started_at_ns": 2900, "hostname": "b", "clock": {"monotonic_ns": 0, "realtime_ns": 70_000}},
+    ]
+    first, second = read_profile(profile)
+    assert (first.origin_ns, second.origin_ns) == (10_100, 70_200)
+    assert {first.name(row) for row in first.of_kind(Kind.OPERATOR)} == {"aten::linear"}
+    assert {second.name(row) for row in second.of_kind(Kind.OPERATOR)} == {"aten::add", "aten::stack"}
+    assert second.threads[0].process != second.threads[1].process
 
 
 def test_the_graph_of_a_window() -> None:

@@ -87,6 +87,8 @@ def _assemble(reader: Collector, batches: EventStream, source: Source) -> Trace:
         name: values[kept[order]].astype(EVENT_COLUMNS[name], copy=False) for name, values in columns.items()
     }
     events["start_ns"], events["duration_ns"] = start[order], duration[order]
+    for column in ("node", "step"):  # a trace of others has neither
+        events[column] = np.full(order.size, -1, dtype=EVENT_COLUMNS[column])
     _add_synchronisations(events, reader.syncs)
     distributed = _mapping(header.get("distributedInfo"))
     return Trace(

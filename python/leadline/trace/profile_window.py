@@ -1,25 +1,26 @@
 """The trace window of a Leadline profile as event tables: one trace per process that has events.
 
-Names, modules and phases come from each event's node of the calling context tree. A run of events below the same
-module becomes one module span, so backward operators, which hang below their forward operator, get its module too.
+Names come from each event's node of the calling context tree, and every event keeps that node and its step. Where the
+file has no module or phase spans, `spans.py` makes them of runs of events.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.profiles.lineage import event_clocks, parent_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind
+from leadline.trace.spans import Scopes, nearest, with_spans
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
 
 _PHASES = frozenset(("forward", "backward", "optimizer", "closure", "zero_grad", "data loading"))
 _SHAPE_KEYS: Mapping[str, str] = {"shapes": "Input Dims", "types": "Input type"}
-_SPANS = (Kind.MODULE, Kind.PHASE)
 
 
 def read_profile(profile: Profile, source: str = "") -> list[Trace]:
@@ -51,12 +52,10 @@ def _families(profile: Profile, owner: NDArray[np.int64]) -> NDArray[np.int64]:
     """For every process the one whose trace it joins: a child without steps of its own, such as a data-loading worker,
     joins its parent, with which it shares the clock."""
     stepping = set(owner[profile.events["kind"] == EventKind.STEP].tolist())
-    row_of_pid = {process.pid: process.row for process in profile.processes}
     family = np.arange(len(profile.processes), dtype=np.int64)
-    for process in profile.processes:
-        parent = row_of_pid.get(process.parent_pid, -1)
-        if process.row not in stepping and parent in stepping:
-            family[process.row] = parent
+    for row, parent in enumerate(parent_rows(profile)):
+        if row not in stepping and parent in stepping:
+            family[row] = parent
     return family
 
 
@@ -75,8 +74,9 @@ class _Facts:
         self.detail = detail_of_frame[tree.frame_of]
         texts = list(self.strings)
         is_phase = np.array([text in _PHASES for text in texts], dtype=np.bool_)[self.name] & (kinds == FrameKind.PHASE)
-        self.module = _nearest(tree.parent, np.where(kinds == FrameKind.MODULE, self.name, -1))
-        self.phase = _nearest(tree.parent, np.where(is_phase, self.name, -1))
+        phase = nearest(tree.parent, is_phase)
+        backward = (phase >= 0) & (self.name[phase] == self.strings.get("backward", -1))
+        self.scopes = Scopes(nearest(tree.parent, kinds == FrameKind.MODULE), phase, self.name, backward)
 
     def intern(self, text: str) -> int:
         return self.strings.setdefault(text, len(self.strings))
@@ -94,15 +94,6 @@ class _Facts:
         return len(self.details) - 1
 
 
-def _nearest(parent: NDArray[Any], own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each node's own value, or else that of its nearest ancestor that has one; parents stand before children."""
-    found = own.tolist()
-    for row, above in enumerate(np.asarray(parent).tolist()):
-        if found[row] < 0 and above >= 0:
-            found[row] = found[above]
-    return np.array(found, dtype=np.int64)
-
-
 def _process(
     profile: Profile,
     facts: _Facts,
@@ -113,10 +104,9 @@ def _process(
 ) -> Trace:
     events = profile.events
     threads = [thread for thread in profile.threads if members[thread.process]]
-    pid_of = {item.row: item.pid for item in profile.processes}
     devices = [device for device in profile.devices if device.process == process]
     record = profile.processes[process]
-    node = events["node"][rows]
+    node = events["node"][rows].astype(np.int64)
     columns: dict[str, NDArray[Any]] = {
         name: np.asarray(events[name])[rows].astype(dtype) for name, dtype in EVENT_COLUMNS.items() if name in events
     }
@@ -132,7 +122,7 @@ def _process(
     end = int((columns["start_ns"] + np.maximum(columns["duration_ns"], 0)).max())
     running = columns["duration_ns"] < 0
     columns["duration_ns"][running] = end - columns["start_ns"][running]
-    columns = _with_spans(columns, facts.module[node], facts.phase[node])
+    columns = with_spans(columns, facts.scopes)
     origin = int(columns["start_ns"].min())
     columns["start_ns"] = columns["start_ns"] - origin
     order = np.lexsort((-columns["duration_ns"], columns["start_ns"]))
@@ -143,12 +133,12 @@ def _process(
         events=ordered,
         strings=list(facts.strings),
         details=facts.details,
-        threads=[Thread(max(record.rank, 0), pid_of[thread.process], thread.tid, thread.name) for thread in threads],
+        threads=[Thread(max(record.rank, 0), thread.process, thread.tid, thread.name) for thread in threads],
         devices=[_device(device) for device in devices],
         rank=record.rank,
         world_size=max((item.rank for item in profile.processes), default=-1) + 1,
         source=source,
-        origin_ns=origin + _clock(profile, process),
+        origin_ns=origin + (event_clocks(profile)[process] or 0),
         complete=record.complete,
         warnings=tuple(_warnings(profile)),
         facts={"has_sync_records": known, "memory": _memory(ordered)},
@@ -157,46 +147,6 @@ def _process(
 
 def _renumber(values: NDArray[Any], places: Mapping[int, int]) -> NDArray[np.int64]:
     return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
-
-
-def _with_spans(
-    columns: dict[str, NDArray[Any]], module: NDArray[np.int64], phase: NDArray[np.int64]
-) -> dict[str, NDArray[Any]]:
-    """Add a span for every run of a thread's operators and calls below one module, and below one phase; not where the
-    thread's phases of that name were recorded, since a run may hold several of them and the pauses between."""
-    added: list[tuple[int, int, int, int, int]] = []
-    cpu = (columns["thread"] >= 0) & np.isin(columns["kind"], [Kind.OPERATOR, Kind.API, Kind.SYNCHRONIZE])
-    end = columns["start_ns"] + columns["duration_ns"]
-    for kind, group in zip(_SPANS, (module, phase), strict=True):
-        for thread in np.unique(columns["thread"][cpu]).tolist():
-            rows = np.flatnonzero(cpu & (columns["thread"] == thread))
-            known = set(columns["name"][(columns["kind"] == kind) & (columns["thread"] == thread)].tolist())
-            borders = np.flatnonzero(np.diff(group[rows])) + 1
-            for part in np.split(rows, borders):
-                if part.size and group[part[0]] >= 0 and int(group[part[0]]) not in known:
-                    low = int(columns["start_ns"][part[0]])
-                    added.append((low, int(end[part].max()) - low, int(kind), int(group[part[0]]), int(thread)))
-    if not added:
-        return columns
-    table = np.array(added, dtype=np.int64)
-    defaults = {"device": -1, "stream": -1, "sequence": -1, "forward_thread": -1, "awaits": -1, "detail": -1}
-    spans = {"start_ns": 0, "duration_ns": 1, "kind": 2, "name": 3, "thread": 4}
-    return {
-        name: np.concatenate(
-            (values, table[:, spans[name]] if name in spans else np.full(len(table), defaults.get(name, 0)))
-        )
-        for name, values in columns.items()
-    }
-
-
-def _clock(profile: Profile, process: int) -> int:
-    """CLOCK_REALTIME minus the event clock of a process; 0 where the file does not say."""
-    entries: Sequence[Mapping[str, Any]] = profile.meta.get("processes") or ()
-    pid = profile.processes[process].pid
-    clock = next((entry.get("clock") for entry in entries if entry.get("pid") == pid), None) or profile.meta.get(
-        "clock"
-    )
-    return int(clock["realtime_ns"]) - int(clock["monotonic_ns"]) if clock else 0
 
 
 def _device(device: Any) -> Device:

@@ -21,7 +21,7 @@ class TraceError(ValueError):
 
 
 class Kind(IntEnum):
-    """Kind of an event. Below 32 the numbers are those of EventKind in the schema."""
+    """Kind of an event; the numbers are those of EventKind in the schema."""
 
     OPERATOR = 0
     REGION = 1
@@ -38,7 +38,8 @@ class Kind(IntEnum):
     COLLECTIVE = 12
     GRAPH_LAUNCH = 13
     OVERHEAD = 14
-    MODULE = 32  # span of an nn.Module's call
+    MODULE = 15  # span of an nn.Module's call
+    PYTHON = 16  # span of a Python function's call
 
 
 DEVICE_KINDS = (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.COLLECTIVE)
@@ -59,12 +60,14 @@ EVENT_COLUMNS: Mapping[str, str] = {
     "awaits": "i8",  # synchronisation metadata: stream waited for, -1 for all or none
     "awaits_correlation": "i8",  # correlation of the event record waited for, 0 for none
     "detail": "i4",  # row of details, -1 for none
+    "node": "i4",  # call path: row of the profile's nodes, -1 in traces of others
+    "step": "i4",  # training step number, -1 before the first and in traces of others
 }
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A CPU thread of a trace."""
+    """A CPU thread of a trace. `process` tells the processes of one trace apart and means nothing else."""
 
     rank: int
     process: int | str
