@@ -144,6 +144,7 @@ struct Clock {
   std::atomic<Source> source{Source::kUnknown};
   std::atomic<bool> fake{false};
   std::atomic<std::int64_t> fake_ns{0};
+  std::atomic<std::int64_t> fake_cpu_ns{0};
   std::atomic<pid_t> calibrating{
       0};  // process that calibrates, so that a fork child does not wait for its parent's thread
   // Belong to whoever calibrates:
@@ -232,7 +233,11 @@ std::int64_t now_ns() noexcept {
 
 std::int64_t realtime_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
-std::int64_t thread_cpu_ns() noexcept { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+std::int64_t thread_cpu_ns() noexcept {
+  if (clock_state.fake.load(std::memory_order_relaxed)) [[unlikely]]
+    return clock_state.fake_cpu_ns.load(std::memory_order_relaxed);
+  return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
 
 ClockSource clock_source() noexcept {
   if (clock_state.fake.load(std::memory_order_relaxed)) return ClockSource::kFake;
@@ -243,6 +248,7 @@ ClockSource clock_source() noexcept {
 
 FakeClock::FakeClock(std::int64_t start_ns) noexcept {
   set(start_ns);
+  clock_state.fake_cpu_ns.store(0, std::memory_order_relaxed);
   clock_state.fake.store(true, std::memory_order_release);
   clock_state.line.store(Line{});  // nothing is valid: every call asks
 }
@@ -257,6 +263,10 @@ void FakeClock::set(std::int64_t now_ns) noexcept { clock_state.fake_ns.store(no
 
 void FakeClock::advance(std::int64_t by_ns) noexcept {
   clock_state.fake_ns.fetch_add(by_ns, std::memory_order_relaxed);
+}
+
+void FakeClock::advance_cpu(std::int64_t by_ns) noexcept {
+  clock_state.fake_cpu_ns.fetch_add(by_ns, std::memory_order_relaxed);
 }
 
 }  // namespace leadline

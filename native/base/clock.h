@@ -22,7 +22,8 @@ std::int64_t thread_cpu_ns() noexcept;
 
 ClockSource clock_source() noexcept;
 
-// For tests: while one exists, now_ns() returns what it was told, in every thread. At most one at a time.
+// For tests: while one exists, now_ns() and thread_cpu_ns() return what it was told, in every thread. At most one at a
+// time.
 class FakeClock {
  public:
   explicit FakeClock(std::int64_t start_ns) noexcept;
@@ -30,7 +31,8 @@ class FakeClock {
   FakeClock(const FakeClock&) = delete;
   FakeClock& operator=(const FakeClock&) = delete;
   void set(std::int64_t now_ns) noexcept;
-  void advance(std::int64_t by_ns) noexcept;
+  void advance(std::int64_t by_ns) noexcept;      // nothing runs
+  void advance_cpu(std::int64_t by_ns) noexcept;  // the CPU time of every thread; begins at 0
 };
 
 }  // namespace leadline

@@ -15,9 +15,6 @@
 namespace leadline {
 namespace {
 
-constexpr std::string_view kOptimizer = "optimizer";
-constexpr std::string_view kDataLoading = "data loading";
-
 class Spin {
  public:
   explicit Spin(std::atomic_flag& flag) noexcept : flag_(flag) {
@@ -258,10 +255,10 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
     record(scope, node, *own, duration_ns, nullptr);
 }
 
-void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
+void Collector::on_begin(ThreadState& thread, Lane& lane) noexcept {
   resolve(lane, thread.path);
   Scope& scope = thread.path.scopes().back();
-  if (event.domain == LEADLINE_DOMAIN_REGION) scope.mark = lane.operator_ns;
+  if (scope.kind != ScopeKind::kApi) on_region_begin(thread.path, lane);
   scope.begin_ns = now_ns();
 }
 
@@ -270,19 +267,7 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
   const Scope& scope = path.scopes().back();
   const int64_t duration_ns = std::max<int64_t>(event.time_ns - scope.begin_ns, 0);
   const NodeId node = book(lane, path, duration_ns);
-  if (scope.kind == ScopeKind::kPhase) {
-    const std::string_view name = path.frames()[path.entries()[scope.entry].frame].name;
-    if (name == kDataLoading && thread.operators_open == 0) {
-      const int64_t waited_ns = duration_ns - (lane.operator_ns - scope.mark);
-      lane.tree->stats().data_ns.fetch_add(waited_ns, std::memory_order_relaxed);
-    } else if (name == kOptimizer && !steps_given_.load(std::memory_order_relaxed)) {
-      uint64_t expected = 0;
-      const uint64_t here = lane.token(node);
-      if (step_place_.compare_exchange_strong(expected, here, std::memory_order_relaxed) || expected == here) {
-        end_step(lane, -1, event.time_ns);
-      }
-    }
-  }
+  if (scope.kind != ScopeKind::kApi) on_region_end(event.time_ns, duration_ns, node, thread, lane);
   if (window_.is_open()) [[unlikely]] {
     record(scope, node, lane, duration_ns, scope.kind == ScopeKind::kApi ? &event.of.gpu_api : nullptr);
   }
@@ -328,7 +313,7 @@ void Collector::on_event(const leadline_event& event, ThreadState& thread) noexc
       break;
   }
   if (event.phase == LEADLINE_BEGIN) {
-    on_begin(event, thread, *own);
+    on_begin(thread, *own);
   } else if (event.phase == LEADLINE_END) {
     on_end(event, thread, *own);
   } else if (event.domain == LEADLINE_DOMAIN_REGION && event.of.region.kind == LEADLINE_REGION_STEP) {

@@ -63,8 +63,11 @@ class Collector final : public Subscriber {
   NodeId home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept;
   NodeId place(Lane& lane, ThreadState& thread) noexcept;
   NodeId backward_parent(Lane& lane, const leadline_operator_event& event) noexcept;
-  void on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
+  void on_begin(ThreadState& thread, Lane& lane) noexcept;
   void on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
+  void run_to_border(Lane& lane, Scope* innermost) noexcept;
+  void on_region_begin(CallPath& path, Lane& lane) noexcept;
+  void on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node, ThreadState& thread, Lane& lane) noexcept;
   void on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   NodeId activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept;

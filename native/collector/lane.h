@@ -55,8 +55,9 @@ class Lane {
   clockid_t cpu_clock = 0;
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};
-  bool bound = false;       // the framework's number of the thread is known
-  int64_t operator_ns = 0;  // as in ThreadStats, without the atomics
+  bool bound = false;         // the framework's number of the thread is known
+  int64_t operator_ns = 0;    // as in ThreadStats, without the atomics
+  int64_t border_cpu_ns = 0;  // CPU time of the thread when a region or phase last began or ended
 
  private:
   FrameId translate(uint32_t index) noexcept;

@@ -43,7 +43,8 @@ struct Scope {
   uint32_t last_child_node = 0;  // the subscriber's, of the last of them
   int64_t last_child_ns = 0;
   PathFrameId last_child_frame{};
-  int64_t mark = 0;  // subscriber's note at begin
+  int64_t mark = 0;        // subscriber's note at begin
+  int64_t running_ns = 0;  // regions and phases: CPU time while it was the innermost of them
 };
 
 class CallPath {
