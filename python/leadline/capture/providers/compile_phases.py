@@ -5,8 +5,9 @@ The compilers say when their parts begin and end; a phase begins where the part 
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from leadline.capture.native import Native
@@ -30,8 +31,11 @@ _PHASES = (
 """Part of the name of a compiler's event, and the phase it belongs to; the first that matches counts."""
 
 
-class TimedPhase(contextlib.ContextDecorator):
-    """One of the compiler's own timings and its phase, which stands where the timing was begun."""
+class TimedPhase:
+    """One of the compiler's own timings and its phase, which stands where the timing was begun.
+
+    Used as the timing would be: in a `with` statement, or as the decorator of a function.
+    """
 
     def __init__(self, phases: PhaseStack, event: str, timing: Any) -> None:
         self._phases = phases
@@ -47,6 +51,45 @@ class TimedPhase(contextlib.ContextDecorator):
             return self._timing.__exit__(*raised)
         finally:
             self._phases.end(self._event)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return self._phases.around(self._timing(function), self._event)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._timing, name)
+
+
+def follow_timings(
+    original: Callable[..., Any], phases: PhaseStack, running: Callable[[], bool], unknown: Callable[[str], None]
+) -> Callable[..., Any]:
+    """A function in the place of the compiler's `dynamo_timed` that makes a phase of what it times.
+
+    Its parameters are the compiler's affair and are only passed on. What it returns tells its shape: since torch 2.5 a
+    context manager, in 2.4 a decorator or a decorated function. Anything else goes back untouched and is said once.
+    """
+    said: list[str] = []
+
+    @functools.wraps(original)
+    def dynamo_timed(*arguments: Any, **named: Any) -> Any:
+        timing = original(*arguments, **named)
+        if not running():
+            return timing
+        if hasattr(type(timing), "__enter__"):
+            return TimedPhase(phases, _event(arguments, named), timing)
+        if not callable(timing):
+            if not said:
+                said.append(f"dynamo_timed returns {type(timing).__name__} in this torch; compilation has no phases.")
+                unknown(said[0])
+            return timing
+        if arguments and callable(arguments[0]):
+            return phases.around(timing, _event((arguments[0].__qualname__,), named))
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            return phases.around(timing(function), _event((function.__qualname__,), named))
+
+        return decorate
+
+    return dynamo_timed
 
 
 class PhaseStack:
@@ -80,11 +123,30 @@ class PhaseStack:
             if name == event:
                 return
 
+    def around(self, function: Callable[..., Any], event: str) -> Callable[..., Any]:
+        """The function with an event of the compiler around each call."""
+
+        @functools.wraps(function)
+        def phased(*arguments: Any, **named: Any) -> Any:
+            self.begin(event)
+            try:
+                return function(*arguments, **named)
+            finally:
+                self.end(event)
+
+        return phased
+
     def _stack(self) -> list[tuple[str, str, list[int]]]:
         stack: list[tuple[str, str, list[int]]] | None = getattr(self._threads, "stack", None)
         if stack is None:
             stack = self._threads.stack = []
         return stack
+
+
+def _event(arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """Name of a timing: its phase where it gives one, else its key. Both come by position or by name."""
+    words = (named.get("phase_name"), *arguments[1:2], *arguments[:1], named.get("key"))
+    return next((word for word in words if isinstance(word, str)), "")
 
 
 def phase_of(event: str) -> str:

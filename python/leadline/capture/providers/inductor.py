@@ -10,6 +10,7 @@ compiler by itself, changes no generated code and no cache key; whatever the com
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ from typing import Any, cast
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
-from leadline.capture.providers.compile_phases import PhaseStack, TimedPhase
+from leadline.capture.providers.compile_phases import PhaseStack, follow_timings
 from leadline.capture.providers.kernel_origin import Origin, origin_of_generated, origin_of_nodes
 from leadline.capture.providers.nvidia import GpuNative
 from leadline.capture.providers.replaced import Replacements
@@ -81,24 +82,23 @@ class InductorProvider:
                 follow(module)
                 self._status.update(ok=True, message="")
             except Exception as error:
-                sentence = f"{module.__name__} of this release is not followed ({type(error).__name__}: {error})."
-                self._status.update(ok=False, message=sentence)
-                self._native.count_loss("provider_unavailable", 1, sentence)
+                self._step_down(f"{module.__name__} of this release is not followed ({type(error).__name__}: {error}).")
             self._changed()
 
         return imported
+
+    def _step_down(self, sentence: str) -> None:
+        """Something of the compiler is not what is known here: the rest is measured without it."""
+        self._status.update(ok=False, message=sentence)
+        self._native.count_loss("provider_unavailable", 1, sentence)
 
     # ---------------------------------------------------------------- phases of the compilation
 
     def _follow_phases(self, utils: ModuleType) -> None:
         """Replace `dynamo_timed` wherever it has been imported to; who imports it later gets the replacement."""
         original = utils.dynamo_timed
-
-        def dynamo_timed(key: str, phase_name: str | None = None, *more: Any, **named: Any) -> Any:
-            timing = original(key, phase_name, *more, **named)
-            return TimedPhase(self._phases, phase_name or key, timing) if self._running else timing
-
-        self._replaced.everywhere("dynamo_timed", original, dynamo_timed)
+        followed = follow_timings(original, self._phases, lambda: self._running, self._step_down)
+        self._replaced.everywhere("dynamo_timed", original, followed)
 
     # ---------------------------------------------------------------- origins, while code is generated
 
@@ -111,10 +111,13 @@ class InductorProvider:
     def _follow_definitions(self, scheduling: Any) -> None:
         define = vars(scheduling)["define_kernel"]
 
-        def define_kernel(this: Any, src_code: Any, nodes: Any, *more: Any, **named: Any) -> Any:
-            kernel = define(this, src_code, nodes, *more, **named)
+        signature = inspect.signature(define)  # of all releases: the scheduling, the code, the nodes, ...
+
+        def define_kernel(*arguments: Any, **named: Any) -> Any:
+            kernel = define(*arguments, **named)
             if self._running and isinstance(kernel, str):
                 with contextlib.suppress(Exception):  # the graph's records differ between releases; only detail is lost
+                    _, _, nodes, *_ = signature.bind(*arguments, **named).arguments.values()
                     origin = self._fresh[kernel] = origin_of_nodes(nodes)
                     self._learn(kernel, origin)
             return kernel
@@ -138,11 +141,14 @@ class InductorProvider:
         cache = codecache.PyCodeCache
         load = vars(cache)["load_by_key_path"].__func__
 
-        def load_by_key_path(owner: Any, key: str, path: str, linemap: Any = None, *more: Any, **named: Any) -> Any:
-            module = load(owner, key, path, linemap, *more, **named)
+        signature = inspect.signature(load)
+
+        def load_by_key_path(*arguments: Any, **named: Any) -> Any:
+            module = load(*arguments, **named)
             if self._running:
                 with contextlib.suppress(Exception):  # as above
-                    self._adopt(module, Path(path), linemap or [])
+                    given = signature.bind(*arguments, **named).arguments
+                    self._adopt(module, Path(given["path"]), given.get("linemap") or [])
             return module
 
         self._replaced.attribute(cache, "load_by_key_path", classmethod(load_by_key_path))

@@ -6,6 +6,7 @@ profile goes on without it.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,8 @@ def code_roles(torch: ModuleType) -> dict[str, list[CodeType]]:
     module = torch.nn.Module
     optimizer = torch.optim.Optimizer
     record_function = torch.autograd.profiler.record_function
-    checkpoint = torch.utils.checkpoint
+    # Not imported by torch itself in every release.
+    checkpoint = importlib.import_module(f"{torch.__name__}.utils.checkpoint")
     return {
         "module_call": _codes(module, "_wrapped_call_impl"),
         "hidden": [
