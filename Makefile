@@ -9,7 +9,10 @@
 #   make test-aarch64  the same tests cross-compiled for ARM64, under qemu
 #   make test-python   pytest
 #   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
-#   make test-torch TORCH=2.4.1   the PyTorch tests on another release (downloads gigabytes)
+#   make wheel         manylinux wheels for every CPython found, into dist/ (WHEELS=3.11 for one)
+#   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
+#   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
+#   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
 #   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
@@ -34,7 +37,8 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton bench fuzz stress clean
+.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-package \
+  wheel test-wheel bench fuzz stress nightly clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -65,7 +69,7 @@ build: $(STAMPS)/build
 demo: build
 	$(BIN)/leadline demo
 
-test: lint test-cpp test-aarch64 test-python
+test: lint test-cpp test-aarch64 test-package test-python
 
 lint: $(STAMPS)/test
 	@tools/lint.sh $(BIN) $(JOBS)
@@ -93,7 +97,7 @@ test-aarch64: $(STAMPS)/test
 	@$(call cpp_tests,aarch64,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake)
 
 test-python: $(STAMPS)/test $(STAMPS)/build
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" --strict-skips
 
 test-pythons: $(STAMPS)/test
 	$(BIN)/python tools/test_pythons.py
@@ -101,9 +105,11 @@ test-pythons: $(STAMPS)/test
 TORCH ?= 2.4.1
 test-torch: $(STAMPS)/test
 	"$(PYTHON)" -m venv .venv-torch-$(TORCH)
-	.venv-torch-$(TORCH)/bin/python -m pip install -q torch==$(TORCH) "numpy<2.3" pytest rich nanobind scikit-build-core
+	grep -vE "^(torch|numpy)==" $(CONSTRAINTS) > .venv-torch-$(TORCH)/requirements.txt
+	.venv-torch-$(TORCH)/bin/python -m pip install -q torch==$(TORCH) "numpy<2.3" -r .venv-torch-$(TORCH)/requirements.txt
+	.venv-torch-$(TORCH)/bin/python -m pip install -q --no-deps -r requirements/vendor-headers.txt
 	.venv-torch-$(TORCH)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
-	.venv-torch-$(TORCH)/bin/python -m pytest -q tests/torch
+	.venv-torch-$(TORCH)/bin/python -m pytest -q -n $(JOBS) -m "not slow" --strict-skips
 
 TRITON ?= 3.6.0
 test-triton: $(STAMPS)/test
@@ -112,6 +118,21 @@ test-triton: $(STAMPS)/test
 	.venv-triton/bin/python -m pip install -q --no-deps triton==$(TRITON)
 	.venv-triton/bin/python -m pip install -q --no-build-isolation --no-deps -e .
 	.venv-triton/bin/python -m pytest -q tests/nvidia/test_triton.py
+
+WHEELS ?=
+wheel: $(STAMPS)/test
+	$(BIN)/python tools/build_wheels.py $(WHEELS)
+
+test-wheel: $(STAMPS)/test
+	PYTHON="$(PYTHON)" tools/system_packages.sh bare
+	$(BIN)/python tools/test_wheel.py $(WHEELS)
+	$(BIN)/python tools/test_wheel.py --bare
+
+# The wheel of this Python alone, in an empty environment: what a new user installs.
+test-package: $(STAMPS)/test
+	version=$$($(BIN)/python -c "import sys; print('%d.%d' % sys.version_info[:2])")
+	$(BIN)/python tools/build_wheels.py $$version
+	$(BIN)/python tools/test_wheel.py $$version
 
 bench: build
 	for script in import_time overhead memory load; do $(BIN)/python bench/$$script.py; done
@@ -122,5 +143,16 @@ fuzz: $(STAMPS)/test $(STAMPS)/build
 stress: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -m slow -k "not fuzz"
 
+# Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
+NIGHTLY := test test-pythons test-torch test-triton fuzz stress wheel test-wheel
+nightly:
+	failed=""
+	for job in $(NIGHTLY); do
+	  echo "== make $$job"
+	  $(MAKE) $$job || failed="$$failed $$job"
+	done
+	if [ -n "$$failed" ]; then echo "nightly: failed:$$failed"; else echo "nightly: all passed"; fi
+	test -z "$$failed"
+
 clean:
-	rm -rf build $(STAMPS)/build
+	rm -rf build dist $(STAMPS)/build

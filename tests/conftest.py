@@ -1,0 +1,78 @@
+"""What every test run shares: a defined start whatever started it, and, with --strict-skips, no skip that hides a fault."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+from tests import may_skip
+
+skipped: dict[str, str] = {}  # test or file: reason
+passed_folders: set[str] = set()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--strict-skips",
+        action="store_true",
+        help="fail when a test skips that tests/may_skip.py does not list, or a folder runs no test",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Programs that tests start get the signals' defaults, also below nohup, `&` and services, which ignore or block
+    some: a signal that is handled here is the default again after exec."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _note(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        where = report.longrepr
+        skipped[report.nodeid] = str(where[2] if isinstance(where, tuple) else where)
+    elif report.passed and isinstance(report, pytest.TestReport) and report.when == "call":
+        parts = report.nodeid.split("/")
+        passed_folders.add(parts[1] if len(parts) > 2 else "")
+
+
+pytest_runtest_logreport = _note
+pytest_collectreport = _note
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """What a worker of xdist saw; skips of whole files never reach the controller by another way."""
+    output = getattr(node, "workeroutput", {})
+    skipped.update(output.get("skipped", {}))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["skipped"] = dict(skipped)
+    elif session.config.getoption("--strict-skips") and session.exitstatus == pytest.ExitCode.OK and _complaints():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    return (yield)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not terminalreporter.config.getoption("--strict-skips"):
+        return
+    for complaint in _complaints():
+        terminalreporter.write_line(complaint, red=True)
+
+
+def _complaints() -> list[str]:
+    allowed = may_skip.rows()
+    found = [
+        f"{test} may not skip here ({reason.removeprefix('Skipped: ')}); provide what it needs, or list it in tests/may_skip.py."
+        for test, reason in sorted(skipped.items())
+        if may_skip.excuse(test, reason, allowed) is None
+    ]
+    absent = sorted(set(may_skip.MUST_RUN) - passed_folders)
+    return found + [f"tests/{folder}: no test passed; a whole run needs at least one." for folder in absent]

