@@ -13,13 +13,14 @@
 
 #include "base/clock.h"
 #include "collector/collector.h"
-#include "providers/nvidia/activity_fold.h"
+#include "gpu/activity_fold.h"
 #include "providers/nvidia/callbacks.h"
+#include "providers/nvidia/occupancy.h"
+#include "providers/nvidia/records.h"
 
 namespace {
 
 using namespace leadline;
-using nvidia::Work;
 
 constexpr int kRounds = 9;
 constexpr std::uint32_t kNames = 200;    // distinct kernels of a training program
@@ -213,13 +214,13 @@ class Bench {
     finish(record);
   }
 
-  template <class Record, class Launch>
-  void fold_rounds(const std::string& name, std::vector<Record>& records, Launch&& launch) {
+  template <class Record, class Make>
+  void fold_rounds(const std::string& name, std::vector<Record>& records, Make&& make) {
     double least = 1e300;
     for (int round = 0; round < kRounds; ++round) {
       std::int64_t spent = 0;
       for (std::uint32_t step = 0; step < kSteps; ++step) {
-        launch();
+        make();
         const std::int64_t begin = now_ns();
         for (const Record& record : records) {
           fold_.add(nvidia::decode(reinterpret_cast<const nvidia::cupti::Record&>(record), kVersion, 0));
@@ -231,8 +232,8 @@ class Bench {
     results.push_back({name, least});
   }
 
-  static nvidia::DeviceInfo h100() {
-    nvidia::DeviceInfo device;
+  static gpu::DeviceInfo h100() {
+    gpu::DeviceInfo device;
     device.major = 9;
     device.multiprocessors = 132;
     device.max_threads_per_multiprocessor = 2048;
@@ -248,11 +249,11 @@ class Bench {
   leadline_subscription subscription_ = 0;
   nvidia::CuptiFunctions functions_ = vendor();
   nvidia::ApiTable calls_;
-  nvidia::LaunchTables tables_;
-  std::shared_ptr<nvidia::MarksRegistry> marks_ = std::make_shared<nvidia::MarksRegistry>();
+  gpu::LaunchTables tables_;
+  std::shared_ptr<gpu::MarksRegistry> marks_ = std::make_shared<gpu::MarksRegistry>();
   nvidia::Callbacks callbacks_{functions_, calls_, tables_, marks_};
-  nvidia::KernelSources sources_;
-  nvidia::ActivityFold fold_{tables_.launches, tables_.graphs, *marks_, sources_};
+  gpu::KernelSources sources_;
+  gpu::ActivityFold fold_{tables_.launches, tables_.graphs, *marks_, sources_, nvidia::kVendor};
   std::int64_t device_ns_ = now_ns();
   std::vector<std::string> names_;
   std::vector<std::string> places_;

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/ids.h"
-#include "providers/nvidia/activity_fold.h"
-#include "providers/nvidia/recording.h"
+#include "gpu/measure.h"
+#include "gpu/recording.h"
 
 namespace leadline::nvidia {
 namespace {
@@ -36,9 +36,9 @@ ThreadState& state_in(std::uint32_t session) noexcept {
 // Gives the thread's ring of marks back when the thread ends. It shares the registry, since a thread may outlive the
 // measuring that the registry belongs to.
 struct MarksOfThread {
-  std::shared_ptr<MarksRegistry> registry;
-  std::uint32_t index = MarksRegistry::kNone;
-  std::uint32_t get(const std::shared_ptr<MarksRegistry>& of) noexcept {
+  std::shared_ptr<gpu::MarksRegistry> registry;
+  std::uint32_t index = gpu::MarksRegistry::kNone;
+  std::uint32_t get(const std::shared_ptr<gpu::MarksRegistry>& of) noexcept {
     if (registry != of) {
       if (registry) registry->give_back(index);
       registry = of;
@@ -59,8 +59,6 @@ T argument(const void* params, std::int8_t offset) noexcept {
   return value;
 }
 
-constexpr std::uint32_t metric(MetricKind kind) { return static_cast<std::uint32_t>(kind); }
-
 bool waits(leadline_gpu_kind kind) { return kind == LEADLINE_GPU_SYNC; }
 
 }  // namespace
@@ -72,8 +70,8 @@ std::uint32_t Callbacks::next_session() noexcept {
 
 void Callbacks::mark(std::int64_t time_ns, leadline_context context) noexcept {
   const std::uint32_t thread = marks_of_thread.get(marks_);
-  if (ThreadMarks* ring = marks_->at(thread)) ring->add(time_ns, context);
-  if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) recorder->mark(thread, time_ns, context);
+  if (gpu::ThreadMarks* ring = marks_->at(thread)) ring->add(time_ns, context);
+  if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire)) recorder->mark(thread, time_ns, context);
 }
 
 void Callbacks::handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
@@ -116,10 +114,10 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   const std::uint32_t marks = marks_of_thread.get(marks_);
   if (thread.depth++ > 0) {
     if (call.makes_work && data.correlation_id != thread.correlation) {
-      const Launch inner{thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind),
-                         thread.correlation};
+      const gpu::Launch inner{thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind),
+                              thread.correlation};
       tables_.launches.put(data.correlation_id, inner, false);
-      if (Recorder* recorder = recorder_.load(std::memory_order_acquire))
+      if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire))
         recorder->inner_call(data.correlation_id, inner);
     }
     return;
@@ -148,7 +146,7 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
       if (call.kind == LEADLINE_GPU_EVENT_RECORD) {
         tables_.events.record(event, data.correlation_id, stream);
       } else {
-        const EventMap::Recorded recorded = tables_.events.find(event);
+        const gpu::EventMap::Recorded recorded = tables_.events.find(event);
         api.awaits = recorded.stream;
         api.awaits_correlation = recorded.correlation;
       }
@@ -168,8 +166,8 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   tables_.launches.put(data.correlation_id,
                        {thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind), 0},
                        call.makes_work);
-  if (ThreadMarks* ring = marks_->at(marks)) ring->add(thread.start_ns, thread.context);
-  if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
+  if (gpu::ThreadMarks* ring = marks_->at(marks)) ring->add(thread.start_ns, thread.context);
+  if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_begin(api, thread.context, thread.start_ns, marks);
   }
 }
@@ -186,7 +184,7 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
     book_memory(call, data, thread.event.bytes);
   }
   if (waits(call.kind) && time_waits_.load(std::memory_order_relaxed)) {
-    emit_measure(thread.context, metric(MetricKind::kSyncTime), now - thread.start_ns, -1, -1, now);
+    gpu::emit_measure(thread.context, MetricKind::kSyncTime, now - thread.start_ns, -1, now);
   }
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_GPU_API;
@@ -194,8 +192,8 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
   event.time_ns = now;
   event.of.gpu_api = thread.event;
   leadline_monitor_emit(&event);
-  if (ThreadMarks* ring = marks_->at(marks_of_thread.get(marks_))) ring->add(now, 0);
-  if (Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
+  if (gpu::ThreadMarks* ring = marks_->at(marks_of_thread.get(marks_))) ring->add(now, 0);
+  if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_end(thread.event, now, marks_of_thread.get(marks_), failed || thread.captured);
   }
   thread.context = 0;
@@ -208,20 +206,19 @@ void Callbacks::book_memory(const ApiCall& call, const cupti::CallbackData& data
     if (bytes == 0 || at.address_out == ArgumentLayout::kNone || !data.params) return;
     const auto* out = argument<const std::uint64_t*>(data.params, at.address_out);
     if (out && !tables_.allocations.taken(*out, bytes)) {
-      leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kMemoryEventsDropped), 1, nullptr);
+      gpu::count_loss(LossKind::kMemoryEventsDropped, 1, nullptr);
     }
-    emit_measure(state.context, metric(MetricKind::kDeviceAllocBytes), bytes, state.event.device, -1, now);
+    gpu::emit_measure(state.context, MetricKind::kDeviceAllocBytes, bytes, state.event.device, now);
     return;
   }
   if (at.address == ArgumentLayout::kNone || !data.params) return;
   const auto address = argument<std::uint64_t>(data.params, at.address);
   if (address == 0) return;
-  const Allocations::Given given = tables_.allocations.given_back(address);
+  const gpu::Allocations::Given given = tables_.allocations.given_back(address);
   if (given.bytes) {
-    emit_measure(state.context, metric(MetricKind::kDeviceFreeBytes), *given.bytes, state.event.device, -1, now);
+    gpu::emit_measure(state.context, MetricKind::kDeviceFreeBytes, *given.bytes, state.event.device, now);
   } else {
-    const LossKind loss = given.busy ? LossKind::kMemoryEventsDropped : LossKind::kFreeUnknown;
-    leadline_monitor_loss(static_cast<std::uint32_t>(loss), 1, nullptr);
+    gpu::count_loss(given.busy ? LossKind::kMemoryEventsDropped : LossKind::kFreeUnknown, 1, nullptr);
   }
 }
 
@@ -261,7 +258,7 @@ void Callbacks::resource(cupti::Resource which, const cupti::ResourceData& data)
 void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data) noexcept {
   if (!cupti_.get_graph_node_id) return;
   graphs_seen_.store(true, std::memory_order_relaxed);
-  Recorder* recorder = recorder_.load(std::memory_order_acquire);
+  gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire);
   try {
     const auto key = [](const void* handle) {
       return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(handle));
@@ -302,8 +299,7 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data) noexc
         return;
     }
   } catch (...) {
-    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kInternalError), 1,
-                          "No memory to keep a CUDA graph's path.");
+    gpu::count_loss(LossKind::kInternalError, 1, "No memory to keep a CUDA graph's path.");
   }
 }
 

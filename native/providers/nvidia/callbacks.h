@@ -10,38 +10,29 @@
 #include <memory>
 #include <utility>
 
+#include "gpu/launch_tables.h"
+#include "gpu/marks.h"
 #include "leadline/monitor.h"
-#include "providers/nvidia/allocations.h"
 #include "providers/nvidia/api_names.h"
-#include "providers/nvidia/correlation_map.h"
 #include "providers/nvidia/cupti_library.h"
-#include "providers/nvidia/event_map.h"
-#include "providers/nvidia/graph_map.h"
-#include "providers/nvidia/marks.h"
+
+namespace leadline::gpu {
+class Recorder;
+}
 
 namespace leadline::nvidia {
-
-class Recorder;
-
-// What callbacks write and the fold reads.
-struct LaunchTables {
-  CorrelationMap launches;
-  GraphMap graphs;
-  EventMap events;
-  Allocations allocations;
-};
 
 class Callbacks {
  public:
   // Waits become metrics here when CUPTI gives no synchronisation records (`time_waits`).
-  Callbacks(const CuptiFunctions& cupti, const ApiTable& calls, LaunchTables& tables,
-            std::shared_ptr<MarksRegistry> marks)
+  Callbacks(const CuptiFunctions& cupti, const ApiTable& calls, gpu::LaunchTables& tables,
+            std::shared_ptr<gpu::MarksRegistry> marks)
       : cupti_(cupti), calls_(calls), tables_(tables), marks_(std::move(marks)) {}
 
   void handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
 
   void set_time_waits(bool on) noexcept { time_waits_.store(on, std::memory_order_relaxed); }
-  void set_recorder(Recorder* recorder) noexcept { recorder_.store(recorder, std::memory_order_release); }
+  void set_recorder(gpu::Recorder* recorder) noexcept { recorder_.store(recorder, std::memory_order_release); }
   // After close() nothing begins any more; a call that is open is ended when its end is told.
   void close() noexcept { open_.store(false, std::memory_order_seq_cst); }
   void open() noexcept { open_.store(true, std::memory_order_seq_cst); }
@@ -65,10 +56,10 @@ class Callbacks {
 
   const CuptiFunctions& cupti_;
   const ApiTable& calls_;
-  LaunchTables& tables_;
+  gpu::LaunchTables& tables_;
   const std::uint32_t session_ = next_session();  // what a thread kept of an earlier one is void
-  std::shared_ptr<MarksRegistry> marks_;
-  std::atomic<Recorder*> recorder_{nullptr};
+  std::shared_ptr<gpu::MarksRegistry> marks_;
+  std::atomic<gpu::Recorder*> recorder_{nullptr};
   std::atomic<bool> open_{false};
   std::atomic<bool> time_waits_{true};
   std::atomic<bool> graphs_seen_{false};

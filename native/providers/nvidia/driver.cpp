@@ -113,24 +113,25 @@ std::string Driver::describe(cuda::Result result) const {
   return "CUDA error " + std::to_string(result);
 }
 
-std::vector<DeviceInfo> Driver::devices() const {
+std::vector<gpu::DeviceInfo> Driver::devices() const {
   const DriverFunctions& f = functions_;
   std::int32_t count = 0;
   if (f.device_count(&count) != cuda::kSuccess) return {};
-  std::vector<DeviceInfo> devices;
+  std::vector<gpu::DeviceInfo> devices;
   for (std::int32_t index = 0; index < count; ++index) {
     cuda::Device handle = 0;
     if (f.device_get(&handle, index) != cuda::kSuccess) continue;
-    DeviceInfo device;
+    gpu::DeviceInfo device;
     device.index = index;
     std::array<char, 256> name{};
     if (f.device_name && f.device_name(name.data(), static_cast<std::int32_t>(name.size()), handle) == cuda::kSuccess) {
       device.name = name.data();
     }
-    device.mig =
+    device.partition =
         device.name.find(" MIG ") != std::string::npos;  // the driver names a slice "NVIDIA H100 ... MIG 1g.10gb"
     cuda::Uuid uuid{};
-    if (f.device_uuid && f.device_uuid(&uuid, handle) == cuda::kSuccess) device.uuid = uuid_text(uuid, device.mig);
+    if (f.device_uuid && f.device_uuid(&uuid, handle) == cuda::kSuccess)
+      device.uuid = uuid_text(uuid, device.partition);
     std::size_t bytes = 0;
     if (f.device_memory && f.device_memory(&bytes, handle) == cuda::kSuccess) {
       device.memory_bytes = static_cast<std::int64_t>(bytes);
@@ -153,14 +154,14 @@ std::vector<DeviceInfo> Driver::devices() const {
   return devices;
 }
 
-std::string device_detail_json(const DeviceInfo& d, bool mps) {
+std::string device_detail_json(const gpu::DeviceInfo& d, bool mps) {
   std::array<char, 512> text{};
   std::snprintf(text.data(), text.size(),
                 "{\"compute_capability\": \"%d.%d\", \"multiprocessors\": %d, \"max_threads_per_multiprocessor\": %d, "
                 "\"max_blocks_per_multiprocessor\": %d, \"registers_per_multiprocessor\": %d, "
                 "\"shared_bytes_per_multiprocessor\": %d, \"mig\": %s, \"mps\": %s}",
                 d.major, d.minor, d.multiprocessors, d.max_threads_per_multiprocessor, d.max_blocks_per_multiprocessor,
-                d.registers_per_multiprocessor, d.shared_per_multiprocessor, d.mig ? "true" : "false",
+                d.registers_per_multiprocessor, d.shared_per_multiprocessor, d.partition ? "true" : "false",
                 mps ? "true" : "false");
   return text.data();
 }

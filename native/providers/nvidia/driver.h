@@ -7,27 +7,10 @@
 #include <vector>
 
 #include "base/library.h"
+#include "gpu/device.h"
 #include "providers/nvidia/cuda_abi.h"
 
 namespace leadline::nvidia {
-
-// What the theoretical occupancy and the devices table need; zero where the driver did not tell.
-struct DeviceInfo {
-  std::int32_t index = 0;
-  std::string name;
-  std::string uuid;  // "GPU-..." or, for a slice, "MIG-..."
-  std::int64_t memory_bytes = 0;
-  std::int32_t major = 0;
-  std::int32_t minor = 0;
-  std::int32_t multiprocessors = 0;
-  std::int32_t warp_size = 32;
-  std::int32_t max_threads_per_multiprocessor = 0;
-  std::int32_t max_blocks_per_multiprocessor = 0;
-  std::int32_t registers_per_multiprocessor = 0;
-  std::int32_t shared_per_multiprocessor = 0;
-  std::int32_t reserved_shared_per_block = 0;
-  bool mig = false;
-};
 
 struct DriverFunctions {
   cuda::Result (*driver_version)(std::int32_t*) = nullptr;
@@ -67,7 +50,7 @@ class Driver {
   std::int32_t cuda_version() const noexcept;
   std::string describe(cuda::Result result) const;
   // All devices the program may see, in its own numbering.
-  std::vector<DeviceInfo> devices() const;
+  std::vector<gpu::DeviceInfo> devices() const;
 
  private:
   explicit Driver(const Library& library);
@@ -77,7 +60,7 @@ class Driver {
 
 // JSON object for the devices table: compute capability, multiprocessors, limits, MIG, and whether MPS serves the
 // process.
-std::string device_detail_json(const DeviceInfo& device, bool mps);
+std::string device_detail_json(const gpu::DeviceInfo& device, bool mps);
 // Whether a control daemon of the multi-process service is set up for this process (its pipe directory exists).
 bool mps_in_use();
 

@@ -5,6 +5,9 @@
 #include <cstdio>
 
 #include "base/ids.h"
+#include "gpu/measure.h"
+#include "providers/nvidia/occupancy.h"
+#include "providers/nvidia/records.h"
 
 namespace leadline::nvidia {
 namespace {
@@ -46,20 +49,20 @@ thread_local constinit bool finalizing_here = false;
 
 constexpr std::int64_t kSettleNs = 2'000'000'000;  // older records are not on their way any more
 
-void count_loss(LossKind kind, std::uint64_t count, const char* detail) {
-  if (count > 0) leadline_monitor_loss(static_cast<std::uint32_t>(kind), count, detail);
+auto cupti_clock(const CuptiFunctions& cupti) {
+  return [&cupti](std::uint64_t* ns) { return cupti.get_timestamp(ns) == cupti::kSuccess; };
 }
 
 }  // namespace
 
-Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library, const KernelSources& sources)
+Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library, const gpu::KernelSources& sources)
     : options_(options),
       driver_(std::move(driver)),
       library_(std::move(library)),
       version_(library_.version()),
       callbacks_(library_.call(), calls_, tables_, marks_),
       subscription_(library_, calls_),
-      fold_(tables_.launches, tables_.graphs, *marks_, sources) {}
+      fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {}
 
 Measuring::~Measuring() {
   Measuring* self = this;
@@ -81,7 +84,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     subscription_.close();
     return false;
   }
-  clock_ = measure_clock(library_.call());
+  clock_ = gpu::measure_clock(cupti_clock(library_.call()));
   in_use.store(this, std::memory_order_seq_cst);
   if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs)) {
     *message = subscription_.message();
@@ -91,19 +94,19 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
   }
   callbacks_.set_time_waits(!subscription_.has_waits());
   if (!options_.recording.empty()) {
-    recorder_ = Recorder::create(options_.recording, version_, message);
+    recorder_ = gpu::Recorder::create(options_.recording, "CUPTI " + cupti_version_name(version_), message);
     if (recorder_) {
       callbacks_.set_recorder(recorder_.get());
       leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, this, &activities_);
     } else {
-      count_loss(LossKind::kProviderUnavailable, 1, message->c_str());
+      gpu::count_loss(LossKind::kProviderUnavailable, 1, message->c_str());
       message->clear();
     }
   }
   if (!subscription_.missing_kinds().empty()) {
     const std::string left_out = "CUPTI does not offer records of " + subscription_.missing_kinds() +
                                  " here, so these are not measured; a newer nvidia-cuda-cupti may.";
-    count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
+    gpu::count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
   }
   if (!inside_cuda_start) learn_devices();
   leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
@@ -152,8 +155,9 @@ void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, con
     try {
       self.start_thread();
     } catch (...) {
-      count_loss(LossKind::kInternalError, 1,
-                 "No thread for GPU records could be started (see ulimit -u), so GPU work is folded at the end only.");
+      gpu::count_loss(
+          LossKind::kInternalError, 1,
+          "No thread for GPU records could be started (see ulimit -u), so GPU work is folded at the end only.");
     }
     return;
   }
@@ -168,11 +172,12 @@ void Measuring::on_requested(std::uint8_t** buffer, std::size_t* size, std::size
   if (!self) return;
   *buffer = self->buffers_.take();
   if (*buffer) {
-    *size = BufferPool::kBytes;
+    *size = gpu::BufferPool::kBytes;
   } else {
-    count_loss(LossKind::kGpuBufferExhausted, 1,
-               "All activity buffers were in use, so CUPTI may have dropped records; the machine may have too few free "
-               "cores.");
+    gpu::count_loss(
+        LossKind::kGpuBufferExhausted, 1,
+        "All activity buffers were in use, so CUPTI may have dropped records; the machine may have too few free "
+        "cores.");
   }
 }
 
@@ -221,27 +226,27 @@ void Measuring::drain() {
   learn_devices();
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t begin = leadline_monitor_now();
-  if (const ClockRelation now = measure_clock(library_.call()); now.known) clock_ = now;
+  if (const gpu::ClockRelation now = gpu::measure_clock(cupti_clock(library_.call())); now.known) clock_ = now;
   try {
-    buffers_.drain([this](const FullBuffer& full) { fold_buffer(full); });
+    buffers_.drain([this](const gpu::FullBuffer& full) { fold_buffer(full); });
     fold_.settle_before(leadline_monitor_now() - kSettleNs);
   } catch (...) {
-    count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
+    gpu::count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
   }
   fold_ns_ += leadline_monitor_now() - begin;
 }
 
-void Measuring::fold_buffer(const FullBuffer& full) {
+void Measuring::fold_buffer(const gpu::FullBuffer& full) {
   cupti::Record* record = nullptr;
   while (subscription_.next_record(full.data, full.valid_bytes, &record) == cupti::kSuccess) {
-    const Work work = decode(*record, version_, clock_.offset_ns);
-    if (work.kind == WorkKind::kNone) continue;
+    const gpu::Work work = decode(*record, version_, clock_.offset_ns);
+    if (work.kind == gpu::WorkKind::kNone) continue;
     if (recorder_) recorder_->work(work);
     fold_.add(work);
   }
   const std::uint64_t dropped = subscription_.dropped_records(full.context, full.stream);
   dropped_ += dropped;
-  count_loss(LossKind::kGpuRecordsDropped, dropped, "CUPTI dropped records because it had no room for them.");
+  gpu::count_loss(LossKind::kGpuRecordsDropped, dropped, "CUPTI dropped records because it had no room for them.");
 }
 
 bool Measuring::flush(double timeout_s) {
@@ -320,8 +325,8 @@ void Measuring::stop() {
   recorder_.reset();
   describe_devices();
   const std::uint64_t outstanding = tables_.launches.outstanding();
-  count_loss(LossKind::kGpuWorkUnfinished, outstanding > dropped_ ? outstanding - dropped_ : 0,
-             "Some device work had not finished, or gave no record, when measuring stopped.");
+  gpu::count_loss(LossKind::kGpuWorkUnfinished, outstanding > dropped_ ? outstanding - dropped_ : 0,
+                  "Some device work had not finished, or gave no record, when measuring stopped.");
 }
 
 void Measuring::abandon() noexcept {
@@ -334,11 +339,11 @@ void Measuring::abandon() noexcept {
 void Measuring::describe_devices() const {
   if (!options_.describe_device) return;
   const bool mps = mps_in_use();
-  const std::map<std::int32_t, DeviceTotals> totals = fold_.totals();
-  for (const DeviceInfo& device : devices_) {
+  const std::map<std::int32_t, gpu::DeviceTotals> totals = fold_.totals();
+  for (const gpu::DeviceInfo& device : devices_) {
     std::string detail = device_detail_json(device, mps);
     if (const auto found = totals.find(device.index); found != totals.end()) {
-      const DeviceTotals& t = found->second;
+      const gpu::DeviceTotals& t = found->second;
       detail.pop_back();
       char text[512];
       std::snprintf(
@@ -358,7 +363,7 @@ void Measuring::describe_devices() const {
 
 void Measuring::write_json(std::string* json) const {
   const std::lock_guard lock(fold_mutex_);
-  const FoldCounters& c = fold_.counters();
+  const gpu::FoldCounters& c = fold_.counters();
   char text[1024];
   std::snprintf(
       text, sizeof text,

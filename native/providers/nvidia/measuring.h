@@ -9,19 +9,20 @@
 #include <string>
 #include <thread>
 
-#include "providers/nvidia/activity_fold.h"
-#include "providers/nvidia/buffer_pool.h"
+#include "gpu/activity_fold.h"
+#include "gpu/buffer_pool.h"
+#include "gpu/clock_relation.h"
+#include "gpu/recording.h"
 #include "providers/nvidia/callbacks.h"
-#include "providers/nvidia/clock_relation.h"
+#include "providers/nvidia/driver.h"
 #include "providers/nvidia/provider.h"
-#include "providers/nvidia/recording.h"
 #include "providers/nvidia/subscription.h"
 
 namespace leadline::nvidia {
 
 class Measuring {
  public:
-  Measuring(const Options& options, Driver driver, CuptiLibrary library, const KernelSources& sources);
+  Measuring(const Options& options, Driver driver, CuptiLibrary library, const gpu::KernelSources& sources);
   ~Measuring();
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
@@ -52,7 +53,7 @@ class Measuring {
   void learn_devices();
   void run();
   void drain();
-  void fold_buffer(const FullBuffer& full);
+  void fold_buffer(const gpu::FullBuffer& full);
   void wait_for_work(double timeout_s);
   bool finalize();
   void describe_devices() const;
@@ -61,21 +62,21 @@ class Measuring {
   Driver driver_;
   CuptiLibrary library_;
   std::uint32_t version_;
-  std::vector<DeviceInfo> devices_;
+  std::vector<gpu::DeviceInfo> devices_;
   ApiTable calls_;
-  LaunchTables tables_;
-  std::shared_ptr<MarksRegistry> marks_ = std::make_shared<MarksRegistry>();
-  BufferPool buffers_;
+  gpu::LaunchTables tables_;
+  std::shared_ptr<gpu::MarksRegistry> marks_ = std::make_shared<gpu::MarksRegistry>();
+  gpu::BufferPool buffers_;
   Callbacks callbacks_;
   Subscription subscription_;
-  ActivityFold fold_;
-  std::unique_ptr<Recorder> recorder_;
+  gpu::ActivityFold fold_;
+  std::unique_ptr<gpu::Recorder> recorder_;
   leadline_subscription places_ = 0;
   leadline_subscription activities_ = 0;
 
   // Everything below is guarded by fold_mutex_ unless atomic; callbacks of CUPTI never take it.
   mutable std::mutex fold_mutex_;
-  ClockRelation clock_;
+  gpu::ClockRelation clock_;
   std::uint64_t dropped_ = 0;
   std::int64_t fold_ns_ = 0;
   std::atomic<bool> fatal_{false};

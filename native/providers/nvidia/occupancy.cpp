@@ -15,7 +15,7 @@ constexpr std::int64_t shared_unit(std::int32_t major) { return major >= 8 ? 128
 
 }  // namespace
 
-Occupancy theoretical_occupancy(const LaunchShape& launch, const DeviceInfo& device) noexcept {
+gpu::Occupancy theoretical_occupancy(const gpu::LaunchShape& launch, const gpu::DeviceInfo& device) noexcept {
   if (device.max_threads_per_multiprocessor <= 0 || device.warp_size <= 0 || launch.block_threads <= 0) return {};
   const std::int64_t warps_possible = device.max_threads_per_multiprocessor / device.warp_size;
   const std::int64_t warps = (launch.block_threads + device.warp_size - 1) / device.warp_size;
@@ -40,7 +40,7 @@ Occupancy theoretical_occupancy(const LaunchShape& launch, const DeviceInfo& dev
   const std::int64_t by_shared = shared > 0 && carveout > 0 ? carveout / shared : kNoLimit;
   resident = std::min(resident, by_shared);
 
-  Occupancy result;
+  gpu::Occupancy result;
   result.blocks_per_multiprocessor = static_cast<std::int32_t>(resident);
   if (resident <= 0 || warps_possible <= 0) return result;
   result.occupancy_millionths = resident * warps * 1'000'000 / warps_possible;

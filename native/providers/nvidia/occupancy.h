@@ -1,29 +1,15 @@
 // Theoretical occupancy and waves of one launch, from what the record and the device say.
 #pragma once
 
-#include <cstdint>
-
-#include "providers/nvidia/driver.h"
+#include "gpu/device.h"
 
 namespace leadline::nvidia {
 
-struct LaunchShape {
-  std::int64_t blocks = 0;  // in the grid
-  std::int32_t block_threads = 0;
-  std::int32_t registers_per_thread = 0;
-  std::int64_t static_shared_bytes = 0;    // per block
-  std::int64_t dynamic_shared_bytes = 0;   // per block
-  std::int64_t shared_carveout_bytes = 0;  // shared memory of a multiprocessor during the kernel; 0: the device's limit
-};
-
-struct Occupancy {
-  std::int32_t blocks_per_multiprocessor = 0;  // 0: the device's limits are not known
-  std::int64_t occupancy_millionths = 0;       // warps resident / warps possible
-  std::int64_t waves_thousandths = 0;          // blocks / (blocks resident on the whole device)
-};
-
 // The rules of the CUDA occupancy calculator (CUDA C++ Programming Guide, "Multiprocessor level"): the least of what
 // threads, blocks, registers and shared memory allow, with the hardware's allocation granularity.
-Occupancy theoretical_occupancy(const LaunchShape& launch, const DeviceInfo& device) noexcept;
+gpu::Occupancy theoretical_occupancy(const gpu::LaunchShape& launch, const gpu::DeviceInfo& device) noexcept;
+
+// What the shared parts must know of NVIDIA.
+inline constexpr gpu::Vendor kVendor{"CUDA graph", theoretical_occupancy};
 
 }  // namespace leadline::nvidia

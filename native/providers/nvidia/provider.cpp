@@ -18,7 +18,7 @@ namespace {
 struct Provider {
   std::mutex mutex;
   Options options;
-  KernelSources sources;
+  gpu::KernelSources sources;
   std::unique_ptr<Measuring> measuring;
   std::optional<Driver> driver;
   std::unique_ptr<RegionTimer> regions;
@@ -235,11 +235,11 @@ bool is_measuring() {
   return p.measuring != nullptr;
 }
 
-void set_kernel_source(const std::string& kernel, KernelSource source) {
+void set_kernel_source(const std::string& kernel, gpu::KernelSource source) {
   provider().sources.put(kernel, std::move(source));
 }
 
-void set_kernel_user(const std::string& kernel, std::string file, KernelSource source) {
+void set_kernel_user(const std::string& kernel, std::string file, gpu::KernelSource source) {
   provider().sources.put_user(kernel, std::move(file), std::move(source));
 }
 

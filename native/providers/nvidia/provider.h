@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/device_table.h"
+#include "gpu/kernel_names.h"
 #include "leadline/monitor.h"
-#include "providers/nvidia/kernel_names.h"
 
 namespace leadline::nvidia {
 
@@ -52,9 +52,9 @@ Status stop();
 bool is_measuring();
 
 // For kernels generated at run time: where they come from. May be called before start().
-void set_kernel_source(const std::string& kernel, KernelSource source);
+void set_kernel_source(const std::string& kernel, gpu::KernelSource source);
 // As above, for launches from one generated file; it counts where several files launch kernels of the same name.
-void set_kernel_user(const std::string& kernel, std::string file, KernelSource source);
+void set_kernel_user(const std::string& kernel, std::string file, gpu::KernelSource source);
 
 // JSON object for meta.json (`available.nvidia`) and the doctor: versions, copies, mode, holder, clock relation and its
 // uncertainty, devices with busy, idle and overlap, counters, own cost.

@@ -14,11 +14,12 @@
 #include <sstream>
 #include <thread>
 
-#include "providers/nvidia/activity_fold.h"
+#include "gpu/activity_fold.h"
+#include "gpu/recording.h"
+#include "providers/nvidia/occupancy.h"
 #include "providers/nvidia/provider.h"
-#include "providers/nvidia/recording.h"
 #include "testing/nvidia/fakes.h"
-#include "testing/nvidia/test_monitor.h"
+#include "testing/test_monitor.h"
 
 namespace leadline::testing {
 namespace {
@@ -256,12 +257,12 @@ TEST_CASE("a recording folds to the same result again") {
   const std::string expected = text_of(path + ".folded");
   CHECK(expected.find("captured at") != std::string::npos);
   CHECK(expected.find("gpu_idle_time") != std::string::npos);
-  const nvidia::ReplayResult again = nvidia::replay(path);
+  const gpu::ReplayResult again = gpu::replay(path, nvidia::kVendor);
   CHECK(again.error == "");
   CHECK(again.records == 50 * 4 + 1);
   CHECK(again.unattributed == 0);
   CHECK(again.folded == expected);
-  CHECK(nvidia::replay("/no/such/file").error != "");
+  CHECK(gpu::replay("/no/such/file", nvidia::kVendor).error != "");
 }
 
 TEST_CASE("every committed recording folds to what it folded to when it was made") {
@@ -270,7 +271,7 @@ TEST_CASE("every committed recording folds to what it folded to when it was made
     if (entry.path().extension() != ".txt") continue;
     CAPTURE(entry.path().filename().string());
     TestMonitor::reset(nullptr);
-    const nvidia::ReplayResult result = nvidia::replay(entry.path().string());
+    const gpu::ReplayResult result = gpu::replay(entry.path().string(), nvidia::kVendor);
     CHECK(result.error == "");
     CHECK(result.records > 0);
     CHECK(result.folded == text_of(entry.path().string() + ".folded"));
@@ -301,12 +302,12 @@ TEST_CASE("many records fold in constant memory") {
   const char* asked = std::getenv("LEADLINE_STRESS_RECORDS");
   const std::uint64_t records = asked ? std::strtoull(asked, nullptr, 10) : 200'000;
   TestMonitor::reset([] { return std::int64_t{0}; });
-  nvidia::CorrelationMap launches;
-  nvidia::GraphMap graphs;
-  nvidia::MarksRegistry marks;
-  nvidia::KernelSources sources;
-  nvidia::DeviceInfo device;
-  nvidia::ActivityFold fold(launches, graphs, marks, sources);
+  gpu::CorrelationMap launches;
+  gpu::GraphMap graphs;
+  gpu::MarksRegistry marks;
+  gpu::KernelSources sources;
+  gpu::DeviceInfo device;
+  gpu::ActivityFold fold(launches, graphs, marks, sources, nvidia::kVendor);
   fold.describe({device});
   const Region region("train");
   const leadline_context place = leadline_monitor_context();
@@ -315,7 +316,7 @@ TEST_CASE("many records fold in constant memory") {
     const auto id = static_cast<std::uint32_t>(i);
     const auto at = static_cast<std::int64_t>(i * 100);
     launches.put(id, {place, at, 0, LEADLINE_GPU_LAUNCH, 0}, true);
-    nvidia::Work work;
+    gpu::Work work;
     work.correlation = id;
     work.start_ns = at + 50;
     work.end_ns = at + 90;

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/ids.h"
-#include "providers/nvidia/activity_fold.h"
+#include "gpu/measure.h"
 
 namespace leadline::nvidia {
 namespace {
@@ -106,8 +106,8 @@ void RegionTimer::end() {
   if (!end || !lock || pending_.size() >= kOpen) {
     driver_.call().event_destroy(open.begin);  // the driver keeps it until it has completed
     if (end) driver_.call().event_destroy(end);
-    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGpuRecordsDropped), 1,
-                          "Some regions were not timed on the GPU because too many were open at once.");
+    gpu::count_loss(LossKind::kGpuRecordsDropped, 1,
+                    "Some regions were not timed on the GPU because too many were open at once.");
     return;
   }
   std::int32_t device = 0;
@@ -166,8 +166,8 @@ void RegionTimer::stop() {
     driver_.call().event_destroy(region.end);
   }
   if (!pending_.empty()) {
-    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGpuRecordsDropped), pending_.size(),
-                          "Some regions had not ended on the GPU when measuring stopped.");
+    gpu::count_loss(LossKind::kGpuRecordsDropped, pending_.size(),
+                    "Some regions had not ended on the GPU when measuring stopped.");
   }
   pending_.clear();
 }

@@ -12,7 +12,7 @@
 
 #include "providers/nvidia/provider.h"
 #include "testing/nvidia/fakes.h"
-#include "testing/nvidia/test_monitor.h"
+#include "testing/test_monitor.h"
 
 namespace leadline::testing {
 namespace {

@@ -1,6 +1,6 @@
 // Activity buffers: a bounded number, made when first needed, reused for ever; and the queue of full ones.
 //
-// take() and submit() run inside CUPTI on any thread: they neither wait nor throw. One thread drains.
+// take() and submit() run inside the vendor's library on any thread: they neither wait nor throw. One thread drains.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 struct FullBuffer {
   std::uint8_t* data = nullptr;
@@ -46,7 +46,7 @@ class BufferPool {
     return nullptr;
   }
 
-  // A buffer that came back from CUPTI; drained in the order of submit(). False when it is none of ours.
+  // A buffer that came back; drained in the order of submit(). False when it is none of ours.
   bool submit(const FullBuffer& full) noexcept {
     Slot* slot = find(full.data);
     if (!slot) return false;
@@ -75,14 +75,6 @@ class BufferPool {
   }
   std::size_t out() const noexcept { return count(kOut); }
   std::size_t full() const noexcept { return count(kFull); }
-
-  // After CUPTI was finalised: buffers it never gave back are ours again.
-  void reclaim() noexcept {
-    for (Slot& slot : slots_) {
-      std::uint32_t out = kOut;
-      slot.state.compare_exchange_strong(out, kFree, std::memory_order_acq_rel);
-    }
-  }
 
  private:
   enum : std::uint32_t { kFree, kOut, kFull };
@@ -118,4 +110,4 @@ class BufferPool {
   std::atomic<std::uint64_t> next_order_{0};
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

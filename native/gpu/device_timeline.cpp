@@ -1,9 +1,9 @@
-#include "providers/nvidia/device_timeline.h"
+#include "gpu/device_timeline.h"
 
 #include <algorithm>
 #include <tuple>
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 void DeviceTimeline::add(const Interval& interval) {
   if (interval.end_ns < interval.start_ns) return;
@@ -70,4 +70,4 @@ void DeviceTimeline::advance(std::int64_t to_ns) {
   }
 }
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -15,7 +15,7 @@
 
 #include "leadline/monitor.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 struct Launch {
   leadline_context context = 0;
@@ -148,4 +148,4 @@ class CorrelationMap {
   std::unordered_map<std::uint32_t, Launch> overflow_;
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "leadline/monitor.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 struct StringHash {
   using is_transparent = void;
@@ -87,7 +87,7 @@ class KernelNames {
 
  private:
   using Names = std::unordered_map<std::string, KernelName, StringHash, std::equal_to<>>;
-  // CUPTI hands out one text per loaded kernel, so its address nearly always tells the name; the text is compared all
+  // Vendors hand out one text per loaded kernel, so its address nearly always tells the name; the text is compared all
   // the same, since a module may be unloaded and another come to stand there.
   struct Met {
     const char* address = nullptr;
@@ -104,4 +104,4 @@ class KernelNames {
   std::array<Met, kMet> met_{};
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -1,4 +1,4 @@
-// CUDA graphs: where each node was captured, kept for as long as the graph lives.
+// Graphs of device work: where each node was captured, kept for as long as the graph lives.
 //
 // Nodes are made one by one at capture (with a call path) and cloned when the graph is instantiated; at replay the
 // device's records name the clone. A graph captured before measuring began shows its nodes when it is instantiated
@@ -15,7 +15,7 @@
 
 #include "leadline/monitor.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 class GraphMap {
  public:
@@ -109,4 +109,4 @@ class GraphMap {
   std::uint64_t not_kept_ = 0;
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -1,4 +1,4 @@
-// CUDA events: which call recorded each last and on which stream, so that a wait can name what it waits for.
+// Events of streams: which call recorded each last and on which stream, so that a wait can name what it waits for.
 //
 // Direct-mapped by handle: no lock, no allocation. A collision forgets the older record; the wait then names nothing.
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 class EventMap {
  public:
@@ -46,4 +46,4 @@ class EventMap {
   std::array<Slot, kSlots> slots_{};
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

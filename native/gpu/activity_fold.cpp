@@ -1,68 +1,22 @@
-#include "providers/nvidia/activity_fold.h"
+#include "gpu/activity_fold.h"
 
 #include <array>
 
 #include "base/ids.h"
-#include "providers/nvidia/occupancy.h"
+#include "gpu/measure.h"
 
-namespace leadline::nvidia {
-namespace {
-
-constexpr std::uint32_t metric(MetricKind kind) { return static_cast<std::uint32_t>(kind); }
-
-const char* copy_detail(const Work& work) {
-  // One literal per direction: the name says the rest, and a detail must not differ under one name.
-  switch (static_cast<cupti::CopyKind>(work.copy_kind)) {
-    case cupti::CopyKind::kHtoD:
-      return "{\"direction\": \"HtoD\"}";
-    case cupti::CopyKind::kDtoH:
-      return "{\"direction\": \"DtoH\"}";
-    case cupti::CopyKind::kDtoD:
-      return "{\"direction\": \"DtoD\"}";
-    case cupti::CopyKind::kPtoP:
-      return "{\"direction\": \"PtoP\"}";
-    case cupti::CopyKind::kHtoH:
-      return "{\"direction\": \"HtoH\"}";
-    default:
-      return nullptr;
-  }
-}
-
-bool same_shape(const LaunchShape& a, const LaunchShape& b) {
-  return a.blocks == b.blocks && a.block_threads == b.block_threads &&
-         a.registers_per_thread == b.registers_per_thread && a.static_shared_bytes == b.static_shared_bytes &&
-         a.dynamic_shared_bytes == b.dynamic_shared_bytes && a.shared_carveout_bytes == b.shared_carveout_bytes;
-}
-
-}  // namespace
+namespace leadline::gpu {
 
 // Measures of one piece of work, on the stack; only those added are ever read.
 struct ActivityFold::Measures {
   std::array<leadline_measure, 12> values;
   std::uint32_t count = 0;
-  void add(MetricKind kind, std::int64_t value) { values[count++] = {metric(kind), value}; }
+  void add(MetricKind kind, std::int64_t value) { values[count++] = {number(kind), value}; }
 };
 
-void emit_measure(leadline_context context, std::uint32_t metric, std::int64_t value, std::int32_t device,
-                  std::int64_t stream, std::int64_t time_ns) {
-  const leadline_measure measure{metric, value};
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
-  event.phase = LEADLINE_INSTANT;
-  event.time_ns = time_ns;
-  leadline_gpu_activity_event& activity = event.of.gpu_activity;
-  activity.context = context;
-  activity.device = device;
-  activity.stream = stream;
-  activity.start_ns = time_ns;
-  activity.measures = &measure;
-  activity.measure_count = 1;
-  leadline_monitor_emit(&event);
-}
-
 ActivityFold::ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks,
-                           const KernelSources& sources)
-    : launches_(launches), graphs_(graphs), marks_(marks), names_(sources) {}
+                           const KernelSources& sources, const Vendor& vendor)
+    : launches_(launches), graphs_(graphs), marks_(marks), vendor_(vendor), names_(sources) {}
 
 void ActivityFold::describe(const std::vector<DeviceInfo>& devices) {
   for (const DeviceInfo& info : devices) device(info.index).info = info;
@@ -86,11 +40,11 @@ void ActivityFold::add(const Work& work) {
   ++counters_.records;
   if (work.kind == WorkKind::kOverhead) {
     counters_.vendor_overhead_ns += work.end_ns - work.start_ns;
-    if (work.correlation == 0) return;  // CUPTI's own, of no call
+    if (work.correlation == 0) return;  // the library's own, of no call
   }
   const std::optional<Launch> launch = launches_.get(work.correlation);
   if (launch && launch->outer != 0) launches_.cancel(launch->outer);  // the outer call's work has come under this id
-  if (work.kind == WorkKind::kOverhead || work.kind == WorkKind::kSynchronize) {
+  if (work.kind == WorkKind::kOverhead || work.kind == WorkKind::kWait) {
     if (launch) add_wait(work, *launch);
     return;
   }
@@ -99,11 +53,10 @@ void ActivityFold::add(const Work& work) {
 }
 
 void ActivityFold::add_wait(const Work& work, const Launch& launch) {
-  if (work.kind == WorkKind::kSynchronize) {
-    const auto type = static_cast<cupti::SyncType>(work.detail);
-    // A stream waiting for an event does not hold up the thread that asked for it.
-    if (type == cupti::SyncType::kStreamWaitEvent || work.end_ns <= work.start_ns) return;
-    emit_measure(launch.context, metric(MetricKind::kSyncTime), work.end_ns - work.start_ns, -1, -1, work.end_ns);
+  if (work.kind == WorkKind::kWait) {
+    // A stream that waits for an event does not hold up the thread that asked for it.
+    if (!work.holds_thread || work.end_ns <= work.start_ns) return;
+    emit_measure(launch.context, MetricKind::kSyncTime, work.end_ns - work.start_ns, -1, work.end_ns);
     return;
   }
   leadline_event event{};
@@ -114,7 +67,7 @@ void ActivityFold::add_wait(const Work& work, const Launch& launch) {
   activity.context = launch.context;
   activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kApi);
   activity.event_kind = static_cast<std::uint8_t>(EventKind::kOverhead);
-  activity.name = overhead_name(work.detail);
+  activity.name = work.name;
   activity.device = -1;
   activity.stream = -1;
   activity.start_ns = work.start_ns;
@@ -136,9 +89,9 @@ void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gp
   activity.frame = frame.number;
   const LaunchShape shape{work.blocks,        work.block_threads,  work.registers,
                           work.static_shared, work.dynamic_shared, work.shared_executed};
-  if (!same_shape(shape, device.shape)) {
+  if (shape != device.shape) {
     device.shape = shape;
-    device.occupancy = theoretical_occupancy(shape, device.info);
+    device.occupancy = vendor_.occupancy(shape, device.info);
   }
   if (device.occupancy.blocks_per_multiprocessor > 0) {
     measures.add(MetricKind::kOccupancy, device.occupancy.occupancy_millionths);
@@ -163,9 +116,9 @@ void ActivityFold::place_graph_node(const Work& work, leadline_gpu_activity_even
       return;
     case GraphMap::Origin::kGivenUp:
       ++counters_.graph_nodes_unknown;
-      leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kNodesDropped), 1,
-                            "CUDA graphs with more nodes than are kept hang under their launch, without the path of "
-                            "their capture.");
+      count_loss(LossKind::kNodesDropped, 1,
+                 "Graphs with more nodes than are kept hang under their launch, without the path of "
+                 "their capture.");
       return;
     case GraphMap::Origin::kInstantiated:
       activity.via_kind = LEADLINE_VIA_INSTANTIATE;
@@ -175,10 +128,10 @@ void ActivityFold::place_graph_node(const Work& work, leadline_gpu_activity_even
       break;
   }
   ++counters_.graph_nodes_unknown;
-  leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGraphCapturedBefore), 1,
-                        "Kernels of a CUDA graph that was captured before measuring began hang under its launch by the "
-                        "number of their node, or under the place that made it executable; start measuring before the "
-                        "capture to see the code that made them.");
+  count_loss(LossKind::kGraphCapturedBefore, 1,
+             "Kernels of a graph that was captured before measuring began hang under its launch by the "
+             "number of their node, or under the place that made it executable; start measuring before the "
+             "capture to see the code that made them.");
 }
 
 void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
@@ -207,7 +160,7 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
     case WorkKind::kCopy:
       activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kCopy);
       activity.event_kind = static_cast<std::uint8_t>(EventKind::kCopy);
-      activity.name = copy_name(work.copy_kind, work.source_kind, work.destination_kind);
+      activity.name = copy_name(work);
       activity.detail = copy_detail(work);
       activity.frame = frames_.copy(work);
       measures.add(MetricKind::kCopyBytes, work.bytes);
@@ -215,14 +168,14 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
     case WorkKind::kSet:
       activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kCopy);
       activity.event_kind = static_cast<std::uint8_t>(EventKind::kSet);
-      activity.name = set_name(work.destination_kind);
+      activity.name = set_name(work);
       activity.frame = frames_.set(work);
       measures.add(MetricKind::kSetBytes, work.bytes);
       break;
     case WorkKind::kGraph:
       activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kKernel);
       activity.event_kind = static_cast<std::uint8_t>(EventKind::kGraphLaunch);
-      activity.name = "CUDA graph";
+      activity.name = vendor_.graph;
       work_class = WorkClass::kCompute;
       break;
     default:
@@ -246,13 +199,12 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
 }
 
 void ActivityFold::charge_idle(std::int32_t device, std::int64_t from_ns, std::int64_t to_ns, const Interval& next) {
-  const std::uint32_t idle = metric(MetricKind::kGpuIdleTime);
   if (const ThreadMarks* thread = marks_.at(next.thread_marks)) {
     thread->split(from_ns, to_ns, next.context, [&](leadline_context context, std::int64_t ns) {
-      if (context != 0) emit_measure(context, idle, ns, device, -1, to_ns);
+      if (context != 0) emit_measure(context, MetricKind::kGpuIdleTime, ns, device, to_ns);
     });
   } else if (next.context != 0) {
-    emit_measure(next.context, idle, to_ns - from_ns, device, -1, to_ns);
+    emit_measure(next.context, MetricKind::kGpuIdleTime, to_ns - from_ns, device, to_ns);
   }
 }
 
@@ -272,4 +224,4 @@ std::map<std::int32_t, DeviceTotals> ActivityFold::totals() const {
   return totals;
 }
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -1,4 +1,4 @@
-#include "providers/nvidia/kernel_names.h"
+#include "gpu/kernel_names.h"
 
 #include <cxxabi.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 namespace {
 
 std::string demangle(const char* mangled) {
@@ -120,4 +120,4 @@ KernelName KernelNames::learn(const char* mangled) const {
   return name;
 }
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

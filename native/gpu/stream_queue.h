@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 class StreamQueues {
  public:
@@ -63,4 +63,4 @@ class StreamQueues {
   std::uint64_t uses_ = 0;
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -1,4 +1,4 @@
-#include "providers/nvidia/recording.h"
+#include "gpu/recording.h"
 
 #include <array>
 #include <cinttypes>
@@ -7,13 +7,13 @@
 #include <sstream>
 
 #include "base/ids.h"
-#include "providers/nvidia/activity_fold.h"
-#include "providers/nvidia/kernel_names.h"
+#include "gpu/activity_fold.h"
+#include "gpu/kernel_names.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 namespace {
 
-constexpr const char* kHeader = "leadline-nvidia-recording 2";
+constexpr const char* kHeader = "leadline-gpu-recording 3";
 
 // The rest of a line is free text, so it only must not hold a line break.
 std::string one_line(std::string_view text) {
@@ -24,7 +24,7 @@ std::string one_line(std::string_view text) {
   return clean;
 }
 
-// "thread;train.py:12 step;aten::mm;cudaLaunchKernel"; must be called on the thread whose path is meant.
+// "thread;train.py:12 step;aten::mm;someLaunch"; must be called on the thread whose path is meant.
 std::string call_path_text() {
   constexpr std::size_t kFrames = 512;
   std::vector<leadline_frame> frames(kFrames);
@@ -71,14 +71,14 @@ std::string FoldedText::text() const {
   return text;
 }
 
-std::unique_ptr<Recorder> Recorder::create(const std::string& path, std::uint32_t cupti_version, std::string* error) {
+std::unique_ptr<Recorder> Recorder::create(const std::string& path, const std::string& library, std::string* error) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   if (!file) {
     *error = "The recording " + path + " cannot be written (" + std::strerror(errno) +
              "); name a file in a writable folder.";
     return nullptr;
   }
-  std::fprintf(file, "%s\ncupti %u\n", kHeader, cupti_version);
+  std::fprintf(file, "%s\nlibrary %s\n", kHeader, library.c_str());
   return std::unique_ptr<Recorder>(new Recorder(file, path));
 }
 
@@ -149,9 +149,9 @@ void Recorder::work(const Work& w) {
                "w %d %u %" PRId64 " %" PRId64 " %d %" PRId64 " %u %" PRIu64 " %" PRId64 " %d %d %d %u %" PRId64
                " %d %d %d %d %d %u %s\n",
                static_cast<int>(w.kind), w.correlation, w.start_ns, w.end_ns, w.device, w.stream, w.context,
-               w.graph_node, w.bytes, w.copy_kind, w.source_kind, w.destination_kind, w.detail, w.blocks,
-               w.block_threads, w.registers, w.static_shared, w.dynamic_shared, w.shared_executed, w.graph,
-               w.name ? w.name : "");
+               w.graph_node, w.bytes, static_cast<int>(w.direction), static_cast<int>(w.source),
+               static_cast<int>(w.destination), w.holds_thread ? 1u : 0u, w.blocks, w.block_threads, w.registers,
+               w.static_shared, w.dynamic_shared, w.shared_executed, w.graph, w.name ? w.name : "");
 }
 
 void Recorder::folded(const leadline_gpu_activity_event& activity) {
@@ -179,6 +179,8 @@ void on_activity(const leadline_event* event, void* user) {
   replay.folded.add(replay.text(activity.context), replay.text(activity.via), activity);
 }
 
+bool in_table(int number, std::size_t size) { return number >= 0 && static_cast<std::size_t>(number) < size; }
+
 bool makes_work(int kind) {
   return kind == LEADLINE_GPU_LAUNCH || kind == LEADLINE_GPU_COPY || kind == LEADLINE_GPU_SET ||
          kind == LEADLINE_GPU_GRAPH_LAUNCH;
@@ -186,13 +188,13 @@ bool makes_work(int kind) {
 
 }  // namespace
 
-ReplayResult replay(const std::string& path) {
+ReplayResult replay(const std::string& path, const Vendor& vendor) {
   ReplayResult result;
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line) || line != kHeader) {
-    result.error =
-        "The file " + path + " is not a recording of GPU work; make one with `record` of the NVIDIA provider.";
+    result.error = "The file " + path +
+                   " is not a recording of GPU work that this version reads; make one with LEADLINE_GPU_RECORDING.";
     return result;
   }
   Replay state;
@@ -206,7 +208,7 @@ ReplayResult replay(const std::string& path) {
     if (is_new) found->second = marks.take();
     return found->second;
   };
-  ActivityFold fold(launches, graphs, marks, sources);
+  ActivityFold fold(launches, graphs, marks, sources, vendor);
   std::string name;
   leadline_subscription subscription = 0;
   if (leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, &state, &subscription) != LEADLINE_OK) {
@@ -225,7 +227,7 @@ ReplayResult replay(const std::string& path) {
       fold.describe({d});
       continue;
     }
-    if (kind == "cupti") continue;
+    if (kind == "library") continue;
     std::uint32_t thread = 0;
     std::int64_t time = 0;
     std::uint64_t place = 0;
@@ -261,16 +263,21 @@ ReplayResult replay(const std::string& path) {
       original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph, place);
     } else if (kind == "w") {
       Work w;
-      int work_kind = 0, copy = 0, source = 0, destination = 0;
+      int work_kind = 0, direction = 0, source = 0, destination = 0;
       in >> work_kind >> w.correlation >> w.start_ns >> w.end_ns >> w.device >> w.stream >> w.context >> w.graph_node >>
-          w.bytes >> copy >> source >> destination >> w.detail >> w.blocks >> w.block_threads >> w.registers >>
-          w.static_shared >> w.dynamic_shared >> w.shared_executed >> w.graph;
+          w.bytes >> direction >> source >> destination >> w.holds_thread >> w.blocks >> w.block_threads >>
+          w.registers >> w.static_shared >> w.dynamic_shared >> w.shared_executed >> w.graph;
+      if (work_kind < 0 || work_kind >= static_cast<int>(WorkKind::kNone) || !in_table(direction, kDirections) ||
+          !in_table(source, kMemories) || !in_table(destination, kMemories)) {
+        result.error = "The recording " + path + " is damaged at the line: " + line.substr(0, 80) + ".";
+        break;
+      }
       in.ignore(1);
       std::getline(in, name);
       w.kind = static_cast<WorkKind>(work_kind);
-      w.copy_kind = static_cast<std::uint8_t>(copy);
-      w.source_kind = static_cast<std::uint8_t>(source);
-      w.destination_kind = static_cast<std::uint8_t>(destination);
+      w.direction = static_cast<Direction>(direction);
+      w.source = static_cast<Memory>(source);
+      w.destination = static_cast<Memory>(destination);
       w.name = name.c_str();
       fold.add(w);
     } else {
@@ -290,4 +297,4 @@ ReplayResult replay(const std::string& path) {
   return result;
 }
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -14,12 +14,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gpu/correlation_map.h"
+#include "gpu/device.h"
+#include "gpu/work.h"
 #include "leadline/monitor.h"
-#include "providers/nvidia/correlation_map.h"
-#include "providers/nvidia/driver.h"
-#include "providers/nvidia/records.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 // Sums of activity events per call path: one line per path, frame and metric, sorted.
 class FoldedText {
@@ -37,8 +37,9 @@ class FoldedText {
 
 class Recorder {
  public:
-  // nullptr with one sentence in *error when the file cannot be written.
-  static std::unique_ptr<Recorder> create(const std::string& path, std::uint32_t cupti_version, std::string* error);
+  // `library`: name and version of the one that the records are from. nullptr with one sentence in *error when the file
+  // cannot be written.
+  static std::unique_ptr<Recorder> create(const std::string& path, const std::string& library, std::string* error);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -75,6 +76,6 @@ struct ReplayResult {
 
 // Feeds a recording through correlation map, graphs, marks and fold. Needs the process's leadline_monitor_* to deliver
 // activity events to a subscriber, which it registers itself for the time of the replay.
-ReplayResult replay(const std::string& path);
+ReplayResult replay(const std::string& path, const Vendor& vendor);
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -1,6 +1,6 @@
 // What each thread was doing when: the last few thousand changes of its place, so that a gap on the device can be
-// charged to what the CPU did meanwhile. Written by the thread at API calls, regions and outermost operators; read by
-// the thread that folds records. No lock; constant memory per thread; a thread's ring is reused after the thread has
+// charged to what the CPU did meanwhile. Written by the thread at API calls and regions; read by the thread that folds
+// records. No lock; constant memory per thread; a thread's ring is reused after the thread has
 // ended.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "leadline/monitor.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 class ThreadMarks {
  public:
@@ -102,10 +102,4 @@ class MarksRegistry {
   std::array<std::atomic<ThreadMarks*>, kThreads> rings_{};
 };
 
-// The process's own, for measuring: threads keep their ring from one session to the next, so it is never destroyed.
-inline MarksRegistry& process_marks() {
-  static MarksRegistry& made = *new MarksRegistry;
-  return made;
-}
-
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

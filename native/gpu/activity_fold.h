@@ -10,50 +10,49 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/correlation_map.h"
+#include "gpu/device.h"
+#include "gpu/device_timeline.h"
+#include "gpu/graph_map.h"
+#include "gpu/kernel_names.h"
+#include "gpu/marks.h"
+#include "gpu/stream_queue.h"
+#include "gpu/work.h"
 #include "leadline/monitor.h"
-#include "providers/nvidia/correlation_map.h"
-#include "providers/nvidia/device_timeline.h"
-#include "providers/nvidia/driver.h"
-#include "providers/nvidia/graph_map.h"
-#include "providers/nvidia/kernel_names.h"
-#include "providers/nvidia/marks.h"
-#include "providers/nvidia/occupancy.h"
-#include "providers/nvidia/records.h"
-#include "providers/nvidia/stream_queue.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 struct FoldCounters {
   std::uint64_t records = 0;
   std::uint64_t unattributed = 0;
   std::uint64_t graph_nodes = 0;
   std::uint64_t graph_nodes_unknown = 0;
-  std::int64_t vendor_overhead_ns = 0;  // CUPTI's own overhead records
+  std::int64_t vendor_overhead_ns = 0;  // of the vendor's profiling library
 };
 
 // Numbers of the frames whose names are literals, for the monitor.
 class FrameNumbers {
  public:
   std::uint64_t copy(const Work& work) noexcept {
-    const std::size_t at = (std::size_t{work.copy_kind} * 8 + work.source_kind) * 8 + work.destination_kind;
-    return work.source_kind < 8 && work.destination_kind < 8 && at < kCopies ? number(at) : 0;
+    const auto direction = static_cast<std::size_t>(work.direction);
+    const auto source = static_cast<std::size_t>(work.source);
+    return number((direction * kMemories + source) * kMemories + static_cast<std::size_t>(work.destination));
   }
-  std::uint64_t set(const Work& work) noexcept {
-    return work.destination_kind < 8 ? number(kCopies + work.destination_kind) : 0;
-  }
+  std::uint64_t set(const Work& work) noexcept { return number(kCopies + static_cast<std::size_t>(work.destination)); }
 
  private:
-  static constexpr std::size_t kCopies = 11 * 8 * 8;  // directions and kinds of memory that have names
+  static constexpr std::size_t kCopies = kDirections * kMemories * kMemories;
   std::uint64_t number(std::size_t at) noexcept {
     if (numbers_[at] == 0) numbers_[at] = leadline_monitor_new_frame();
     return numbers_[at];
   }
-  std::array<std::uint64_t, kCopies + 8> numbers_{};
+  std::array<std::uint64_t, kCopies + kMemories> numbers_{};
 };
 
 class ActivityFold {
  public:
-  ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks, const KernelSources& sources);
+  ActivityFold(CorrelationMap& launches, const GraphMap& graphs, MarksRegistry& marks, const KernelSources& sources,
+               const Vendor& vendor);
 
   // What is known of the devices; before their first record, for occupancy.
   void describe(const std::vector<DeviceInfo>& devices);
@@ -85,6 +84,7 @@ class ActivityFold {
   CorrelationMap& launches_;
   const GraphMap& graphs_;
   MarksRegistry& marks_;
+  const Vendor vendor_;
   KernelNames names_;
   StreamQueues queues_;
   std::map<std::int32_t, Device> devices_;  // its elements stay where they are
@@ -93,8 +93,4 @@ class ActivityFold {
   FoldCounters counters_;
 };
 
-// A metric of a place itself, as an activity event without a name: waiting, idleness, device memory.
-void emit_measure(leadline_context context, std::uint32_t metric, std::int64_t value, std::int32_t device,
-                  std::int64_t stream, std::int64_t time_ns);
-
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

@@ -8,7 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 class Allocations {
  public:
@@ -52,4 +52,4 @@ class Allocations {
   std::unordered_map<std::uint64_t, std::int64_t> bytes_;
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

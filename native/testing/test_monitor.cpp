@@ -1,4 +1,4 @@
-#include "testing/nvidia/test_monitor.h"
+#include "testing/test_monitor.h"
 
 #include <algorithm>
 #include <array>

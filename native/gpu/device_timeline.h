@@ -12,7 +12,7 @@
 
 #include "leadline/monitor.h"
 
-namespace leadline::nvidia {
+namespace leadline::gpu {
 
 enum class WorkClass : std::uint8_t { kCompute = 0, kCopy = 1, kCommunication = 2 };
 
@@ -65,4 +65,4 @@ class DeviceTimeline {
   std::int64_t running_until_ns_[3] = {0, 0, 0};
 };
 
-}  // namespace leadline::nvidia
+}  // namespace leadline::gpu

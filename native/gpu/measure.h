@@ -1,0 +1,34 @@
+// Metrics of a place itself, as activity events without a name: waiting, idleness, device memory.
+#pragma once
+
+#include <cstdint>
+
+#include "base/ids.h"
+#include "leadline/monitor.h"
+
+namespace leadline::gpu {
+
+constexpr std::uint32_t number(MetricKind kind) noexcept { return static_cast<std::uint32_t>(kind); }
+
+inline void emit_measure(leadline_context context, MetricKind metric, std::int64_t value, std::int32_t device,
+                         std::int64_t time_ns) noexcept {
+  const leadline_measure measure{number(metric), value};
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+  event.phase = LEADLINE_INSTANT;
+  event.time_ns = time_ns;
+  leadline_gpu_activity_event& activity = event.of.gpu_activity;
+  activity.context = context;
+  activity.device = device;
+  activity.stream = -1;
+  activity.start_ns = time_ns;
+  activity.measures = &measure;
+  activity.measure_count = 1;
+  leadline_monitor_emit(&event);
+}
+
+inline void count_loss(LossKind kind, std::uint64_t count, const char* detail) noexcept {
+  if (count > 0) leadline_monitor_loss(static_cast<std::uint32_t>(kind), count, detail);
+}
+
+}  // namespace leadline::gpu

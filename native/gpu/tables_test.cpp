@@ -1,0 +1,118 @@
+// What callbacks write and the fold reads: correlation map, marks, queue depth, buffers.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gpu/buffer_pool.h"
+#include "gpu/correlation_map.h"
+#include "gpu/marks.h"
+#include "gpu/stream_queue.h"
+
+namespace leadline::gpu {
+namespace {
+
+Launch launch(leadline_context context) { return {context, 0, 0, LEADLINE_GPU_LAUNCH, 0}; }
+
+}  // namespace
+
+TEST_CASE("a launch is found by its id, long-running ones even after the ring has gone round") {
+  CorrelationMap map;
+  map.put(7, launch(70), true);
+  for (std::uint32_t id = 8; id < 7 + CorrelationMap::kSlots; ++id) map.put(id, launch(1), false);
+  CHECK(map.outstanding() == 1);
+  map.put(7 + CorrelationMap::kSlots, launch(71), true);
+  REQUIRE(map.get(7));
+  CHECK(map.get(7 + CorrelationMap::kSlots)->context == 71);
+  CHECK(map.outstanding() == 0);
+  CHECK(map.forgotten() == 0);
+  CHECK_FALSE(map.get(7));  // the overflow entry was its only copy, and its record has come
+  CHECK_FALSE(map.get(999'999'999));
+}
+
+TEST_CASE("a graph launch answers for each of its nodes and is outstanding until the first") {
+  CorrelationMap map;
+  map.put(5, {50, 0, 0, LEADLINE_GPU_GRAPH_LAUNCH, 0}, true);
+  CHECK(map.outstanding() == 1);
+  for (int node = 0; node < 3; ++node) CHECK(map.get(5)->context == 50);
+  CHECK(map.outstanding() == 0);
+  map.put(6, launch(60), true);
+  map.cancel(6);
+  CHECK(map.outstanding() == 0);
+}
+
+TEST_CASE("concurrent launches and look-ups never mix entries") {
+  CorrelationMap map;
+  constexpr std::uint32_t kEach = 200'000;
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&map, t] {
+      for (std::uint32_t i = 0; i < kEach; ++i) {
+        const std::uint32_t id = i * 4 + t;
+        map.put(id, {id * 1000ull + 1, id, t, LEADLINE_GPU_LAUNCH, 0}, true);
+      }
+    });
+  }
+  std::uint64_t wrong = 0;
+  std::thread reader([&] {
+    std::mt19937 random(3);
+    for (std::uint32_t i = 0; i < 400'000; ++i) {
+      const std::uint32_t id = random() % (kEach * 4);
+      const std::optional<Launch> found = map.get(id);
+      if (found && (found->context != id * 1000ull + 1 || found->start_ns != id)) ++wrong;
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  reader.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a gap is split at what the thread did, nowhere goes to what follows") {
+  ThreadMarks marks;
+  marks.add(100, 1);
+  marks.add(150, 0);
+  marks.add(170, 2);
+  marks.add(300, 3);
+  std::vector<std::pair<leadline_context, std::int64_t>> parts;
+  marks.split(120, 250, 9, [&](leadline_context context, std::int64_t ns) { parts.emplace_back(context, ns); });
+  CHECK(parts == std::vector<std::pair<leadline_context, std::int64_t>>{{1, 30}, {2, 100}});
+  parts.clear();
+  marks.split(150, 160, 9, [&](leadline_context context, std::int64_t ns) { parts.emplace_back(context, ns); });
+  CHECK(parts == std::vector<std::pair<leadline_context, std::int64_t>>{{9, 10}});
+}
+
+TEST_CASE("queue depth counts earlier work of the stream that had not ended at the call") {
+  StreamQueues queues;
+  CHECK(queues.add(1, 0, 100) == 0);
+  CHECK(queues.add(1, 10, 200) == 1);
+  CHECK(queues.add(1, 20, 300) == 2);
+  CHECK(queues.add(1, 150, 400) == 2);
+  CHECK(queues.add(1, 1000, 1100) == 0);
+  CHECK(queues.add(2, 0, 100) == 0);
+  CHECK(queues.add(2, 20, 300) == 1);
+  CHECK(queues.add(2, 10, 200) == 1);  // told late: only what ended before it was ahead of it
+  CHECK(queues.add(2, 30, 400) == 3);
+  std::int64_t deepest = 0;
+  for (std::int64_t i = 0; i < 5000; ++i) deepest = queues.add(3, i, 1'000'000 + i);
+  CHECK(deepest == static_cast<std::int64_t>(StreamQueues::kMost) - 1);
+}
+
+TEST_CASE("a buffer comes back to the pool, a stranger's does not") {
+  BufferPool pool;
+  std::vector<std::uint8_t*> taken;
+  for (std::uint8_t* buffer = pool.take(); buffer; buffer = pool.take()) taken.push_back(buffer);
+  CHECK(taken.size() == BufferPool::kMost);
+  std::uint8_t other[8];
+  CHECK_FALSE(pool.submit({other, 8, nullptr, 0}));
+  CHECK(pool.submit({taken[5], 1, nullptr, 0}));
+  CHECK(pool.submit({taken[2], 2, nullptr, 0}));
+  std::vector<std::size_t> order;
+  CHECK(pool.drain([&](const FullBuffer& full) { order.push_back(full.valid_bytes); }) == 2);
+  CHECK(order == std::vector<std::size_t>{1, 2});
+  CHECK(pool.take() != nullptr);
+}
+
+}  // namespace leadline::gpu
