@@ -47,7 +47,7 @@ import leadline.profiles
 imported = time.perf_counter()
 profile = leadline.profiles.open_profile(sys.argv[1])
 opened = time.perf_counter()
-total = profile.tree.root.inclusive("cpu_time").sum
+total = profile.tree.root.inclusive("time").sum
 rolled = time.perf_counter()
 children = len(profile.tree.root.children)
 indexed = time.perf_counter()
@@ -95,7 +95,7 @@ def _parents(nodes: int, random: np.random.Generator) -> NDArray[np.int32]:
 
 def _metrics(nodes: int, random: np.random.Generator) -> dict[str, Any]:
     shares = {
-        MetricKind.CPU_TIME: 0.5,
+        MetricKind.TIME: 0.5,
         MetricKind.CALL_TIME: 0.5,
         MetricKind.ALLOC_BYTES: 0.3,
         MetricKind.GPU_TIME: 0.2,

@@ -49,7 +49,7 @@ def operators_per_step(profile_file: Path, steps: int) -> float:
     from leadline.schema import FrameKind
 
     tree = leadline.open(profile_file).tree
-    count = sum(node.exclusive("cpu_time").count for node in tree.find(kind=FrameKind.OPERATOR))
+    count = sum(node.exclusive("time").count for node in tree.find(kind=FrameKind.OPERATOR))
     return float(count) / steps
 
 

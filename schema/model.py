@@ -57,10 +57,13 @@ class Enum:
 
 @dataclass(frozen=True)
 class Metric:
+    """`formerly` is the name of an earlier release, which must still be understood, or empty."""
+
     name: str
     unit: str
     additive: bool
     doc: str
+    formerly: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def load(path: Path) -> Schema:
         )
         for table in raw["table"]
     )
-    metrics = tuple(Metric(m["name"], m["unit"], m["additive"], m["doc"]) for m in raw["metric"])
+    metrics = tuple(Metric(m["name"], m["unit"], m["additive"], m["doc"], m.get("formerly", "")) for m in raw["metric"])
     losses = raw["loss"]
     enums = (
         *(Enum(e["name"], tuple(e["values"])) for e in raw["enum"]),
@@ -91,6 +94,7 @@ def load(path: Path) -> Schema:
         Enum("LossKind", tuple(x["name"] for x in losses), tuple(x["doc"] for x in losses)),
     )
     _check(tables, enums)
+    _unique("name of a metric, former ones included,", [n for m in metrics for n in (m.name, m.formerly) if n])
     return Schema(raw["format_version"], tables, enums, metrics)
 
 

@@ -121,6 +121,12 @@ def python(schema: Schema) -> str:
     for enum in schema.enums:
         lines += ["", "", f"class {enum.name}(_Kind):"]
         lines += [f"    {value.upper()} = {number}" for number, value in enumerate(enum.values)]
+        if enum.name == "MetricKind":
+            lines += [
+                f"    {m.formerly.upper()} = {number}  # its name in an earlier release"
+                for number, m in enumerate(schema.metrics)
+                if m.formerly
+            ]
     lines += _PYTHON_CLASSES.splitlines()
     lines += ["", "", "METRICS: Final[tuple[MetricInfo, ...]] = ("]
     for m in schema.metrics:
@@ -251,7 +257,8 @@ def markdown(schema: Schema) -> str:
             lines.append(f"| `{c.name}` | {c.type} | {c.doc}{row_of} |")
     lines += ["", "## Metrics", "", "| number | name | unit | additive | meaning |", "|---|---|---|---|---|"]
     for number, m in enumerate(schema.metrics):
-        lines.append(f"| {number} | `{m.name}` | {m.unit} | {'yes' if m.additive else 'no'} | {m.doc} |")
+        formerly = f"; formerly `{m.formerly}`" if m.formerly else ""
+        lines.append(f"| {number} | `{m.name}` | {m.unit} | {'yes' if m.additive else 'no'} | {m.doc}{formerly} |")
     for enum in schema.enums:
         if enum.name == "MetricKind":
             continue

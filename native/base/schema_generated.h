@@ -98,7 +98,7 @@ constexpr std::string_view to_string(EventKind kind) noexcept {
 }
 
 enum class MetricKind : std::uint8_t {
-  kCpuTime = 0,  // wall time inside operators, regions and API calls, less what nested ones took (exclusive)
+  kTime = 0,  // wall time inside operators, regions and API calls, less what nested ones took (exclusive)
   kCallTime = 1,  // wall time of one call from begin to end, nested ones included
   kAllocBytes = 2,  // tensor memory allocated here
   kFreeBytes = 3,  // tensor memory freed here, wherever it was allocated
@@ -125,7 +125,7 @@ enum class MetricKind : std::uint8_t {
 };
 inline constexpr std::size_t kMetricKindCount = 24;
 inline constexpr std::array<std::string_view, 24> kMetricKindNames{{
-    "cpu_time",
+    "time",
     "call_time",
     "alloc_bytes",
     "free_bytes",
@@ -213,7 +213,7 @@ struct MetricInfo {
   bool additive;
 };
 inline constexpr std::array<MetricInfo, 24> kMetricInfo{{
-    {"cpu_time", "ns", true},
+    {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
     {"free_bytes", "bytes", true},

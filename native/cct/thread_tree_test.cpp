@@ -98,12 +98,12 @@ TEST_CASE("A child is found again, whatever was asked for in between") {
 TEST_CASE("Measurements: count, sum, min, max, squares, apart per metric, device and stream") {
   Fixture f;
   const NodeId node = f.tree.child(f.tree.root(), f.frame("op"));
-  for (const std::int64_t value : {5, -3, 10}) f.tree.add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, value);
+  for (const std::int64_t value : {5, -3, 10}) f.tree.add(node, MetricKind::kTime, kCpuDevice, kNoStream, value);
   f.tree.add(node, MetricKind::kGpuTime, 0, 7, 100);
   f.tree.add(node, MetricKind::kGpuTime, 0, 8, 200);
   f.tree.add(node, MetricKind::kGpuTime, 1, 7, 300);
-  f.tree.add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
-  const MetricValues cpu = f.values(node, {MetricKind::kCpuTime});
+  f.tree.add(node, MetricKind::kTime, kCpuDevice, kNoStream, 1);
+  const MetricValues cpu = f.values(node, {MetricKind::kTime});
   CHECK(cpu.count == 4);
   CHECK(cpu.sum == 13);
   CHECK(cpu.min == -3);
@@ -113,7 +113,7 @@ TEST_CASE("Measurements: count, sum, min, max, squares, apart per metric, device
   CHECK(f.values(node, {MetricKind::kGpuTime, 0, 8}).sum == 200);
   CHECK(f.values(node, {MetricKind::kGpuTime, 1, 7}).max == 300);
   CHECK(f.values(node, {MetricKind::kSyncTime}).count == 0);
-  CHECK(f.values(f.tree.root(), {MetricKind::kCpuTime}).count == 0);
+  CHECK(f.values(f.tree.root(), {MetricKind::kTime}).count == 0);
 }
 
 TEST_CASE("Merging measurements gives what adding all of them gives") {
@@ -203,7 +203,7 @@ TEST_CASE("Own memory: look-ups that hit take none") {
   const auto work = [&] {
     for (int i = 0; i < 500; ++i) {
       const NodeId node = f.tree.child(f.tree.root(), f.frame("f" + std::to_string(i)));
-      f.tree.add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, i);
+      f.tree.add(node, MetricKind::kTime, kCpuDevice, kNoStream, i);
     }
   };
   const std::size_t before = f.tree.held_bytes();

@@ -222,7 +222,7 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   } else {
     const int64_t own_ns = std::max<int64_t>(duration_ns - scope.child_ns, 0);
     lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, duration_ns);
-    lane.tree->add(node, MetricKind::kCpuTime, kCpuDevice, kNoStream, own_ns);
+    lane.tree->add(node, MetricKind::kTime, kCpuDevice, kNoStream, own_ns);
   }
   const PathFrameId frame = path.entries()[scope.entry].frame;
   if (scope.children == 1 && scope.last_child_frame == frame) {

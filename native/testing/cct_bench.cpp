@@ -97,7 +97,7 @@ void hot_paths(Bench& bench) {
             [&](std::uint32_t i) { use(tree.child(i % 8 == 0 ? tree.root() : at[(i - 1) % 256], frames[i % 256])); });
   bench.run("child_of_1024_siblings", [&](std::uint32_t i) { use(tree.child(tree.root(), frames[i * 7 % kKeys])); });
   const NodeId node = at[3];
-  bench.run("add_one_metric", [&](std::uint32_t i) { tree.add(node, MetricKind::kCpuTime, -1, -1, i); });
+  bench.run("add_one_metric", [&](std::uint32_t i) { tree.add(node, MetricKind::kTime, -1, -1, i); });
   const NodeId busy = at[4];
   bench.run("add_four_metrics_in_turn",
             [&](std::uint32_t i) { tree.add(busy, static_cast<MetricKind>(i % 4), -1, -1, i); });
@@ -134,7 +134,7 @@ void growth(Bench& bench) {
   const std::int64_t begin = now_ns();
   for (std::uint32_t i = 0; nodes.size() < kNodes; ++i) {
     nodes.push_back(tree.child(nodes[i / 1000], frames[i % 1000]));
-    tree.add(nodes.back(), MetricKind::kCpuTime, -1, -1, i);
+    tree.add(nodes.back(), MetricKind::kTime, -1, -1, i);
     tree.add(nodes.back(), MetricKind::kCallTime, -1, -1, i);
   }
   bench.note("new_node_with_two_metrics", static_cast<double>(now_ns() - begin) / kNodes);

@@ -36,7 +36,7 @@ void MergedTree::add_all_threads() {
       const NodeId node = resolve(thread, NodeId{at});
       tree.nodes().for_each_metric(NodeId{at}, [&](const MetricKey& metric, const MetricValues& values) {
         if (metric.metric != kLeafTime) return add(node, metric, values);
-        add(node, {MetricKind::kCpuTime}, values);
+        add(node, {MetricKind::kTime}, values);
         add(node, {MetricKind::kCallTime}, values);
       });
     }

@@ -63,9 +63,9 @@ TEST_CASE("Work under a graft hangs under the other thread's node, together with
   const NodeId forward = Fixture::child(a, a.root(), "linear");
   for (ThreadTree* tree : {&b, &c}) {
     const NodeId backward = Fixture::child(*tree, tree->graft(a.index(), forward), "backward");
-    tree->add(Fixture::child(*tree, backward, "addmm"), MetricKind::kCpuTime, kCpuDevice, kNoStream, 10);
+    tree->add(Fixture::child(*tree, backward, "addmm"), MetricKind::kTime, kCpuDevice, kNoStream, 10);
   }
-  a.add(Fixture::child(a, forward, "backward"), MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
+  a.add(Fixture::child(a, forward, "backward"), MetricKind::kTime, kCpuDevice, kNoStream, 1);
   MergedTree tree(f.registry, "p", "");
   tree.add_all_threads();
   const NodeId addmm = tree.resolve(b.index(), NodeId{3});
@@ -81,7 +81,7 @@ TEST_CASE("What was measured once for both is call time and CPU time, together w
   const NodeId add = Fixture::child(a, a.root(), "add");
   for (const std::int64_t leaf_ns : {5, 7}) a.add(add, kLeafTime, kCpuDevice, kNoStream, leaf_ns);
   a.add(add, MetricKind::kCallTime, kCpuDevice, kNoStream, 30);
-  a.add(add, MetricKind::kCpuTime, kCpuDevice, kNoStream, 20);
+  a.add(add, MetricKind::kTime, kCpuDevice, kNoStream, 20);
   MergedTree tree(f.registry, "p", "");
   tree.add_all_threads();
   std::size_t kinds = 0;
@@ -90,7 +90,7 @@ TEST_CASE("What was measured once for both is call time and CPU time, together w
     CHECK(values.count == 3);
     CHECK(values.min == 5);
     if (key.metric == MetricKind::kCallTime) CHECK(values.sum == 42);
-    if (key.metric == MetricKind::kCpuTime) CHECK(values.sum == 32);
+    if (key.metric == MetricKind::kTime) CHECK(values.sum == 32);
   });
   CHECK(kinds == 2);
 }

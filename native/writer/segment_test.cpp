@@ -64,7 +64,7 @@ struct Fixture {
     for (int line = 1; line <= 200; ++line) {
       FrameKey key;
       key.line = line;
-      tree.add(tree.child(tree.root(), tree.frame(key)), MetricKind::kCpuTime, kCpuDevice, kNoStream, line);
+      tree.add(tree.child(tree.root(), tree.frame(key)), MetricKind::kTime, kCpuDevice, kNoStream, line);
     }
   }
 };
@@ -169,7 +169,7 @@ std::uint64_t work(TreeRegistry& registry, MemoryLedger& ledger, std::uint32_t n
     key.name = tree.string("function " + std::to_string(step % 1'000));
     const NodeId outer = tree.child(tree.root(), tree.frame(key));
     const NodeId inner = tree.child(step % 2 == 0 ? outer : tree.graft(other, NodeId{step % 3}), tree.frame(key));
-    tree.add(inner, MetricKind::kCpuTime, kCpuDevice, kNoStream, 1);
+    tree.add(inner, MetricKind::kTime, kCpuDevice, kNoStream, 1);
     tree.add(inner, MetricKind::kAllocBytes, kCpuDevice, static_cast<std::int32_t>(step % 4), 2);
     tree.stats().last_ns.store(step, std::memory_order_relaxed);
     const std::uint64_t address = number * std::uint64_t{100} + step % 50 + 1;
@@ -182,8 +182,7 @@ std::uint64_t work(TreeRegistry& registry, MemoryLedger& ledger, std::uint32_t n
 std::uint64_t measured_steps(const Snapshot& snapshot) {
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < snapshot.metrics.metric.size(); ++i) {
-    if (snapshot.metrics.metric[i] == static_cast<std::uint8_t>(MetricKind::kCpuTime))
-      count += snapshot.metrics.count[i];
+    if (snapshot.metrics.metric[i] == static_cast<std::uint8_t>(MetricKind::kTime)) count += snapshot.metrics.count[i];
   }
   return count;
 }

@@ -93,7 +93,7 @@ class EventKind(_Kind):
 
 
 class MetricKind(_Kind):
-    CPU_TIME = 0
+    TIME = 0
     CALL_TIME = 1
     ALLOC_BYTES = 2
     FREE_BYTES = 3
@@ -117,6 +117,7 @@ class MetricKind(_Kind):
     REPEATED_CALL_TIME = 21
     RUNNING_TIME = 22
     WAIT_TIME = 23
+    CPU_TIME = 0  # its name in an earlier release
 
 
 class LossKind(_Kind):
@@ -181,7 +182,7 @@ class LossInfo:
 
 METRICS: Final[tuple[MetricInfo, ...]] = (
     MetricInfo(
-        MetricKind.CPU_TIME,
+        MetricKind.TIME,
         "ns",
         True,
         "wall time inside operators, regions and API calls, less what nested ones took (exclusive)",

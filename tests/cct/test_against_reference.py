@@ -220,7 +220,7 @@ def test_at_the_limit_of_nodes_nothing_measured_is_lost(replay: Replay, tmp_path
     program.thread("main")
     for number in range(50):
         program.node(0, number // 2, Frame(3, f"f{number}"))
-        program.add(0, number + 1, Key(schema.MetricKind.CPU_TIME), 10)
+        program.add(0, number + 1, Key(schema.MetricKind.TIME), 10)
     done = replay("\n".join(program.lines) + "\n", tmp_path / "a.segment", "20")
     assert done.returncode == 0, done.stderr
     segment = Segment.read(tmp_path / "a.segment")

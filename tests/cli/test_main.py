@@ -21,7 +21,7 @@ LEADLINE = [sys.executable, "-m", "leadline.cli.main"]
 @pytest.fixture
 def profile(tmp_path):
     path = tmp_path / "run.leadline"
-    write_profile(path, build("python main @ /a/t.py:1\n  operator aten::mm | cpu_time=5000 call_time=5000"))
+    write_profile(path, build("python main @ /a/t.py:1\n  operator aten::mm | time=5000 call_time=5000"))
     return path
 
 

@@ -17,10 +17,10 @@ from leadline.profiles.writer import write_profile
 TREE = """
 python main @ /home/ada/train.py:3
   module model.0 [Linear]
-    operator aten::linear | cpu_time=4000 call_time=6000 alloc_bytes=64
+    operator aten::linear | time=4000 call_time=6000 alloc_bytes=64
   module model.1 [Linear]
-    operator aten::linear | cpu_time=2000 call_time=2000 alloc_bytes=64
-  operator aten::sum | cpu_time=1000 call_time=1000
+    operator aten::linear | time=2000 call_time=2000 alloc_bytes=64
+  operator aten::sum | time=1000 call_time=1000
 """
 
 
@@ -74,7 +74,7 @@ def test_programs_get_everything_and_people_ten_rows(tmp_path, capsys):
     node = builder.node_of_thread(builder.thread(builder.process("p"), "t"))
     for i in range(40):
         operator = builder.child(node, builder.frame("operator", f"op{i}"))
-        builder.add(operator, "cpu_time", 10)
+        builder.add(operator, "time", 10)
         builder.add(operator, "call_time", 10)
     path = tmp_path / "many.leadline"
     write_profile(path, builder.profile())
@@ -86,9 +86,19 @@ def test_programs_get_everything_and_people_ten_rows(tmp_path, capsys):
 
 def test_an_unknown_metric_lists_the_known_ones(profile, capsys):
     assert main(["report", str(profile), "--sort", "seconds"]) == 2
-    assert "no metric 'seconds' to sort by; it has cpu_time, alloc_bytes, count, call_time." in sentence(capsys)
+    assert "no metric 'seconds' to sort by; it has time, alloc_bytes, count, call_time." in sentence(capsys)
     assert main(["export", str(profile), "-o", "x.folded", "--metric", "seconds"]) == 2
-    assert "it has cpu_time, alloc_bytes." in sentence(capsys)
+    assert "it has time, alloc_bytes." in sentence(capsys)
+
+
+def test_the_former_name_of_time_is_understood(profile, tmp_path, capsys):
+    assert main(["report", str(profile), "--sort", "cpu_time"]) == 0
+    former = capsys.readouterr().out
+    assert main(["report", str(profile), "--sort", "time"]) == 0
+    assert capsys.readouterr().out == former
+    for metric in ("cpu_time", "time"):
+        assert main(["export", str(profile), "-o", str(tmp_path / f"{metric}.folded"), "--metric", metric]) == 0
+    assert (tmp_path / "cpu_time.folded").read_text() == (tmp_path / "time.folded").read_text()
 
 
 def test_a_bad_pattern(profile, capsys):

@@ -30,15 +30,15 @@ process train.py | pid=100 rank=0 local_rank=0 start_ns=1000 end_ns=9000
     python main @ train.py:12 | first_line=10
       phase forward
         module model.attn [Attention]
-          operator aten::mm #mm | cpu_time=30,20 call_time=40,30 alloc_bytes=4096 peak_live_bytes=4096
-            api cudaLaunchKernel #api | cpu_time=5,5 call_time=5,5
+          operator aten::mm #mm | time=30,20 call_time=40,30 alloc_bytes=4096 peak_live_bytes=4096
+            api cudaLaunchKernel #api | time=5,5 call_time=5,5
               kernel ampere_sgemm_128x64 @ gemm.cu:12 #k | gpu_time@0:7=100,110 occupancy@0:7=500000 registers@0:7=122
                 instruction FFMA | address=4096 detail={"opcode":"FFMA"}
           operator aten::copy_
             copy HtoD | gpu_time@0:7=20 copy_bytes@0:7=65536
       collective all_reduce | gpu_time@1:20=500
       phase data loading
-        native decode @ libjpeg.so | cpu_time=77 address=8192
+        native decode @ libjpeg.so | time=77 address=8192
 """
 EVENTS = """
 start_ns duration_ns kind     node thread device stream correlation step

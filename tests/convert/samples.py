@@ -31,14 +31,14 @@ def model() -> Profile:
       thread MainThread | tid=10
         python main @ /home/ada/my project/train.py:9 | first_line=5
           module model.h.0 [Block]
-            operator aten::linear | cpu_time=100000,50000 call_time=1,1 alloc_bytes=4096
+            operator aten::linear | time=100000,50000 call_time=1,1 alloc_bytes=4096
               phase backward
-                operator aten::mm | cpu_time=2000000 call_time=1
+                operator aten::mm | time=2000000 call_time=1
                   kernel sgemm | gpu_time@0:7=7000000
           python main @ /home/ada/my project/train.py:9 | first_line=5
-            operator aten::linear | cpu_time=3000 call_time=1
+            operator aten::linear | time=3000 call_time=1
       thread worker | tid=11
-        region load | cpu_time=40000
+        region load | time=40000
     """)
 
 
@@ -49,7 +49,7 @@ def strange() -> Profile:
     for i, name in enumerate(NAMES):
         python = builder.child(node, builder.frame("python", name, file=f"/tmp/{name}/x.py", line=i))
         operator = builder.child(python, builder.frame("operator", name))
-        builder.add(operator, "cpu_time", (i + 1) * 1_000_000)
+        builder.add(operator, "time", (i + 1) * 1_000_000)
         builder.add(operator, "call_time", 1)
     return builder.profile()
 
@@ -61,7 +61,7 @@ def deep(levels: int = 10_000) -> Profile:
     frame = builder.frame("python", "recurse", file="/a/t.py", line=1)
     for _ in range(levels):
         node = builder.child(node, frame)
-    builder.add(node, "cpu_time", 5_000)
+    builder.add(node, "time", 5_000)
     return builder.profile()
 
 

@@ -26,7 +26,7 @@ def lines(data):
 
 def test_model(exported):
     where = "main_(train.py:9)"
-    assert lines(exported("collapsed", model(), "cpu_time")) == {
+    assert lines(exported("collapsed", model(), "time")) == {
         ("train.py", "MainThread", where, "model.h.0_[Block]", "aten::linear"): 150_000,
         (
             "train.py",
@@ -54,8 +54,8 @@ def test_strange_names_make_neither_lines_nor_frames(exported):
 
 def test_names_that_become_equal_are_added_up(exported):
     profile = build("""
-    operator a b | cpu_time=1
-    operator a_b | cpu_time=2
+    operator a b | time=1
+    operator a_b | time=2
     """)
     assert exported("collapsed", profile) == b"program;MainThread;a_b 3\n"
 

@@ -33,7 +33,7 @@ def in_microseconds(expected):
     return Counter({stack: value // 1000 for stack, value in expected.items()})
 
 
-@pytest.mark.parametrize(("make", "metric"), [(model, "cpu_time"), (model, "gpu_time"), (strange, "cpu_time")])
+@pytest.mark.parametrize(("make", "metric"), [(model, "time"), (model, "gpu_time"), (strange, "time")])
 def test_every_path(make, metric, exported):
     document = json.loads(exported("cpuprofile", make(), metric))
     assert self_times(document) == in_microseconds(stacks(make(), metric))
@@ -55,7 +55,7 @@ def test_the_rules_of_the_protocol(exported):
 
 
 def test_lines_count_from_zero_and_files_are_urls(exported):
-    document = json.loads(exported("cpuprofile", model(), "cpu_time"))
+    document = json.loads(exported("cpuprofile", model(), "time"))
     frame = next(node["callFrame"] for node in document["nodes"] if node["callFrame"]["functionName"] == "main")
     assert (frame["url"], frame["lineNumber"]) == ("file:///home/ada/my%20project/train.py", 8)
 
@@ -64,12 +64,12 @@ def test_times_below_a_microsecond_are_not_lost_in_the_sum(exported):
     builder = ProfileBuilder()
     node = builder.node_of_thread(builder.thread(builder.process("p"), "t"))
     for i in range(1000):
-        builder.add(builder.child(node, builder.frame("operator", f"op{i}")), "cpu_time", 300)
+        builder.add(builder.child(node, builder.frame("operator", f"op{i}")), "time", 300)
     assert json.loads(exported("cpuprofile", builder.profile()))["endTime"] == 300
 
 
 def test_only_times_fit(exported):
-    with pytest.raises(UnknownMetricError, match=r"no metric 'alloc_bytes' that this format can hold; it has cpu_time"):
+    with pytest.raises(UnknownMetricError, match=r"no metric 'alloc_bytes' that this format can hold; it has time"):
         exported("cpuprofile", model(), "alloc_bytes")
     with pytest.raises(UnknownMetricError, match="holds times and this profile has none; it has alloc_bytes"):
         exported("cpuprofile", build("operator a | alloc_bytes=4"))
@@ -82,7 +82,7 @@ def test_nothing_measured_and_ten_thousand_frames(exported):
     assert document["endTime"] == 5
 
 
-@pytest.mark.parametrize(("name", "make", "metric"), [("model", model, "gpu_time"), ("strange", strange, "cpu_time")])
+@pytest.mark.parametrize(("name", "make", "metric"), [("model", model, "gpu_time"), ("strange", strange, "time")])
 def test_speedscope_reads_it(name, make, metric, read_by_speedscope):
     document = read_by_speedscope[name, "cpuprofile"]
     scale = {"microseconds": 1, "nanoseconds": 1e3}[document["profiles"][0]["unit"]]

@@ -20,7 +20,7 @@ def deep() -> Profile:
     frames = [builder.frame("python", f"recursive_{i}", file="train.py", line=i + 1) for i in range(50)]
     for i in range(10_000):
         node = builder.child(node, frames[i % 50])
-        builder.add(node, "cpu_time", 10)
+        builder.add(node, "time", 10)
     return builder.profile()
 
 

@@ -35,19 +35,23 @@ def read_stacks(frame, column):
 def test_every_path(make, graph):
     profile = make()
     frame = graph(profile)
-    main = "gpu_time" if make is model else "cpu_time"
-    assert read_stacks(frame, "time") == stacks(profile, main)
+    assert read_stacks(frame, "time") == stacks(profile, "time")
     if make is model:
-        assert read_stacks(frame, "cpu_time") == stacks(profile, "cpu_time")
+        assert read_stacks(frame, "gpu_time") == stacks(profile, "gpu_time")
         assert read_stacks(frame, "alloc_bytes") == stacks(profile, "alloc_bytes")
+
+
+def test_device_time_alone_is_what_hatchet_shows_by_default(graph):
+    profile = model()
+    assert read_stacks(graph(profile, "gpu_time"), "time") == stacks(profile, "gpu_time")
 
 
 def test_inclusive_values(graph):
     profile = model()
-    frame = graph(profile, "cpu_time")
+    frame = graph(profile, "time")
     expected = Counter()
     for node in profile.tree.walk():
-        value = node.inclusive("cpu_time").sum
+        value = node.inclusive("time").sum
         if value and node.parent is not None:
             expected[tuple(label(one) for one in node.path()[1:])] += value
     assert read_stacks(frame, "time (inc)") == expected

@@ -102,7 +102,7 @@ def test_the_tables_are_consistent(parsed):
     assert message.string_table[0] == ""
     assert len(set(message.string_table)) == len(message.string_table)
     assert sample_types(message) == [
-        ("cpu_time", "nanoseconds"), ("alloc_bytes", "bytes"), ("gpu_time", "nanoseconds"), ("calls", "count"),
+        ("time", "nanoseconds"), ("alloc_bytes", "bytes"), ("gpu_time", "nanoseconds"), ("calls", "count"),
     ]  # fmt: skip
     assert all(len(sample.value) == 4 for sample in message.sample)
     assert message.string_table[message.default_sample_type] == "gpu_time"
@@ -149,7 +149,7 @@ def test_the_same_profile_gives_the_same_bytes(exported):
 @pytest.mark.parametrize(("name", "make"), [("model", model), ("strange", strange)])
 def test_speedscope_reads_it(name, make, read_by_speedscope):
     document = read_by_speedscope[name, "pprof"]
-    metric = {"model": "gpu_time", "strange": "cpu_time"}[name]
+    metric = {"model": "gpu_time", "strange": "time"}[name]
     assert speedscope_stacks(document) == stacks(make(), metric)
 
 

@@ -22,8 +22,8 @@ def test_one_profile_per_thread_and_metric_device_time_first(exported):
     document = json.loads(exported("speedscope", model()))
     assert [(one["name"], one["unit"], one["endValue"]) for one in document["profiles"]] == [
         ("gpu_time: MainThread", "nanoseconds", 7_000_000),
-        ("cpu_time: MainThread", "nanoseconds", 2_153_000),
-        ("cpu_time: worker", "nanoseconds", 40_000),
+        ("time: MainThread", "nanoseconds", 2_153_000),
+        ("time: worker", "nanoseconds", 40_000),
         ("alloc_bytes: MainThread", "bytes", 4096),
     ]
 
@@ -31,9 +31,9 @@ def test_one_profile_per_thread_and_metric_device_time_first(exported):
 @pytest.mark.parametrize(("name", "make"), [("model", model), ("strange", strange)])
 def test_speedscope_reads_every_path(name, make, read_by_speedscope):
     document = read_by_speedscope[name, "speedscope"]
-    expected = stacks(make(), "cpu_time", below="process")
+    expected = stacks(make(), "time", below="process")
     found = sum((speedscope_stacks(document, i) for i, one in enumerate(document["profiles"])
-                 if one["name"].startswith("cpu_time")), start=type(expected)())  # fmt: skip
+                 if one["name"].startswith("time")), start=type(expected)())  # fmt: skip
     assert found == expected
 
 
@@ -43,11 +43,11 @@ def test_source_lines_arrive(read_by_speedscope):
 
 
 def test_several_ranks_and_their_children_are_told_apart(exported):
-    process = "process p{0} | pid={0} rank={1}\n  thread T | tid={0}\n    operator x | cpu_time=5\n"
+    process = "process p{0} | pid={0} rank={1}\n  thread T | tid={0}\n    operator x | time=5\n"
     document = json.loads(exported("speedscope", build(process.format(10, 0) + process.format(20, 1))))
-    assert [one["name"] for one in document["profiles"]] == ["cpu_time: rank 0, T", "cpu_time: rank 1, T"]
+    assert [one["name"] for one in document["profiles"]] == ["time: rank 0, T", "time: rank 1, T"]
     document = json.loads(exported("speedscope", build(process.format(10, 0) + process.format(11, 0))))
-    names = ["cpu_time: rank 0 process 10, T", "cpu_time: rank 0 process 11, T"]
+    names = ["time: rank 0 process 10, T", "time: rank 0 process 11, T"]
     assert [one["name"] for one in document["profiles"]] == names
 
 
@@ -60,5 +60,5 @@ def test_ten_thousand_frames_take_twenty_thousand_events(exported):
 def test_one_metric_only(exported):
     document = json.loads(exported("speedscope", model(), "alloc_bytes"))
     assert [one["unit"] for one in document["profiles"]] == ["bytes"]
-    with pytest.raises(UnknownMetricError, match="it has cpu_time, alloc_bytes, gpu_time"):
+    with pytest.raises(UnknownMetricError, match="it has time, alloc_bytes, gpu_time"):
         exported("speedscope", model(), "sync_time")

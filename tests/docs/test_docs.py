@@ -82,15 +82,15 @@ def test_the_file_format_page_reads_a_file(tmp_path: Path, monkeypatch: pytest.M
         process train.py
           thread MainThread
             python main @ train.py:3
-              operator aten::linear | cpu_time=5,7
-                operator aten::addmm | cpu_time=11
+              operator aten::linear | time=5,7
+                operator aten::addmm | time=11
         """
     )
     write_profile(tmp_path / "out.leadline", profile)
     load, roll_up, merge = blocks("docs/file-format.md", "python")
     names: dict[str, object] = {}
     exec(load.replace('"out.leadline"', repr(str(tmp_path / "out.leadline"))), names)
-    exclusive = profile.tree.exclusive("cpu_time").sum.copy()
+    exclusive = profile.tree.exclusive("time").sum.copy()
     names["exclusive"] = exclusive
     exec(roll_up, names)
     assert isinstance(names["first_name"], str)
@@ -98,9 +98,9 @@ def test_the_file_format_page_reads_a_file(tmp_path: Path, monkeypatch: pytest.M
     inclusive = names["inclusive"]
     assert isinstance(inclusive, np.ndarray)
     assert inclusive[0] == 23
-    assert np.array_equal(inclusive, profile.tree.inclusive("cpu_time").sum)
+    assert np.array_equal(inclusive, profile.tree.inclusive("time").sum)
     monkeypatch.chdir(tmp_path)
     for rank in ("rank0.leadline", "rank1.leadline"):
         write_profile(rank, profile)
     exec(merge, {})
-    assert open_profile("all.leadline").tree.root.inclusive("cpu_time").sum == 46
+    assert open_profile("all.leadline").tree.root.inclusive("time").sum == 46

@@ -26,10 +26,10 @@ def sample() -> Profile:
           thread MainThread | tid=7 wall_ns=100 operator_ns=60
             python main @ train.py:3 | first_line=1
               module model.fc [Linear]
-                operator aten::linear #linear | cpu_time=5,7 call_time=9,11 alloc_bytes=64
+                operator aten::linear #linear | time=5,7 call_time=9,11 alloc_bytes=64
                   kernel sgemm | gpu_time@0:7=100,50 detail={"grid":[1,2]}
             python main @ train.py:5
-              operator aten::add | cpu_time=30/3
+              operator aten::add | time=30/3
         """,
         losses=[("events_dropped", 3, "The trace window was full.")],
         events="""

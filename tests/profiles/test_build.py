@@ -9,15 +9,15 @@ DRAWN = """\
 process train.py | pid=7 parent_pid=1 rank=0 local_rank=0 start_ns=5 end_ns=9 complete=0
   thread MainThread | tid=7 operator_ns=1 data_ns=2 wall_ns=3 cpu_ns=4
     python main loop @ dir/train it.py:3 | first_line=2
-      region a | b; c | cpu_time=1
+      region a | b; c | time=1
         module model.fc [Linear]
-          operator aten::linear | cpu_time=12/2 gpu_time@0=3 gpu_time@1:-1=4
+          operator aten::linear | time=12/2 gpu_time@0=3 gpu_time@1:-1=4
             native gemm @ libgemm.so | address=4096 detail={"a":1}
 """
 
 
 def test_what_is_printed_can_be_read_back() -> None:
-    metrics = ["cpu_time", "gpu_time"]
+    metrics = ["time", "gpu_time"]
     first = draw(build(DRAWN), metrics, facts=True, devices=True)
     assert first == DRAWN.replace("gpu_time@1:-1", "gpu_time@1")
     assert draw(build(first), metrics, facts=True, devices=True) == first
@@ -30,8 +30,8 @@ def test_a_process_and_a_thread_are_put_above_what_has_none() -> None:
 
 
 def test_the_same_frame_under_the_same_parent_is_one_node() -> None:
-    profile = build("operator a | cpu_time=1\noperator b\noperator a | cpu_time=2")
-    assert draw(profile, ["cpu_time"]).splitlines()[2:] == ["    operator a | cpu_time=3/2", "    operator b"]
+    profile = build("operator a | time=1\noperator b\noperator a | time=2")
+    assert draw(profile, ["time"]).splitlines()[2:] == ["    operator a | time=3/2", "    operator b"]
 
 
 def test_siblings_can_be_printed_in_an_order_of_their_own() -> None:
@@ -44,8 +44,8 @@ def test_siblings_can_be_printed_in_an_order_of_their_own() -> None:
 
 
 def test_inclusive_values_can_be_printed() -> None:
-    profile = build("python f\n  operator a | cpu_time=1\n  operator b | cpu_time=2")
-    assert draw(profile, ["cpu_time"], inclusive=True).splitlines()[2] == "    python f | cpu_time=3/2"
+    profile = build("python f\n  operator a | time=1\n  operator b | time=2")
+    assert draw(profile, ["time"], inclusive=True).splitlines()[2] == "    python f | time=3/2"
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_inclusive_values_can_be_printed() -> None:
         ("operator", "is not 'KIND NAME"),
         ("operator a\n   operator b", "is not 'KIND NAME"),
         ("operator a\n    operator b", "more than one level"),
-        ("operator a | cpu_time", "is not METRIC=VALUES"),
-        ("operator a | cpu_time=7/2", "not a number of equal measurements"),
+        ("operator a | time", "is not METRIC=VALUES"),
+        ("operator a | time=7/2", "not a number of equal measurements"),
         ("operator a | cpu_tme=7", "neither a metric nor a column"),
         ("process p | ranks=7", "has no column ranks"),
     ],

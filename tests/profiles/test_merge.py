@@ -27,7 +27,7 @@ def profiles(choose: st.DrawFn) -> Profile:
             depth = choose(st.integers(2, depth))
             frame = choose(st.sampled_from(["python f @ f.py:3", "operator a", "operator b", "kernel k"]))
             values = ",".join(map(str, choose(st.lists(st.integers(-9, 99), max_size=2))))
-            place = choose(st.sampled_from(["cpu_time", "gpu_time@0:1", "gpu_time@1:2", "call_time"]))
+            place = choose(st.sampled_from(["time", "gpu_time@0:1", "gpu_time@1:2", "call_time"]))
             lines.append("  " * depth + frame + (f" | {place}={values}" if values else ""))
             depth += 1
     return build("\n".join(lines), losses=[("events_dropped", 1, "Full.")] if lines else [])
@@ -85,7 +85,7 @@ def test_a_profile_merged_alone_says_the_same(one: Profile) -> None:
 @given(profiles(), profiles())
 def test_no_measurement_is_lost_and_paths_are_unique(one: Profile, two: Profile) -> None:
     both = merged(one, two)
-    for metric in ("cpu_time", "gpu_time"):
+    for metric in ("time", "gpu_time"):
         parts = [part.tree.root.inclusive(metric) for part in (one, two)]
         whole = both.tree.root.inclusive(metric)
         assert whole.count == sum(part.count for part in parts)
@@ -115,20 +115,20 @@ def test_equal_paths_add_up_and_processes_stay_apart() -> None:
     drawing = """
     process worker | pid={pid}
       thread MainThread
-        operator aten::add | cpu_time={time}
+        operator aten::add | time={time}
           kernel add | gpu_time@0:7=10
     """
     one = build(drawing.format(pid=1, time=5))
     again = build(drawing.format(pid=1, time=7))
     other = build(drawing.format(pid=2, time=9))
-    assert draw(merged(one, again, other), ["cpu_time", "gpu_time"], ordered=True, devices=True) == (
+    assert draw(merged(one, again, other), ["time", "gpu_time"], ordered=True, devices=True) == (
         "process worker\n"
         "  thread MainThread\n"
-        "    operator aten::add | cpu_time=12/2\n"
+        "    operator aten::add | time=12/2\n"
         "      kernel add | gpu_time@0:7=10 gpu_time@1:7=10\n"
         "process worker\n"
         "  thread MainThread\n"
-        "    operator aten::add | cpu_time=9\n"
+        "    operator aten::add | time=9\n"
         "      kernel add | gpu_time@2:7=10\n"
     )
 

@@ -23,7 +23,7 @@ def worker(pid: int, time: int) -> Profile:
         f"""
         process train.py | pid={pid} complete=0
           thread MainThread
-            operator aten::add | cpu_time={time}
+            operator aten::add | time={time}
         """
     )
 
@@ -66,9 +66,9 @@ def test_processes_that_stopped_in_order_are_merged_without_a_loss(part: Path) -
     leave(part, 12, time=7)
     done = recover_part(part)
     assert (done.complete, done.partial, done.missing) == (2, 0, 0)
-    assert draw(done.profile, ["cpu_time"]) == (
-        "process train.py\n  thread MainThread\n    operator aten::add | cpu_time=5\n"
-        "process train.py\n  thread MainThread\n    operator aten::add | cpu_time=7\n"
+    assert draw(done.profile, ["time"]) == (
+        "process train.py\n  thread MainThread\n    operator aten::add | time=5\n"
+        "process train.py\n  thread MainThread\n    operator aten::add | time=7\n"
     )
     assert [process.complete for process in done.profile.processes] == [True, True]
     assert done.profile.losses == []

@@ -14,25 +14,25 @@ process train.py | pid=10
     python <module> @ /home/ada/gpt/train.py:88
       python main @ /home/ada/gpt/train.py:70
         phase data loading
-          operator aten::stack | cpu_time=300000/3 call_time=300000/3
+          operator aten::stack | time=300000/3 call_time=300000/3
         phase optimizer
-          operator Optimizer.step#SGD.step | cpu_time=200000/2 call_time=500000/2
-            operator aten::add_ | cpu_time=300000/6 call_time=300000/6
+          operator Optimizer.step#SGD.step | time=200000/2 call_time=500000/2
+            operator aten::add_ | time=300000/6 call_time=300000/6
         python Module._call_impl @ {LIB}:1784
           module model [GPT]
             python GPT.forward @ /home/ada/gpt/model/gpt.py:30
               phase forward
                 module model.h.0 [Block]
                   python Block.forward @ /home/ada/gpt/model/gpt.py:12
-                    operator aten::linear | cpu_time=100000/2 call_time=1100000/2
-                      operator aten::addmm | cpu_time=1000000/2 call_time=1000000/2 alloc_bytes=4096/2 peak_live_bytes=2048
+                    operator aten::linear | time=100000/2 call_time=1100000/2
+                      operator aten::addmm | time=1000000/2 call_time=1000000/2 alloc_bytes=4096/2 peak_live_bytes=2048
                       phase backward
-                        operator AddmmBackward0 | cpu_time=100000/2 call_time=1600000/2
-                          operator aten::mm | cpu_time=1500000/4 call_time=1500000/4 alloc_bytes=8192/2
+                        operator AddmmBackward0 | time=100000/2 call_time=1600000/2
+                          operator aten::mm | time=1500000/4 call_time=1500000/4 alloc_bytes=8192/2
                 module model.h.1 [Block]
                   python Block.forward @ /home/ada/gpt/model/gpt.py:12
-                    operator aten::linear | cpu_time=100000/2 call_time=1500000/2
-                      operator aten::addmm | cpu_time=1400000/2 call_time=1400000/2 alloc_bytes=4096/2 peak_live_bytes=6144
+                    operator aten::linear | time=100000/2 call_time=1500000/2
+                      operator aten::addmm | time=1400000/2 call_time=1400000/2 alloc_bytes=4096/2 peak_live_bytes=6144
 """
 
 
@@ -77,7 +77,7 @@ def hostile() -> Profile:
         phase = builder.child(module, builder.frame("phase", name))
         region = builder.child(phase, builder.frame("region", name))
         operator = builder.child(region, builder.frame("operator", name, detail=HOSTILE[0]))
-        builder.add(operator, "cpu_time", 100 + i)
+        builder.add(operator, "time", 100 + i)
         builder.add(operator, "call_time", 100 + i)
         builder.add(operator, "alloc_bytes", 64)
         builder.add(operator, "peak_live_bytes", 64)

@@ -19,7 +19,7 @@ from leadline.report.text import render_text
 
 big = st.sampled_from([-(2**63), -(2**62), -1, 0, 1, 2**53 + 1, 2**62, 2**63 - 1])
 METRICS = [
-    "cpu_time",
+    "time",
     "call_time",
     "alloc_bytes",
     "free_bytes",

@@ -57,33 +57,33 @@ def path(data, names, row):
 def test_nothing_small_nothing_pruned():
     data = flame(training().tree).data
     assert data["pruned"]["nodes"] == 0
-    assert sums(data, "cpu_time") == 5_000_000
+    assert sums(data, "time") == 5_000_000
     assert sums(data, "calls") == 25
-    assert [metric["name"] for metric in data["metrics"]] == ["cpu_time", "alloc_bytes", "peak_live_bytes", "calls"]
+    assert [metric["name"] for metric in data["metrics"]] == ["time", "alloc_bytes", "peak_live_bytes", "calls"]
     assert len(data["parent"]) == len(training().tree)
 
 
 def test_small_paths_hang_as_one_below_their_parent():
     profile = build("""
     python main @ /a/t.py:1
-      operator big | cpu_time=500000
-      operator tiny1 | cpu_time=3
-        operator inner | cpu_time=1
-      operator tiny2 | cpu_time=2
+      operator big | time=500000
+      operator tiny1 | time=3
+        operator inner | time=1
+      operator tiny2 | time=2
     """)
     drawn = flame(profile.tree)
     names = [drawn.data["frames"]["name"][frame] for frame in drawn.data["frame"]]
     assert names == ["root", "program", "MainThread", "main", "big", "(3 paths below 0.01 %)"]
     assert drawn.data["pruned"]["nodes"] == 3
-    assert sums(drawn.data, "cpu_time") == 500_006
+    assert sums(drawn.data, "time") == 500_006
     inner = profile.tree.find(name="inner")[0].row
     assert names[drawn.kept_row[inner]] == "main"
 
 
 def test_a_path_is_kept_when_any_metric_of_it_is_large():
     profile = build("""
-    operator slow | cpu_time=9000000
-    operator big | cpu_time=1 alloc_bytes=4096
+    operator slow | time=9000000
+    operator big | time=1 alloc_bytes=4096
     """)
     names = flame(profile.tree).data["frames"]["name"]
     assert "big" in names
@@ -94,11 +94,11 @@ def test_no_more_nodes_than_allowed(most):
     builder = ProfileBuilder()
     node = builder.node_of_thread(builder.thread(builder.process("p"), "t"))
     for i in range(200):
-        builder.add(builder.child(node, builder.frame("operator", f"op{i}")), "cpu_time", 1000)  # all alike: a tie
+        builder.add(builder.child(node, builder.frame("operator", f"op{i}")), "time", 1000)  # all alike: a tie
     drawn = flame(builder.profile().tree, most_nodes=most)
     kept = len(drawn.data["parent"])
     assert kept <= 2 * most + 1, "each kept node has at most one pruned child; the root is always kept"
-    assert sums(drawn.data, "cpu_time") == 200_000
+    assert sums(drawn.data, "time") == 200_000
 
 
 def test_a_stack_of_ten_thousand_frames():
@@ -107,10 +107,10 @@ def test_a_stack_of_ten_thousand_frames():
     frame = builder.frame("python", "recurse", file="/a/t.py", line=1)
     for _ in range(10_000):
         node = builder.child(node, frame)
-    builder.add(node, "cpu_time", 7)
+    builder.add(node, "time", 7)
     data = flame(builder.profile().tree).data
     assert len(data["parent"]) == 10_003
-    assert sums(data, "cpu_time") == 7
+    assert sums(data, "time") == 7
 
 
 def test_a_profile_without_measurements():
@@ -132,7 +132,7 @@ def test_every_kept_path_has_its_whole_value(rows, share, most):
     for parent, name, time, memory in rows:
         node = builder.child(nodes[parent % len(nodes)], builder.frame("operator", f"op{name}"))
         nodes.append(node)
-        builder.add(node, "cpu_time", time)
+        builder.add(node, "time", time)
         builder.add(node, "alloc_bytes", memory)
     tree = builder.profile().tree
     full = flame(tree, smallest_share=0.0, most_nodes=10**6).data

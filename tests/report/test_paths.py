@@ -22,7 +22,7 @@ def test_the_innermost_line_of_the_users_own_code_is_named():
     python main @ /home/ada/train.py:9
       python Block.forward @ /home/ada/model.py:3
         python Linear.forward @ {LIB}:20
-          operator aten::linear | cpu_time=5
+          operator aten::linear | time=5
     """) == [("model.py:3 Block.forward", "aten::linear", 5)]
 
 
@@ -30,9 +30,9 @@ def test_a_callback_out_of_a_library_is_the_users_again():
     assert entries(f"""
     python main @ /home/ada/train.py:9
       python backward @ {LIB}:20
-        operator outer | cpu_time=1
+        operator outer | time=1
           python my_hook @ /home/ada/hooks.py:7
-            operator aten::mul | cpu_time=5
+            operator aten::mul | time=5
     """) == [("hooks.py:7 my_hook", "aten::mul", 5), ("train.py:9 main", "outer", 1)]
 
 
@@ -42,29 +42,29 @@ def test_without_code_of_ones_own_a_package_comes_before_the_framework():
     python <module> @ /usr/lib/python3.11/runpy.py:1
       python Trainer.train @ {package}:5
         python Module.__call__ @ {LIB}:20
-          operator aten::mm | cpu_time=5
+          operator aten::mm | time=5
     """) == [("transformers/trainer.py:5 Trainer.train", "aten::mm", 5)]
 
 
 def test_no_python_at_all():
-    assert entries("operator aten::mm | cpu_time=5") == [("(no Python line)", "aten::mm", 5)]
+    assert entries("operator aten::mm | time=5") == [("(no Python line)", "aten::mm", 5)]
 
 
 def test_nested_operators_count_for_the_outermost():
     assert entries("""
     python main @ /home/ada/t.py:1
-      operator aten::linear | cpu_time=1
-        operator aten::addmm | cpu_time=10
-          api cudaLaunchKernel | cpu_time=2
-      operator aten::relu | cpu_time=4
+      operator aten::linear | time=1
+        operator aten::addmm | time=10
+          api cudaLaunchKernel | time=2
+      operator aten::relu | time=4
     """) == [("t.py:1 main", "aten::linear", 13), ("t.py:1 main", "aten::relu", 4)]
 
 
 def test_an_operator_in_a_region_is_named_and_the_rest_of_the_region_too():
     assert entries("""
-    region evaluate | cpu_time=7
+    region evaluate | time=7
       python main @ /home/ada/t.py:1
-        operator aten::mm | cpu_time=4
+        operator aten::mm | time=4
     """) == [("(no Python line)", "evaluate", 7), ("t.py:1 main", "aten::mm", 4)]
 
 
@@ -80,7 +80,7 @@ def test_backward_is_an_entry_of_the_line_that_ran_forward():
 def test_numbered_layers_are_one_entry_that_says_how_many():
     path = build_report(training()).paths[0]
     assert (path.module, path.modules, path.paths, path.calls) == ("model.h.*", 2, 4, 4)
-    assert path.values == {"cpu_time": 2_600_000, "alloc_bytes": 8192, "peak_live_bytes": 8192}
+    assert path.values == {"time": 2_600_000, "alloc_bytes": 8192, "peak_live_bytes": 8192}
     assert [(frame.kind, frame.name) for frame in path.frames[-2:]] == [
         ("operator", "aten::linear"),
         ("operator", "aten::addmm"),
@@ -104,7 +104,7 @@ def test_layer_numbers(module, pattern):
 
 def test_the_paths_add_up_to_the_total():
     report = build_report(training())
-    assert sum(path.values["cpu_time"] for path in report.paths) == report.totals["cpu_time"].sum == 5_000_000
+    assert sum(path.values["time"] for path in report.paths) == report.totals["time"].sum == 5_000_000
 
 
 def test_sort_by_another_metric():
@@ -113,15 +113,15 @@ def test_sort_by_another_metric():
     assert report.operators[0].name == "aten::addmm"
     by_count = build_report(training(), ReportOptions(sort="count"))
     assert by_count.operators[0].name == "aten::add_"
-    assert by_count.path_metric == "cpu_time"
+    assert by_count.path_metric == "time"
     assert build_report(training(), ReportOptions(sort="call_time")).operators[0].name == "aten::linear"
 
 
 def test_an_unknown_metric_lists_the_known_ones():
     with pytest.raises(
-        UnknownMetricError, match=r"no metric 'time' .* it has cpu_time, alloc_bytes, peak_live_bytes, count, call_time"
+        UnknownMetricError, match=r"no metric 'walltime' .* it has time, alloc_bytes, peak_live_bytes, count, call_time"
     ):
-        build_report(training(), ReportOptions(sort="time"))
+        build_report(training(), ReportOptions(sort="walltime"))
 
 
 def test_a_bad_pattern_is_said_so():
@@ -135,7 +135,7 @@ def test_focus_keeps_what_is_at_or_below_a_match():
     assert {row.name for row in report.operators} == {"Optimizer.step#SGD.step", "aten::add_"}
     assert report.focus is not None
     assert report.focus.share == 0.1
-    assert report.totals["cpu_time"].sum == 500_000
+    assert report.totals["time"].sum == 500_000
 
 
 def test_hidden_library_frames_leave_the_paths_but_not_the_sums():
@@ -151,6 +151,6 @@ def test_many_processes_with_the_same_line_are_one_entry():
     process train.py {0} | pid={0} rank={0}
       thread MainThread | tid={0}
         python main @ /home/ada/t.py:1
-          operator aten::mm | cpu_time=10
+          operator aten::mm | time=10
     """
     assert entries(rank.format(1) + rank.format(2)) == [("t.py:1 main", "aten::mm", 20)]

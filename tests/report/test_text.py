@@ -24,7 +24,7 @@ Time  wall time of each thread that worked; Python and idle are told apart by it
   thread          wall  operators  Python  data loading  idle
   main thread  10.0 ms      60.0%   30.0%         10.0%  0.0%  ooooooooooooooPPPPPPPPdd
 
-Hottest call paths by CPU time  your line, then module, phase and operator below it
+Hottest call paths by time  your line, then module, phase and operator below it
    1   52.0%    2.60 ms  model/gpt.py:12 Block.forward  4 calls
         model.h.* (Block, 2 modules) › aten::linear
         from model/gpt.py:30 GPT.forward ← train.py:70 main ← train.py:88
@@ -38,7 +38,7 @@ Hottest call paths by CPU time  your line, then module, phase and operator below
         data loading › aten::stack
         from train.py:88
 
-Operators  by CPU time inside themselves
+Operators  by time inside themselves
   operator                 calls     self    total     mean     std  allocated
   aten::addmm                  4  2.40 ms  2.40 ms   600 µs  100 µs   8.00 KiB
   aten::mm                     4  1.50 ms  1.50 ms   375 µs    0 ns   8.00 KiB
@@ -54,11 +54,11 @@ Modules  with their submodules; backward counted where its forward ran
   model.h.*  Block  4.20 ms  2.60 ms   1.60 ms  4.20 ms
 
 Phases
-  phase         CPU time  share  operators  allocated
-  forward        2.60 ms  52.0%          8   8.00 KiB
-  backward       1.60 ms  32.0%          6   8.00 KiB
-  optimizer       500 µs  10.0%          8        0 B
-  data loading    300 µs   6.0%          3        0 B
+  phase            time  share  operators  allocated
+  forward       2.60 ms  52.0%          8   8.00 KiB
+  backward      1.60 ms  32.0%          6   8.00 KiB
+  optimizer      500 µs  10.0%          8        0 B
+  data loading   300 µs   6.0%          3        0 B
 
 Tensor memory  16.0 KiB in 6 allocations, 0 B freed
   peak 8.00 KiB on CPU; alive at that moment:
@@ -125,10 +125,10 @@ def test_every_thread_that_worked_is_shown_with_its_rank():
 def test_a_device_has_a_section_of_its_own_and_orders_the_paths():
     profile = build("""
     python main @ /home/ada/train.py:3
-      operator aten::mm | cpu_time=900 call_time=900
-        api cudaLaunchKernel | cpu_time=50
+      operator aten::mm | time=900 call_time=900
+        api cudaLaunchKernel | time=50
           kernel sgemm<float> | gpu_time@0:7=6000/3
-      operator aten::copy_ | cpu_time=10 call_time=10
+      operator aten::copy_ | time=10 call_time=10
         copy HtoD | gpu_time@0:7=2000 copy_bytes@0:7=4096
         api cudaStreamSynchronize | sync_time=700
     """)
@@ -163,7 +163,7 @@ def test_without_a_word_of_the_file_an_unfinished_process_counts():
 
 def test_a_trace_window_is_worth_a_prediction():
     profile = build(
-        "python main @ /a/t.py:1\n  operator aten::mm #mm | cpu_time=5",
+        "python main @ /a/t.py:1\n  operator aten::mm #mm | time=5",
         events="start_ns duration_ns kind node thread\n0 5 operator mm 0",
     )
     assert printed(profile).endswith("\n  leadline whatif run.leadline\n")
@@ -171,7 +171,7 @@ def test_a_trace_window_is_worth_a_prediction():
 
 def test_focus_says_what_it_left_out():
     text = printed(training(), focus=r"gpt\.py:12")
-    assert r"Only paths through /gpt\.py:12/: 84.0% of CPU time." in text
+    assert r"Only paths through /gpt\.py:12/: 84.0% of time." in text
     assert "aten::stack" not in text
     assert "nothing matches" in printed(training(), focus="no such frame")
 
@@ -218,7 +218,7 @@ def test_a_terminal_without_utf8_gets_plain_signs():
 def test_the_summary_is_about_fifteen_lines_even_with_many_ranks():
     ranks = "\n".join(
         f"process r{i} | pid={i} rank={i}\n  thread MainThread | tid={i} wall_ns=1000 operator_ns={i} cpu_ns=10\n"
-        f"    python main @ /a/t.py:{i}\n      operator aten::op{i} | cpu_time=5 call_time=5 peak_live_bytes=5"
+        f"    python main @ /a/t.py:{i}\n      operator aten::op{i} | time=5 call_time=5 peak_live_bytes=5"
         for i in range(1, 17)
     )
     lines = summarize(build(ranks), "x.leadline").splitlines()

@@ -98,5 +98,20 @@ def test_the_python_module_has_tables_and_units() -> None:
     nodes = schema.TABLES["nodes"]
     assert [(column.name, column.dtype) for column in nodes.columns] == [("parent", "<i4"), ("frame", "<u4")]
     assert [info.kind for info in schema.METRICS] == list(schema.MetricKind)
-    cpu = schema.METRICS[schema.MetricKind.CPU_TIME]
-    assert (cpu.unit, cpu.additive) == ("ns", True)
+    time = schema.METRICS[schema.MetricKind.TIME]
+    assert (time.unit, time.additive) == ("ns", True)
+
+
+def test_a_former_name_of_a_metric_finds_it_and_is_never_said() -> None:
+    kinds = load(ROOT / "python/leadline/schema.py").MetricKind
+    assert kinds["CPU_TIME"] is kinds.TIME
+    assert kinds(0) is kinds.TIME
+    assert str(kinds["CPU_TIME"]) == "time"
+    assert len(kinds) == len(list(kinds)) == len(kinds.__members__) - 1
+
+
+def test_a_former_name_cannot_be_the_name_of_another_metric(tree: Path) -> None:
+    edit(tree, 'formerly = "cpu_time"', 'formerly = "call_time"')
+    refused = generate(tree)
+    assert refused.returncode == 1
+    assert "'call_time' stands there twice" in refused.stderr

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument("--format", choices=[one.name for one in EXPORTERS], help=f"who shall read it ({readers})")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, - for stdout")
-    parser.add_argument("--metric", metavar="METRIC", help="export only METRIC, such as cpu_time or alloc_bytes")
+    parser.add_argument("--metric", metavar="METRIC", help="export only METRIC, such as time or alloc_bytes")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
     parser.add_argument(
-        "--sort", metavar="METRIC", help="order paths and operators by METRIC, such as cpu_time, alloc_bytes, count"
+        "--sort", metavar="METRIC", help="order paths and operators by METRIC, such as time, alloc_bytes, count"
     )
     parser.add_argument(
         "--top", metavar="N", type=_rows, help="rows per table (default: 10; 200 in HTML, 1000 in JSON)"

@@ -15,7 +15,7 @@ _SEPARATORS = str.maketrans({";": ",", " ": "_"})
 
 
 def export(profile: Profile, metric: str | None) -> bytes:
-    """See `ExporterModule.export`; without `metric` device time where there is some, else CPU time."""
+    """See `ExporterModule.export`; without `metric` device time where there is some, else time."""
     tree = profile.tree
     info = main_metric(chosen_metrics(tree, metric))
     if info is None:

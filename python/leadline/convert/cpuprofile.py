@@ -26,7 +26,7 @@ from leadline.profiles import Profile
 
 
 def export(profile: Profile, metric: str | None) -> bytes:
-    """See `ExporterModule.export`; only times fit, without `metric` device time where there is some, else CPU time."""
+    """See `ExporterModule.export`; only times fit, without `metric` device time where there is some, else time."""
     tree = profile.tree
     info = main_metric(chosen_metrics(tree, metric, unit="ns"))
     if info is None and additive_metrics(tree):

@@ -2,8 +2,8 @@
 `hatchet.GraphFrame.from_json`.
 
 hatchet reads it by recursion, two levels of JSON per frame, so paths deeper than MAX_DEPTH end in one frame that
-holds the rest. The main time metric is called `time`, which hatchet takes by default; ` (inc)` marks inclusive
-values. Times are nanoseconds.
+holds the rest. hatchet takes the metric `time` by default: it is wall time, or device time where only that is
+exported; ` (inc)` marks inclusive values. Times are nanoseconds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 
 from leadline.convert.stacks import FrameText, Weights, children_lists, chosen_metrics, frame_texts, main_metric
 from leadline.profiles import Profile
+from leadline.schema import MetricKind
 
 MAX_DEPTH = 200
 DEEPER = "(deeper frames)"
@@ -21,7 +22,8 @@ def export(profile: Profile, metric: str | None) -> bytes:
     """See `ExporterModule.export`; without `metric` every additive metric."""
     tree = profile.tree
     metrics = chosen_metrics(tree, metric)
-    main = main_metric([info for info in metrics if info.unit == "ns"])
+    times = [info for info in metrics if info.unit == "ns"]
+    main = next((info for info in times if info.kind == MetricKind.TIME), main_metric(times))
     columns = [("time" if info is main else str(info.kind), Weights(tree, info)) for info in metrics]
     worth = [any(weights.whole[row] for _, weights in columns) for row in range(len(tree))]
     children, texts, frame_of = children_lists(tree), frame_texts(tree), tree.frame_of.tolist()

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from leadline.profiles import Profile, Tree
+from leadline.profiles.tree import present_name
 from leadline.schema import FrameKind, MetricInfo
 
 UNNAMED = "(unnamed)"
@@ -73,7 +74,7 @@ def chosen_metrics(tree: Tree, metric: str | None, unit: str | None = None) -> l
     known = [info for info in additive_metrics(tree) if unit is None or info.unit == unit]
     if metric is None:
         return known
-    found = [info for info in known if str(info.kind) == metric]
+    found = [info for info in known if str(info.kind) == present_name(metric)]
     if not found:
         what = f"metric {metric!r} that this format can hold"
         names = ", ".join(str(info.kind) for info in known) or "none"
@@ -82,9 +83,9 @@ def chosen_metrics(tree: Tree, metric: str | None, unit: str | None = None) -> l
 
 
 def main_metric(metrics: list[MetricInfo]) -> MetricInfo | None:
-    """The one to show where a format holds one: device time where there is some, else CPU time, else the first."""
+    """The one to show where a format holds one: device time where there is some, else time, else the first."""
     by_name = {str(info.kind): info for info in metrics}
-    return by_name.get("gpu_time") or by_name.get("cpu_time") or next(iter(metrics), None)
+    return by_name.get("gpu_time") or by_name.get("time") or next(iter(metrics), None)
 
 
 class Weights:

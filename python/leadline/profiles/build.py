@@ -7,8 +7,8 @@ One line per node, two spaces per level, the root left out. A line is
 of which everything after the name is optional: `[CLASS]` is the `module` column, `#LABEL` names the node for events.
 Measurements are
 
-    cpu_time=5,7          two measurements
-    cpu_time=12/2         two equal measurements with the sum 12
+    time=5,7          two measurements
+    time=12/2         two equal measurements with the sum 12
     gpu_time@0:7=100      on row 0 of devices, stream 7 (devices are made as needed)
 
 and, as facts, columns of the line's own table: `pid=1 rank=0` of a process, `tid=1 wall_ns=9` of a thread,
@@ -20,7 +20,7 @@ one node.
     process train.py
       thread MainThread
         python main @ train.py:3
-          operator aten::linear #linear | cpu_time=5,7 call_time=9,9
+          operator aten::linear #linear | time=5,7 call_time=9,9
     ''', events='''
     start_ns duration_ns kind     node     thread
     0        10          operator linear   0
@@ -45,7 +45,7 @@ _LINE = re.compile(
     r"(?: #(?P<label>\S+))?$"
 )
 _MEASURE = re.compile(r"^(?P<metric>\w+)(?:@(?P<device>-?\d+)(?::(?P<stream>-?\d+))?)?=(?P<value>.+)$")
-_METRICS = {str(kind) for kind in MetricKind}
+_METRICS = {name.lower() for name in MetricKind.__members__}
 
 
 @dataclass(frozen=True)

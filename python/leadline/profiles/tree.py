@@ -40,6 +40,15 @@ def metric_kind(metric: str | MetricKind) -> MetricKind:
         raise ValueError(f"There is no metric called {metric!r}; the metrics are {known}.") from None
 
 
+def present_name(metric: str) -> str:
+    """The name a metric has now, for one that was renamed (`cpu_time` is `time`); any other text is returned as it
+    is."""
+    try:
+        return str(MetricKind[metric.upper()])
+    except KeyError:
+        return metric
+
+
 def frame_kind(kind: str | FrameKind) -> FrameKind:
     """The frame kind of that name; raises ValueError with a sentence when there is none."""
     if isinstance(kind, FrameKind):
@@ -251,7 +260,7 @@ class Tree:
         rows = np.flatnonzero(self.frame_rows(kind, name, pattern)[self.frame_of])
         return [Node(self, row) for row in rows.tolist()]
 
-    def hottest(self, metric: str | MetricKind = "cpu_time", top: int = 10) -> list[Node]:
+    def hottest(self, metric: str | MetricKind = "time", top: int = 10) -> list[Node]:
         """The nodes with the largest exclusive sums, the largest first; none without a measurement; ties in row
         order."""
         measures = self.exclusive(metric)
@@ -259,7 +268,7 @@ class Tree:
         order = np.argsort(-measures.sum[rows], kind="stable")[:top]
         return [Node(self, row) for row in rows[order].tolist()]
 
-    def bottom_up(self, metric: str | MetricKind = "cpu_time", kind: str | FrameKind | None = None) -> BottomUp:
+    def bottom_up(self, metric: str | MetricKind = "time", kind: str | FrameKind | None = None) -> BottomUp:
         """The tree turned over: frames that spent the metric themselves, and below each its callers. `kind`: only such
         frames."""
         from leadline.profiles.bottom_up import BottomUp  # that module needs this one's names

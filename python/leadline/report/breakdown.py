@@ -48,7 +48,7 @@ def distributions(measures: Measures, rows: Rows, group: Rows, own: Rows) -> lis
 
 
 def operators(tree: Tree, scopes: Scopes, kept: Mask) -> list[OperatorRow]:
-    """Every operator by name, the largest exclusive CPU time first. Unsorted ties keep the order of the tree."""
+    """Every operator by name, the largest exclusive time first. Unsorted ties keep the order of the tree."""
     rows = np.flatnonzero((tree.kinds == int(FrameKind.OPERATOR)) & kept)
     if not len(rows):
         return []
@@ -56,7 +56,7 @@ def operators(tree: Tree, scopes: Scopes, kept: Mask) -> list[OperatorRow]:
     distinct, group = np.unique(names[rows], return_inverse=True)
     calls = without_repeats(tree)
     own = np.zeros(len(distinct), np.int64)
-    np.add.at(own, group, tree.exclusive("cpu_time").sum[rows])
+    np.add.at(own, group, tree.exclusive("time").sum[rows])
     times = distributions(calls, rows, group, own)
     counts = np.zeros(len(distinct), np.int64)
     np.add.at(counts, group, calls.count[rows])
@@ -67,7 +67,7 @@ def operators(tree: Tree, scopes: Scopes, kept: Mask) -> list[OperatorRow]:
         OperatorRow(text[int(name)], int(counts[i]), times[i], int(gpu[i]), int(alloc[i]))
         for i, name in enumerate(distinct.tolist())
     ]
-    return sorted(made, key=lambda row: (-row.cpu_time.self, row.name))
+    return sorted(made, key=lambda row: (-row.time.self, row.name))
 
 
 def _sums_by_operator(
@@ -107,14 +107,14 @@ def modules(tree: Tree, scopes: Scopes, kept: Mask, merge_layers: bool) -> list[
         chains[row] = above if name in above else (*above, name)
         sums[name].class_name = tree.text("module", frame)
         sums[name].names.add(qualified)
-    for metric in ("cpu_time", "gpu_time", "alloc_bytes"):
+    for metric in ("time", "gpu_time", "alloc_bytes"):
         values = tree.exclusive(metric).sum
         for row in np.flatnonzero((values != 0) & kept & (scopes.module >= 0)).tolist():
             value = int(values[row])
             names = chains[int(scopes.module[row])]
             for name in names:
                 _book(sums[name], metric, value)
-            if metric == "cpu_time":
+            if metric == "time":
                 sums[named(tree.text("name", int(tree.frame_of[scopes.module[row]])))].own += value
                 if _phase(tree, scopes, row) == "backward":
                     for name in names:
@@ -124,11 +124,11 @@ def modules(tree: Tree, scopes: Scopes, kept: Mask, merge_layers: bool) -> list[
         for name, m in sums.items()
         if m.cpu or m.gpu or m.alloc
     ]
-    return sorted(made, key=lambda row: (-row.cpu_time_ns, -row.gpu_time_ns, row.name))
+    return sorted(made, key=lambda row: (-row.time_ns, -row.gpu_time_ns, row.name))
 
 
 def _book(sums: _ModuleSums, metric: str, value: int) -> None:
-    if metric == "cpu_time":
+    if metric == "time":
         sums.cpu += value
     elif metric == "gpu_time":
         sums.gpu += value
@@ -150,7 +150,7 @@ def phases(tree: Tree, scopes: Scopes, kept: Mask) -> list[PhaseRow]:
     if len(distinct) == 1 and distinct[0] == -1:
         return []
     columns = []
-    for metric in ("cpu_time", "gpu_time", "alloc_bytes"):
+    for metric in ("time", "gpu_time", "alloc_bytes"):
         sums = np.zeros(len(distinct), np.int64)
         values = np.where(kept, tree.exclusive(metric).sum, 0)
         np.add.at(sums, group, values)
@@ -168,5 +168,5 @@ def phases(tree: Tree, scopes: Scopes, kept: Mask) -> list[PhaseRow]:
         )
         for i, name in enumerate(distinct.tolist())
     ]
-    shown = [row for row in made if row.cpu_time_ns or row.gpu_time_ns or row.alloc_bytes or row.operators]
-    return sorted(shown, key=lambda row: (-row.cpu_time_ns, -row.gpu_time_ns, row.name))
+    shown = [row for row in made if row.time_ns or row.gpu_time_ns or row.alloc_bytes or row.operators]
+    return sorted(shown, key=lambda row: (-row.time_ns, -row.gpu_time_ns, row.name))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles import Profile, Tree
+from leadline.profiles.tree import present_name
 from leadline.report import breakdown, devices, provenance
 from leadline.report.hotpaths import HotPaths
 from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total
@@ -76,16 +77,16 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
 
 def _default_metric(tree: Tree) -> str:
     present = [str(info.kind) for info in tree.measured if info.additive]
-    for metric in ("gpu_time", "cpu_time"):
+    for metric in ("gpu_time", "time"):
         if metric in present:
             return metric
-    return present[0] if present else "cpu_time"
+    return present[0] if present else "time"
 
 
 def _sort_metric(tree: Tree, wanted: str | None) -> str:
     if wanted is None:
         return _default_metric(tree)
-    known = sort_metrics(tree)
+    known, wanted = sort_metrics(tree), present_name(wanted)
     if wanted not in known:
         raise UnknownMetricError(f"This profile has no metric {wanted!r} to sort by; it has {', '.join(known)}.")
     return wanted
@@ -133,11 +134,11 @@ def _ordered(rows: list[OperatorRow], sort: str) -> list[OperatorRow]:
     if sort == "count":
         return sorted(rows, key=lambda row: (-row.count, row.name))
     if sort == "call_time":
-        return sorted(rows, key=lambda row: (-row.cpu_time.sum, row.name))
+        return sorted(rows, key=lambda row: (-row.time.sum, row.name))
     if sort == "gpu_time":
-        return sorted(rows, key=lambda row: (-row.gpu_time_ns, -row.cpu_time.self, row.name))
+        return sorted(rows, key=lambda row: (-row.gpu_time_ns, -row.time.self, row.name))
     if sort == "alloc_bytes":
-        return sorted(rows, key=lambda row: (-row.alloc_bytes, -row.cpu_time.self, row.name))
+        return sorted(rows, key=lambda row: (-row.alloc_bytes, -row.time.self, row.name))
     return rows
 
 

@@ -28,7 +28,7 @@ def report_object(report: Report) -> dict[str, Any]:
             {
                 "name": row.name,
                 "count": row.count,
-                "cpu_time_ns": _distribution(row.cpu_time),
+                "time_ns": _distribution(row.time),
                 "gpu_time_ns": row.gpu_time_ns,
                 "alloc_bytes": row.alloc_bytes,
             }
@@ -52,7 +52,19 @@ def report_object(report: Report) -> dict[str, Any]:
 
 def render_json(report: Report) -> str:
     """Pure ASCII, so that it survives any pipe; ends with a newline."""
-    return json.dumps(report_object(report), indent=2, allow_nan=False) + "\n"
+    return json.dumps(_with_former_names(report_object(report)), indent=2, allow_nan=False) + "\n"
+
+
+def _with_former_names(shown: dict[str, Any]) -> dict[str, Any]:
+    """The same object in which `time` can also be read as `cpu_time`, its name in 0.1.0 before it was put right; they
+    are kept for one release."""
+    paths = shown["paths"] + [path for peak in (shown["memory"] or {"peaks": []})["peaks"] for path in peak["paths"]]
+    for sums in (shown["totals"], *(path["values"] for path in paths)):
+        if "time" in sums:
+            sums["cpu_time"] = sums["time"]
+    for table in ("operators", "modules", "phases"):
+        shown[table] = [{**row, "cpu_time_ns": row["time_ns"]} for row in shown[table]]
+    return shown
 
 
 def _distribution(one: Distribution) -> dict[str, int | float]:
@@ -69,7 +81,7 @@ def _path(path: HotPath) -> dict[str, Any]:
         "operator": path.operator,
         "calls": path.calls,
         "paths": path.paths,
-        "values": path.values,
+        "values": dict(path.values),
         "node": path.node,
         "frames": [vars(frame) for frame in path.frames],
     }

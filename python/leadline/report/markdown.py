@@ -103,7 +103,7 @@ def _operators(report: Report) -> str:
         return ""
     rows = []
     for row in report.operators:
-        t = row.cpu_time
+        t = row.time
         rows.append(
             [
                 code(phrases.name_text(row.name)),
@@ -120,7 +120,7 @@ def _modules(report: Report) -> str:
         return ""
     rows = [
         [code(phrases.name_text(row.name)) + (f" {escaped(row.class_name)}" if row.class_name else "")]
-        + [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
+        + [duration(v) for v in (row.time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         for row in report.modules
     ]
     return "### Modules\n\n" + _table(["module", "total", "forward", "backward", "self"], rows)
@@ -129,17 +129,17 @@ def _modules(report: Report) -> str:
 def _phases(report: Report) -> str:
     if not report.phases:
         return ""
-    total = report.totals.get("cpu_time")
+    total = report.totals.get("time")
     rows = [
         [
             escaped(row.name or "(outside)"),
-            duration(row.cpu_time_ns),
-            share(row.cpu_time_ns, total.sum if total else 0),
+            duration(row.time_ns),
+            share(row.time_ns, total.sum if total else 0),
             number(row.operators),
         ]
         for row in report.phases
     ]
-    return "### Phases\n\n" + _table(["phase", "CPU time", "share", "operators"], rows)
+    return "### Phases\n\n" + _table(["phase", "time", "share", "operators"], rows)
 
 
 def _memory(report: Report) -> str:

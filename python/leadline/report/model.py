@@ -14,7 +14,7 @@ class ReportOptions:
     """What the user asked of the report."""
 
     sort: str | None = None
-    """Metric that orders paths and operators; None takes GPU time where there is some, else CPU time."""
+    """Metric that orders paths and operators; None takes GPU time where there is some, else time."""
     top: int = 10
     """Rows per table."""
     focus: str | None = None
@@ -69,7 +69,7 @@ class OperatorRow:
 
     name: str
     count: int
-    cpu_time: Distribution
+    time: Distribution
     gpu_time_ns: int
     alloc_bytes: int
 
@@ -83,7 +83,7 @@ class ModuleRow:
 
     name: str
     class_name: str
-    cpu_time_ns: int
+    time_ns: int
     self_ns: int
     forward_ns: int
     backward_ns: int
@@ -99,7 +99,7 @@ class PhaseRow:
     """
 
     name: str
-    cpu_time_ns: int
+    time_ns: int
     gpu_time_ns: int
     alloc_bytes: int
     operators: int

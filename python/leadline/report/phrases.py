@@ -13,7 +13,7 @@ CALLED_FROM = " ← "
 UNNAMED = "(unnamed)"
 
 METRIC_NAMES = {
-    "cpu_time": "CPU time",
+    "time": "time",
     "call_time": "call time",
     "gpu_time": "GPU time",
     "alloc_bytes": "allocated memory",

@@ -94,7 +94,7 @@ def operators(console: Console, report: Report) -> None:
     title(
         console,
         "Operators",
-        f"by {phrases.metric_name(report.sort)}{' inside themselves' if report.sort == 'cpu_time' else ''}",
+        f"by {phrases.metric_name(report.sort)}{' inside themselves' if report.sort == 'time' else ''}",
     )
     gpu = any(row.gpu_time_ns for row in report.operators)
     alloc = any(row.alloc_bytes for row in report.operators)
@@ -110,7 +110,7 @@ def operators(console: Console, report: Report) -> None:
     columns += [("allocated", "right")] if alloc else []
     rows = []
     for row in report.operators:
-        t = row.cpu_time
+        t = row.time
         cells = [
             phrases.name_text(phrases.operator_text(row.name, in_table=True)),
             number(row.count),
@@ -141,7 +141,7 @@ def modules(console: Console, report: Report) -> None:
     rows = []
     for row in report.modules:
         cells = [phrases.name_text(row.name), _cut(visible(row.class_name))]
-        cells += [duration(v) for v in (row.cpu_time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
+        cells += [duration(v) for v in (row.time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
     table(console, columns, rows)
     more(console, report.modules_hidden, "more modules")
@@ -152,11 +152,11 @@ def phases(console: Console, report: Report) -> None:
     if not report.phases:
         return
     title(console, "Phases")
-    total = report.totals.get("cpu_time")
+    total = report.totals.get("time")
     gpu = any(row.gpu_time_ns for row in report.phases)
     columns = [
         ("phase", "left"),
-        ("CPU time", "right"),
+        ("time", "right"),
         ("share", "right"),
         ("operators", "right"),
         ("allocated", "right"),
@@ -166,8 +166,8 @@ def phases(console: Console, report: Report) -> None:
     for row in report.phases:
         cells = [
             visible(row.name) or "(outside)",
-            duration(row.cpu_time_ns),
-            share(row.cpu_time_ns, total.sum if total else 0),
+            duration(row.time_ns),
+            share(row.time_ns, total.sum if total else 0),
         ]
         cells += [number(row.operators), size(row.alloc_bytes)]
         rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))

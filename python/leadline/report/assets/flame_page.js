@@ -5,7 +5,7 @@ class FlamePage {
   constructor(shared) {
     this.shared = shared;
     const metrics = shared.profile.metrics.map((metric) => metric.name);
-    const main = ["gpu_time", "cpu_time"].find((name) => metrics.includes(name)) ?? metrics[0] ?? "cpu_time";
+    const main = ["gpu_time", "time"].find((name) => metrics.includes(name)) ?? metrics[0] ?? "time";
     const wanted = shared.data.report.path_metric;
     this.options = {
       metric: metrics.includes(wanted) ? wanted : main,

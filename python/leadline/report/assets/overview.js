@@ -160,7 +160,7 @@ function hotPaths(shared) {
 
 function phaseCard(report) {
   if (!report.phases.length) return null;
-  const key = report.totals.cpu_time ? "cpu_time_ns" : "gpu_time_ns";
+  const key = report.totals.time ? "time_ns" : "gpu_time_ns";
   const total = report.phases.reduce((sum, phase) => sum + phase[key], 0);
   const most = Math.max(...report.phases.map((phase) => phase[key]), 1);
   return card(

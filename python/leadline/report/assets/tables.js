@@ -93,28 +93,28 @@ const timeColumn = (title, value, help) => ({ title, value, cell: (row) => durat
 
 function operatorsPage(shared) {
   const { report } = shared.data;
-  const total = report.totals.cpu_time?.sum ?? 0;
-  const most = Math.max(...report.operators.map((row) => row.cpu_time_ns.self), 1);
+  const total = report.totals.time?.sum ?? 0;
+  const most = Math.max(...report.operators.map((row) => row.time_ns.self), 1);
   const columns = [
     { title: "Operator", value: (row) => row.name, text: true, cell: (row) => el("code", {}, row.name) },
     { title: "Calls", value: (row) => row.count, cell: (row) => number(row.count) },
     {
       title: "Self",
-      value: (row) => row.cpu_time_ns.self,
-      cell: (row) => duration(row.cpu_time_ns.self),
+      value: (row) => row.time_ns.self,
+      cell: (row) => duration(row.time_ns.self),
       help: "Wall time less what nested operators took",
     },
     {
       title: "",
-      value: (row) => row.cpu_time_ns.self,
-      cell: (row) => bar([[row.cpu_time_ns.self / most, "operator", share(row.cpu_time_ns.self, total)]]),
+      value: (row) => row.time_ns.self,
+      cell: (row) => bar([[row.time_ns.self / most, "operator", share(row.time_ns.self, total)]]),
     },
-    { title: "Share", value: (row) => row.cpu_time_ns.self, cell: (row) => share(row.cpu_time_ns.self, total) },
-    timeColumn("Total", (row) => row.cpu_time_ns.sum, "Wall time with nested operators"),
-    timeColumn("Mean", (row) => row.cpu_time_ns.mean),
-    timeColumn("Min", (row) => row.cpu_time_ns.min),
-    timeColumn("Max", (row) => row.cpu_time_ns.max),
-    timeColumn("Std", (row) => row.cpu_time_ns.std, "Standard deviation of one call"),
+    { title: "Share", value: (row) => row.time_ns.self, cell: (row) => share(row.time_ns.self, total) },
+    timeColumn("Total", (row) => row.time_ns.sum, "Wall time with nested operators"),
+    timeColumn("Mean", (row) => row.time_ns.mean),
+    timeColumn("Min", (row) => row.time_ns.min),
+    timeColumn("Max", (row) => row.time_ns.max),
+    timeColumn("Std", (row) => row.time_ns.std, "Standard deviation of one call"),
   ];
   if (report.operators.some((row) => row.gpu_time_ns)) columns.push(timeColumn("GPU", (row) => row.gpu_time_ns));
   if (report.operators.some((row) => row.alloc_bytes))
@@ -153,11 +153,11 @@ function modulesPage(shared) {
       ],
     },
     { title: "Class", value: (row) => row.class_name, text: true },
-    timeColumn("Total", (row) => row.cpu_time_ns, "With its submodules, forward and backward"),
+    timeColumn("Total", (row) => row.time_ns, "With its submodules, forward and backward"),
     {
       title: "forward, backward",
       left: true,
-      value: (row) => row.cpu_time_ns,
+      value: (row) => row.time_ns,
       cell: (row) => forwardBackward(row, report),
     },
     timeColumn("Forward", (row) => row.forward_ns),
@@ -197,7 +197,7 @@ function modulesPage(shared) {
 }
 
 function forwardBackward(row, report) {
-  const most = Math.max(...report.modules.map((one) => one.cpu_time_ns), 1);
+  const most = Math.max(...report.modules.map((one) => one.time_ns), 1);
   return bar([
     [row.forward_ns / most, "module", `forward ${duration(row.forward_ns)}`],
     [row.backward_ns / most, "phase", `backward ${duration(row.backward_ns)}`],
@@ -215,7 +215,7 @@ function foldedModules(rows) {
       sum.name = foldedName(row.name);
       for (const name of [
         "modules",
-        "cpu_time_ns",
+        "time_ns",
         "self_ns",
         "forward_ns",
         "backward_ns",
