@@ -9,7 +9,7 @@ import pytest
 from reread import speedscope_stacks
 from samples import deep, model, stacks, strange
 
-from leadline.convert.stacks import UnknownMetricError
+from leadline.convert.request import UnknownMetricError
 from leadline.profiles.build import build
 from leadline.profiles.builder import ProfileBuilder
 

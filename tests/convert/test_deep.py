@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.cli.main import main
-from leadline.convert.stacks import TooLargeError
+from leadline.convert.request import TooLargeError
 from leadline.profiles import Profile, write_profile
 from leadline.profiles.builder import ProfileBuilder
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reread import speedscope_stacks
 from samples import deep, model, stacks, strange
 
-from leadline.convert.protobuf import varint
+from leadline.trace.protobuf import varint
 
 protobuf = pytest.importorskip("google.protobuf", reason="protobuf reads the exports back and is not installed here")
 

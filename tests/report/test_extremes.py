@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.convert import EXPORTERS, export
+from leadline.convert import EXPORTERS, What, export
 from leadline.profiles.builder import ProfileBuilder
 from leadline.report import ReportOptions, build_report
 from leadline.report.html import render_html
@@ -54,7 +54,7 @@ def test_every_format_comes_out(measurements, wall, operators, cpu):
     for text in (render_text(report), render_markdown(report), render_summary(report), render_html(profile, report)):
         assert " nan" not in text.lower()
     json.loads(render_json(report), parse_constant=lambda name: pytest.fail(name))
-    for exporter in EXPORTERS:
+    for exporter in (one for one in EXPORTERS if one.holds is What.TREE):
         try:
             export(profile, exporter)
         except ValueError as sentence:

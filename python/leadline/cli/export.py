@@ -14,21 +14,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=[one.name for one in EXPORTERS], help=f"who shall read it ({readers})")
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write, - for stdout")
     parser.add_argument("--metric", metavar="METRIC", help="export only METRIC, such as time or alloc_bytes")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", dest="options", help="an option of the format"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from leadline.cli.files import open_profile, write_result
-    from leadline.convert import export
-    from leadline.convert.stacks import ExportError
+    from leadline.cli.files import open_profile, sink_for
+    from leadline.convert import ExportError, Request, write
 
     exporter = _exporter(arguments.format, arguments.output)
     profile = open_profile(arguments.file)
+    request = Request(exporter.holds, arguments.metric, _options(arguments.options))
     try:
-        data = export(profile, exporter, arguments.metric)
+        with sink_for(arguments.output, folder=exporter.folder) as sink:
+            write(profile, exporter, request, sink)
     except ExportError as error:
         raise CommandError(str(error)) from error
-    write_result(data, arguments.output)
     return 0
+
+
+def _options(pairs: list[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise CommandError(f"--set {pair} has no value; write it like --set NAME=VALUE.")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def _exporter(name: str | None, output: str) -> Exporter:

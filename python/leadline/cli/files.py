@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from leadline.convert.sinks import Sink
     from leadline.profiles import Profile
 
 
@@ -27,28 +28,31 @@ def open_profile(path: str) -> Profile:
 
 def write_result(data: str | bytes, output: str | None) -> None:
     """Write `data` to the file `output`, or to stdout where `output` is None or "-"; raises CommandError when it
-    cannot.
-
-    A file is written beside its final name and renamed, so that a full disk never leaves half a report under that name.
+    cannot. See `sink_for`.
     """
-    if output is None or output == "-":
-        if isinstance(data, bytes):
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        else:
-            sys.stdout.write(data)
+    if isinstance(data, str) and output in (None, "-"):
+        sys.stdout.write(data)
         return
-    payload = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
-    target = Path(output)
-    partial = target.with_name(f"{target.name}.tmp{os.getpid()}")
+    with sink_for(output) as sink:
+        sink.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def sink_for(output: str | None, *, folder: bool = False) -> Iterator[Sink]:
+    """Where a result goes: the file or `folder` called `output`, or stdout where it is None or "-".
+
+    It is written beside its final name and renamed, so that a full disk never leaves half a result under that name.
+    Raises CommandError when it cannot be written.
+    """
+    from leadline.convert.sinks import FileSink, FolderSink, StreamSink
+
+    if output is None or output == "-":
+        with StreamSink(sys.stdout.buffer) as sink:
+            yield sink
+        return
     try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(payload)  # /dev/stdout, a pipe: cannot be replaced by a rename
-            return
-        partial.write_bytes(payload)
-        partial.replace(target)
+        with FolderSink(Path(output)) if folder else FileSink(Path(output)) as sink:
+            yield sink
     except OSError as error:
-        with contextlib.suppress(OSError):  # it was perhaps never made
-            partial.unlink()
         reason = error.strerror or str(error)
         raise CommandError(f"Cannot write {output}: {reason}; choose another place with -o.") from error

@@ -6,8 +6,13 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
+from leadline.convert.request import ExportError, Request, What
+from leadline.convert.sinks import MemorySink, Sink
+
 if TYPE_CHECKING:
     from leadline.profiles import Profile
+
+__all__ = ["EXPORTERS", "ExportError", "Exporter", "Request", "What", "export", "exporter_for", "write"]
 
 
 @dataclass(frozen=True)
@@ -18,13 +23,19 @@ class Exporter:
     module: str
     endings: tuple[str, ...]
     reader: str
+    holds: What = What.TREE
+    """Which side of a profile the format shows."""
+    folder: bool = False
+    """Whether it is a folder of files rather than one file."""
+    options: tuple[str, ...] = ()
+    """Names that `Request.options` may have."""
 
 
 class ExporterModule(Protocol):
     """What an exporter's file offers."""
 
-    def export(self, profile: Profile, metric: str | None) -> bytes:
-        """The file's contents. `metric`: the one to export, None for what suits the format.
+    def export(self, profile: Profile, request: Request, sink: Sink) -> None:
+        """Write what is asked for to `sink`: pieces of one file with `write`, or files of a folder with `member`.
 
         Raises ExportError with a sentence: the profile or format does not have it, or the result would be too large.
         """
@@ -37,6 +48,7 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("pprof", "leadline.convert.pprof", (".pb.gz", ".pprof"), "pprof, Pyroscope, Parca"),
     Exporter("cpuprofile", "leadline.convert.cpuprofile", (".cpuprofile",), "VS Code, Chromium's DevTools"),
     Exporter("hatchet", "leadline.convert.hatchet", (".hatchet.json",), "hatchet"),
+    Exporter("perfetto", "leadline.convert.perfetto", (".pftrace", ".perfetto-trace"), "Perfetto", What.WINDOW),
 )
 
 
@@ -46,6 +58,20 @@ def exporter_for(output: str) -> Exporter | None:
     return next((one for one in EXPORTERS if lowered.endswith(one.endings)), None)
 
 
+def write(profile: Profile, exporter: Exporter, request: Request, sink: Sink) -> None:
+    """`profile` in that format to `sink`; raises ExportError, and OSError of the sink."""
+    if request.what is not exporter.holds:
+        others = ", ".join(one.name for one in EXPORTERS if one.holds is request.what) or "none"
+        raise ExportError(f"{exporter.name} cannot hold the {request.what.value} of a profile; these can: {others}.")
+    if unknown := sorted(set(request.options) - set(exporter.options)):
+        known = ", ".join(exporter.options) or "none"
+        raise ExportError(f"{exporter.name} has no option {unknown[0]}; its options are: {known}.")
+    cast(ExporterModule, importlib.import_module(exporter.module)).export(profile, request, sink)
+
+
 def export(profile: Profile, exporter: Exporter, metric: str | None = None) -> bytes:
-    """`profile` in that format; raises ExportError."""
-    return cast(ExporterModule, importlib.import_module(exporter.module)).export(profile, metric)
+    """`profile` in that format of one file, in memory; raises ExportError."""
+    sink = MemorySink()
+    with sink:
+        write(profile, exporter, Request(exporter.holds, metric), sink)
+    return sink.data

@@ -6,6 +6,8 @@ control characters their escapes. Paths that then read the same are added up.
 
 from __future__ import annotations
 
+from leadline.convert.request import Request
+from leadline.convert.sinks import Sink
 from leadline.convert.stacks import Weights, check_size_of_paths, chosen_metrics, frame_texts, main_metric
 from leadline.profiles import Profile
 
@@ -14,12 +16,12 @@ _LARGEST_TEXT = 1 << 29
 _SEPARATORS = str.maketrans({";": ",", " ": "_"})
 
 
-def export(profile: Profile, metric: str | None) -> bytes:
+def export(profile: Profile, request: Request, sink: Sink) -> None:
     """See `ExporterModule.export`; without `metric` device time where there is some, else time."""
     tree = profile.tree
-    info = main_metric(chosen_metrics(tree, metric))
+    info = main_metric(chosen_metrics(tree, request.metric))
     if info is None:
-        return b""
+        return
     labels = [_label(text.label, text.file, text.line) for text in frame_texts(tree)]
     parent, frame_of = tree.parent.tolist(), tree.frame_of.tolist()
     own = Weights(tree, info).own
@@ -34,7 +36,7 @@ def export(profile: Profile, metric: str | None) -> bytes:
                 at = parent[at]
             line = ";".join(reversed(path)) or labels[frame_of[0]]
             sums[line] = sums.get(line, 0) + value
-    return "".join(f"{line} {value}\n" for line, value in sums.items()).encode()
+    sink.write("".join(f"{line} {value}\n" for line, value in sums.items()).encode())
 
 
 def _label(label: str, file: str, line: int) -> str:

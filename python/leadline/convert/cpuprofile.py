@@ -10,9 +10,10 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any
 
+from leadline.convert.request import Request, UnknownMetricError
+from leadline.convert.sinks import Sink
 from leadline.convert.stacks import (
     FrameText,
-    UnknownMetricError,
     Weights,
     additive_metrics,
     children_lists,
@@ -25,10 +26,10 @@ from leadline.convert.stacks import (
 from leadline.profiles import Profile
 
 
-def export(profile: Profile, metric: str | None) -> bytes:
+def export(profile: Profile, request: Request, sink: Sink) -> None:
     """See `ExporterModule.export`; only times fit, without `metric` device time where there is some, else time."""
     tree = profile.tree
-    info = main_metric(chosen_metrics(tree, metric, unit="ns"))
+    info = main_metric(chosen_metrics(tree, request.metric, unit="ns"))
     if info is None and additive_metrics(tree):
         names = ", ".join(str(one.kind) for one in additive_metrics(tree))
         raise UnknownMetricError(f"A .cpuprofile holds times and this profile has none; it has {names}.")
@@ -56,14 +57,16 @@ def export(profile: Profile, metric: str | None) -> bytes:
                 passed_us += before
         samples.append(1)
         deltas.append(before)
-    return json_bytes(
-        {
-            "nodes": list(nodes.values()),
-            "startTime": 0,
-            "endTime": passed_us,
-            "samples": samples,
-            "timeDeltas": deltas,
-        }
+    sink.write(
+        json_bytes(
+            {
+                "nodes": list(nodes.values()),
+                "startTime": 0,
+                "endTime": passed_us,
+                "samples": samples,
+                "timeDeltas": deltas,
+            }
+        )
     )
 
 

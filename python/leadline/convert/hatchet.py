@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 
+from leadline.convert.request import Request
+from leadline.convert.sinks import Sink
 from leadline.convert.stacks import FrameText, Weights, children_lists, chosen_metrics, frame_texts, main_metric
 from leadline.profiles import Profile
 from leadline.schema import MetricKind
@@ -18,10 +20,10 @@ MAX_DEPTH = 200
 DEEPER = "(deeper frames)"
 
 
-def export(profile: Profile, metric: str | None) -> bytes:
+def export(profile: Profile, request: Request, sink: Sink) -> None:
     """See `ExporterModule.export`; without `metric` every additive metric."""
     tree = profile.tree
-    metrics = chosen_metrics(tree, metric)
+    metrics = chosen_metrics(tree, request.metric)
     times = [info for info in metrics if info.unit == "ns"]
     main = next((info for info in times if info.kind == MetricKind.TIME), main_metric(times))
     columns = [("time" if info is main else str(info.kind), Weights(tree, info)) for info in metrics]
@@ -46,7 +48,7 @@ def export(profile: Profile, metric: str | None) -> bytes:
         stack.append((-1, 0, False))
         stack.extend([(child, depth + 1, i > 0) for i, child in enumerate(below)][::-1])
     out.append("]\n")
-    return "".join(out).encode("ascii")
+    sink.write("".join(out).encode("ascii"))
 
 
 _DEEPER_FRAME = FrameText("python", DEEPER, "", 0, 0)

@@ -10,19 +10,22 @@ from __future__ import annotations
 import gzip
 from functools import cached_property
 
-from leadline.convert.protobuf import bytes_field, integer_field, packed_field
+from leadline.convert.request import Request
+from leadline.convert.sinks import Sink
 from leadline.convert.stacks import Weights, check_size_of_paths, chosen_metrics, frame_texts, main_metric, profile_name
 from leadline.profiles import Profile, Tree
 from leadline.schema import MetricInfo
+from leadline.trace.protobuf import bytes_field, integer_field, packed_field
 
 _MOST_LOCATIONS = 1 << 25
 """Over all samples. A tree of a million nodes, 30 levels deep, stays below; packing more takes tens of seconds."""
 _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
 
-def export(profile: Profile, metric: str | None) -> bytes:
+def export(profile: Profile, request: Request, sink: Sink) -> None:
     """See `ExporterModule.export`; without `metric` every additive metric, and the number of operator calls."""
-    return gzip.compress(_Writer(profile, metric).message(), mtime=0)  # the same profile gives the same bytes
+    message = _Writer(profile, request.metric).message()
+    sink.write(gzip.compress(message, mtime=0))  # the same profile gives the same bytes
 
 
 class _Strings:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline import __version__
+from leadline.convert.request import Request
+from leadline.convert.sinks import Sink
 from leadline.convert.stacks import (
     Weights,
     children_lists,
@@ -28,10 +30,10 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
 
-def export(profile: Profile, metric: str | None) -> bytes:
+def export(profile: Profile, request: Request, sink: Sink) -> None:
     """See `ExporterModule.export`; without `metric` every additive metric gets its profiles."""
     tree = profile.tree
-    metrics = chosen_metrics(tree, metric)
+    metrics = chosen_metrics(tree, request.metric)
     main = main_metric(metrics)
     children = children_lists(tree)
     frame_of = tree.frame_of.tolist()
@@ -59,15 +61,17 @@ def export(profile: Profile, metric: str | None) -> bytes:
         if text.line:
             frame["line"] = text.line
         frames.append(frame)
-    return json_bytes(
-        {
-            "$schema": SCHEMA,
-            "name": profile_name(profile),
-            "exporter": f"leadline@{__version__}",
-            "activeProfileIndex": 0,
-            "shared": {"frames": frames},
-            "profiles": profiles,
-        }
+    sink.write(
+        json_bytes(
+            {
+                "$schema": SCHEMA,
+                "name": profile_name(profile),
+                "exporter": f"leadline@{__version__}",
+                "activeProfileIndex": 0,
+                "shared": {"frames": frames},
+                "profiles": profiles,
+            }
+        )
     )
 
 

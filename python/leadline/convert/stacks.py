@@ -13,23 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
+from leadline.convert.request import TooLargeError, UnknownMetricError
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
 from leadline.schema import FrameKind, MetricInfo
 
 UNNAMED = "(unnamed)"
-
-
-class ExportError(ValueError):
-    """The profile cannot be put into the format; the message is a sentence."""
-
-
-class UnknownMetricError(ExportError):
-    """The profile or the format has no such metric; the message lists those there are."""
-
-
-class TooLargeError(ExportError):
-    """The format repeats every path in full, and the paths of this profile are too deep for that."""
 
 
 @dataclass(frozen=True)

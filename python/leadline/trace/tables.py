@@ -67,7 +67,7 @@ EVENT_COLUMNS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Thread:
-    """A CPU thread of a trace. `process` tells the processes of one trace apart and means nothing else."""
+    """A CPU thread of a trace. `process`: row of the profile's processes, in traces of others their name for it."""
 
     rank: int
     process: int | str

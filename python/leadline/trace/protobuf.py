@@ -1,14 +1,14 @@
-"""The protobuf wire format, writing only: the three shapes that a pprof profile needs, without a dependency.
+"""The protobuf wire format, writing only: what pprof profiles and Perfetto traces need, without a dependency.
 
-Encoding: protobuf.dev, "Encoding": a field is varint(number << 3 | wire type), then a varint (type 0) or a length and
-bytes (type 2).
+Encoding: protobuf.dev, "Encoding": a field is varint(number << 3 | wire type), then a varint (type 0), eight bytes
+(type 1) or a length and bytes (type 2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-_VARINT, _LENGTH = 0, 2
+_VARINT, _FIXED64, _LENGTH = 0, 1, 2
 _MASK = (1 << 64) - 1
 
 
@@ -26,6 +26,21 @@ def varint(value: int) -> bytes:
 def integer_field(number: int, value: int) -> bytes:
     """An int64, uint64 or bool field; a zero is the default and left out."""
     return varint(number << 3 | _VARINT) + varint(value) if value else b""
+
+
+def present_field(number: int, value: int) -> bytes:
+    """An integer field that is written even where it is zero: fields that a reader asks for by presence."""
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def fixed64_field(number: int, value: int) -> bytes:
+    """A fixed64 field."""
+    return varint(number << 3 | _FIXED64) + (value & _MASK).to_bytes(8, "little")
+
+
+def text_field(number: int, text: str) -> bytes:
+    """A string field; what UTF-8 cannot hold becomes a question mark."""
+    return bytes_field(number, text.encode("utf-8", "replace"))
 
 
 def bytes_field(number: int, payload: bytes) -> bytes:
