@@ -39,18 +39,12 @@ void start(const std::string& segment_path, uint64_t max_nodes, double flush_int
   options.max_nodes = max_nodes;
   options.flush_interval_s = flush_interval_s;
   options.trace_max_events = trace_max_events;
-  options.memory = memory;
-  options.shapes = record_shapes;
-  std::string why;
-  bool started = false;
-  {
-    const nb::gil_scoped_release no_gil;
-    started = Session::instance().start(options, &why);
+  if (!Session::instance().start(options)) {
+    throw std::runtime_error("Leadline already measures this process; stop that session first.");
   }
-  if (!started) throw std::runtime_error(why);
   if (g_python_frames_missing != nullptr)
     losses().count(LossKind::kPythonFramesUnavailable, 1, g_python_frames_missing);
-  bindings::remember_modules(track_modules);
+  bindings::remember_options({memory, record_shapes, track_modules});
 }
 
 nb::dict losses_dict() {
@@ -87,10 +81,7 @@ nb::dict stats() {
 }
 
 nb::dict stop() {
-  {
-    const nb::gil_scoped_release no_gil;
-    Session::instance().stop_providers();
-  }
+  bindings::detach_providers();
   const nb::dict last = stats();
   WriteResult written;
   {
@@ -180,7 +171,9 @@ void set_process_info(const nb::dict& info) {
 
 void module_register(uintptr_t parent, uintptr_t child, std::string name) {
   ModuleNames& names = Monitor::instance().modules();
-  if (parent == 0) {
+  if (child == 0) {
+    names.remove(parent, name);
+  } else if (parent == 0) {
     names.name_root(child, std::move(name));
   } else {
     names.add(parent, child, std::move(name));
@@ -206,11 +199,14 @@ NB_MODULE(_native, m) {
   m.def("start", &start, nb::arg("segment_path"), nb::arg("max_nodes"), nb::arg("flush_interval_s"),
         nb::arg("trace_max_events"), nb::arg("record_shapes"), nb::arg("memory"), nb::arg("track_modules"));
   m.def("stop", &stop);
-  // Without the GIL: they wait for callbacks of other threads, which may wait for it.
-  m.def(
-      "pause", [] { Session::instance().pause(); }, nb::call_guard<nb::gil_scoped_release>());
-  m.def(
-      "resume", [] { Session::instance().resume(); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def("pause", [] {
+    bindings::set_providers_running(false);
+    Session::instance().pause();
+  });
+  m.def("resume", [] {
+    Session::instance().resume();
+    bindings::set_providers_running(true);
+  });
   m.def("flush", &flush);
   m.def("is_running", [] { return Session::instance().running(); });
   m.def("stats", &stats);
@@ -240,12 +236,12 @@ NB_MODULE(_native, m) {
   m.def("count_loss", &count_loss, nb::arg("kind"), nb::arg("count"), nb::arg("detail"));
   m.def("set_process_info", &set_process_info);
   m.def("module_register", &module_register);
+  m.def("module_name", [](uintptr_t id) { return Monitor::instance().modules().qualified(id).name; });
   m.def("module_forget", [](uintptr_t id) { Monitor::instance().modules().forget(id); });
   m.def("before_fork", [] { Session::instance().before_fork(); });
   m.def("after_fork_in_parent", &after_fork_in_parent);
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);
-  bindings::define_providers(m);
   bindings::define_torch(m);
   bindings::define_nvidia(m);
 }

@@ -88,8 +88,7 @@ TEST_CASE("a measured process dies of the signal after its last segment") {
     SessionOptions options;
     options.segment_path = path.string();
     options.flush_interval_s = 1000;
-    std::string why;
-    if (!Session::instance().start(options, &why)) return kWrong;
+    if (!Session::instance().start(options)) return kWrong;
     kill(getpid(), SIGTERM);
     for (;;) pause();
   });

@@ -156,7 +156,8 @@ void CallPath::append(const RawFrame& raw) {
       if (!shown.below_module) entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "forward")});
       shown.below_module = true;
       const auto callers = static_cast<size_t>(&raw - walk_.data()) + 1;  // leaf first: those outside follow
-      entries_.push_back(PathEntry{frames_.module(shown.self, walk_.data() + callers, walked_ - callers)});
+      const std::span<const RawFrame> outside(walk_.data() + callers, walked_ - callers);
+      entries_.push_back(PathEntry{frames_.module(shown.self, modules_around(), outside)});
       break;
     }
     case CodeRole::kRecompute:
@@ -170,6 +171,15 @@ void CallPath::append(const RawFrame& raw) {
   }
   shown.entries = static_cast<uint32_t>(entries_.size());
   shown_.push_back(shown);
+}
+
+// The modules being called, innermost first.
+std::span<const PathFrames::ModuleCall> CallPath::modules_around() {
+  around_.clear();
+  for (size_t i = shown_.size(); i-- > 0;) {
+    if (shown_[i].self != 0) around_.push_back({shown_[i].self, entries_[shown_[i].entries - 1].frame});
+  }
+  return around_;
 }
 
 void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "stack/path_frames.h"
@@ -86,6 +87,7 @@ class CallPath {
   size_t walk(uintptr_t stop, bool* found);
   void apply(size_t count, uint32_t base);
   void append(const RawFrame& raw);
+  std::span<const PathFrames::ModuleCall> modules_around();
   void park_until_anchored();
   void unpark();
   void restore_parked(size_t index);
@@ -101,6 +103,7 @@ class CallPath {
   std::vector<Scope> parked_;
   std::vector<PathEntry> parked_entries_;
   std::vector<RawFrame> walk_;
+  std::vector<PathFrames::ModuleCall> around_;
   size_t walked_ = 0;
   uintptr_t top_ = 0;         // innermost Python frame at the last sync
   uint64_t codes_freed_ = 0;  // when `shown_` was last compared

@@ -64,10 +64,11 @@ struct FakePython {
   }
   static void describe_object(uintptr_t, std::string* class_name) { *class_name = "Net"; }
   static bool local_name_of(uintptr_t, uintptr_t, std::string*) { return false; }
+  static uintptr_t type_of(uintptr_t) { return 1; }
 
   static const PythonSource* source() {
-    static constexpr PythonSource kSource = {top,          walk,     first_local,     fingerprint,
-                                             &codes_freed, describe, describe_object, local_name_of};
+    static constexpr PythonSource kSource = {
+        top, walk, first_local, fingerprint, &codes_freed, describe, describe_object, local_name_of, type_of};
     return &kSource;
   }
 };

@@ -1,5 +1,6 @@
 #include "stack/path_frames.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -11,6 +12,8 @@ namespace leadline {
 namespace {
 
 constexpr size_t kCallersSearched = 12;
+constexpr size_t kModulesAround = 16;
+constexpr PathFrameId kNoFrame{~uint32_t{0}};
 
 // Readers may be anywhere, so a set of roles is replaced whole and never freed; it is set once or twice per session.
 const CodeRoles g_no_roles;
@@ -122,16 +125,24 @@ PathFrames::Statement PathFrames::learn(const RawFrame& raw, uintptr_t fingerpri
   return statement;
 }
 
-PathFrameId PathFrames::module(uintptr_t object, const RawFrame* callers, size_t caller_count) {
+PathFrameId PathFrames::module(uintptr_t object, std::span<const ModuleCall> around,
+                               std::span<const RawFrame> callers) {
   const uint64_t generation = modules_->generation();
-  ModuleEntry& entry = modules_seen_[object];
-  if (entry.generation == generation) return entry.id;
+  const uintptr_t type = python_->type_of(object);
+  ModuleEntry& entry = modules_seen_[ModuleKey{object, around.empty() ? kNoFrame : around.front().frame}];
+  if (entry.generation == generation && entry.type == type) return entry.id;
   std::string class_name;
   python_->describe_object(object, &class_name);
-  ModuleNames::Qualified qualified = modules_->qualified(object);
-  if (qualified.complete && !qualified.root_named) {
+  uintptr_t objects[kModulesAround];
+  const size_t count = std::min(around.size(), kModulesAround);
+  for (size_t i = 0; i < count; ++i) objects[i] = around[i].object;
+  ModuleNames::Qualified qualified = modules_->qualified(object, std::span(objects, count));
+  if (qualified.caller != ModuleNames::kNoCaller) {
+    const char* const base = frames_[static_cast<uint32_t>(around[qualified.caller].frame)].name;
+    qualified.name = qualified.name.empty() ? base : std::string(base) + "." + qualified.name;
+  } else if (qualified.complete && !qualified.root_named) {
     std::string variable;
-    for (size_t i = 0; i < caller_count && i < kCallersSearched && variable.empty(); ++i) {
+    for (size_t i = 0; i < callers.size() && i < kCallersSearched && variable.empty(); ++i) {
       // `self` names whatever object runs, not the model.
       if (!python_->local_name_of(callers[i].frame, qualified.root, &variable) || variable == "self") variable.clear();
     }
@@ -152,7 +163,7 @@ PathFrameId PathFrames::module(uintptr_t object, const RawFrame* callers, size_t
     frame.module = keep(class_name);
     found->second = add(frame);
   }
-  if (qualified.complete) entry = ModuleEntry{generation, found->second};
+  if (qualified.complete) entry = ModuleEntry{generation, type, found->second};
   return found->second;
 }
 

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/index_table.h"
 #include "base/schema_generated.h"
 #include "stack/module_names.h"
@@ -72,8 +74,14 @@ class PathFrames {
     CodeRole role = CodeRole::kPlain;
   };
   const Statement& statement(const RawFrame& raw);
+  // A module that is being called, and the frame that shows it.
+  struct ModuleCall {
+    uintptr_t object = 0;
+    PathFrameId frame{};
+  };
+  // `around`: the modules being called around this one, innermost first: it is named from the first that holds it.
   // `callers`: frames outside the module's own, innermost first, searched for the variable that holds the model.
-  PathFrameId module(uintptr_t object, const RawFrame* callers, size_t caller_count);
+  PathFrameId module(uintptr_t object, std::span<const ModuleCall> around, std::span<const RawFrame> callers);
 
   const PathFrame& operator[](PathFrameId id) const { return frames_[static_cast<uint32_t>(id)]; }
   uint32_t size() const { return static_cast<uint32_t>(frames_.size()); }
@@ -94,7 +102,18 @@ class PathFrames {
   };
   struct ModuleEntry {
     uint64_t generation = 0;
+    uintptr_t type = 0;  // classes may be exchanged: lazy modules, fully_shard
     PathFrameId id{};
+  };
+  struct ModuleKey {
+    uintptr_t object = 0;
+    PathFrameId around{};
+    bool operator==(const ModuleKey&) const = default;
+  };
+  struct ModuleKeyHash {
+    size_t operator()(const ModuleKey& key) const noexcept {
+      return hash_mix(key.object, static_cast<uint32_t>(key.around));
+    }
   };
 
   static constexpr size_t kNameSlots = 2048;
@@ -118,7 +137,7 @@ class PathFrames {
   std::vector<Statement> statements_;
   IndexTable statement_index_;
   std::unordered_map<uint64_t, PathFrameId> placed_;
-  std::unordered_map<uintptr_t, ModuleEntry> modules_seen_;
+  std::unordered_map<ModuleKey, ModuleEntry, ModuleKeyHash> modules_seen_;
   size_t text_bytes_ = 0;
 };
 

@@ -141,6 +141,10 @@ void describe_object(uintptr_t object, std::string* class_name) {
   *class_name = dot == nullptr ? name : dot + 1;
 }
 
+uintptr_t type_of(uintptr_t object) {
+  return reinterpret_cast<uintptr_t>(Py_TYPE(reinterpret_cast<PyObject*>(object)));
+}
+
 bool local_name_of(uintptr_t frame, uintptr_t object, std::string* name) {
   const RawFrame raw = read_frame(frame);
   auto* code = reinterpret_cast<PyCodeObject*>(raw.code);
@@ -253,7 +257,7 @@ void count_freed_codes() noexcept {
 }
 
 constexpr PythonSource kSource = {
-    top, walk, first_local, fingerprint, &g_codes_freed, describe, describe_object, local_name_of};
+    top, walk, first_local, fingerprint, &g_codes_freed, describe, describe_object, local_name_of, type_of};
 
 }  // namespace
 

@@ -45,6 +45,8 @@ struct PythonSource {
   // Slow path: name of the class of an object, and of the local variable of `frame` that holds it (empty when none).
   void (*describe_object)(uintptr_t object, std::string* class_name) = nullptr;
   bool (*local_name_of)(uintptr_t frame, uintptr_t object, std::string* name) = nullptr;
+  // Class of an object, as a number.
+  uintptr_t (*type_of)(uintptr_t object) = nullptr;
 };
 
 }  // namespace leadline

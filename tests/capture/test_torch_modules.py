@@ -1,38 +1,41 @@
-"""Names of nn.Module objects: every way in which models are built, with the real torch and a native side that notes."""
+"""Names of nn.Module objects: every way in which models are built, with the real torch and the native table."""
 
 import copy
 import gc
 import io
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed, and these tests build real modules")
 from torch import nn  # noqa: E402
 
+from leadline.capture.native import load_native  # noqa: E402
 from leadline.capture.providers.torch_modules import ModuleTracker  # noqa: E402
 
 
 class Names:
-    """The table of native/stack/module_names.cpp: the first parent stays, and a parent's name replaces a root's."""
+    """The native table, with a note of the modules it knows."""
 
     def __init__(self) -> None:
-        self.entries: dict[int, tuple[int, str]] = {}
+        self._native = load_native()
+        self.known: set[int] = set()
 
     def module_register(self, parent: int, child: int, name: str) -> None:
-        if not self.entries.get(child, (0, ""))[0]:
-            self.entries[child] = (parent, name)
+        self.known.update({parent, child} - {0})
+        self._native.module_register(parent, child, name)
 
     def module_forget(self, module: int) -> None:
-        self.entries.pop(module, None)
+        self.known.discard(module)
+        self._native.module_forget(module)
+
+    def module_name(self, module: int) -> str:
+        return self._native.module_name(module)
 
     def of(self, module: nn.Module) -> str:
-        key, parts = id(module), []
-        while key in self.entries:
-            key, name = self.entries[key]
-            parts.append(name)
-        return ".".join(reversed(parts))
+        return self._native.module_name(id(module))
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def names() -> Iterator[Names]:
     table = Names()
     tracker = ModuleTracker(table, torch)
     tracker.install()
-    table.entries.clear()  # those that something else keeps
+    table.known.clear()  # those that something else keeps
     yield table
     tracker.uninstall()
 
@@ -169,10 +172,10 @@ def test_a_wrapped_model_is_named_by_its_wrapper(names: Names) -> None:
 
 def test_the_dead_are_forgotten(names: Names) -> None:
     model = Net()
-    assert len(names.entries) == len(list(model.modules()))
+    assert len(names.known) == len(list(model.modules()))
     del model
     gc.collect()
-    assert names.entries == {}
+    assert names.known == set()
 
 
 def test_no_module_is_kept_alive_by_the_search_for_names(names: Names) -> None:
@@ -205,6 +208,60 @@ def test_a_name_that_is_unregistered(names: Names) -> None:
     assert model.attn is None
 
 
+def test_an_attribute_that_is_deleted_or_exchanged(names: Names) -> None:
+    model = Block()
+    old, model.attn = model.attn, nn.Linear(2, 2)
+    assert names.of(model.attn) == "model.attn"
+    assert names.of(old) == ""
+    kept = model.mlp
+    del model.mlp
+    model.body = kept
+    assert_named_as_torch_names(names, model, "model")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda layers: layers.insert(1, nn.Linear(2, 2)),
+        lambda layers: layers.pop(0),
+        lambda layers: layers.__delitem__(slice(1, 3)),
+        lambda layers: layers.__setitem__(0, nn.ReLU()),
+        lambda layers: layers.extend([Block(), Block()]),
+    ],
+    ids=["insert", "pop", "delete", "set", "extend"],
+)
+@pytest.mark.parametrize(
+    "container", [nn.ModuleList, lambda layers: nn.Sequential(*layers)], ids=["list", "sequential"]
+)
+def test_layers_that_move_up_or_down(names: Names, container: Any, change: Any) -> None:
+    model = Net()
+    model.layers = container([Block() for _ in range(4)])
+    change(model.layers)
+    assert_named_as_torch_names(names, model, "model")
+
+
+def test_entries_taken_out_of_a_dict(names: Names) -> None:
+    model = nn.ModuleDict({"a": Block(), "b": Block(), "c": Block()})
+    taken = model.pop("a")
+    del model["b"]
+    assert_named_as_torch_names(names, model, "model")
+    assert names.of(taken) == ""
+    model.clear()
+    model.update({"d": taken})
+    assert_named_as_torch_names(names, model, "model")
+
+
+def test_replicas_are_called_like_the_module_they_stand_for(names: Names) -> None:
+    """What nn.DataParallel does per device: a shallow copy of each module, whose children are then exchanged."""
+    model = Net()
+    replicas = {id(module): module._replicate_for_data_parallel() for module in model.modules()}
+    for module in model.modules():
+        for name, child in module._modules.items():
+            setattr(replicas[id(module)], name, replicas[id(child)])
+    assert_named_as_torch_names(names, model, "model")
+    assert_named_as_torch_names(names, replicas[id(model)], "model")
+
+
 def test_modules_built_before(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Net()
     hidden = nn.Sequential(Block())
@@ -221,16 +278,16 @@ def test_modules_built_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_everything_is_put_back() -> None:
     registry = nn.modules.module
-    before = (nn.Module.__setstate__, nn.Module.__call__, nn.Module.__init__)
+    before = [dict(vars(kind)) for kind in (nn.Module, nn.ModuleList, nn.ModuleDict, nn.Sequential)]
     table = Names()
     tracker = ModuleTracker(table, torch)
     tracker.install()
-    assert nn.Module.__setstate__ is not before[0]
+    assert nn.Module.__setstate__ is not before[0]["__setstate__"]
     tracker.uninstall()
-    assert (nn.Module.__setstate__, nn.Module.__call__, nn.Module.__init__) == before
+    assert [dict(vars(kind)) for kind in (nn.Module, nn.ModuleList, nn.ModuleDict, nn.Sequential)] == before
     assert not registry._global_module_registration_hooks
     assert not registry._global_parameter_registration_hooks
-    table.entries.clear()
+    table.known.clear()
     model = Net()
+    assert table.known == set()
     del model
-    assert table.entries == {}

@@ -68,7 +68,7 @@ def test_a_compiled_program_runs_and_its_time_adds_up(tmp_path: Path) -> None:
     profile, wall_ns = compile_with(tmp_path, "eager", "aot_eager")
     check_phases(profile)
     main = next(node for node in profile.tree.find(kind="thread") if node.name == "main")
-    assert 0 < main.inclusive("cpu_time").sum <= wall_ns
+    assert 0 < main.inclusive("time").sum <= wall_ns
 
 
 def test_inductor_compiles_under_our_eyes(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_module_names_of_nested_and_reused_modules(measure):
         ("model.h.0", "model.h.0.attention"),
         ("model.h.0", "model.h.0.shared"),
         ("model.h.1", "model.h.1.attention"),
-        ("model.h.1", "model.h.0.shared"),  # a shared module has one name, that of its first parent
+        ("model.h.1", "model.h.1.shared"),  # a shared module is named by the parent that calls it
     }
 
 

@@ -134,6 +134,7 @@ def code_roles(torch: ModuleType) -> dict[str, list[CodeType]]:
         "module_call": _codes(module, "_wrapped_call_impl"),
         "hidden": [
             *_codes(module, "_call_impl"),
+            *_codes(module, "_slow_forward"),
             *_nested(module, "_call_impl", "inner"),
             *_nested(optimizer, "profile_hook_step", "wrapper"),
             *_nested(torch.utils._contextlib, "context_decorator", "decorate_context"),

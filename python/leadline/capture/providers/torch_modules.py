@@ -1,8 +1,8 @@
 """Qualified names of nn.Module objects: tells the native side which object is whose child, and how roots are called.
 
 Promises: costs something when modules are made, nothing when they run; holds no module alive; `uninstall` removes every
-hook; raises nothing into the program. Copies made by deepcopy or unpickling bypass torch's registration hooks, so
-`Module.__setstate__` is extended too.
+hook; raises nothing into the program. What bypasses torch's registration hooks is extended: copies by deepcopy and
+unpickling (`Module.__setstate__`), attributes deleted, entries taken out of containers, and DataParallel's replicas.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
+from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from leadline.capture.native import Native
 from leadline.capture.providers.assigned_name import Destination, assigned_name
-from leadline.capture.providers.replaced import living
+from leadline.capture.providers.replaced import Replacements, living
 
 _DEEPEST_CONSTRUCTION = 64
 """Frames between a registration and the statement that makes the root: nested constructors and their super() calls."""
@@ -23,6 +24,11 @@ _STATEMENTS = 4096
 """Statements remembered by what they assign to."""
 _ROOT = 0
 """Stands for the parent where there is none."""
+_NOBODY = 0
+"""Stands for the child where a name is given up."""
+_CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
+_TAKE_OUT = ("insert", "pop", "clear", "__delitem__")
+"""Methods of containers that exchange children behind the registration's back."""
 
 
 class ModuleTracker:
@@ -33,9 +39,10 @@ class ModuleTracker:
         self._module_class: type = torch.nn.Module
         self._registry: Any = torch.nn.modules.module
         self._known: dict[int, weakref.ref[Any]] = {}
+        self._held: dict[int, set[str]] = {}
         self._handles: list[Any] = []
-        self._original_setstate: Any = None
-        self._own_setstate: Any = None
+        self._replaced = Replacements()
+        self._containers = tuple(getattr(torch.nn, name) for name in _CONTAINERS)
         self._destinations: dict[tuple[int, int], tuple[CodeType, Destination]] = {}
 
     def install(self) -> None:
@@ -44,7 +51,12 @@ class ModuleTracker:
             self._registry.register_module_module_registration_hook(self._on_module),
             self._registry.register_module_parameter_registration_hook(self._on_parameter),
         ]
-        self._extend_setstate()
+        self._extend(self._module_class, "__setstate__", self._register_children)
+        self._extend(self._module_class, "__delattr__", self._compare_children)
+        for container in self._containers:
+            for method in _TAKE_OUT:
+                self._extend(container, method, self._compare_children)
+        self._extend(self._module_class, "_replicate_for_data_parallel", self._name_replica)
         self._take_in_existing()
 
     def uninstall(self) -> None:
@@ -52,18 +64,19 @@ class ModuleTracker:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        if self._own_setstate is not None and self._module_class.__dict__.get("__setstate__") is self._own_setstate:
-            self._module_class.__setstate__ = self._original_setstate  # type: ignore[attr-defined]
+        self._replaced.undo()
         for key in list(self._known):
             self._native.module_forget(key)
         self._known.clear()  # with the weak references go their callbacks
+        self._held.clear()
         self._destinations.clear()
 
     def _on_module(self, parent: Any, name: str, child: Any) -> None:
-        """torch's hook: `child` becomes the attribute `name` of `parent`. None unregisters, and has no name to give."""
-        if child is None:
-            return
+        """torch's hook: `child` becomes the attribute `name` of `parent`. None unregisters."""
         try:
+            if child is None:
+                self._native.module_register(id(parent), _NOBODY, name)
+                return
             if id(parent) not in self._known:
                 self._know(parent)
                 self._name_root(parent, sys._getframe(1))
@@ -89,10 +102,11 @@ class ModuleTracker:
         is_new = id(child) not in self._known
         self._know(child)
         self._native.module_register(id(parent), id(child), name)
+        self._held.setdefault(id(parent), set()).add(name)
         if is_new:  # it came ready-made: a copy, or one built before measuring began
             self._register_children(child)
 
-    def _register_children(self, parent: Any) -> None:
+    def _register_children(self, parent: Any, _: Any = None) -> None:
         self._know(parent)
         for name, child in _children(parent):
             self._register(parent, name, child)
@@ -102,9 +116,10 @@ class ModuleTracker:
         key = id(module)
         if key in self._known:
             return
-        known, native = self._known, self._native
+        known, held, native = self._known, self._held, self._native
 
         def forget(_: weakref.ref[Any]) -> None:
+            held.pop(key, None)
             if known.pop(key, None) is not None:
                 native.module_forget(key)
 
@@ -148,6 +163,7 @@ class ModuleTracker:
             for name, child in _children(module):
                 self._know(child)
                 self._native.module_register(id(module), id(child), name)
+                self._held.setdefault(id(module), set()).add(name)
                 roots.discard(id(child))
         main = sys.modules.get("__main__")
         # Locals are found by the native side when the model runs; globals are not locals of any frame.
@@ -155,22 +171,38 @@ class ModuleTracker:
             if id(value) in roots and not name.startswith("_"):
                 self._native.module_register(_ROOT, id(value), name)
 
-    def _extend_setstate(self) -> None:
-        original = self._module_class.__dict__.get("__setstate__")
+    def _extend(self, owner: Any, method: str, then: Callable[..., None]) -> None:
+        """Call `then` with the module and what the method returned, each time a method of torch's has done its work."""
+        original = vars(owner).get(method)
         if original is None:
             return
-        register_children, count = self._register_children, self._count
+        count = self._count
 
         @functools.wraps(original)
-        def __setstate__(module: Any, state: Any) -> None:
-            original(module, state)
+        def extended(module: Any, *arguments: Any, **named: Any) -> Any:
+            result = original(module, *arguments, **named)
             try:
-                register_children(module)
+                then(module, result)
             except Exception as error:
                 count(error)
+            return result
 
-        self._original_setstate, self._own_setstate = original, __setstate__
-        self._module_class.__setstate__ = __setstate__  # type: ignore[attr-defined]
+        self._replaced.attribute(owner, method, extended)
+
+    def _compare_children(self, parent: Any, _: Any) -> None:
+        """Bring the names of a module's children up to date: some may have gone, or moved up."""
+        if id(parent) not in self._known:
+            return
+        told = self._held.get(id(parent), set())
+        for name in told.difference(name for name, _ in _children(parent)):
+            self._native.module_register(id(parent), _NOBODY, name)
+            told.discard(name)
+        self._register_children(parent)
+
+    def _name_replica(self, module: Any, replica: Any) -> None:
+        """A replica is called like the module it stands for; replicas of children get their parents afterwards."""
+        self._know(replica)
+        self._native.module_register(_ROOT, id(replica), self._native.module_name(id(module)))
 
 
 def _children(module: Any) -> list[tuple[str, Any]]:
