@@ -103,6 +103,51 @@ def test_memory_peaks_are_kept_apart_by_device():
     assert build_report(build("operator a | time=1")).memory is None
 
 
+def test_peaks_of_different_processes_are_never_added():
+    report = build_report(
+        build("""
+        process a | pid=1 rank=0
+          thread T | tid=1
+            operator aten::empty | alloc_bytes=100 peak_live_bytes=100
+        process b | pid=2 rank=1
+          thread T | tid=2
+            operator aten::empty | alloc_bytes=100 peak_live_bytes=100
+            operator aten::ones | alloc_bytes=20 peak_live_bytes=20
+        """)
+    )
+    assert report.memory is not None
+    assert [(peak.device, peak.peak_bytes) for peak in report.memory.peaks] == [
+        ("CPU, rank 1", 120),
+        ("CPU, rank 0", 100),
+    ]
+    assert [holder.values["peak_live_bytes"] for holder in report.memory.peaks[0].holders] == [100, 20]
+
+
+FOCUSED = """
+        python main @ /a/t.py:1
+          operator aten::add | time=1000 call_time=1000 alloc_bytes=8
+        python main @ /a/t.py:2
+          operator aten::sub | time=1000 call_time=1000 alloc_bytes=16
+            api cudaLaunchKernel
+              kernel gemm | gpu_time@0:7=70
+        """
+
+
+def test_focus_credits_an_operator_with_its_own_work_only():
+    report = build_report(build(FOCUSED), ReportOptions(focus="t.py:1$"))
+    assert [(row.name, row.time.self, row.gpu_time_ns, row.alloc_bytes) for row in report.operators] == [
+        ("aten::add", 1000, 0, 8)
+    ]
+    assert report.totals["time"].sum == 1000
+
+
+def test_focus_below_an_operator_shows_whose_work_was_found():
+    report = build_report(build(FOCUSED), ReportOptions(focus="gemm"))
+    assert [(row.name, row.count, row.time.self, row.gpu_time_ns, row.alloc_bytes) for row in report.operators] == [
+        ("aten::sub", 0, 0, 70, 0)
+    ]
+
+
 def test_a_device_tells_kernels_from_copies_and_idle():
     report = build_report(
         build("""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from drawings import LIB, training
 
+from leadline.analysis.layers import merged_layers
 from leadline.profiles.build import build
 from leadline.report import BadPatternError, ReportOptions, UnknownMetricError, build_report
-from leadline.report.hotpaths import merged_layers
 from leadline.report.phrases import below_text, place_text
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.report.source import Origin, is_library, origin, short_names, visible
+from leadline.analysis.origin import Origin, is_library, origin
+from leadline.report.source import short_names, visible
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def _rows(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
-    from leadline.report import BadPatternError, ReportOptions, UnknownMetricError, build_report
+    from leadline.report import BadPatternError, ReportOptions, TooLargeError, UnknownMetricError, build_report
 
     chosen = arguments.format or _format_of(arguments.output)
     top = arguments.top or _DEFAULT_ROWS[chosen]
@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         top=top,
         focus=arguments.focus,
         hide_library_frames=arguments.hide_library_frames,
+        frames=chosen != "html",
         merge_layers=chosen in ("text", "markdown"),
     )
     if chosen == "html" and arguments.output is None and sys.stdout.isatty():
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     profile = open_profile(arguments.file)
     try:
         report = build_report(profile, options, arguments.file)
-    except (UnknownMetricError, BadPatternError) as error:
+    except (UnknownMetricError, BadPatternError, TooLargeError) as error:
         raise CommandError(str(error)) from error
     if chosen == "json":
         from leadline.report.json_report import render_json

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from leadline.report.build import BadPatternError, UnknownMetricError, build_report
 from leadline.report.model import Report, ReportOptions
+from leadline.report.paths import TooLargeError
 
-__all__ = ["BadPatternError", "Report", "ReportOptions", "UnknownMetricError", "build_report"]
+__all__ = ["BadPatternError", "Report", "ReportOptions", "TooLargeError", "UnknownMetricError", "build_report"]

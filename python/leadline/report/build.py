@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis import Analysis, breakdown
+from leadline.analysis.columns import nearest
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
-from leadline.report import breakdown, devices, provenance
-from leadline.report.hotpaths import HotPaths
+from leadline.report import devices, provenance
 from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total
-from leadline.report.scopes import scopes
+from leadline.report.paths import PathWords
 from leadline.report.timesplit import time_splits
 from leadline.schema import MetricInfo
 
@@ -37,21 +38,21 @@ def sort_metrics(tree: Tree) -> list[str]:
 def build_report(profile: Profile, options: ReportOptions | None = None, file: str = "FILE") -> Report:
     """The report on `profile`; `file` is its name as the next commands should give it.
 
-    Raises UnknownMetricError and BadPatternError, both with a sentence.
+    Raises UnknownMetricError, BadPatternError and TooLargeError, each with a sentence.
     """
     options = options or ReportOptions()
-    tree = profile.tree
+    analysis = Analysis(profile)
+    tree, scope = analysis.tree, analysis.scopes
     sort = _sort_metric(tree, options.sort)
     path_metric = _default_metric(tree) if sort in _OPERATOR_ORDERS else sort
     kept, focus = _focused(tree, options.focus, path_metric)
-    scope = scopes(tree)
-    hot = HotPaths(tree, scope, kept, options.hide_library_frames, provenance.working_directory(profile))
+    words = PathWords(analysis, provenance.working_directory(profile), options.hide_library_frames, options.frames)
 
     additive = [str(info.kind) for info in tree.measured if info.additive]
     operators = _ordered(breakdown.operators(tree, scope, kept), sort)
     modules = breakdown.modules(tree, scope, kept, options.merge_layers)
     top = max(options.top, 0)
-    paths = hot.ranked(path_metric, top, also=additive)
+    paths = analysis.hot_paths.ranked(path_metric, top, kept, also=additive)
     report = Report(
         meta=provenance.meta(profile, file),
         options=options,
@@ -60,14 +61,14 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         focus=focus,
         totals={str(info.kind): _total(tree, info, kept) for info in tree.measured},
         splits=time_splits(profile),
-        paths=paths.entries,
+        paths=tuple(words.path(entry) for entry in paths.entries),
         paths_hidden=paths.of - len(paths.entries),
         operators=tuple(operators[:top]),
         operators_hidden=max(0, len(operators) - top),
         modules=tuple(modules[:top]),
         modules_hidden=max(0, len(modules) - top),
         phases=tuple(breakdown.phases(tree, scope, kept)),
-        memory=devices.memory(profile, hot, kept, top),
+        memory=devices.memory(analysis, words, kept, top),
         gpu=devices.gpu(profile, kept, top),
         losses=provenance.losses(profile),
         cost=provenance.cost(profile),
@@ -103,26 +104,24 @@ def _focused(tree: Tree, pattern: str | None, metric: str) -> tuple[NDArray[np.b
         raise BadPatternError(
             f"{pattern!r} is not a regular expression: {error}; put a \\ before special characters."
         ) from None
-    lines = tree.frames["line"].tolist()
-    found = np.array(
-        [
-            bool(
-                compiled.search(tree.text("name", frame))
-                or compiled.search(f"{tree.text('file', frame)}:{lines[frame]}")
-            )
-            for frame in range(len(lines))
-        ],
-        np.bool_,
-    )
-    kept = found[tree.frame_of]
-    kept[0] = False
-    for level in tree.shape.levels():
-        above = tree.shape.parent[level]
-        kept[level] |= kept[np.maximum(above, 0)] & (above >= 0)
+    found = _frames_found(tree, compiled)[tree.frame_of]
+    found[0] = False
+    kept = nearest(tree.shape, found) >= 0
     sums = tree.exclusive(metric).sum
     whole = int(sums.sum())
     share = float(sums[kept].sum()) / whole if whole else 0.0
     return kept, Focus(pattern, share, int(kept.sum()))
+
+
+def _frames_found(tree: Tree, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Frames whose name or `file:line` the pattern finds; each distinct text is searched once."""
+    names, of_name = np.unique(tree.frames["name"], return_inverse=True)
+    text = tree.tables.strings
+    named = np.array([bool(pattern.search(text[row])) for row in names.tolist()], np.bool_)[of_name]
+    places, of_place = np.unique(np.stack((tree.frames["file"], tree.frames["line"])), axis=1, return_inverse=True)
+    placed = np.array([bool(pattern.search(f"{text[file]}:{line}")) for file, line in places.T.tolist()], np.bool_)
+    found: NDArray[np.bool_] = named | placed[of_place.ravel()]
+    return found
 
 
 def _total(tree: Tree, info: MetricInfo, kept: NDArray[np.bool_]) -> Total:

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leadline.analysis import Analysis, breakdown, peaks
+from leadline.analysis.columns import Mask
 from leadline.profiles import Profile, Tree
 from leadline.profiles.records import Device as DeviceRecord
-from leadline.report.breakdown import distributions
-from leadline.report.hotpaths import HotPaths
-from leadline.report.model import Busy, Device, Gpu, KernelRow, Memory, Peak
+from leadline.report.model import Busy, Device, Gpu, Memory, Peak
+from leadline.report.paths import PathWords
 from leadline.report.timesplit import process_labels
 from leadline.schema import FrameKind, MetricKind
 
-Mask = NDArray[np.bool_]
+MOST_HELD = 32
+"""Largest peaks whose holders are listed; of hundreds of ranks the others are shown by their size alone."""
 
 
 def devices_of(tree: Tree, metric: MetricKind) -> list[int]:
@@ -26,30 +27,39 @@ def devices_of(tree: Tree, metric: MetricKind) -> list[int]:
     return sorted(int(device) for device in np.unique(metrics["device"][here]))
 
 
-def memory(profile: Profile, hot: HotPaths, kept: Mask, top: int) -> Memory | None:
-    """Allocations in all and the holders at each device's peak."""
-    tree = profile.tree
+def memory(analysis: Analysis, words: PathWords, kept: Mask, top: int) -> Memory | None:
+    """Allocations in all and the holders at the peak of every process and device, the largest peak first."""
+    tree, profile = analysis.tree, analysis.profile
     allocated, freed = tree.exclusive("alloc_bytes"), tree.exclusive("free_bytes")
-    peaks = []
-    for device in devices_of(tree, MetricKind.PEAK_LIVE_BYTES):
-        bytes_held = int(tree.exclusive("peak_live_bytes", device).sum[kept].sum())
-        if bytes_held > 0:
-            holders = hot.ranked("peak_live_bytes", top, device=device).entries
-            peaks.append(Peak(_memory_name(profile, device), bytes_held, holders))
-    if not peaks and not allocated.count.any():
+    if not analysis.peaks and not allocated.count.any():
         return None
+    made = []
+    for number, peak in enumerate(analysis.peaks):
+        holding = peaks.only(len(tree), peak, kept)
+        if not holding.any():
+            continue
+        rows = top if number < MOST_HELD else 0
+        holders = analysis.hot_paths.ranked("peak_live_bytes", rows, holding, device=peak.device).entries
+        made.append(Peak(_memory_name(profile, peak), peak.held, tuple(words.path(entry) for entry in holders)))
     return Memory(
         allocated_bytes=int(allocated.sum[kept].sum()),
         freed_bytes=int(freed.sum[kept].sum()),
         allocations=int(allocated.count[kept].sum()),
         frees=int(freed.count[kept].sum()),
-        peaks=tuple(sorted(peaks, key=lambda peak: -peak.peak_bytes)),
+        peaks=tuple(made),
     )
 
 
-def _memory_name(profile: Profile, device: int) -> str:
-    found = [one for one in profile.devices if one.row == device]
-    return _device_name(profile, found[0]) if found else "CPU"
+def _memory_name(profile: Profile, peak: peaks.Peak) -> str:
+    """`NVIDIA H200 (device 0), rank 1`; `CPU` or, of several processes, `CPU, rank 1`."""
+    if peak.device >= 0:
+        found = [one for one in profile.devices if one.row == peak.device]
+        if found:
+            return _device_name(profile, found[0])
+    owner = [process.row for process in profile.processes if process.node.row == peak.process]
+    label = process_labels(profile).get(owner[0], "") if owner else ""
+    place = "CPU" if peak.device < 0 else f"device {peak.device}"
+    return f"{place}, {label}" if label else place
 
 
 def _device_name(profile: Profile, device: DeviceRecord) -> str:
@@ -71,7 +81,7 @@ def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
     if not rows and not sync_ns:
         return None
     known = {device.row: device for device in profile.devices}
-    kernels = _kernels(tree, kept)
+    kernels = breakdown.kernels(tree, kept)
     return Gpu(
         devices=tuple(_device(profile, row, known.get(row), kept) for row in sorted(set(rows))),
         kernels=tuple(kernels[:top]),
@@ -79,24 +89,6 @@ def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
         work_ns=int(tree.exclusive("gpu_time").sum[kept].sum()),
         sync_ns=sync_ns,
     )
-
-
-def _kernels(tree: Tree, kept: Mask) -> list[KernelRow]:
-    """By name and kind, the most expensive first."""
-    time = tree.exclusive("gpu_time")
-    nodes = np.flatnonzero((time.count > 0) & kept)
-    if not len(nodes):
-        return []
-    names = tree.frames["name"][tree.frame_of[nodes]].astype(np.int64)
-    distinct, group = np.unique(names * 256 + tree.kinds[nodes], return_inverse=True)
-    counts, own = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
-    np.add.at(counts, group, time.count[nodes])
-    np.add.at(own, group, time.sum[nodes])
-    rows = []
-    for i, one in enumerate(distributions(time, nodes, group, own)):
-        name, kind = divmod(int(distinct[i]), 256)
-        rows.append(KernelRow(tree.tables.strings[name], str(FrameKind(kind)), int(counts[i]), one))
-    return sorted(rows, key=lambda kernel: (-kernel.gpu_time.sum, kernel.name))
 
 
 def _device(profile: Profile, row: int, record: DeviceRecord | None, kept: Mask) -> Device:

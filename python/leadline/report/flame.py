@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis.origin import is_library
 from leadline.profiles import Tree
-from leadline.report.source import is_library
 from leadline.schema import FrameKind
 
 SMALLEST_SHARE = 0.0001

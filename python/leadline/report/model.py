@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
+
+__all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
+
 
 @dataclass(frozen=True)
 class ReportOptions:
@@ -21,6 +25,8 @@ class ReportOptions:
     """Regular expression; only call paths with a frame whose name or `file:line` it finds are counted."""
     hide_library_frames: bool = False
     """Leave Python frames of the standard library and of installed packages out of the paths shown."""
+    frames: bool = True
+    """Give every hot path its frames; the page draws paths from a tree of its own and needs none."""
     merge_layers: bool = False
     """Modules that differ only in layer numbers are one row of the module table."""
 
@@ -52,64 +58,11 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Distribution:
-    """Measurements as one set: `self` is exclusive of what nested calls took, the others include it."""
-
-    sum: int
-    self: int
-    min: int
-    max: int
-    mean: float
-    std: float
-
-
-@dataclass(frozen=True)
-class OperatorRow:
-    """All calls of one operator. `alloc_bytes` and `gpu_time_ns` are what its call paths caused, exclusively."""
-
-    name: str
-    count: int
-    time: Distribution
-    gpu_time_ns: int
-    alloc_bytes: int
-
-
-@dataclass(frozen=True)
-class ModuleRow:
-    """One nn.Module by qualified name; times include its submodules, `self` leaves them out.
-
-    `modules`: how many were merged into the row, 1 unless layer numbers are merged.
-    """
-
-    name: str
-    class_name: str
-    time_ns: int
-    self_ns: int
-    forward_ns: int
-    backward_ns: int
-    gpu_time_ns: int
-    alloc_bytes: int
-    modules: int = 1
-
-
-@dataclass(frozen=True)
-class PhaseRow:
-    """One phase (forward, backward, optimizer, ...); the rows add up to the total. The empty name is work outside any
-    phase.
-    """
-
-    name: str
-    time_ns: int
-    gpu_time_ns: int
-    alloc_bytes: int
-    operators: int
-
-
-@dataclass(frozen=True)
 class HotPath:
     """Call paths of one user line, phase, (numbered layers merged) module and outermost operator, as one entry.
 
-    `values`: metric name to exclusive sum over the entry. `frames`: the path with the largest part, root side first.
+    `values`: metric name to exclusive sum over the entry. `frames`: the path with the largest part, root side first, of
+    a very deep one its process, thread and innermost frames.
     `paths`: how many distinct paths were merged. `calls`: calls of the outermost operator.
     """
 
@@ -156,16 +109,6 @@ class Memory:
     allocations: int
     frees: int
     peaks: tuple[Peak, ...]
-
-
-@dataclass(frozen=True)
-class KernelRow:
-    """One kernel, copy or collective by name, over all devices."""
-
-    name: str
-    kind: str
-    count: int
-    gpu_time: Distribution
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ visible line.
 
 from __future__ import annotations
 
+from leadline.analysis.origin import is_library
 from leadline.report.model import Cost, Device, HotPath, LossRow, Meta, Place, Report, TimeSplit
-from leadline.report.source import is_library, visible
+from leadline.report.source import visible
 from leadline.report.units import duration, number, share
 
 STEP = " › "

@@ -1,0 +1,98 @@
+"""What is asked of a tree as whole columns: the nearest node above that ..., sums over subtrees, groups of equal rows.
+
+Every column has one row per node; -1 stands for "none". No function walks node by node in Python unless the tree is
+so deep and thin that whole-array steps per level would be slower. `Shape` is profiles' description of a tree.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profiles.rollup import Shape
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+def nearest(shape: Shape, wanted: Mask) -> Rows:
+    """For every node the row of the innermost `wanted` node on its path, itself included; -1 where there is none.
+
+    By pointer doubling: as many passes as the logarithm of the longest gap, however deep the tree is.
+    """
+    at = np.where(wanted, np.arange(shape.size), shape.parent)
+    at[:1] = 0
+    while True:
+        further = at[at]
+        if np.array_equal(further, at):
+            break
+        at = further
+    return np.where(wanted[at], at, -1)
+
+
+def above(shape: Shape, column: Rows) -> Rows:
+    """`column` read at the parent of every node; -1 at the root."""
+    read = column[np.maximum(shape.parent, 0)]
+    read[:1] = -1
+    return read
+
+
+def at_rows(column: NDArray[np.generic], rows: Rows, none: int = -1) -> Rows:
+    """`column[rows]` as 64-bit numbers, `none` where the row is -1."""
+    if not len(column):
+        return np.full(len(rows), none, np.int64)
+    return np.where(rows >= 0, column[np.maximum(rows, 0)].astype(np.int64), none)
+
+
+def subtree_sums(shape: Shape, values: NDArray[np.int64]) -> Rows:
+    """The sum of `values` over every node and all below it."""
+    sums = values.astype(np.int64)
+    if shape.narrow:
+        parent, plain = shape.parent.tolist(), sums.tolist()
+        for row in range(shape.size - 1, 0, -1):
+            plain[parent[row]] += plain[row]
+        return np.array([value & 0xFFFFFFFFFFFFFFFF for value in plain], np.uint64).view(np.int64)
+    bounds = shape.level_offsets.tolist()
+    for begin, end in reversed(list(pairwise(bounds))[1:]):
+        rows = shape.by_level[begin:end]
+        parents = shape.parent[rows]
+        first = np.flatnonzero(np.concatenate(([True], parents[1:] != parents[:-1])))
+        sums[parents[first]] += np.add.reduceat(sums[rows], first)
+    return sums
+
+
+def preorder(shape: Shape) -> tuple[Rows, Rows]:
+    """(place of every node in a depth-first walk, nodes of its subtree): the subtree of a node are the places
+    place..place+size-1."""
+    size = subtree_sums(shape, np.ones(shape.size, np.int64))
+    place = np.zeros(shape.size, np.int64)  # at first, distance from the parent: 1 + what earlier siblings hold
+    rows = shape.by_parent
+    before = np.cumsum(size[rows]) - size[rows]
+    first = shape.child_offsets[shape.parent[rows]]
+    place[rows] = 1 + before - before[first] if len(rows) else 0
+    at = shape.parent.copy()
+    at[:1] = 0
+    while at.any():
+        place += place[at]
+        at = at[at]
+    return place, size
+
+
+def factorized(*columns: NDArray[np.int64]) -> Rows:
+    """Equal numbers for equal rows, counted from 0; two columns at a time, so that products stay within 64 bits."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        distinct, part = np.unique(column, return_inverse=True)
+        numbers = np.unique(numbers * len(distinct) + part, return_inverse=True)[1]
+    return numbers
+
+
+def group_sums(groups: Rows, values: NDArray[np.int64], number: int) -> Rows:
+    """Sums of `values` by group 0..number-1; rows of the group -1 count for none. Exact, unlike `np.bincount` with
+    weights, which adds floating point numbers."""
+    sums = np.zeros(number, np.int64)
+    inside = groups >= 0
+    np.add.at(sums, groups[inside], values[inside])
+    return sums

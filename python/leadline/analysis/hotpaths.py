@@ -1,0 +1,104 @@
+"""The hottest call paths: measurements grouped under the user's line, the phase, the module and the outermost operator.
+
+A transformer has the same path once per layer; modules that differ only in layer numbers are one group
+(`transformer.h.*.attn`), or a list would show one line twelve times. Grouping is done with whole columns; only the
+entries that are asked for become objects, and they name nodes: words are the reader's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.analysis.columns import Mask, Rows, at_rows, factorized
+from leadline.analysis.layers import merged_layers
+from leadline.analysis.scopes import Scopes
+from leadline.profiles import Tree
+from leadline.schema import FrameKind
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`row`: the node with the largest value, which stands for the group. `modules`: one node of each distinct module
+    name. `calls`: of the outermost operators. `paths`: distinct call paths merged. `values`: metric to exclusive
+    sum."""
+
+    row: int
+    modules: tuple[int, ...]
+    calls: int
+    paths: int
+    values: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The largest entries, and how many there are in all."""
+
+    entries: tuple[Entry, ...]
+    of: int
+
+
+class HotPaths:
+    """Ranks the paths of one tree. `group`: for every node a number that it shares with the nodes of the same line,
+    module pattern, phase and operator."""
+
+    def __init__(self, tree: Tree, scopes: Scopes) -> None:
+        self._tree = tree
+        self._scopes = scopes
+        self.group = _groups(tree, scopes)
+
+    def ranked(self, metric: str, top: int, kept: Mask, also: Iterable[str] = (), device: int | None = None) -> Ranking:
+        """The `top` entries with most of `metric` over the nodes `kept`. `also`: further additive metrics to sum over
+        each entry. Raises ValueError for a metric that does not exist."""
+        sums = self._tree.exclusive(metric, device).sum
+        rows = np.flatnonzero((sums > 0) & kept)
+        if not len(rows):
+            return Ranking((), 0)
+        rows = rows[np.argsort(self.group[rows], kind="stable")]
+        groups, first = np.unique(self.group[rows], return_index=True)
+        totals = np.add.reduceat(sums[rows], first)
+        bounds = [*first.tolist(), len(rows)]
+        order = np.lexsort((rows[first], -totals))[:top].tolist()
+        values = {metric: dict(zip(groups.tolist(), totals.tolist(), strict=True))}
+        wanted = groups[order]
+        for other in also:
+            values.setdefault(other, self._sums(other, device, wanted, kept))
+        entries = (self._entry(rows[bounds[i] : bounds[i + 1]], sums, _of_group(values, int(groups[i]))) for i in order)
+        return Ranking(tuple(entries), len(groups))
+
+    def _sums(self, metric: str, device: int | None, groups: Rows, kept: Mask) -> dict[int, int]:
+        """Sums of `metric` by group, for these groups."""
+        sums = self._tree.exclusive(metric, device).sum
+        rows = np.flatnonzero((sums != 0) & kept)
+        rows = rows[np.isin(self.group[rows], groups)]
+        found, where = np.unique(self.group[rows], return_inverse=True)
+        totals = np.zeros(len(found), np.int64)
+        np.add.at(totals, where, sums[rows])
+        return dict(zip(found.tolist(), totals.tolist(), strict=True))
+
+    def _entry(self, rows: Rows, sums: Rows, values: dict[str, int]) -> Entry:
+        outer = np.unique(self._scopes.outer[rows])
+        modules = np.unique(self._scopes.module[rows])
+        modules = modules[modules >= 0]
+        names = self._tree.frames["name"][self._tree.frame_of[modules]]
+        one_of_each = modules[np.unique(names, return_index=True)[1]]
+        calls = self._tree.exclusive("call_time").count[outer[outer >= 0]]
+        return Entry(int(rows[np.argmax(sums[rows])]), tuple(one_of_each.tolist()), int(calls.sum()), len(rows), values)
+
+
+def _of_group(values: dict[str, dict[int, int]], group: int) -> dict[str, int]:
+    return {metric: sums[group] for metric, sums in values.items() if group in sums}
+
+
+def _groups(tree: Tree, scopes: Scopes) -> Rows:
+    columns = tree.frames
+    lines = factorized(columns["file"].astype(np.int64), columns["line"], columns["name"])
+    names = columns["name"].astype(np.int64)
+    patterns = names.copy()
+    numbers: dict[str, int] = {}
+    for frame in np.flatnonzero(columns["kind"] == int(FrameKind.MODULE)).tolist():
+        patterns[frame] = numbers.setdefault(merged_layers(tree.text("name", frame)), len(numbers))
+    by_frame = ((scopes.user, lines), (scopes.module, patterns), (scopes.phase, names), (scopes.outer, names))
+    return factorized(*(at_rows(column[tree.frame_of], rows) for rows, column in by_frame))

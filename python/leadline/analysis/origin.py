@@ -1,0 +1,62 @@
+"""Whose code a Python frame is: reports and rules name the user's own lines before anyone else's.
+
+Decided from file names only, because a profile is read where its program may not exist. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+
+class Origin(IntEnum):
+    """Whose code it is; the larger the number, the more a user can do about it."""
+
+    RUNTIME = 0  # the interpreter and its standard library, frozen or built-in code
+    FRAMEWORK = 1  # torch, NumPy and their like, and Leadline itself
+    PACKAGE = 2  # anything else that was installed
+    USER = 3
+
+
+_FRAMEWORKS = frozenset(
+    [
+        *("torch", "torchvision", "torchaudio", "torchgen", "functorch", "triton", "nvidia", "cupy"),
+        *("jax", "jaxlib", "flax", "optax", "tensorflow", "keras", "numpy", "scipy"),
+        *("leadline", "pytest", "_pytest", "pluggy"),
+    ]
+)
+_INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
+_STANDARD_LIBRARY = re.compile(r"(?:^|/)lib(?:64)?/python\d+(?:\.\d+)?t?/(?P<rest>.*)")
+_OWN_CODE = re.compile(r"(?:^|/)leadline/(?:capture/|_autostart\.py$|_native)")
+_DEMO = re.compile(r"(?:^|/)leadline/demo/[^/]+\.py$")  # stands for a user's program, wherever it is installed
+
+
+def origin(file: str) -> Origin:
+    """Whose code lives in `file`. Code from stdin, `exec` or a notebook cell counts as the user's."""
+    path = file.replace("\\", "/")
+    if not path or path.startswith("<frozen ") or path in ("<string>", "<built-in>", "~"):
+        return Origin.RUNTIME
+    if _DEMO.search(path):
+        return Origin.USER
+    installed = _INSTALLED.search(path)
+    if installed:
+        package = installed["package"].removesuffix(".py").lower()
+        return Origin.FRAMEWORK if package in _FRAMEWORKS else Origin.PACKAGE
+    if _OWN_CODE.search(path):
+        return Origin.FRAMEWORK
+    return Origin.RUNTIME if _STANDARD_LIBRARY.search(path) else Origin.USER
+
+
+def is_library(file: str) -> bool:
+    """Whether `--hide-library-frames` hides Python frames of this file."""
+    return origin(file) != Origin.USER
+
+
+def package_path(file: str) -> str:
+    """The part of the path that names library code: from its package on; empty for code that was not installed."""
+    path = file.replace("\\", "/")
+    installed = _INSTALLED.search(path)
+    if installed:
+        return path[installed.start("package") :]
+    standard = _STANDARD_LIBRARY.search(path)
+    return standard["rest"] if standard else ""
