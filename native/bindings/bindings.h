@@ -3,19 +3,20 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
+#include "providers/provider.h"
+
 namespace leadline::bindings {
 
-struct ProviderOptions {
-  bool memory = true;
-  bool shapes = false;
-  bool modules = true;
-};
+// What start() was told of modules, for roles that are named later.
+void remember_modules(bool modules);
 
-// What start() was given, for providers that attach later.
-void remember_options(const ProviderOptions& options);
-void detach_providers();
-void set_providers_running(bool running);
+nanobind::dict to_dict(const ProviderStatus& status);
+nanobind::dict provider_start(const std::string& name, const nanobind::dict& options);
+nanobind::dict provider_stop(const std::string& name);
 
+void define_providers(nanobind::module_& m);
 void define_torch(nanobind::module_& m);
 void define_nvidia(nanobind::module_& m);
 

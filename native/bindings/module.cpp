@@ -39,12 +39,18 @@ void start(const std::string& segment_path, uint64_t max_nodes, double flush_int
   options.max_nodes = max_nodes;
   options.flush_interval_s = flush_interval_s;
   options.trace_max_events = trace_max_events;
-  if (!Session::instance().start(options)) {
-    throw std::runtime_error("Leadline already measures this process; stop that session first.");
+  options.memory = memory;
+  options.shapes = record_shapes;
+  std::string why;
+  bool started = false;
+  {
+    const nb::gil_scoped_release no_gil;
+    started = Session::instance().start(options, &why);
   }
+  if (!started) throw std::runtime_error(why);
   if (g_python_frames_missing != nullptr)
     losses().count(LossKind::kPythonFramesUnavailable, 1, g_python_frames_missing);
-  bindings::remember_options({memory, record_shapes, track_modules});
+  bindings::remember_modules(track_modules);
 }
 
 nb::dict losses_dict() {
@@ -81,7 +87,10 @@ nb::dict stats() {
 }
 
 nb::dict stop() {
-  bindings::detach_providers();
+  {
+    const nb::gil_scoped_release no_gil;
+    Session::instance().stop_providers();
+  }
   const nb::dict last = stats();
   WriteResult written;
   {
@@ -199,14 +208,11 @@ NB_MODULE(_native, m) {
   m.def("start", &start, nb::arg("segment_path"), nb::arg("max_nodes"), nb::arg("flush_interval_s"),
         nb::arg("trace_max_events"), nb::arg("record_shapes"), nb::arg("memory"), nb::arg("track_modules"));
   m.def("stop", &stop);
-  m.def("pause", [] {
-    bindings::set_providers_running(false);
-    Session::instance().pause();
-  });
-  m.def("resume", [] {
-    Session::instance().resume();
-    bindings::set_providers_running(true);
-  });
+  // Without the GIL: they wait for callbacks of other threads, which may wait for it.
+  m.def(
+      "pause", [] { Session::instance().pause(); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "resume", [] { Session::instance().resume(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def("flush", &flush);
   m.def("is_running", [] { return Session::instance().running(); });
   m.def("stats", &stats);
@@ -242,6 +248,7 @@ NB_MODULE(_native, m) {
   m.def("after_fork_in_parent", &after_fork_in_parent);
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);
+  bindings::define_providers(m);
   bindings::define_torch(m);
   bindings::define_nvidia(m);
 }

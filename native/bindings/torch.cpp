@@ -1,12 +1,10 @@
-// attach_torch and detach_torch.
+// attach_torch and detach_torch: the provider's options, and what code objects mean to the call path.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
 
 #include "bindings/bindings.h"
-#include "providers/torch/provider.h"
-#include "session/session.h"
 #include "stack/path_frames.h"
 
 namespace nb = nanobind;
@@ -14,7 +12,7 @@ namespace nb = nanobind;
 namespace leadline::bindings {
 namespace {
 
-ProviderOptions g_options;
+bool g_modules = true;
 
 // The code objects whose addresses the roles hold; kept alive so that no other code takes an address.
 nb::list& kept_codes() {
@@ -37,44 +35,30 @@ std::string own_folder() {
 
 nb::dict attach_torch(const nb::dict& info) {
   CodeRoles roles;
-  if (g_options.modules) add_codes(info, "module_call", CodeRole::kModuleCall, &roles);
+  if (g_modules) add_codes(info, "module_call", CodeRole::kModuleCall, &roles);
   add_codes(info, "hidden", CodeRole::kHidden, &roles);
   add_codes(info, "opener", CodeRole::kOpener, &roles);
   add_codes(info, "recompute", CodeRole::kRecompute, &roles);
   roles.own_package = own_folder();
   PathFrames::set_roles(roles);
-  const nb::object self_test = info["self_test"];
-  const auto run = [&self_test] {
-    const nb::dict seen = nb::cast<nb::dict>(self_test());
-    return torch::ProbeRun{nb::cast<std::string>(seen["operator"]), nb::cast<int64_t>(seen["sequence"])};
-  };
-  const torch::AttachResult attached = torch::Provider::instance().attach({g_options.memory, g_options.shapes}, run);
-  nb::dict result;
-  result["ok"] = attached.ok;
-  result["message"] = attached.message;
-  result["sequence"] = attached.sequence;
-  result["memory"] = attached.memory;
-  result["shapes"] = attached.shapes;
-  return result;
+  nb::dict own;
+  own["self_test"] = info["self_test"];
+  return provider_start("torch", own);
 }
 
 }  // namespace
 
-void remember_options(const ProviderOptions& options) {
-  g_options = options;
+void remember_modules(bool modules) {
+  g_modules = modules;
   // Without torch there are still regions, whose own machinery is not for the user's eyes.
   CodeRoles roles;
   roles.own_package = own_folder();
   PathFrames::set_roles(roles);
 }
 
-void detach_providers() { torch::Provider::instance().detach(); }
-
-void set_providers_running(bool running) { torch::Provider::instance().set_running(running); }
-
 void define_torch(nb::module_& m) {
   m.def("attach_torch", &attach_torch);
-  m.def("detach_torch", &detach_providers);
+  m.def("detach_torch", [] { provider_stop("torch"); });
 }
 
 }  // namespace leadline::bindings

@@ -164,6 +164,19 @@ leadline_status Monitor::unsubscribe(leadline_subscription subscription) noexcep
   return LEADLINE_OK;
 }
 
+leadline_status Monitor::change_domains(leadline_subscription subscription, uint32_t domains) noexcept {
+  const uint32_t index = (subscription & 0xff) - 1;
+  if (index >= kMaxSubscribers || domains == 0) return LEADLINE_ERROR_INVALID;
+  const std::lock_guard lock(change_);
+  Slot& slot = slots_[index];
+  if (slot.generation != subscription >> 8 || slot.domains.load(std::memory_order_relaxed) == 0)
+    return LEADLINE_ERROR_INVALID;
+  slot.domains.store(domains, std::memory_order_seq_cst);
+  refresh_active();
+  wait_until_idle();
+  return LEADLINE_OK;
+}
+
 void Monitor::wait_until_idle() noexcept {
   if (!fence_needed_) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {

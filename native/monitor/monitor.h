@@ -46,6 +46,8 @@ class Monitor {
   leadline_status subscribe(uint32_t domains, Subscriber* subscriber, leadline_subscription* out) noexcept;
   leadline_status subscribe(uint32_t domains, leadline_callback callback, void* user,
                             leadline_subscription* out) noexcept;
+  // Other domains for a subscription; when it returns no callback of those that left it runs or will run.
+  leadline_status change_domains(leadline_subscription subscription, uint32_t domains) noexcept;
   leadline_status unsubscribe(leadline_subscription subscription) noexcept;
   void finalize() noexcept;
 

@@ -28,11 +28,14 @@ leadline_context Monitor::context() noexcept {
   const uint32_t used = used_.load(std::memory_order_acquire);
   ThreadState* state = used == 0 ? nullptr : thread();
   if (state == nullptr) return 0;
+  // A provider asks from inside its own event as well as between events. Busy before the slot is looked at: what is
+  // found there stays until this thread is idle again.
+  const Busy busy(*state, fence_needed_);
   for (uint32_t i = 0; i < used; ++i) {
-    Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
-    // A provider asks from inside its own event as well as between events.
-    const Busy busy(*state, fence_needed_);
+    const Slot& slot = slots_[i];
+    // A subscriber that only hears of finished work (pause) has no part in what begins now.
+    if ((slot.domains.load(std::memory_order_acquire) & ~uint32_t{LEADLINE_DOMAIN_GPU_ACTIVITY}) == 0) continue;
+    if (slot.subscriber == nullptr) continue;
     return slot.subscriber->context(*state);
   }
   return 0;

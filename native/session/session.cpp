@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/losses.h"
+#include "session/providers.h"
 #include "session/termination.h"
 
 namespace leadline {
@@ -23,6 +24,7 @@ namespace {
 
 constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY | LEADLINE_DOMAIN_REGION |
                               LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_COMPILE;
+constexpr uint32_t kDomainsWhilePaused = LEADLINE_DOMAIN_GPU_ACTIVITY;
 
 }  // namespace
 
@@ -135,8 +137,11 @@ void Session::describe_process(const std::string& segment_path) {
   process_.complete = false;
 }
 
-bool Session::start(const SessionOptions& options) {
-  if (running()) return false;
+bool Session::start(const SessionOptions& options, std::string* why) {
+  if (running()) {
+    *why = "Leadline already measures this process; stop that session first.";
+    return false;
+  }
   options_ = options;
   {
     const std::lock_guard lock(writing_);
@@ -149,7 +154,13 @@ bool Session::start(const SessionOptions& options) {
   monitor.forget_subscriber_state();
   monitor.reset_cost();
   collector_ = std::make_unique<Collector>(CollectorOptions{options.max_nodes});
-  monitor.subscribe(kDomains, collector_.get(), &subscription_);
+  if (monitor.subscribe(kDomains, collector_.get(), &subscription_) != LEADLINE_OK) {
+    *why = "Leadline cannot measure because all places for listeners of its monitor are taken; unregister one.";
+    collector_.reset();
+    return false;
+  }
+  paused_ = false;
+  resume_providers();
   if (options.flush_interval_s > 0) flusher_ = std::make_unique<Flusher>(*this, options.flush_interval_s);
   return true;
 }
@@ -172,6 +183,7 @@ WriteResult Session::flush() { return running() ? write(false) : WriteResult{}; 
 
 WriteResult Session::stop() {
   if (!running()) return {};
+  stop_providers();
   if (flusher_ != nullptr) flusher_->halt();
   Monitor::instance().unsubscribe(subscription_);
   subscription_ = 0;
@@ -184,15 +196,18 @@ WriteResult Session::stop() {
 }
 
 void Session::pause() noexcept {
-  if (subscription_ == 0) return;
-  Monitor::instance().unsubscribe(subscription_);
-  subscription_ = 0;
+  if (!running() || paused_) return;
+  paused_ = true;
+  pause_providers();
+  Monitor::instance().change_domains(subscription_, kDomainsWhilePaused);
 }
 
 void Session::resume() noexcept {
-  if (!running() || subscription_ != 0) return;
+  if (!running() || !paused_) return;
+  paused_ = false;
   Monitor::instance().forget_open_scopes();
-  Monitor::instance().subscribe(kDomains, collector_.get(), &subscription_);
+  Monitor::instance().change_domains(subscription_, kDomains);
+  resume_providers();
 }
 
 void Session::set_process(const ProcessDetails& details) {
@@ -244,11 +259,13 @@ std::string Session::write_status() const {
 }
 
 void Session::before_fork() {
+  for (Provider* provider : providers()) provider->before_fork();
   if (flusher_ != nullptr) flusher_->rest();
 }
 
 void Session::after_fork_in_parent() {
   if (flusher_ != nullptr) flusher_->begin();
+  for (Provider* provider : providers()) provider->after_fork_parent();
 }
 
 void Session::after_fork(const std::string& segment_path) {
@@ -256,13 +273,16 @@ void Session::after_fork(const std::string& segment_path) {
   static_cast<void>(flusher_.release());
   termination::forget();
   new (&writing_) std::mutex();
+  new (&providers_busy_) std::mutex();
   new (&status_) std::string();
   Monitor::instance().after_fork();
+  for (Provider* provider : providers()) provider->after_fork_child();
   if (!running()) return;
   if (segment_path.empty()) {
     if (subscription_ != 0) Monitor::instance().unsubscribe(subscription_);
     subscription_ = 0;
-    static_cast<void>(collector_.release());  // its lanes belong to threads that are not here
+    for (Provider* provider : providers()) provider->pause();  // hooks that stay have nobody to tell
+    static_cast<void>(collector_.release());                   // its lanes belong to threads that are not here
     return;
   }
   losses().clear();

@@ -10,12 +10,15 @@
 
 #include "collector/collector.h"
 #include "monitor/monitor.h"
+#include "providers/provider.h"
 #include "writer/segment.h"
 
 namespace leadline {
 
 struct SessionOptions {
   std::string segment_path;
+  bool memory = true;  // for providers, as `shapes`
+  bool shapes = false;
   uint64_t max_nodes = 4'000'000;
   double flush_interval_s = 10.0;
   uint64_t trace_max_events = 1'000'000;
@@ -41,12 +44,21 @@ class Session {
  public:
   static Session& instance();
 
-  // False when one runs already.
-  bool start(const SessionOptions& options);
-  // Writes the last segment with complete = 1. Providers must be detached before.
+  // False with a sentence in *why: one runs already, or the monitor has no room for the collector.
+  bool start(const SessionOptions& options, std::string* why);
+  // Stops the providers and writes the last segment with complete = 1.
   WriteResult stop();
+  // While paused no provider emits what happens, and the collector hears only of device work begun before.
   void pause() noexcept;
   void resume() noexcept;
+  bool paused() const noexcept { return paused_; }
+
+  // Providers by their names (see providers.h), with or without a session. `own`: what the provider itself takes. None
+  // may be called with the GIL held. The answer is the provider's status; `ok` is false for an unknown name.
+  ProviderStatus start_provider(const std::string& name, std::map<std::string, ProviderOption> own);
+  ProviderStatus stop_provider(const std::string& name);
+  ProviderStatus provider_status(const std::string& name) const;
+  void stop_providers() noexcept;
   WriteResult flush();
   bool running() const noexcept { return collector_ != nullptr; }
   void set_process(const ProcessDetails& details);
@@ -74,6 +86,8 @@ class Session {
   // Writes segments now and then on a thread of its own.
   class Flusher;
 
+  void pause_providers() noexcept;
+  void resume_providers() noexcept;
   WriteResult write(bool complete);
   void describe_process(const std::string& segment_path);
 
@@ -82,7 +96,9 @@ class Session {
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<Flusher> flusher_;
   leadline_subscription subscription_ = 0;
-  mutable std::mutex writing_;  // one segment at a time; also guards process_ and status_
+  bool paused_ = false;
+  mutable std::mutex providers_busy_;  // one call to a provider at a time
+  mutable std::mutex writing_;         // one segment at a time; also guards process_ and status_
   std::string status_;
   std::atomic<int64_t> flush_ns_{0};
 };

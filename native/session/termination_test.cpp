@@ -88,7 +88,8 @@ TEST_CASE("a measured process dies of the signal after its last segment") {
     SessionOptions options;
     options.segment_path = path.string();
     options.flush_interval_s = 1000;
-    if (!Session::instance().start(options)) return kWrong;
+    std::string why;
+    if (!Session::instance().start(options, &why)) return kWrong;
     kill(getpid(), SIGTERM);
     for (;;) pause();
   });

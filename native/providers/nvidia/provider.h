@@ -14,6 +14,7 @@
 #include "base/device_table.h"
 #include "gpu/kernel_names.h"
 #include "leadline/monitor.h"
+#include "providers/provider.h"
 
 namespace leadline::nvidia {
 
@@ -59,6 +60,11 @@ void set_kernel_user(const std::string& kernel, std::string file, gpu::KernelSou
 // JSON object for meta.json (`available.nvidia`) and the doctor: versions, copies, mode, holder, clock relation and its
 // uncertainty, devices with busy, idle and overlap, counters, own cost.
 std::string status_json();
+
+// The session's face of all this. start() takes `cupti_candidates` (list), `shared`, `whole_graphs`,
+// `flush_interval_s`, `recording`, and `await`: as await_cuda(). status() adds the members of Status to `ok` and
+// `message`.
+leadline::Provider& session_provider();
 
 // In the child of a fork: CUDA and CUPTI do not survive it; forgets everything without calling them.
 void after_fork() noexcept;

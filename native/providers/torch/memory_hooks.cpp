@@ -25,6 +25,7 @@ using FreeCpu = void (*)(void*);
 using Report = void (*)(void*, int64_t, size_t, size_t, Device);
 
 std::atomic<bool> g_attached{false};
+std::atomic<bool> g_running{false};
 std::atomic<AllocCpu> g_alloc_cpu{nullptr};
 std::atomic<FreeCpu> g_free_cpu{nullptr};
 std::atomic<Report> g_report{nullptr};
@@ -44,7 +45,7 @@ void emit(void* address, int64_t bytes, int32_t type, int32_t device, int64_t al
 }
 
 bool wanted() noexcept {
-  return g_attached.load(std::memory_order_relaxed) && leadline_monitor_active(LEADLINE_DOMAIN_MEMORY) != 0;
+  return g_running.load(std::memory_order_relaxed) && leadline_monitor_active(LEADLINE_DOMAIN_MEMORY) != 0;
 }
 
 void* alloc_cpu(size_t bytes) {
@@ -104,8 +105,11 @@ bool MemoryHooks::attach(std::string* why) {
   return true;
 }
 
+void MemoryHooks::set_running(bool running) noexcept { g_running.store(running && g_attached.load()); }
+
 void MemoryHooks::detach() noexcept {
   g_attached.store(false);
+  g_running.store(false);
   for (GotPatch& patch : patches()) patch.restore();
   patches().clear();
 }

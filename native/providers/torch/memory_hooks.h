@@ -13,6 +13,8 @@ class MemoryHooks {
   // False with a sentence in *why when nothing could be redirected.
   bool attach(std::string* why);
   void detach() noexcept;
+  // Replacements only call the original (false) or emit as well; nothing while detached.
+  void set_running(bool running) noexcept;
 };
 
 }  // namespace leadline::torch

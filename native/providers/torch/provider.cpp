@@ -118,55 +118,85 @@ Provider& Provider::instance() {
   return *provider;
 }
 
-AttachResult Provider::attach(const AttachOptions& options, const std::function<ProbeRun()>& run_known_operator) {
-  AttachResult result;
-  if (attached_) detach();
-  std::optional<Symbols> symbols = Symbols::find(&result.message);
-  if (!symbols) return result;
+ProviderStatus Provider::start(const ProviderOptions& options) {
+  if (attached_) stop();
+  std::string message;
+  status_ = {{"memory", false}, {"sequence", false}, {"shapes", false}};
+  status_["ok"] = attach(options, &message);
+  status_["message"] = message;
+  return status_;
+}
+
+bool Provider::attach(const ProviderOptions& options, std::string* message) {
+  const ProviderCall run_known_operator = options.get<ProviderCall>("self_test", nullptr);
+  std::optional<Symbols> symbols = Symbols::find(message);
+  if (!symbols) return false;
+  if (run_known_operator == nullptr) {
+    append(message, "torch cannot be measured without an operator to test with");
+    return false;
+  }
   std::string why;
   std::optional<Offsets> offsets;
   bool operator_seen = false;
   {
     Probe probe(*symbols);
-    for (int i = 0; i < kProbeRuns; ++i) operator_seen = probe.observe(run_known_operator());
+    for (int i = 0; i < kProbeRuns; ++i) {
+      const ProviderStatus seen = run_known_operator();
+      operator_seen =
+          probe.observe({status_value(seen, "operator", std::string()), status_value<int64_t>(seen, "sequence", -1)});
+    }
     offsets = probe.conclude(&why);
   }
   if (!operator_seen) {
-    result.message = why;
-    return result;
+    *message = why;
+    return false;
   }
-  if (!offsets) append(&result.message, why);
+  if (!offsets) append(message, why);
   g_shared.symbols = *symbols;
   g_shared.has_offsets = offsets.has_value();
   if (offsets) g_shared.offsets = *offsets;
   g_shared.shapes = options.shapes && symbols->input_shapes != nullptr;
-  if (options.shapes && !g_shared.shapes) append(&result.message, "this torch does not tell the shapes of inputs");
+  if (options.shapes && !g_shared.shapes) append(message, "this torch does not tell the shapes of inputs");
   if (options.memory) {
-    result.memory = memory_.attach(&why);
-    if (!result.memory) append(&result.message, why);
+    const bool memory = memory_.attach(&why);
+    status_["memory"] = memory;
+    if (!memory) append(message, why);
   }
-  g_shared.running.store(true);
+  attached_ = true;
+  run_or_rest();
   handles_[0] = add<Scope::kFunction>(g_shared.symbols, g_shared.shapes);
   handles_[1] = add<Scope::kBackwardFunction>(g_shared.symbols, false);
   handles_[2] = add<Scope::kUserScope>(g_shared.symbols, false);
-  attached_ = true;
-  result.ok = true;
-  result.sequence = g_shared.has_offsets;
-  result.shapes = g_shared.shapes;
-  return result;
+  status_["sequence"] = g_shared.has_offsets;
+  status_["shapes"] = g_shared.shapes;
+  return true;
 }
 
-void Provider::set_running(bool running) noexcept { g_shared.running.store(running && attached_); }
+void Provider::run_or_rest() noexcept {
+  const bool running = attached_ && !paused_;
+  g_shared.running.store(running);
+  memory_.set_running(running);
+}
 
-void Provider::detach() noexcept {
+void Provider::pause() noexcept {
+  paused_ = true;
+  run_or_rest();
+}
+
+void Provider::resume() noexcept {
+  paused_ = false;
+  run_or_rest();
+}
+
+void Provider::stop() noexcept {
   if (!attached_) return;
-  g_shared.running.store(false);
+  attached_ = false;
+  run_or_rest();
   for (Handle& handle : handles_) {
     if (handle != 0) g_shared.symbols.remove_callback(handle);
     handle = 0;
   }
   memory_.detach();
-  attached_ = false;
 }
 
 }  // namespace leadline::torch

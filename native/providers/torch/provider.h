@@ -1,43 +1,38 @@
 // PyTorch operators, user scopes and tensor memory as monitor events.
 #pragma once
 
-#include <functional>
-#include <string>
-
+#include "providers/provider.h"
 #include "providers/torch/memory_hooks.h"
 #include "providers/torch/probe.h"
 #include "providers/torch/record_function.h"
 
 namespace leadline::torch {
 
-struct AttachOptions {
-  bool memory = true;
-  bool shapes = false;
-};
-
-struct AttachResult {
-  bool ok = false;        // operators are measured
-  bool sequence = false;  // backward operators find their forward
-  bool memory = false;
-  bool shapes = false;
-  std::string message;  // sentences about what is missing, or empty
-};
-
-// One per process. All functions under the GIL or before threads run.
-class Provider {
+// One per process. start() takes `self_test`, a call that runs one known operator and answers its `operator` name and
+// `sequence` number; it is called a few times. status() adds `sequence` (backward operators find their forward),
+// `memory` and `shapes` to `ok` and `message`.
+class Provider final : public leadline::Provider {
  public:
   static Provider& instance();
-  // `run_known_operator` runs one and says which; it is called a few times.
-  AttachResult attach(const AttachOptions& options, const std::function<ProbeRun()>& run_known_operator);
-  void detach() noexcept;
-  // Callbacks stay registered but do nothing (pause) or work again.
-  void set_running(bool running) noexcept;
-  bool attached() const noexcept { return attached_; }
+
+  const char* name() const noexcept override { return "torch"; }
+  ProviderStatus start(const ProviderOptions& options) override;
+  // Callbacks stay registered but do nothing, or work again.
+  void pause() noexcept override;
+  void resume() noexcept override;
+  void stop() noexcept override;
+  ProviderStatus status() const override { return status_; }
 
  private:
+  // Sentences about what is missing, or empty; whether operators are measured.
+  bool attach(const ProviderOptions& options, std::string* message);
+  void run_or_rest() noexcept;
+
   MemoryHooks memory_;
   Handle handles_[3] = {};
   bool attached_ = false;
+  bool paused_ = false;
+  ProviderStatus status_{{"ok", false}, {"message", std::string()}};
 };
 
 }  // namespace leadline::torch

@@ -1,0 +1,48 @@
+// What the session calls, said with the functions of provider.h.
+#include "providers/nvidia/provider.h"
+
+namespace leadline::nvidia {
+namespace {
+
+Options options_of(const ProviderOptions& given) {
+  Options options;
+  options.cupti_candidates = given.get("cupti_candidates", options.cupti_candidates);
+  options.shared = given.get("shared", options.shared);
+  options.whole_graphs = given.get("whole_graphs", options.whole_graphs);
+  options.flush_interval_s = given.get("flush_interval_s", options.flush_interval_s);
+  options.recording = given.get("recording", options.recording);
+  options.describe_device = given.describe_device;
+  return options;
+}
+
+ProviderStatus answer(const Status& status) {
+  return {{"ok", status.measuring},    {"measuring", status.measuring}, {"timing_regions", status.timing_regions},
+          {"message", status.message}, {"holder", status.holder},       {"awaiting", status.awaiting}};
+}
+
+class SessionProvider final : public leadline::Provider {
+ public:
+  const char* name() const noexcept override { return "nvidia"; }
+  ProviderStatus start(const ProviderOptions& options) override {
+    last_ = options.get("await", false) ? await_cuda(options_of(options)) : nvidia::start(options_of(options));
+    return answer(last_);
+  }
+  // Nothing to do yet: while paused the monitor gives no context, so launches are reported as of an unknown place.
+  void pause() noexcept override {}
+  void resume() noexcept override {}
+  void after_fork_child() noexcept override { after_fork(); }
+  void stop() noexcept override { last_ = nvidia::stop(); }
+  ProviderStatus status() const override { return answer(last_); }
+
+ private:
+  Status last_;
+};
+
+}  // namespace
+
+leadline::Provider& session_provider() {
+  static auto* const provider = new SessionProvider();  // never destroyed: CUPTI may call until the very end
+  return *provider;
+}
+
+}  // namespace leadline::nvidia

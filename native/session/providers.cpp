@@ -1,0 +1,77 @@
+#include "session/providers.h"
+
+#include "providers/nvidia/provider.h"
+#include "providers/torch/provider.h"
+#include "session/session.h"
+
+namespace leadline {
+
+std::vector<Provider*>& providers() {
+  static auto* const all = new std::vector<Provider*>{
+      &torch::Provider::instance(),
+      &nvidia::session_provider(),
+  };
+  return *all;
+}
+
+Provider* find_provider(std::string_view name) {
+  for (Provider* provider : providers()) {
+    if (name == provider->name()) return provider;
+  }
+  return nullptr;
+}
+
+namespace {
+
+ProviderStatus unknown(const std::string& name) {
+  return {{"ok", false}, {"message", "This build of Leadline has no provider named " + name + "."}};
+}
+
+}  // namespace
+
+ProviderStatus Session::start_provider(const std::string& name, std::map<std::string, ProviderOption> own) {
+  Provider* provider = find_provider(name);
+  if (provider == nullptr) return unknown(name);
+  ProviderOptions options;
+  options.memory = options_.memory;
+  options.shapes = options_.shapes;
+  options.describe_device = [this](DeviceDescription device) {
+    if (DeviceTable* table = devices()) table->describe(std::move(device));
+  };
+  options.own = std::move(own);
+  const std::lock_guard lock(providers_busy_);
+  return provider->start(options);
+}
+
+ProviderStatus Session::stop_provider(const std::string& name) {
+  Provider* provider = find_provider(name);
+  if (provider == nullptr) return unknown(name);
+  const std::lock_guard lock(providers_busy_);
+  provider->stop();
+  return provider->status();
+}
+
+ProviderStatus Session::provider_status(const std::string& name) const {
+  const Provider* provider = find_provider(name);
+  if (provider == nullptr) return unknown(name);
+  const std::lock_guard lock(providers_busy_);
+  return provider->status();
+}
+
+void Session::stop_providers() noexcept {
+  const std::lock_guard lock(providers_busy_);
+  std::vector<Provider*>& all = providers();
+  for (auto provider = all.rbegin(); provider != all.rend(); ++provider) (*provider)->stop();
+}
+
+void Session::pause_providers() noexcept {
+  const std::lock_guard lock(providers_busy_);
+  for (Provider* provider : providers()) provider->pause();
+}
+
+void Session::resume_providers() noexcept {
+  const std::lock_guard lock(providers_busy_);
+  for (Provider* provider : providers()) provider->resume();
+}
+
+}  // namespace leadline
