@@ -1,6 +1,10 @@
 """Merging: trees laid over each other, processes side by side, in any order and grouping."""
 
+import io
+import json
+import zipfile
 from collections.abc import Hashable
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,15 +17,22 @@ from leadline.profiles.build import build
 from leadline.profiles.builder import ProfileBuilder, synthetic_meta
 from leadline.profiles.check import check_tables
 from leadline.profiles.draw import draw
+from leadline.profiles.lineage import event_clocks
 from leadline.profiles.merge import merge_profiles, merge_tables
+from leadline.profiles.rollup import Shape
+from leadline.profiles.writer import add_columns
 
 
 @st.composite
-def profiles(choose: st.DrawFn) -> Profile:
-    """Profiles whose frames, names and process ids meet often."""
+def profiles(choose: st.DrawFn, begin: int = 0) -> Profile:
+    """Profiles whose frames, names and process ids meet often; no process stands in two with different `begin`."""
     lines = []
     for pid in choose(st.lists(st.integers(1, 3), max_size=2, unique=True)):
-        lines += [f"process p | pid={pid}", "  thread t"]
+        lines += [
+            f"process p | pid={pid} start_ns={begin + 10 * choose(st.integers(0, 2))}",
+            "  thread t",
+            "  thread u",
+        ]
         depth = 2
         for _ in range(choose(st.integers(0, 8))):
             depth = choose(st.integers(2, depth))
@@ -66,13 +77,29 @@ def merged(*parts: Profile) -> Profile:
     return Profile(check_tables(tables.columns), synthetic_meta())
 
 
+def contents(profile: Profile) -> bytes:
+    """The file that would be written."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("meta.json"), json.dumps(profile.meta))
+        add_columns(archive, profile.tables)
+    return file.getvalue()
+
+
 @settings(deadline=None)
-@given(profiles(), profiles(), profiles())
-def test_grouping_and_order_do_not_matter(one: Profile, two: Profile, three: Profile) -> None:
-    together = seen(merged(one, two, three))
-    assert seen(merged(merged(one, two), three)) == together
-    assert seen(merged(one, merged(two, three))) == together
-    assert seen(merged(three, one, two)) == together
+@given(profiles(1), profiles(2), profiles(3))
+def test_any_order_and_grouping_gives_the_same_bytes(one: Profile, two: Profile, three: Profile) -> None:
+    for start, part in enumerate((one, two, three)):
+        part.meta["started_at_ns"] = start
+    together = contents(merge_profiles([one, two, three]))
+    for order in permutations((one, two, three)):
+        assert contents(merge_profiles(order)) == together
+    assert contents(merge_profiles([merge_profiles([one, two]), three])) == together
+    assert contents(merge_profiles([merge_profiles([three, one]), merge_profiles([two])])) == together
+    assert contents(merge_profiles([three, merge_profiles([two, one])])) == together
+    said = [seen(part) for part in (one, two, three)]
+    rows = [row for part in said for row in part["metrics"]]
+    assert sorted(rows, key=repr) == seen(merge_profiles([one, two, three]))["metrics"], "none lost, none added up"
 
 
 @settings(deadline=None)
@@ -97,18 +124,17 @@ def test_no_measurement_is_lost_and_paths_are_unique(one: Profile, two: Profile)
 @settings(deadline=None)
 @given(profiles(), profiles())
 def test_both_ways_of_unifying_nodes_agree(one: Profile, two: Profile) -> None:
-    parts = [one.tables, two.tables]
-    strings = merging.StringBuilder()
-    maps = [merging._string_map(part, strings) for part in parts]
-    frames, frame_of = merging._merge_frames(parts, strings, maps)
-    shapes = [one.tree.shape, two.tree.shape]
-    parent = np.concatenate([shapes[0].parent, shapes[1].parent + shapes[0].size])
-    depth = np.concatenate([shape.depth for shape in shapes])
-    frame = np.concatenate(frame_of)
-    by_node = merging._unify_by_node(parent, depth, frame)
-    by_level = merging._unify_by_level(parent, depth, frame, len(frames))
-    assert len(set(zip(by_node.tolist(), by_level.tolist(), strict=True))) == len(set(by_node.tolist()))
-    assert len(set(by_node.tolist())) == len(set(by_level.tolist()))
+    shape = Shape(merged(one, two).tables["nodes"]["parent"])
+    frame = merged(one, two).tables["nodes"]["frame"].astype(np.int64)
+    parent, depth = (
+        np.maximum(np.concatenate([shape.parent, shape.parent]), 0),
+        np.concatenate([shape.depth, shape.depth]),
+    )
+    parent[shape.size :] += shape.size
+    frames = np.concatenate([frame, frame])
+    by_node = merging._unify_by_node(parent, depth, frames)
+    assert by_node.tolist() == merging._unify_by_level(parent, depth, frames).tolist()
+    assert by_node[: shape.size].tolist() == by_node[shape.size :].tolist() == list(range(shape.size))
 
 
 def test_equal_paths_add_up_and_processes_stay_apart() -> None:
@@ -133,27 +159,56 @@ def test_equal_paths_add_up_and_processes_stay_apart() -> None:
     )
 
 
-def test_events_of_all_are_ordered_and_keep_their_place() -> None:
-    drawing = "process p | pid={pid}\n  thread t\n    operator a #a"
-    events = "kind node start_ns duration_ns thread device\noperator a {start} 1 0 -1\nkernel a 50 1 -1 0"
-    one = build(drawing.format(pid=1), events=events.format(start=90))
-    two = build(drawing.format(pid=2), events=events.format(start=10))
-    both = merged(one, two)
-    assert both.events["start_ns"].tolist() == [10, 50, 50, 90]
-    assert both.events["thread"].tolist() == [1, -1, -1, 0]
-    assert sorted(both.events["device"].tolist()) == [-1, -1, 0, 1]
-    pids = [
-        both.processes[both.threads[thread].process].pid for thread in both.events["thread"].tolist() if thread >= 0
+def one_machine(pid: int, event_ns: int, host: str, clock_ns: int) -> Profile:
+    """A process with an operator at `event_ns` of its machine's clock, which showed 0 at `clock_ns` of CLOCK_REALTIME."""
+    drawing = f"process p | pid={pid} start_ns={1000 + pid}\n  thread t\n    operator a{pid} #a"
+    events = f"kind node start_ns duration_ns thread device\noperator a {event_ns} 1 0 -1\nkernel a {event_ns} 1 -1 0"
+    profile = build(drawing, events=events)
+    clock = {"monotonic_ns": 7, "realtime_ns": clock_ns + 7, "uncertainty_ns": 0}
+    record = {"pid": pid, "started_at_ns": 1000 + pid, "clock": clock}
+    profile.meta.update(started_at_ns=1000 + pid, host={"hostname": host}, clock=clock, processes=[record])
+    return profile
+
+
+def timeline(profile: Profile) -> list[tuple[int, str]]:
+    """Start and name of every operator, in the order of the file."""
+    rows = np.flatnonzero(profile.events["thread"] >= 0).tolist()
+    return [
+        (int(profile.events["start_ns"][row]), profile.tree.node(int(profile.events["node"][row])).name) for row in rows
     ]
-    assert pids == [2, 1]
+
+
+def test_events_of_several_machines_are_related_by_their_clocks() -> None:
+    """Machine b's clock counts from 5,000,000,000,000 ns later: its event at 10 comes after that at 90 on machine a."""
+    hour = 3_600_000_000_000
+    first, second = one_machine(1, 90, "a", 0), one_machine(2, 10, "b", hour)
+    both = merge_profiles([second, first])
+    assert timeline(both) == [(90, "a1"), (hour + 10, "a2")]
+    assert both.events["device"].tolist() == [-1, 0, -1, 1], "an event keeps its device, the devices of process 1 first"
+    assert list(event_clocks(both)) == [0, 0], "both are now in one clock"
+    third = one_machine(3, 40, "b", hour + 2)
+    every = merge_profiles([both, third])
+    assert timeline(every) == [(90, "a1"), (hour + 10, "a2"), (hour + 40, "a3")], "one machine has one clock"
+    assert contents(every) == contents(merge_profiles([merge_profiles([third, first]), second]))
+
+
+def test_a_process_that_is_in_two_profiles_is_refused() -> None:
+    one = one_machine(1, 10, "a", 0)
+    both = merge_profiles([one, one_machine(2, 10, "a", 0)])
+    with pytest.raises(ValueError, match="two of them hold the process 1 that began at 1001 ns; it would count twice"):
+        merge_profiles([both, one])
 
 
 def test_meta_of_all_is_composed() -> None:
     def run(start: int, wall: int, complete: bool, events: int) -> Profile:
         cost = {"callbacks_ns": 10, "events": events, "held_bytes": 0}
         changes = {"started_at_ns": start, "wall_ns": wall, "complete": complete, "program": {"argv": [str(start)]}}
-        meta = {**synthetic_meta(), **changes, "processes": [{"pid": start, "cost": cost, "wall_ns": 1000}]}
-        return Profile(build("operator a").tables, meta)
+        meta = {
+            **synthetic_meta(),
+            **changes,
+            "processes": [{"pid": start, "started_at_ns": start, "cost": cost, "wall_ns": 1000}],
+        }
+        return Profile(build(f"process p | pid={start} start_ns={start}").tables, meta)
 
     meta = merge_profiles([run(50, 100, True, 7), run(20, 40, False, 8)]).meta
     assert (meta["started_at_ns"], meta["wall_ns"], meta["complete"], meta["program"]) == (

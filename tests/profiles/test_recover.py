@@ -17,6 +17,8 @@ from leadline.profiles.draw import draw
 from leadline.profiles.recover import default_output, recover_part, write_recovered
 from leadline.schema import LossKind
 
+pytestmark = pytest.mark.untrue(reason="the segments are drawn, with times of threads that nobody ran")
+
 
 def worker(pid: int, time: int) -> Profile:
     return build(

@@ -11,6 +11,8 @@ from typing import Any
 
 from leadline.profiles.profile import Profile
 
+_MOST_NS = 2**62
+"""A clock beyond the year 2116 is damaged."""
 _MACHINE_KEYS = ("boot_id", "hostname")
 """What tells machines apart, in a process's record or its `host`; a machine that was started again has a new clock."""
 
@@ -77,7 +79,10 @@ def clock_of(record: Mapping[str, Any]) -> int | None:
     if not isinstance(clock, Mapping) or not isinstance(clock.get("realtime_ns"), int | float):
         return None
     monotonic = clock.get("monotonic_ns")
-    return int(clock["realtime_ns"]) - int(monotonic) if isinstance(monotonic, int | float) else None
+    if not isinstance(monotonic, int | float):
+        return None
+    relation = int(clock["realtime_ns"]) - int(monotonic)
+    return relation if abs(relation) < _MOST_NS else None
 
 
 def event_clocks(profile: Profile) -> Sequence[int | None]:

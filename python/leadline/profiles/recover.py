@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from leadline import _package
+from leadline.profiles.align import on_one_clock
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.merge import merge_tables
@@ -75,7 +76,7 @@ def recover_part(directory: str | os.PathLike[str]) -> Recovered:
         raise ProfileFileError(f"Nothing can be recovered from {os.fspath(directory)}: {why}")
     meta = _package.build_meta(part)
     meta["complete"] = bool(meta["complete"]) and not absent
-    profile = Profile(merge_tables([*found, *absent]), complete_meta(meta))
+    profile = on_one_clock(Profile(merge_tables([*found, *absent]), complete_meta(meta)))
     return Recovered(profile, complete, len(found) - complete, len(absent))
 
 

@@ -6,7 +6,7 @@ read-only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -67,12 +67,17 @@ class StringBuilder:
         raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
         return self._rows.setdefault(raw, len(self._rows))
 
-    def columns(self) -> dict[str, Array]:
-        """The `strings` table."""
-        lengths = np.fromiter((len(raw) for raw in self._rows), dtype=np.uint64, count=len(self._rows))
-        offsets = np.zeros(len(self._rows) + 1, dtype="<u8")
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def columns(self, rows: Sequence[int] | None = None) -> dict[str, Array]:
+        """The `strings` table; of the given rows only, in that order, where some are given."""
+        texts = list(self._rows)
+        texts = texts if rows is None else [texts[row] for row in rows]
+        lengths = np.fromiter((len(raw) for raw in texts), dtype=np.uint64, count=len(texts))
+        offsets = np.zeros(len(texts) + 1, dtype="<u8")
         np.cumsum(lengths, out=offsets[1:])
-        return {"bytes": np.frombuffer(b"".join(self._rows), dtype="|u1"), "offsets": offsets}
+        return {"bytes": np.frombuffer(b"".join(texts), dtype="|u1"), "offsets": offsets}
 
 
 @dataclass(frozen=True)
