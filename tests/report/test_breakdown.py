@@ -7,8 +7,6 @@ import math
 
 import pytest
 from drawings import training
-from hypothesis import given
-from hypothesis import strategies as st
 
 from leadline.profiles.build import build
 from leadline.profiles.builder import ProfileBuilder
@@ -195,32 +193,6 @@ def test_overlap_comes_from_the_device_record(detail, busy):
     assert report.gpu is not None
     assert report.gpu.devices[0].name == "H200 (device 0)"
     assert report.gpu.devices[0].busy == busy
-
-
-def split(wall, operators, data, cpu):
-    (row,) = build_report(
-        build(
-            f"process p | pid=5\n  thread T | tid=5 wall_ns={wall} operator_ns={operators} data_ns={data} cpu_ns={cpu}"
-        )
-    ).splits
-    return row
-
-
-def test_time_split_of_a_busy_a_waiting_and_a_crowded_thread():
-    busy = split(1000, 600, 100, 950)
-    assert (busy.operators_ns, busy.data_ns, busy.python_ns, busy.idle_ns) == (600, 100, 300, 0)
-    waiting = split(1000, 200, 0, 300)
-    assert (waiting.python_ns, waiting.idle_ns) == (240, 560)
-    crowded = split(1000, 800, 0, 500)
-    assert (crowded.python_ns, crowded.idle_ns) == (100, 100)
-
-
-@given(st.integers(1, 10**15), *[st.integers(0, 10**15)] * 3)
-def test_the_parts_always_add_up_to_the_wall_time(wall, operators, data, cpu):
-    row = split(wall, operators, data, cpu)
-    parts = (row.operators_ns, row.data_ns, row.python_ns, row.idle_ns)
-    assert sum(parts) == wall
-    assert min(parts) >= 0
 
 
 def test_the_main_thread_is_the_one_with_the_id_of_the_process_else_the_longest():

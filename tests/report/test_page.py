@@ -137,7 +137,7 @@ def test_overview(seen):
     assert overview["tiles"][-1].split("\n") == ["Not measured", "13", "2 kinds, see Capture"]
     assert overview["places"][:2] == ["model/gpt.py:12 Block.forward"] * 2
     assert overview["steps"][0].split("\n")[0].startswith("model.h.* · 2 modules")
-    assert overview["split"] == ["operators 60.0%\nPython 30.0%\ndata loading 10.0%"]
+    assert overview["split"] == ["operators 60.0%\nPython ~20.0%\ndata loading 10.0%\nidle ~10.0%"]
     assert overview["commands"][0] == "leadline report run.leadline --focus 'model/gpt\\.py:12$'"
 
 

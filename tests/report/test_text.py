@@ -20,9 +20,9 @@ Leadline  train.py --steps 2
 2026-11-21T05:20:00Z · 12.0 ms · Python 3.11.7 · torch 2.13.0 · atlas, Linux x86_64, 8 CPUs
 asked: memory
 
-Time  wall time of each thread that worked; Python and idle are told apart by its CPU time
-  thread          wall  operators  Python  data loading  idle
-  main thread  10.0 ms      60.0%   30.0%         10.0%  0.0%  ooooooooooooooPPPPPPPPdd
+Time  share of the wall time of each thread that worked; ~ marks an estimate
+  thread          wall  operators  Python  data loading    idle
+  main thread  10.0 ms      60.0%  ~20.0%         10.0%  ~10.0%  ooooooooooooooPPPPPddd..
 
 Hottest call paths by time  your line, then module, phase and operator below it
    1   52.0%    2.60 ms  model/gpt.py:12 Block.forward  4 calls
@@ -77,7 +77,7 @@ Next
 
 SUMMARY = r"""
 leadline  train.py --steps 2  12.0 ms  >  run.leadline
-time      operators 60.0%, Python 30.0%, data loading 10.0%, idle 0.0%
+time      operators 60.0%, Python ~20.0%, data loading 10.0%, idle ~10.0%
 hottest    52.0%   2.60 ms  model/gpt.py:12 Block.forward  model.h.* › aten::linear
            32.0%   1.60 ms  model/gpt.py:12 Block.forward  model.h.0 › backward › AddmmBackward0
            10.0%    500 µs  train.py:70 main  optimizer › Optimizer.step#SGD.step
@@ -114,11 +114,11 @@ def test_every_thread_that_worked_is_shown_with_its_rank():
       thread MainThread | tid=9 wall_ns=1000 operator_ns=100 data_ns=700 cpu_ns=100
     """)
     assert printed(profile).split("\n\n")[1].splitlines()[1:] == [
-        "  thread                          wall  operators  Python  data loading    idle",
-        "  rank 0, main thread          1.00 µs      50.0%   30.0%          0.0%   20.0%  ooooooooPPPP...",
-        "  rank 0, autograd             1.00 µs      40.0%   24.0%          0.0%   36.0%  ooooooPPPP.....",
-        "  rank 0 child 4, main thread  1.00 µs       0.0%    0.0%          0.0%  100.0%  ...............",
-        "  rank 1, main thread          1.00 µs      10.0%    2.0%         70.0%   18.0%  oodddddddddd...",
+        "  thread                          wall  operators  Python  data loading     idle",
+        "  rank 0, main thread          1.00 µs      50.0%  ~10.0%          0.0%   ~40.0%  ooooooooPP......",
+        "  rank 0, autograd             1.00 µs      40.0%    0.0%          0.0%   ~60.0%  oooooo..........",
+        "  rank 0 child 4, main thread  1.00 µs       0.0%    0.0%          0.0%  ~100.0%  ................",
+        "  rank 1, main thread          1.00 µs      10.0%    0.0%         70.0%   ~20.0%  ooddddddddddd...",
     ]
 
 

@@ -13,6 +13,7 @@ from leadline.analysis.columns import Rows
 from leadline.analysis.hotpaths import HotPaths
 from leadline.analysis.peaks import Peak, peaks_of
 from leadline.analysis.scopes import Scopes, scopes
+from leadline.analysis.timesplit import Split, time_splits
 from leadline.profiles import Profile
 
 __all__ = ["Analysis"]
@@ -36,6 +37,10 @@ class Analysis:
     @cached_property
     def peaks(self) -> list[Peak]:
         return peaks_of(self.tree, self.scopes.process)
+
+    @cached_property
+    def time_splits(self) -> list[Split]:
+        return time_splits(self.profile, self.scopes)
 
     def exclusive(self, metric: str) -> Rows:
         """Sum of `metric` at each node, in its unit. Raises ValueError for a metric that does not exist."""

@@ -45,10 +45,10 @@ def scopes(tree: Tree) -> Scopes:
     outer = _outermost(tree, operator, changes)
     return Scopes(
         user=user,
-        module=_within(tree, module, border),
-        phase=_within(tree, phase, border),
+        module=within(tree, module, border),
+        phase=within(tree, phase, border),
         outer=np.where(outer >= 0, outer, _outermost(tree, region, changes)),
-        inner=_within(tree, operator, border),
+        inner=within(tree, operator, border),
         thread=nearest(tree.shape, kinds == int(FrameKind.THREAD)),
         process=nearest(tree.shape, kinds == int(FrameKind.PROCESS)),
     )
@@ -60,7 +60,7 @@ def frame_origins(tree: Tree) -> Rows:
     return np.array([int(origin(tree.tables.strings[row])) for row in files.tolist()], np.int64)[of_frame]
 
 
-def _within(tree: Tree, wanted: Mask, border: Mask) -> Rows:
+def within(tree: Tree, wanted: Mask, border: Mask) -> Rows:
     """The nearest `wanted` node, none where a thread or process begins between."""
     found = nearest(tree.shape, wanted | border)
     return np.where(at_rows(wanted, found, 0) > 0, found, -1)
@@ -71,7 +71,7 @@ def _user_lines(tree: Tree, border: Mask) -> Rows:
     whose = frame_origins(tree)[tree.frame_of]
     user = np.full(len(tree), -1, np.int64)
     for one in sorted(Origin, reverse=True):
-        user = np.where(user >= 0, user, _within(tree, python & (whose == int(one)), border))
+        user = np.where(user >= 0, user, within(tree, python & (whose == int(one)), border))
     return user
 
 
@@ -79,4 +79,4 @@ def _outermost(tree: Tree, wanted: Mask, changes: Mask) -> Rows:
     """The outermost `wanted` node below the nearest change."""
     seen = nearest(tree.shape, wanted | changes)
     first = wanted & (at_rows(wanted, above(tree.shape, seen), 0) == 0)
-    return _within(tree, first, changes)
+    return within(tree, first, changes)

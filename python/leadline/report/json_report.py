@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from leadline.report.model import Distribution, HotPath, Report
+from leadline.report.model import Distribution, HotPath, Report, TimeSplit
 
 FORMAT_VERSION = 1
 
@@ -19,7 +19,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "format": {"name": "leadline-report", "version": FORMAT_VERSION},
         "meta": vars(report.meta),
         "totals": {name: vars(total) for name, total in report.totals.items()},
-        "time_split": [vars(split) for split in report.splits],
+        "time_split": [_split(split) for split in report.splits],
         "sort": report.sort,
         "path_metric": report.path_metric,
         "focus": vars(report.focus) if report.focus else None,
@@ -69,6 +69,11 @@ def _with_former_names(shown: dict[str, Any]) -> dict[str, Any]:
 
 def _distribution(one: Distribution) -> dict[str, int | float]:
     return {"sum": one.sum, "self": one.self, "min": one.min, "max": one.max, "mean": one.mean, "std": one.std}
+
+
+def _split(split: TimeSplit) -> dict[str, Any]:
+    places = [{"part": one.part, **vars(one.place), "time_ns": one.time_ns} for one in split.places]
+    return {**vars(split), "estimated": list(split.estimated), "places": places}
 
 
 def _path(path: HotPath) -> dict[str, Any]:

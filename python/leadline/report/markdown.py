@@ -54,12 +54,15 @@ def _header(report: Report) -> str:
 def _time(report: Report) -> str:
     if not report.splits:
         return ""
+    parts = phrases.parts_shown(report.splits)
     rows = [
         [escaped(phrases.thread_text(split)), duration(split.wall_ns)]
-        + [share(value, split.wall_ns) for _, value in phrases.split_parts(split)]
+        + [escaped(phrases.part_share(split, part)) for part in parts]
         for split in report.splits
     ]
-    return "### Time\n\n" + _table(["thread", "wall", "operators", "Python", "data loading", "idle"], rows)
+    heads = ["thread", "wall", *(phrases.PART_NAMES[part] for part in parts)]
+    note = escaped(phrases.SPLIT_NOTE[0].upper() + phrases.SPLIT_NOTE[1:]) + "."
+    return f"### Time\n\n{note}\n\n" + _table(heads, rows)
 
 
 def _paths(report: Report) -> str:

@@ -80,17 +80,34 @@ class HotPath:
 
 
 @dataclass(frozen=True)
+class SplitPlace:
+    """A user's line on which much of one part of a thread's time was spent."""
+
+    part: str
+    place: Place
+    time_ns: int
+
+
+@dataclass(frozen=True)
 class TimeSplit:
-    """How one thread spent its time; the four parts add up to `wall_ns`. See `timesplit.py` for the formula."""
+    """How one thread spent its time; the eight parts add up to `wall_ns`. `estimated`: names of the parts that are not
+    measured. See `leadline.analysis.timesplit` for what each part is.
+    """
 
     process: str
     thread: str
     main: bool
     wall_ns: int
     operators_ns: int
-    data_ns: int
     python_ns: int
+    data_ns: int
+    communication_ns: int
+    compile_ns: int
+    device_wait_ns: int
+    other_wait_ns: int
     idle_ns: int
+    estimated: tuple[str, ...] = ()
+    places: tuple[SplitPlace, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ visible line.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from leadline.analysis.origin import is_library
 from leadline.report.model import Cost, Device, HotPath, LossRow, Meta, Place, Report, TimeSplit
 from leadline.report.source import visible
@@ -94,19 +96,55 @@ def callers_text(path: HotPath) -> str:
     return visible(CALLED_FROM.join(reversed(above)))
 
 
-def split_parts(split: TimeSplit) -> list[tuple[str, int]]:
-    """The four parts of a thread's time, in the order they are always shown."""
-    return [
-        ("operators", split.operators_ns),
-        ("Python", split.python_ns),
-        ("data loading", split.data_ns),
-        ("idle", split.idle_ns),
-    ]
+PART_NAMES = {
+    "operators": "operators",
+    "python": "Python",
+    "data": "data loading",
+    "communication": "communication",
+    "compile": "compile",
+    "device_wait": "waiting for a device",
+    "other_wait": "waiting for others",
+    "idle": "idle",
+}
+
+
+def split_parts(split: TimeSplit, always: bool = False) -> list[tuple[str, int]]:
+    """(part, ns) of a thread's time in the order they are always shown; without `always` only those there are."""
+    values = [(part, int(getattr(split, f"{part}_ns"))) for part in PART_NAMES]
+    return [(part, value) for part, value in values if value or always]
+
+
+def parts_shown(splits: Sequence[TimeSplit]) -> list[str]:
+    """Parts that a table of these threads has columns for: operators, Python, idle and whatever else occurred."""
+    usual = ("operators", "python", "idle")
+    return [part for part in PART_NAMES if part in usual or any(getattr(split, f"{part}_ns") for split in splits)]
 
 
 def split_text(split: TimeSplit) -> str:
-    """`operators 71.2%, Python 18.0%, data loading 8.1%, idle 2.7%`."""
-    return ", ".join(f"{name} {share(value, split.wall_ns)}" for name, value in split_parts(split))
+    """`operators 71.2%, Python ~18.0%, data loading 8.1%, idle ~2.7%`; `~` marks estimates."""
+    return ", ".join(f"{PART_NAMES[part]} {part_share(split, part)}" for part, _ in split_parts(split))
+
+
+def part_share(split: TimeSplit, part: str) -> str:
+    """`~18.0%`: the share of a part of the wall time, marked where it is an estimate."""
+    value = int(getattr(split, f"{part}_ns"))
+    return ("~" if part in split.estimated and value else "") + share(value, split.wall_ns)
+
+
+SPLIT_NOTE = "share of the wall time of each thread that worked; ~ marks an estimate"
+_WORTH_A_PLACE = 0.05  # of the thread's wall time
+
+
+def split_places(split: TimeSplit) -> list[tuple[str, str]]:
+    """(part, lines): where each part that matters happened; operators' lines are the hottest call paths themselves."""
+    made = []
+    for part, value in split_parts(split):
+        if part == "operators" or value < _WORTH_A_PLACE * split.wall_ns:
+            continue
+        lines = [f"{place_text(one.place)} {duration(one.time_ns)}" for one in split.places if one.part == part]
+        if lines:
+            made.append((PART_NAMES[part], ", ".join(lines)))
+    return made
 
 
 def thread_text(split: TimeSplit) -> str:

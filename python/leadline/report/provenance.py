@@ -110,10 +110,23 @@ UNKNOWN_LOSS = "a loss that a newer release of leadline knows"
 
 def _asked(asked: Mapping[str, Any]) -> str:
     """What was switched on: `memory, modules, trace=steps=3`; limits and intervals are left to the file."""
-    words = [
-        name if value is True else f"{name}={value}" for name, value in asked.items() if value is True or _text(value)
-    ]
+    words = []
+    for name, value in asked.items():
+        if value is True:
+            words.append(name)
+        elif isinstance(value, Mapping):  # a trace window: what of it was given
+            given = ",".join(f"{key}={_number(of)}" for key, of in value.items() if _number(of))
+            words.append(f"{name}={given}" if given else name)
+        elif _text(value):
+            words.append(f"{name}={value}")
     return ", ".join(words)
+
+
+def _number(value: object) -> str:
+    """`3`, `0.5`; empty for what is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return ""
+    return f"{value:g}"
 
 
 def losses(profile: Profile) -> tuple[LossRow, ...]:

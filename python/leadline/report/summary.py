@@ -71,8 +71,12 @@ def _first_line(report: Report) -> str:
 
 
 def _main_splits(report: Report) -> list[tuple[int, TimeSplit]]:
-    """The main threads; of many ranks only the first and the one with most idle time, to stay within fifteen lines."""
+    """The main threads, and where one is alone the other thread with most operators; of many ranks only the first and
+    the one with most idle time, to stay within fifteen lines."""
     mains = [(i, split) for i, split in enumerate(report.splits) if split.main]
+    if len(mains) == 1:
+        others = [(i, split) for i, split in enumerate(report.splits) if not split.main and split.operators_ns]
+        return mains + sorted(others, key=lambda item: -item[1].operators_ns)[:1]
     if len(mains) <= 2:
         return mains
     slowest = max(mains[1:], key=lambda item: item[1].idle_ns)
@@ -80,7 +84,8 @@ def _main_splits(report: Report) -> list[tuple[int, TimeSplit]]:
 
 
 def _thread_note(report: Report, index: int) -> str:
-    return report.splits[index].process
+    split = report.splits[index]
+    return split.process if split.main else visible(split.thread or "another thread")
 
 
 def _gpu_lines(report: Report) -> list[str]:

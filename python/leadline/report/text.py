@@ -26,8 +26,12 @@ _INDENT = " " * 8
 _ASCII = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~", "←": "<"})
 _PARTS = {
     "operators": ("o", "blue"),
-    "Python": ("P", "yellow"),
-    "data loading": ("d", "magenta"),
+    "python": ("P", "yellow"),
+    "data": ("d", "magenta"),
+    "communication": ("c", "cyan"),
+    "compile": ("k", "green"),
+    "device_wait": ("w", "red"),
+    "other_wait": ("t", "bright_red"),
     "idle": (".", "bright_black"),
 }
 
@@ -77,11 +81,8 @@ def encodable(text: str, stream: TextIO) -> str:
         text.encode(encoding)
         return text
     except (UnicodeEncodeError, LookupError):
-        return (
-            text.translate(_ASCII)
-            .encode(encoding if _known(encoding) else "ascii", "replace")
-            .decode("ascii", "replace")
-        )
+        known = encoding if _known(encoding) else "ascii"
+        return text.translate(_ASCII).encode(known, "replace").decode(known)
 
 
 def _known(encoding: str) -> bool:
@@ -113,28 +114,26 @@ def _header(console: Console, report: Report) -> None:
 def _time(console: Console, report: Report) -> None:
     if not report.splits:
         return
-    text_tables.title(
-        console, "Time", "wall time of each thread that worked; Python and idle are told apart by its CPU time"
-    )
+    text_tables.title(console, "Time", phrases.SPLIT_NOTE)
+    parts = phrases.parts_shown(report.splits)
     longest = max(len(phrases.thread_text(split)) for split in report.splits)
-    bar_width = max(8, min(24, console.width - longest - 58))
+    heads = [phrases.PART_NAMES[part].replace("waiting for", "wait:") for part in parts]
+    bar_width = max(8, min(24, console.width - longest - 16 - sum(max(len(head), 6) + 2 for head in heads)))
     rows = []
     for split in report.splits:
         cells: list[str | Text] = [phrases.thread_text(split), duration(split.wall_ns)]
-        cells += [share(value, split.wall_ns) for _, value in phrases.split_parts(split)]
+        cells += [phrases.part_share(split, part) for part in parts]
         rows.append([*cells, _bar(phrases.split_parts(split), split.wall_ns, bar_width)])
-    columns = [
-        ("thread", "left"),
-        ("wall", "right"),
-        ("operators", "right"),
-        ("Python", "right"),
-        ("data loading", "right"),
-    ]
-    text_tables.table(console, [*columns, ("idle", "right"), ("", "left")], rows)
+    columns = [("thread", "left"), ("wall", "right"), *((head, "right") for head in heads), ("", "left")]
+    text_tables.table(console, columns, rows)
+    for split in report.splits:
+        for part, lines in phrases.split_places(split):
+            whose = "" if len(report.splits) == 1 else f"{phrases.thread_text(split)}, "
+            console.print(Padding(Text(visible(f"{whose}{part}: {lines}"), style="bright_black"), (0, 0, 0, 2)))
 
 
 def _bar(parts: list[tuple[str, int]], whole: int, width: int) -> Text:
-    """Parts as runs of a letter (o, P, d, a dot), so that they are told apart without colour too."""
+    """Parts as runs of a letter (o, P, d, ..., a dot), so that they are told apart without colour too."""
     bar, drawn, total = Text(), 0, 0
     for name, value in parts:
         total += value

@@ -1,19 +1,11 @@
-"""How each thread spent its time: operators, data loading, Python, idle.
-
-operators and data loading are measured. What is left of the wall time is split by the thread's CPU time, which is not
-measured apart inside and outside operators: left = wall - operators - data,   python = min(left, max(cpu - operators,
-left * cpu / wall)),   idle = left - python. The first bound takes operators to have run on the CPU throughout; the
-second takes the CPU share to be the same everywhere, which holds on a machine with too much to do. Both are
-estimates: reports say so.
-"""
+"""The split of each thread's time in words: labels of processes, and the lines where each part happened."""
 
 from __future__ import annotations
 
+from leadline.analysis import Analysis
 from leadline.profiles import Profile
-from leadline.profiles.records import Process, Thread
-from leadline.report.model import TimeSplit
-
-_WORTH_SHOWING = 0.005  # of the longest thread's wall time, spent in operators or data loading
+from leadline.report.model import SplitPlace, TimeSplit
+from leadline.report.paths import PathWords
 
 
 def process_labels(profile: Profile) -> dict[int, str]:
@@ -34,37 +26,27 @@ def process_labels(profile: Profile) -> dict[int, str]:
     return labels
 
 
-def time_splits(profile: Profile) -> tuple[TimeSplit, ...]:
-    """One row per main thread, and per other thread that ran a noticeable part of the operators; by process, main
-    first.
-    """
-    processes = {process.row: process for process in profile.processes}
-    labels = process_labels(profile)
-    longest = max((thread.wall_ns for thread in profile.threads), default=0)
-    rows: list[tuple[int, bool, int, TimeSplit]] = []
-    for thread in profile.threads:
-        process = processes.get(thread.process)
-        main = process is not None and _is_main(thread, process, profile.threads)
-        busy = thread.operator_ns + thread.data_ns
-        if thread.wall_ns <= 0 or not (main or busy >= _WORTH_SHOWING * longest):
-            continue
-        label = labels.get(thread.process, "")
-        rows.append((thread.process, not main, -busy, _split(thread, label, main)))
-    return tuple(row[3] for row in sorted(rows, key=lambda row: row[:3]))
-
-
-def _is_main(thread: Thread, process: Process, threads: list[Thread]) -> bool:
-    """The thread whose kernel id is the process id; where none is, the longest one."""
-    own = [one for one in threads if one.process == process.row]
-    if any(one.tid == process.pid for one in own):
-        return thread.tid == process.pid
-    return thread.row == max(own, key=lambda one: (one.wall_ns, -one.row)).row
-
-
-def _split(thread: Thread, process: str, main: bool) -> TimeSplit:
-    operators = min(max(thread.operator_ns, 0), thread.wall_ns)
-    data = min(max(thread.data_ns, 0), thread.wall_ns - operators)
-    left = thread.wall_ns - operators - data
-    cpu = max(thread.cpu_ns, 0)
-    python = min(left, max(cpu - operators, left * cpu // thread.wall_ns))
-    return TimeSplit(process, thread.name, main, thread.wall_ns, operators, data, python, left - python)
+def time_splits(analysis: Analysis, words: PathWords) -> tuple[TimeSplit, ...]:
+    """One per thread that matters, by process, main threads first."""
+    labels = process_labels(analysis.profile)
+    made = []
+    for split in analysis.time_splits:
+        thread = analysis.profile.threads[split.thread]
+        places = [
+            SplitPlace(part, place, found.time_ns)
+            for part, several in split.places.items()
+            for found in several
+            if (place := words.place(found.row)) is not None
+        ]
+        made.append(
+            TimeSplit(
+                process=labels.get(thread.process, ""),
+                thread=thread.name,
+                main=split.main,
+                wall_ns=split.wall_ns,
+                **{f"{part}_ns": value for part, value in split.parts_ns.items()},
+                estimated=split.estimated,
+                places=tuple(places),
+            )
+        )
+    return tuple(made)

@@ -4,6 +4,10 @@ const PARTS = [
   ["operators_ns", "operators", "operator"],
   ["python_ns", "Python", "python"],
   ["data_ns", "data loading", "region"],
+  ["communication_ns", "communication", "collective"],
+  ["compile_ns", "compile", "phase"],
+  ["device_wait_ns", "waiting for a device", "api"],
+  ["other_wait_ns", "waiting for others", "thread"],
   ["idle_ns", "idle", "idle"],
 ];
 
@@ -15,7 +19,7 @@ function overviewPage(shared) {
     { class: "page overview" },
     tiles(shared),
     report.time_split.length
-      ? card("Where the time went", "wall time of each thread that worked", timeSplit(report))
+      ? card("Where the time went", "wall time of each thread that worked; ~ marks an estimate", timeSplit(report))
       : null,
     hotPaths(shared),
     deviceCards(report),
@@ -82,6 +86,13 @@ function tiles(shared) {
   );
 }
 
+// Where that part of a thread's time was spent.
+function linesOf(split, key) {
+  return split.places
+    .filter((one) => `${one.part}_ns` === key)
+    .map((one) => `${one.short}:${one.line} ${one.function} ${duration(one.time_ns)}`);
+}
+
 function timeSplit(report) {
   return el(
     "div",
@@ -98,15 +109,17 @@ function timeSplit(report) {
         { class: "split-bar" },
         PARTS.map(([key, name, kind]) => {
           const part = split[key] / split.wall_ns;
+          const guess = split.estimated.includes(key.replace("_ns", "")) ? "~" : "";
+          const much = guess + share(split[key], split.wall_ns);
           return part > 0
             ? el(
                 "span",
                 {
                   class: `part ${kind} ${part > 0.07 ? "named" : ""}`,
                   width: `${100 * part}%`,
-                  title: `${name} ${duration(split[key])}, ${share(split[key], split.wall_ns)}`,
+                  title: [`${name} ${duration(split[key])}, ${much}`, ...linesOf(split, key)].join("\n"),
                 },
-                part > 0.07 ? `${name} ${share(split[key], split.wall_ns)}` : "",
+                part > 0.07 ? `${name} ${much}` : "",
               )
             : null;
         }),
@@ -115,7 +128,7 @@ function timeSplit(report) {
     el(
       "div",
       { class: "legend" },
-      PARTS.map(([, name, kind]) => el("span", {}, el("span", { class: `dot ${kind}` }), name)),
+      PARTS.filter(([key]) => report.time_split.some((split) => split[key] > 0)).map(([, name, kind]) => el("span", {}, el("span", { class: `dot ${kind}` }), name)),
     ),
   );
 }

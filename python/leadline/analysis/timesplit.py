@@ -1,0 +1,277 @@
+"""How each thread spent its wall time: the only place that splits it. The parts add up to the wall time, always.
+
+Measured, per thread: wall and CPU time, time in outermost operators and in data loading outside them (table
+`threads`); per node: time of every scope, `sync_time` (waits for a device), `wait_time` (other known waits),
+`running_time` (CPU time of regions and phases). Each part is at most as large as what the others leave:
+
+    operators       in operators, less what of it was communication, compilation or a wait
+    data            in data loading outside operators, less waits for a device
+    communication   in collectives' operators, their waits included
+    compile         in the phase `compile`, wherever it stands
+    device_wait     waits for a device
+    other_wait      other known waits; and, as an estimate, what another thread did of this thread's backward pass
+    python          CPU time of the thread that is none of the above (estimate)
+    idle            the rest (estimate: it includes standing in line for a core or for the interpreter's lock)
+
+Two assumptions make the estimates. Operators and waits for a device run on the CPU for as long as they last (a device
+is waited for by spinning, unless told otherwise). Data loading and compilation do where a file has no `running_time`.
+
+The tree books backward work under the forward lines of the thread that ran forward. Where the operators of that thread
+say that it did not run them, they are counted for the thread of the process whose operators the tree does not explain:
+autograd's device thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.analysis.columns import Mask, Rows, above, at_rows, factorized, group_sums, nearest
+from leadline.analysis.scopes import Scopes, within
+from leadline.analysis.threads import main_threads
+from leadline.profiles import Profile, Thread, Tree
+from leadline.schema import FrameKind
+
+PARTS = ("operators", "python", "data", "communication", "compile", "device_wait", "other_wait", "idle")
+"""In the order in which they are shown."""
+MOST_PLACES = 3
+_OPERATORS, _PYTHON, _DATA, _COMMUNICATION, _COMPILE, _DEVICE, _OTHER, _IDLE = range(len(PARTS))
+_BUSY, _RAN = 0.005, 0.05  # shares of the longest thread's wall time that make a thread worth showing
+_COLLECTIVE_NAMES = ("c10d::", "_c10d_functional::", "c10d_functional::", "record_param_comms")
+_COLLECTIVE_DETAIL = '"collective"'  # a provider names the collective in the frame's detail
+
+
+@dataclass(frozen=True)
+class Place:
+    """`row`: a node whose user line it is; `time_ns`: of the part, on that line, before it was cut to what was left."""
+
+    row: int
+    time_ns: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """One thread; `thread` is its row. `parts_ns` has every name of PARTS. `estimated`: those that are not measured."""
+
+    thread: int
+    main: bool
+    wall_ns: int
+    parts_ns: dict[str, int]
+    estimated: tuple[str, ...]
+    places: dict[str, tuple[Place, ...]]
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Per node: `thread` that ran it (row, -1 for none), `part`, whether in an operator, in data loading; `away`: row
+    of the thread that waited while another ran it, -1 for none. `in_loading`, `in_compile`: in an operator that is in
+    data loading or compilation, so its CPU time is in their running time."""
+
+    thread: Rows
+    part: Rows
+    in_operator: Mask
+    loading: Mask
+    away: Rows
+    in_loading: Mask
+    in_compile: Mask
+
+
+def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
+    """One per main thread, and per other thread that ran a noticeable part; by process, main first."""
+    threads = profile.threads
+    if not threads:
+        return []
+    tree = profile.tree
+    nodes = _nodes(profile, scopes)
+    time, sync, wait, running = (
+        np.maximum(tree.exclusive(metric).sum, 0) for metric in ("time", "sync_time", "wait_time", "running_time")
+    )
+    left = np.maximum(np.maximum(time - sync, 0) - wait, 0)
+    waited = np.where((nodes.part == _DATA) | (nodes.part == _COMMUNICATION), nodes.part, _OTHER)
+    amounts = _Amounts(nodes, len(threads))
+    booked = [(nodes.part, left), (np.full(len(tree), _DEVICE), sync), (waited, wait)]
+    for part, values in booked:
+        amounts.add(part, values)
+    facts = _facts(nodes, len(threads), time, wait, running if running.any() else None)
+    places = _places(tree, scopes, nodes, booked)
+    mains = main_threads(profile)
+    longest = max(thread.wall_ns for thread in threads)
+    made = []
+    for thread in threads:
+        main = thread.row in mains
+        busy = thread.operator_ns + thread.data_ns
+        worth = busy >= max(_BUSY * longest, 1) or thread.cpu_ns >= max(_RAN * longest, 1)
+        if thread.wall_ns <= 0 or not (main or worth):
+            continue
+        row = thread.row
+        parts, estimated = _split(thread, amounts.of(row), {name: int(sums[row]) for name, sums in facts.items()})
+        named = {PARTS[part]: ns for part, ns in enumerate(parts)}
+        shown = {PARTS[part]: found for part, found in places.get(row, {}).items() if parts[part]}
+        made.append((thread.process, not main, -busy, Split(row, main, thread.wall_ns, named, estimated, shown)))
+    return [one[-1] for one in sorted(made, key=lambda one: one[:3])]
+
+
+class _Amounts:
+    """Sums per thread of each part inside operators, in data loading outside them, and elsewhere."""
+
+    def __init__(self, nodes: _Nodes, threads: int) -> None:
+        self._nodes = nodes
+        self._where = np.where(nodes.in_operator, 0, np.where(nodes.loading, 1, 2))
+        self._sums = np.zeros(threads * 3 * len(PARTS), np.int64)
+
+    def add(self, part: Rows, values: Rows) -> None:
+        key = (self._nodes.thread * 3 + self._where) * len(PARTS) + part
+        self._sums += group_sums(np.where(self._nodes.thread >= 0, key, -1), values, len(self._sums))
+
+    def of(self, thread: int) -> list[list[int]]:
+        """By place (0: in operators, 1: in data loading, 2: elsewhere), then by part."""
+        size = 3 * len(PARTS)
+        part: list[list[int]] = self._sums[thread * size : (thread + 1) * size].reshape(3, -1).tolist()
+        return part
+
+
+def _facts(nodes: _Nodes, threads: int, time: Rows, wait: Rows, running: Rows | None) -> dict[str, NDArray[np.int64]]:
+    """Per thread: time asleep in operators, time that another thread ran for it, CPU time of data loading and of
+    compilation outside operators (the last two only where it was measured)."""
+
+    def sums(where: Mask, values: Rows, thread: Rows = nodes.thread) -> NDArray[np.int64]:
+        return group_sums(np.where(where, thread, -1), values, threads)
+
+    facts = {"asleep": sums(nodes.in_operator, wait), "away": sums(nodes.in_operator, time, nodes.away)}
+    if running is not None:
+        for part, operators in ((_DATA, nodes.in_loading), (_COMPILE, nodes.in_compile)):
+            outside = (nodes.part == part) & ~nodes.in_operator
+            facts[PARTS[part]] = np.maximum(sums(outside, running) - sums(operators, time), 0)
+    return facts
+
+
+def _split(thread: Thread, amounts: list[list[int]], facts: dict[str, int]) -> tuple[list[int], tuple[str, ...]]:
+    """The parts, which add up to the wall time, and the names of those that are estimates."""
+    inside, loading, outside = amounts
+    parts = [0] * len(PARTS)
+
+    def take(room: int, part: int, wanted: int) -> int:
+        """Books as much of `wanted` as there is room for, and says what room is left."""
+        taken = min(max(wanted, 0), room)
+        parts[part] += taken
+        return room - taken
+
+    operators = min(max(thread.operator_ns, 0), thread.wall_ns)
+    room = operators
+    for part in (_DEVICE, _OTHER, _COMMUNICATION, _COMPILE):
+        room = take(room, part, inside[part])
+    take(room, _OPERATORS, room)
+
+    data = min(max(thread.data_ns, 0), thread.wall_ns - operators)
+    room = take(data, _DEVICE, loading[_DEVICE])
+    room = take(room, _COMPILE, loading[_COMPILE])
+    take(room, _DATA, room)
+
+    room = thread.wall_ns - operators - data
+    spun, compiled = min(outside[_DEVICE], room), min(outside[_COMPILE], room)
+    for part in (_DEVICE, _OTHER, _COMMUNICATION, _COMPILE):
+        room = take(room, part, outside[part])
+    ran = operators - min(facts["asleep"], operators) + spun
+    ran += min(facts.get(PARTS[_DATA], data), data) + min(facts.get(PARTS[_COMPILE], compiled), compiled)
+    estimated = [PARTS[_PYTHON], PARTS[_IDLE]] if room else []
+    room = take(room, _PYTHON, thread.cpu_ns - ran)
+    if room and facts["away"] > 0:
+        estimated.append(PARTS[_OTHER])
+        room = take(room, _OTHER, facts["away"])
+    take(room, _IDLE, room)
+    return parts, tuple(estimated)
+
+
+def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
+    tree, threads = profile.tree, profile.threads
+    kinds = tree.kinds
+    border = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
+    place = np.full(len(tree), -1, np.int64)
+    for thread in threads:
+        place[thread.node.row] = thread.row
+    thread_of = at_rows(place, scopes.thread)
+    in_operator = scopes.inner >= 0
+    loading, compiling, backward = (
+        within(tree, _phase(tree, name), border) >= 0 for name in ("data loading", "compile", "backward")
+    )
+    talking = within(tree, _collectives(tree)[tree.frame_of], border) >= 0
+    part = np.select([compiling, talking, in_operator, loading], [_COMPILE, _COMMUNICATION, _OPERATORS, _DATA], _PYTHON)
+    ran_by = _who_ran_backward(profile, thread_of, in_operator, backward)
+    ran = np.where(backward, at_rows(ran_by, thread_of), thread_of)
+    away = np.where(ran != thread_of, thread_of, -1)
+    outermost = nearest(tree.shape, _first_operators(tree, scopes))  # of the operators around a node
+    within_one = [in_operator & (at_rows(phase, outermost, 0) > 0) for phase in (loading & ~compiling, compiling)]
+    return _Nodes(ran, part.astype(np.int64), in_operator, loading, away, *within_one)
+
+
+def _first_operators(tree: Tree, scopes: Scopes) -> Mask:
+    """Operators that no operator is around."""
+    outermost: Mask = (tree.kinds == int(FrameKind.OPERATOR)) & (above(tree.shape, scopes.inner) < 0)
+    return outermost
+
+
+def _who_ran_backward(profile: Profile, thread_of: Rows, in_operator: Mask, backward: Mask) -> Rows:
+    """Per thread the one that ran the backward operators below its lines: itself, as far as its operators say so."""
+    threads = profile.threads
+    time = np.where(in_operator, np.maximum(profile.tree.exclusive("time").sum, 0), 0)
+    forward_ns = group_sums(np.where(backward, -1, thread_of), time, len(threads)).tolist()
+    backward_ns = group_sums(np.where(backward, thread_of, -1), time, len(threads)).tolist()
+    ran_by = list(range(len(threads)))
+    unexplained: dict[int, tuple[int, int]] = {}  # by process: most time in operators that the tree has elsewhere
+    for thread in threads:
+        more = thread.operator_ns - forward_ns[thread.row] - backward_ns[thread.row]
+        unexplained[thread.process] = max(unexplained.get(thread.process, (0, -1)), (more, thread.row))
+    for thread in threads:
+        own = thread.operator_ns - forward_ns[thread.row]
+        worker = unexplained[thread.process][1]
+        if 2 * own < backward_ns[thread.row] and worker >= 0 and worker != thread.row:
+            ran_by[thread.row] = worker
+    return np.array(ran_by, np.int64)
+
+
+def _phase(tree: Tree, name: str) -> Mask:
+    mask: Mask = tree.frame_rows(FrameKind.PHASE, name)[tree.frame_of]
+    return mask
+
+
+def _collectives(tree: Tree) -> Mask:
+    """Frames that are communication: a provider says so in their detail, or their name does."""
+    operator = tree.frames["kind"] == int(FrameKind.OPERATOR)
+    found: Mask = np.zeros(len(operator), np.bool_)
+    for column, is_one in (
+        ("name", lambda text: text.startswith(_COLLECTIVE_NAMES)),
+        ("detail", lambda text: _COLLECTIVE_DETAIL in text),
+    ):
+        ids = np.unique(tree.frames[column][operator])
+        yes = [row for row in ids.tolist() if is_one(tree.tables.strings[row])]
+        found |= operator & np.isin(tree.frames[column], np.array(yes, np.int64))
+    return found
+
+
+def _places(
+    tree: Tree, scopes: Scopes, nodes: _Nodes, booked: list[tuple[Rows, Rows]]
+) -> dict[int, dict[int, tuple[Place, ...]]]:
+    """By thread and part the user's lines with most of it, the largest first."""
+    at = [np.flatnonzero((values > 0) & (nodes.thread >= 0) & (scopes.user >= 0)) for _, values in booked]
+    row = np.concatenate(at)
+    if not len(row):
+        return {}
+    part = np.concatenate([parts[rows] for (parts, _), rows in zip(booked, at, strict=True)])
+    value = np.concatenate([values[rows] for (_, values), rows in zip(booked, at, strict=True)])
+    columns = tree.frames
+    lines = factorized(columns["file"].astype(np.int64), columns["line"], columns["name"])
+    line: NDArray[np.int64] = lines[tree.frame_of[scopes.user[row]]]
+    group = factorized(nodes.thread[row], part, line)
+    _, first = np.unique(group, return_index=True)
+    sums = group_sums(group, value, len(first))
+    order = np.lexsort((row[first], -sums, part[first], nodes.thread[row[first]]))
+    found: dict[int, dict[int, tuple[Place, ...]]] = {}
+    for one in order.tolist():
+        at_first = int(first[one])
+        here = found.setdefault(int(nodes.thread[row[at_first]]), {})
+        known = here.get(int(part[at_first]), ())
+        if len(known) < MOST_PLACES:
+            here[int(part[at_first])] = (*known, Place(int(row[at_first]), int(sums[one])))
+    return found

@@ -1,0 +1,69 @@
+"""What was asked, and reports on terminals that cannot show everything."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from drawings import training
+
+from leadline.capture.config import Options
+from leadline.cli.main import main
+from leadline.profiles.build import build
+from leadline.profiles.writer import write_profile
+from leadline.report import build_report
+from leadline.report.summary import summarize
+from leadline.report.text import encodable
+
+
+@pytest.mark.parametrize(
+    ("window", "said"), [("steps=3", "trace=steps=3,wait=1"), ("seconds=0.5,wait=0", "trace=seconds=0.5,wait=0")]
+)
+def test_a_trace_window_shows_under_asked(window, said):
+    profile = training()
+    profile.meta["asked"] = Options.of({"trace": window}).asked()
+    assert build_report(profile).meta.asked == f"memory, modules, follow, {said}"
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self):
+        return False
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
+@pytest.mark.parametrize("form", ["text", "markdown", "json", "html"])
+def test_every_format_can_be_printed_to_every_terminal(tmp_path, monkeypatch, encoding, form):
+    path = tmp_path / "t.leadline"
+    write_profile(path, build("python épée漢 @ /a/t.py:1\n  operator aten::mm | time=5000 call_time=5000"))
+    terminal = Terminal(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["report", str(path), "--format", form]) == 0
+    terminal.flush()
+    printed = terminal.buffer.getvalue()
+    if form == "html":
+        assert "épée漢" in printed.decode("utf-8") or "\\u00e9p\\u00e9e" in printed.decode("utf-8")
+    else:
+        assert "aten::mm" in printed.decode(encoding)
+
+
+def test_what_a_terminal_can_show_stays():
+    terminal = Terminal(io.BytesIO(), encoding="latin-1")
+    assert encodable("é › 漢", terminal) == "é > ?"
+
+
+def test_the_summary_shows_the_other_thread_that_worked():
+    text = summarize(
+        build("""
+        process p | pid=5
+          thread main | tid=5 wall_ns=1000 operator_ns=300 cpu_ns=400
+            operator aten::mm | time=300
+          thread autograd | tid=6 wall_ns=1000 operator_ns=500 cpu_ns=500
+            operator aten::add | time=500
+        """),
+        "x.leadline",
+    )
+    assert [line.strip() for line in text.splitlines() if line.startswith("time")] == [
+        "time      operators 30.0%, Python ~10.0%, idle ~60.0%",
+        "time      operators 50.0%, idle ~50.0%  (autograd)",
+    ]
