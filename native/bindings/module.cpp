@@ -175,6 +175,7 @@ void set_process_info(const nb::dict& info) {
   if (info.contains("rank") && !info["rank"].is_none()) details.rank = nb::cast<int32_t>(info["rank"]);
   if (info.contains("local_rank") && !info["local_rank"].is_none())
     details.local_rank = nb::cast<int32_t>(info["local_rank"]);
+  if (info.contains("start_ns")) details.start_ns = nb::cast<int64_t>(info["start_ns"]);
   Session::instance().set_process(details);
 }
 

@@ -215,6 +215,7 @@ void Session::set_process(const ProcessDetails& details) {
   process_.name = details.name;
   process_.rank = details.rank;
   process_.local_rank = details.local_rank;
+  if (details.start_ns > 0) process_.start_ns = details.start_ns;
 }
 
 void Session::open_trace() noexcept {

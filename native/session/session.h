@@ -28,6 +28,7 @@ struct ProcessDetails {
   std::string name;
   int32_t rank = -1;
   int32_t local_rank = -1;
+  int64_t start_ns = 0;  // CLOCK_REALTIME when measuring began, as the process's side file says it; 0: keep our own
 };
 
 struct SessionCost {

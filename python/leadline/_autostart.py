@@ -47,24 +47,24 @@ def _in_subinterpreter() -> bool:
 def _start() -> None:
     from pathlib import Path
 
-    from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
-    from leadline.capture.messages import say
-    from leadline.capture.part import PartDirectory, move_aside
+    from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, VARIABLES, Options
+    from leadline.capture.part import PartDirectory
+    from leadline.capture.records import StartedBy
     from leadline.capture.session import Session, start_session
 
     output = Path(os.environ[OUTPUT_VARIABLE])
     text = os.environ.get(OPTIONS_VARIABLE)
     options = Options.from_json(text) if text else Options()
-    directory = os.environ.get(SESSION_VARIABLE)
-    if directory:
-        part = PartDirectory.join(Path(directory), output)
-        if part is not None and (options.follow or part.claim("first")):
-            Session(part, options, owner=False, inner=False).start()
+    folder = os.environ.get(SESSION_VARIABLE)
+    if not folder:
+        start_session(output, sys.orig_argv, options, StartedBy.ENVIRONMENT)
         return
-    aside = move_aside(output)
-    if aside is not None:
-        say(f"an unfinished measurement was moved to {aside}; `leadline recover {aside}` makes its file.")
-    start_session(output, sys.orig_argv, options, inner=False)
+    part = PartDirectory.join(Path(folder), output)
+    if part is not None and (options.follow or part.claim("first")):
+        Session(part, options, owner=part.is_root(), inner=False).start()
+    elif not options.follow:
+        for name in VARIABLES:  # its children are nobody's either
+            os.environ.pop(name, None)
 
 
 def _not_measured(sentence: str) -> None:
@@ -74,14 +74,16 @@ def _not_measured(sentence: str) -> None:
     from leadline.capture.config import OUTPUT_VARIABLE, SESSION_VARIABLE
     from leadline.capture.messages import say
     from leadline.capture.part import PartDirectory
-    from leadline.capture.process_info import ProcessIdentity, first_record
+    from leadline.capture.process_info import MeasuredProcess, first_record
 
-    directory = os.environ.get(SESSION_VARIABLE)
-    part = PartDirectory.join(Path(directory), Path(os.environ[OUTPUT_VARIABLE])) if directory else None
+    folder = os.environ.get(SESSION_VARIABLE)
+    part = PartDirectory.join(Path(folder), Path(os.environ[OUTPUT_VARIABLE])) if folder else None
     if part is not None:
-        identity = ProcessIdentity.here()
+        process = MeasuredProcess.here()
+        record = first_record(process, part.session_id)
+        record.not_measured = sentence
         try:
-            part.write_record(identity.stem, {**first_record(identity), "not_measured": sentence})
+            part.write_record(process.stem, record)
         except OSError:
             return  # the session has ended, or its disk is full: nobody is left to tell
         if not part.claim("not-measured"):

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 FORMAT_NAME = "leadline"
 FORMAT_VERSION = 2
-PART_FORMAT = 1
+PART_FORMAT = 2
+"""1: everything lay in the part directory itself; 2: in a folder in it, named by the session's id."""
 SESSION_FILE = "session.json"
 SEGMENT_SUFFIX = ".segment"
 META_MEMBER = "meta.json"
 _COPY_BYTES = 1 << 20
+_ID_LENGTH = 16
+_ID_LETTERS = frozenset("0123456789abcdef")
+_MAX_META_BYTES = 16 << 20
 
 
 class PackageError(Exception):
@@ -41,7 +45,7 @@ class ProcessPart:
     """What one process left in the part directory."""
 
     stem: str
-    """`<pid>-<start_ns>`, the name of its files."""
+    """`<pid>-<start_ns>-<machine>`, the name of its files."""
     segment: Path | None
     """Its last segment, or None when it never wrote one."""
     record: dict[str, Any]
@@ -67,24 +71,38 @@ class Part:
         return len(self.processes) == 1 and self.processes[0].complete
 
 
+def session_folder(directory: Path) -> Path:
+    """Where in a part directory its session keeps its files: a folder named by the session's id, or (format 1) the
+    part directory itself. Raises OSError."""
+    inner = [path for path in directory.iterdir() if is_session_id(path.name) and path.is_dir()]
+    return max(inner, key=lambda path: (path / SESSION_FILE).exists(), default=directory)
+
+
+def is_session_id(text: str) -> bool:
+    """Whether this could be the id of a session: 16 hexadecimal digits."""
+    return len(text) == _ID_LENGTH and set(text) <= _ID_LETTERS
+
+
 def read_part(directory: Path) -> Part:
     """Read a part directory; raises PackageError when it is not one."""
     try:
-        names = sorted(path.name for path in directory.iterdir())
+        folder = session_folder(directory)
+        names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
         raise PackageError(f"Cannot read the part directory {directory}: {error.strerror}.") from error
     stems = {name.rpartition(".")[0] for name in names if name.endswith((SEGMENT_SUFFIX, ".json"))} - {"session"}
     if not stems and SESSION_FILE not in names:
         raise PackageError(f"{directory} is not a part directory: it holds neither {SESSION_FILE} nor a segment.")
+    session = _read_object(folder / SESSION_FILE)
     processes = []
     for stem in stems:
-        segment = directory / f"{stem}{SEGMENT_SUFFIX}"
-        record = _read_object(directory / f"{stem}.json")
+        segment = folder / f"{stem}{SEGMENT_SUFFIX}"
+        record = _read_object(folder / f"{stem}.json")
         written = segment.exists()
         complete = written and (record.get("complete") is True or _is_last(segment))
         processes.append(ProcessPart(stem, segment if written else None, record, complete))
     processes.sort(key=_start_order)
-    return Part(directory, _read_object(directory / SESSION_FILE), tuple(processes))
+    return Part(directory, session, tuple(processes))
 
 
 def build_meta(part: Part) -> dict[str, Any]:
@@ -104,10 +122,11 @@ def build_meta(part: Part) -> dict[str, Any]:
         "format": {"name": FORMAT_NAME, "version": FORMAT_VERSION},
         "leadline": __version__,
         "program": program,
+        "session": part.session.get("id") or "",
         "started_at_ns": started_at_ns,
         "wall_ns": max(0, ended_at_ns - started_at_ns) if ended_at_ns else 0,
         "asked": part.session.get("asked") or {},
-        "available": first.get("available") or {},
+        "available": combine_available(records),
         "cost": sum_cost(records),
         "clock": first.get("clock") or {},
         "host": host(),
@@ -130,6 +149,23 @@ def sum_cost(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {**total, "percent": percent}
 
 
+def combine_available(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What could be measured by any process: of each provider the first status that is good, else the first that says
+    why not, else the first. What each process could measure is its own record's `available`."""
+    combined: dict[str, Any] = {}
+    for record in records:
+        available = record.get("available")
+        for name, status in available.items() if isinstance(available, dict) else ():
+            if name not in combined or _worth(status) > _worth(combined[name]):
+                combined[name] = status
+    return combined
+
+
+def _worth(status: object) -> int:
+    ok = status.get("ok") if isinstance(status, dict) else None
+    return 2 if ok is True else 1 if ok is False else 0
+
+
 def host() -> dict[str, Any]:
     """The machine, as far as the standard library knows it."""
     system = os.uname()
@@ -139,6 +175,24 @@ def host() -> dict[str, Any]:
         "machine": system.machine,
         "cpus": os.cpu_count(),
     }
+
+
+def is_package(path: Path) -> bool:
+    """Whether a file is a profile, of any version: a ZIP whose `meta.json` says so. Other ZIPs are not (a torch
+    checkpoint is one). Raises OSError."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as package:
+            member = package.getinfo(META_MEMBER)
+            if member.file_size > _MAX_META_BYTES:
+                return False
+            meta = json.loads(package.read(member))
+            return isinstance(meta, dict) and dict(meta.get("format") or {}).get("name") == FORMAT_NAME
+    except OSError:
+        raise
+    except Exception:  # no ZIP, a damaged one, an encrypted one, ...: whatever it is, it is not ours
+        return False
 
 
 def pack_single(part: Part, output: Path) -> None:
@@ -215,8 +269,8 @@ def _is_last(segment: Path) -> bool:
 
 
 def _start_order(process: ProcessPart) -> tuple[int, str]:
-    _, _, start = process.stem.partition("-")
-    return (int(start) if start.isdecimal() else 0, process.stem)
+    start = process.stem.split("-")[1:2]
+    return (int(start[0]) if start and start[0].isdecimal() else 0, process.stem)
 
 
 def _read_object(path: Path) -> dict[str, Any]:

@@ -60,6 +60,15 @@ class Workplace:
         """Run the leadline command."""
         return self.run(*LEADLINE, *arguments, **options)
 
+    def start(self, *command: str, **options) -> subprocess.Popen[bytes]:
+        """Start a command here and do not wait for it; `env` adds to the environment."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+        environment.update(options.pop("env", {}))
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen(command, cwd=self.folder, env=environment, **options)
+
     def write_work(self, name: str, text: str) -> Path:
         """Write a program that has `work(name)`, which opens and closes a region."""
         return self.write(name, WORK + textwrap.dedent(text))

@@ -21,7 +21,7 @@ def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(OUTPUT_VARIABLE, "before")
     monkeypatch.delenv(SESSION_VARIABLE, raising=False)
     functions = (os._exit, os.execv, os.execve)
-    follower = Follower(lambda status: None, lambda: None)
+    follower = Follower(lambda status: None, lambda: None, lambda: None)
     follower.install({SESSION_VARIABLE: "part", OUTPUT_VARIABLE: "out"})
     assert (os.environ[SESSION_VARIABLE], os.environ[OUTPUT_VARIABLE]) == ("part", "out")
     assert OPTIONS_VARIABLE not in os.environ
@@ -34,16 +34,18 @@ def test_everything_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_handlers_come_first(exits: list[object]) -> None:
-    follower = Follower(lambda status: exits.append(("handler", status)), lambda: exits.append("flush"))
+    follower = Follower(
+        lambda status: exits.append(("handler", status)), lambda: exits.append("flush"), lambda: exits.append("failed")
+    )
     follower.install({})
     os._exit(4)
     os.execvp("/bin/true", ["true", "x"])
     follower.uninstall()
-    assert exits == [("handler", 4), ("exit", 4), "flush", ("execv", "/bin/true", ["true", "x"])]
+    assert exits == [("handler", 4), ("exit", 4), "flush", ("execv", "/bin/true", ["true", "x"]), "failed"]
 
 
 def test_a_wrapper_around_ours_survives(exits: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
-    follower = Follower(lambda status: exits.append("handler"), lambda: None)
+    follower = Follower(lambda status: exits.append("handler"), lambda: None, lambda: None)
     follower.install({})
     ours = os._exit
 

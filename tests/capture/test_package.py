@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from leadline._package import PackageError, build_meta, pack_single, read_part, sum_cost, write_package
+from leadline._package import FORMAT_VERSION, PackageError, build_meta, pack_single, read_part, sum_cost, write_package
 
 
 def make_part(folder: Path, *, complete: bool = True) -> Path:
@@ -49,7 +49,7 @@ def test_one_process_becomes_the_file(tmp_path: Path) -> None:
         column = numpy.load(io.BytesIO(package.read("nodes.parent.npy")), allow_pickle=False)
         meta = json.loads(package.read("meta.json"))
     assert column.tolist() == [0, 1, 2, 3, 4]
-    assert meta["format"] == {"name": "leadline", "version": 1}
+    assert meta["format"] == {"name": "leadline", "version": FORMAT_VERSION}
     assert meta["program"] == {"argv": ["train.py"], "python": "3.11"}
     assert meta["wall_ns"] == 250
     assert meta["complete"] is True

@@ -229,13 +229,8 @@ def test_no_file_descriptor_is_added(place) -> None:
     assert place.leadline("run", "-q", "script.py").stdout == plain.stdout
 
 
-def start(place, *arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "leadline.cli.main", *arguments],
-        cwd=place.folder,
-        stdout=subprocess.PIPE,
-        env=clean_environment(),
-    )
+def start(place, *arguments: str, **options) -> subprocess.Popen[bytes]:
+    return place.start(sys.executable, "-m", "leadline.cli.main", *arguments, **options)
 
 
 def clean_environment() -> dict[str, str]:

@@ -13,7 +13,8 @@ from leadline.capture.config import Options
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
-from leadline.capture.part import default_output, move_aside
+from leadline.capture.output import default_output
+from leadline.capture.records import StartedBy
 from leadline.capture.session import Session, start_session
 
 
@@ -21,6 +22,7 @@ def start(output: str | os.PathLike[str] | None = None, **options: Any) -> None:
     """Begin measuring this process and the children it starts from now on; `stop` makes the file.
 
     `output`: the file to write, `<script>.leadline` in the working directory by default; an older profile is replaced.
+    While another measurement is writing it, as another rank may be, this one goes to `<script>-1.leadline` and says so.
     `options`: fields of `leadline.Options`, such as `shapes=True` or `trace="steps=5"`.
     Under `leadline run` or LEADLINE=... the outer session goes on and one sentence says so.
     Raises ProfileError when already started, for a wrong option, or when the file could not be written.
@@ -35,10 +37,7 @@ def start(output: str | os.PathLike[str] | None = None, **options: Any) -> None:
                 say(f"this program is measured into {session.output} already; leadline.start() inside it does nothing.")
             return
         path = Path(output) if output is not None else default_output(sys.argv)
-        aside = move_aside(path)
-        if aside is not None:
-            say(f"an unfinished measurement was moved to {aside}; `leadline recover {aside}` makes its file.")
-        start_session(path, sys.argv, checked, inner=True)
+        start_session(path, sys.argv, checked, StartedBy.PROGRAM)
 
 
 def stop() -> Path | None:

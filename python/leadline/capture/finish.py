@@ -14,7 +14,17 @@ from pathlib import Path
 
 from leadline._package import PackageError, Part, pack_single, read_part
 from leadline.capture.config import VARIABLES
+from leadline.capture.errors import ProfileError
+from leadline.capture.output import free_names, may_replace
 from leadline.capture.part import PartDirectory
+
+_MERGE = """
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]  # a numpy.py in the program's folder is not NumPy; PYTHONSAFEPATH begins with Python 3.11
+from leadline.profiles.finish import main
+sys.exit(main())
+"""
 
 
 @dataclass(frozen=True)
@@ -41,11 +51,18 @@ def finish(part: PartDirectory) -> Finished:
             part.remove()
             reason = next(filter(None, reasons), "No process lived long enough to write a segment.")
             return Finished(None, f"Nothing was measured. {reason}")
+        if not may_replace(part.output):
+            other = next(free_names(part.output))
+            return Finished(
+                None,
+                f"Will not replace {part.output}: it is no longer a profile. What was measured is in {part.directory}; "
+                f"`leadline recover {part.directory} -o {other}` makes the file.",
+            )
         if content.single:
             pack_single(content, part.output)
         else:
             _merge(part)
-    except (PackageError, OSError, MemoryError) as error:
+    except (PackageError, ProfileError, OSError, MemoryError) as error:
         return Finished(None, f"{_sentence(error)} {_kept(part)}")
     part.remove()
     return Finished(part.output, _not_written(content))
@@ -54,8 +71,7 @@ def finish(part: PartDirectory) -> Finished:
 def _merge(part: PartDirectory) -> None:
     """Merge in a process of its own: NumPy stays out of the profiled one, and its failure costs only the file."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    environment["PYTHONSAFEPATH"] = "1"  # a numpy.py in the program's folder is not NumPy
-    command = [sys.executable, "-m", "leadline.profiles.finish", str(part.directory), str(part.output)]
+    command = [sys.executable, "-c", _MERGE, str(part.directory), str(part.output)]
     result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if result.returncode != 0 or not part.output.exists():
         lines = result.stderr.decode("utf-8", "replace").strip().splitlines()

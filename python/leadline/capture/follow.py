@@ -18,16 +18,22 @@ from leadline.capture.config import VARIABLES
 
 
 class Follower:
-    """The hooks of one session in one process. `on_exit` gets the exit status; `on_exec` comes before another image."""
+    """The hooks of one session in one process. `on_exit` gets the exit status; `on_exec` comes before another image,
+    `on_exec_failed` when there is none."""
 
-    def __init__(self, on_exit: Callable[[int], None], on_exec: Callable[[], None]) -> None:
+    def __init__(
+        self, on_exit: Callable[[int], None], on_exec: Callable[[], None], on_exec_failed: Callable[[], None]
+    ) -> None:
         self._on_exit = on_exit
         self._on_exec = on_exec
+        self._on_exec_failed = on_exec_failed
         self._replaced: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = []
         self._environment_before: dict[str, str | None] = {}
+        self._children_find: Mapping[str, str] = {}
 
     def install(self, environment: Mapping[str, str]) -> None:
         """Wrap `os._exit` and the exec functions, and set all of VARIABLES for children; absent ones are removed."""
+        self._children_find = environment
         self._wrap("_exit", self._exit_wrapper)
         self._wrap("execv", self._exec_wrapper)  # every other exec function of `os` ends in one of these two
         self._wrap("execve", self._exec_wrapper)
@@ -37,12 +43,14 @@ class Follower:
 
     def uninstall(self) -> None:
         """Undo `install`. A wrapper that somebody else has wrapped in turn stays and only calls through."""
-        for name, original, wrapper in self._replaced:
-            if getattr(os, name) is wrapper:
-                setattr(os, name, original)
-        self._replaced.clear()
+        self._unwrap()
         for name, value in self._environment_before.items():
             _set_variable(name, value)
+        self._environment_before.clear()
+
+    def abandon(self) -> None:
+        """In a forked child that is not followed: `os` as it was found; the environment stays that of a child."""
+        self._unwrap()
         self._environment_before.clear()
 
     @property
@@ -56,6 +64,12 @@ class Follower:
         setattr(os, name, wrapper)
         self._replaced.append((name, original, wrapper))
 
+    def _unwrap(self) -> None:
+        for name, original, wrapper in self._replaced:
+            if getattr(os, name) is wrapper:
+                setattr(os, name, original)
+        self._replaced.clear()
+
     def _exit_wrapper(self, original: Callable[[int], NoReturn]) -> Callable[..., NoReturn]:
         @functools.wraps(original)
         def _exit(status: int) -> NoReturn:
@@ -68,11 +82,27 @@ class Follower:
     def _exec_wrapper(self, original: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
         @functools.wraps(original)
         def _exec(*arguments: Any, **named: Any) -> NoReturn:
-            if self.installed:
-                self._on_exec()
-            original(*arguments, **named)
+            if not self.installed:
+                original(*arguments, **named)
+            self._on_exec()
+            self._set_own_environment()
+            try:
+                original(*arguments, **named)
+            finally:  # no program, no permission, ...
+                self._set_childrens_environment()
+                self._on_exec_failed()
 
         return _exec
+
+    def _set_own_environment(self) -> None:
+        """Exec makes no child: what is measured without its children is measured on."""
+        if not self._children_find:
+            for name, value in self._environment_before.items():
+                _set_variable(name, value)
+
+    def _set_childrens_environment(self) -> None:
+        for name in self._environment_before:
+            _set_variable(name, self._children_find.get(name))
 
 
 def _set_variable(name: str, value: str | None) -> None:

@@ -1,23 +1,24 @@
-"""The folder `NAME.leadline.part/` from the writing side: made by a session's owner, joined by its other processes.
+"""The folder `NAME.leadline.part/` from the writing side: what the processes of one session leave in it.
 
-Promise: what would stop the file from being written, and can be known before the program starts, is said by `create`.
+Everything lies in `NAME.leadline.part/ID/`, where ID is the session's random id. So whoever outlives a session finds no
+place to write any more, even when another one has the same name by then, and no check can come too late.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leadline._package import PART_FORMAT, SEGMENT_SUFFIX, SESSION_FILE, PackageError, read_part, write_json
-from leadline.capture.config import PART_SUFFIX, SUFFIX, Options
-from leadline.capture.errors import ProfileError
+from leadline._package import SEGMENT_SUFFIX, SESSION_FILE, PackageError, is_session_id, read_part, write_json
+from leadline.capture.identity import ProcessIdentity
+from leadline.capture.records import ProcessRecord, SessionRecord
 
-_LEAST_FREE_BYTES = 4 << 20
-"""Room that must be free at the start. Profiles of long programs stay below 1 MB; segments need the same again."""
+ROOT_SUFFIX = ".root"
+TEMPORARY_PREFIX = ".leadline-"
+"""Part directories before they have their name and after they have lost it: PREFIX IDENTITY-ID."""
 
 
 @dataclass(frozen=True)
@@ -25,177 +26,111 @@ class PartDirectory:
     """Where a session's processes leave their segments, and the file that becomes of them."""
 
     directory: Path
+    session_id: str
     output: Path
 
     @classmethod
-    def create(cls, output: Path, argv: Sequence[str], options: Options, supervisor_pid: int | None) -> PartDirectory:
-        """Check `output` and make its part directory; raises ProfileError. `move_aside` comes first."""
-        output = absolute(output)
-        check_output(output)
-        part = cls(part_path(output), output)
-        try:
-            part.directory.mkdir()
-            try:
-                part._write_session(argv, options, supervisor_pid)
-            except OSError:
-                part.remove()
-                raise
-        except OSError as error:
-            raise ProfileError(f"Cannot write to {output.parent}: {error.strerror}; choose another file.") from None
-        return part
+    def join(cls, folder: Path, output: Path) -> PartDirectory | None:
+        """The part directory of the session that keeps its files in `folder`; None when that has ended."""
+        if not is_session_id(folder.name) or not folder.is_dir():
+            return None
+        return cls(folder.parent, folder.name, output)
 
-    @classmethod
-    def join(cls, directory: Path, output: Path) -> PartDirectory | None:
-        """The part directory of a running session, or None when that session has ended and removed it."""
-        return cls(directory, output) if directory.is_dir() else None
+    @property
+    def folder(self) -> Path:
+        """Where this session's files are, and no other's."""
+        return self.directory / self.session_id
 
     @property
     def exists(self) -> bool:
-        """False once the owner has finished the file: whoever is still running has nobody to report to."""
-        return self.directory.is_dir()
+        """False once the file has been made: whoever is still running has nobody to report to."""
+        return self.folder.is_dir()
 
     def segment(self, stem: str) -> Path:
         """Where the process `stem` writes its segment."""
-        return self.directory / f"{stem}{SEGMENT_SUFFIX}"
+        return self.folder / f"{stem}{SEGMENT_SUFFIX}"
 
-    def window(self, pid: int) -> Path:
+    def window(self, identity: ProcessIdentity) -> Path:
         """Where a process shows its children when its trace window is open."""
-        return self.directory / f"{pid}.window"
+        return self.folder / f"{identity}.window"
 
-    def write_record(self, stem: str, record: dict[str, Any]) -> None:
+    def write_record(self, stem: str, record: ProcessRecord) -> None:
         """Replace the side file of a process; raises OSError."""
-        write_json(self.directory / f"{stem}.json", record)
+        write_json(self.folder / f"{stem}.json", record.to_json())
 
     def claim(self, what: str) -> bool:
-        """True for exactly one caller in the session, whatever its process."""
+        """True for exactly one process in the session, and for whatever programs it becomes by exec."""
+        path = self.folder / f"{what}.claimed"
+        me = str(ProcessIdentity.here())
         try:
-            os.close(os.open(self.directory / f"{what}.claimed", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            try:
+                return path.read_text(encoding="ascii") == me
+            except (OSError, UnicodeDecodeError):
+                return False
         except OSError:
             return False
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(me)
         return True
 
+    # ---------------------------------------------------------------- roots: whoever is last of them makes the file
+
+    def root(self, identity: ProcessIdentity) -> Path:
+        """Says that a process is among those of which the last makes the file."""
+        return self.folder / f"{identity}{ROOT_SUFFIX}"
+
+    def is_root(self) -> bool:
+        """Whether this process is one. Another program that it became by exec is one still."""
+        return self.root(ProcessIdentity.here()).exists()
+
+    def roots(self) -> list[ProcessIdentity]:
+        """All that have not left; raises OSError."""
+        names = [path.name for path in self.folder.iterdir() if path.name.endswith(ROOT_SUFFIX)]
+        parsed = [ProcessIdentity.parse(name.removesuffix(ROOT_SUFFIX)) for name in names]
+        return [identity for identity in parsed if identity is not None]
+
+    def beat(self) -> None:
+        """Show whoever cannot see this process (on other machines, in other containers) that it lives."""
+        try:
+            os.utime(self.root(ProcessIdentity.here()))
+        except OSError:
+            return  # the folder is gone: the end of the session will say so
+
+    # ---------------------------------------------------------------- the session as a whole
+
+    def session(self) -> SessionRecord | None:
+        """`session.json`; None where it is missing or damaged."""
+        try:
+            return SessionRecord.from_json(read_part(self.directory).session)
+        except PackageError:
+            return None
+
+    def write_session(self, record: SessionRecord) -> None:
+        """Replace `session.json`; raises OSError."""
+        write_json(self.folder / SESSION_FILE, record.to_json())
+
     def end_session(self, exit_status: dict[str, Any] | None) -> None:
-        """Note in `session.json` when the program ended and how; raises OSError or PackageError."""
-        session = read_part(self.directory).session
-        write_json(self.directory / SESSION_FILE, {**session, "ended_at_ns": time.time_ns(), "exit": exit_status})
+        """Note in `session.json` when the program ended and how; from now on nobody can join. Raises OSError."""
+        record = self.session()
+        if record is not None:
+            self.write_session(replace(record, ended_at_ns=time.time_ns(), exit=exit_status))
 
     def remove(self) -> None:
-        """Delete the directory. A process that still writes its segment may make this fail; what stays is harmless."""
+        """Delete the directory: it loses its name at once, whatever may disturb the rest."""
         import shutil
 
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def _write_session(self, argv: Sequence[str], options: Options, supervisor_pid: int | None) -> None:
-        session = {
-            "format": PART_FORMAT,
-            "output": str(self.output),
-            "argv": list(argv),
-            "started_at_ns": time.time_ns(),
-            "asked": options.asked(),
-            "supervisor_pid": supervisor_pid,
-            "owner": process_identity(os.getpid()),
-        }
-        write_json(self.directory / SESSION_FILE, session)
+        if not self.exists:
+            return
+        temporary = temporary_path(self.directory.parent, self.session_id)
+        try:
+            self.directory.rename(temporary)
+        except OSError:
+            temporary = self.directory
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def part_path(output: Path) -> Path:
-    """The part directory that belongs to an output file."""
-    return output.with_name(f"{output.name}.part")
-
-
-def default_output(argv: Sequence[str]) -> Path:
-    """`<script>.leadline` in the working directory, from a command line whose first word is the script or command."""
-    stem = Path(argv[0]).stem if argv else ""
-    return Path(f"{stem if stem not in ('', '-', '-c', '-m') else 'python'}{SUFFIX}")
-
-
-def absolute(output: Path) -> Path:
-    """`output` from the root, so that a program may change its folder; raises ProfileError."""
-    try:
-        str(output).encode()
-        return output.absolute()
-    except UnicodeEncodeError:
-        raise ProfileError(f"Cannot write {str(output)!r}: the name is not UTF-8; choose another file.") from None
-    except OSError:
-        raise ProfileError(f"Cannot write {output}: the working directory is gone; give the whole path.") from None
-
-
-def check_output(output: Path) -> None:
-    """Raise ProfileError when `output` (a whole path) could not be written, as far as that can be known now."""
-    try:
-        _check_output(output)
-    except OSError as error:
-        raise ProfileError(f"Cannot write {output}: {error.strerror}; choose another file.") from None
-
-
-def _check_output(output: Path) -> None:
-    folder = output.parent
-    if output.is_dir():
-        raise ProfileError(f"Cannot write {output}: it is a folder; give a file name.")
-    if not folder.is_dir():
-        raise ProfileError(f"Cannot write {output}: the folder {folder} does not exist; make it first.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ProfileError(f"Cannot write {output}: no permission to write in {folder}; choose another file.")
-    if output.exists() and not _may_replace(output):
-        raise ProfileError(f"Will not replace {output}: it is not a profile; choose another file.")
-    free_bytes = free_space_bytes(folder)
-    if free_bytes < _LEAST_FREE_BYTES:
-        raise ProfileError(
-            f"Cannot write {output}: {free_bytes >> 10} KiB are free, {_LEAST_FREE_BYTES >> 20} MiB are needed; "
-            "make room, or choose another file."
-        )
-
-
-def free_space_bytes(folder: Path) -> int:
-    """What an ordinary user may still write there."""
-    system = os.statvfs(folder)
-    return system.f_bavail * system.f_frsize
-
-
-def move_aside(output: Path) -> Path | None:
-    """Make the name free when an earlier, unfinished session left its part directory; returns where that is now.
-
-    Raises ProfileError when that session still runs: two sessions cannot write one file.
-    """
-    output = absolute(output)
-    directory = part_path(output)
-    if not directory.is_dir():
-        return None
-    try:
-        session = read_part(directory).session
-    except PackageError:
-        session = {}
-    owner = session.get("owner")
-    if isinstance(owner, str) and _is_alive(owner):
-        raise ProfileError(f"Another measurement is writing {output}; choose another file.")
-    base = output.name.removesuffix(SUFFIX)
-    for number in range(1, 10_000):
-        free = directory.with_name(f"{base}-{number}{PART_SUFFIX}")
-        if not free.exists():
-            try:
-                directory.rename(free)
-            except OSError as error:
-                raise ProfileError(f"Cannot move the unfinished {directory} aside: {error.strerror}.") from None
-            return free
-    raise ProfileError(f"There are 10,000 unfinished measurements beside {output}; delete some.")
-
-
-def process_identity(pid: int) -> str:
-    """`pid-starttime`: names a process even when its number is used again. `pid-gone` where there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return f"{pid}-gone"
-    return f"{pid}-{stat.rpartition(')')[2].split()[19]}"  # field 22 of proc(5), counted behind the name
-
-
-def _is_alive(identity: str) -> bool:
-    pid = identity.partition("-")[0]
-    return pid.isdecimal() and not identity.endswith("-gone") and identity == process_identity(int(pid))
-
-
-def _may_replace(output: Path) -> bool:
-    if not output.is_file():
-        return False
-    with output.open("rb") as stream:
-        return stream.read(2) in (b"", b"PK")
+def temporary_path(folder: Path, session_id: str) -> Path:
+    """A name for a part directory of this process that nobody takes for a session."""
+    return folder / f"{TEMPORARY_PREFIX}{ProcessIdentity.here()}-{session_id}"

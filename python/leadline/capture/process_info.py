@@ -1,4 +1,4 @@
-"""What a process says of itself in its side file `<pid>-<start_ns>.json`: who, what, and by which clock."""
+"""What a process says of itself in its side file `<pid>-<start_ns>-<machine>.json`: who, what, by which clock."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.identity import ProcessIdentity, boot_id
+from leadline.capture.records import ProcessRecord
+
 _CLOCK_TRIES = 16
 
 
 @dataclass(frozen=True)
-class ProcessIdentity:
-    """One process of a session. Process numbers can come twice in a session, so the start time is part of the name."""
+class MeasuredProcess:
+    """One measuring of one process: exec and a second session begin another one in the same process."""
 
-    pid: int
+    identity: ProcessIdentity
+    parent: ProcessIdentity | None
+    """None where the parent has ended, or counts in another namespace."""
     parent_pid: int
     started_at_ns: int
     """CLOCK_REALTIME when measuring began."""
@@ -24,45 +29,44 @@ class ProcessIdentity:
     """CLOCK_MONOTONIC at the same moment."""
 
     @classmethod
-    def here(cls) -> ProcessIdentity:
+    def here(cls) -> MeasuredProcess:
         """The calling process, now."""
-        return cls(os.getpid(), os.getppid(), time.time_ns(), time.monotonic_ns())
+        parent_pid = os.getppid()
+        parent = ProcessIdentity.of(parent_pid)
+        return cls(ProcessIdentity.here(), parent, parent_pid, time.time_ns(), time.monotonic_ns())
 
     @property
     def stem(self) -> str:
         """The name of the process's files in the part directory."""
-        return f"{self.pid}-{self.started_at_ns}"
+        one = self.identity
+        return f"{one.pid}-{self.started_at_ns}-{one.machine}.{one.namespace}"
 
 
-def first_record(identity: ProcessIdentity) -> dict[str, Any]:
+def first_record(process: MeasuredProcess, session_id: str) -> ProcessRecord:
     """The side file at the start: everything but what only the end can tell."""
-    return {
-        "pid": identity.pid,
-        "parent_pid": identity.parent_pid,
-        "rank": environment_number("RANK"),
-        "local_rank": environment_number("LOCAL_RANK"),
-        "complete": False,
-        "started_at_ns": identity.started_at_ns,
-        "ended_at_ns": None,
-        "wall_ns": 0,
-        "program": describe_program(),
-        "available": {},
-        "cost": {},
-        "clock": relate_clocks(),
-        "exit": None,
-        "python_frames": "",
-    }
+    return ProcessRecord(
+        session=session_id,
+        identity=str(process.identity),
+        parent_identity=str(process.parent or ""),
+        boot_id=boot_id(),
+        hostname=os.uname().nodename,
+        pid=process.identity.pid,
+        parent_pid=process.parent_pid,
+        rank=environment_number("RANK"),
+        local_rank=environment_number("LOCAL_RANK"),
+        started_at_ns=process.started_at_ns,
+        program=describe_program(),
+        clock=relate_clocks(),
+    )
 
 
-def native_info(identity: ProcessIdentity) -> dict[str, Any]:
+def native_info(record: ProcessRecord) -> dict[str, Any]:
     """The same, as far as the segment's table of processes needs it (`Native.set_process_info`)."""
     return {
-        "pid": identity.pid,
-        "parent_pid": identity.parent_pid,
-        "rank": environment_number("RANK"),
-        "local_rank": environment_number("LOCAL_RANK"),
+        "rank": record.rank,
+        "local_rank": record.local_rank,
         "name": " ".join(sys.orig_argv).encode("utf-8", "backslashreplace").decode(),
-        "start_ns": identity.started_at_ns,
+        "start_ns": record.started_at_ns,
     }
 
 

@@ -12,9 +12,11 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.claim import Claim, claim, leave
 from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
@@ -22,13 +24,17 @@ from leadline.capture.follow import Follower
 from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
-from leadline.capture.process_info import ProcessIdentity, first_record, native_info
+from leadline.capture.process_info import MeasuredProcess, first_record, native_info
 from leadline.capture.providers import Provider, create_providers
+from leadline.capture.records import StartedBy, Stats
 from leadline.capture.schedule import TimedWindow
+
+_EXEC = {"exec": True}
 
 
 class Session:
-    """The measuring of this process. `owner`: it makes the file when it stops; other processes only leave segments.
+    """The measuring of this process. `owner`: it is a root of the session, and the last root to stop makes the file;
+    other processes only leave segments.
 
     `inner`: started by the program itself, so the program may stop it; one that came from outside goes on to the end.
     """
@@ -38,12 +44,12 @@ class Session:
         self.options = options
         self.owner = owner
         self.inner = inner
-        self._identity = ProcessIdentity.here()
-        self._record = first_record(self._identity)
+        self._process = MeasuredProcess.here()
+        self._record = first_record(self._process, part.session_id)
         self._native: Native | None = None
         self._providers: tuple[Provider, ...] = ()
         self._timed_window: TimedWindow | None = None
-        self._follower = Follower(self._at_os_exit, self._before_exec)
+        self._follower = Follower(self._at_os_exit, self._before_exec, self._exec_failed)
 
     @property
     def output(self) -> Path:
@@ -57,13 +63,13 @@ class Session:
         options = self.options
         try:
             native.start(
-                str(self.part.segment(self._identity.stem)),
-                options.max_nodes,
-                options.flush_interval_s,
-                options.trace_max_events,
-                options.shapes,
-                options.memory,
-                options.modules,
+                segment_path=str(self.part.segment(self._process.stem)),
+                max_nodes=options.max_nodes,
+                flush_interval_s=options.flush_interval_s,
+                trace_max_events=options.trace_max_events,
+                record_shapes=options.shapes,
+                memory=options.memory,
+                track_modules=options.modules,
             )
         except RuntimeError as error:
             raise ProfileError(str(error)) from error
@@ -98,20 +104,21 @@ class Session:
         window = self.options.trace
         if window is None or not self.options.follow:
             return
-        followed = str(self.part.window(os.getppid())) if follow_parent and window.steps is not None else ""
-        if not native.share_window(str(self.part.window(os.getpid())), followed):
+        parent = self._process.parent if follow_parent and window.steps is not None else None
+        followed = str(self.part.window(parent)) if parent is not None else ""
+        if not native.share_window(str(self.part.window(self._process.identity)), followed):
             native.count_loss(
                 "internal_error", 1, "child processes cannot see when the trace window is open; their work is not in it"
             )
 
     def _introduce(self, native: Native) -> None:
         """Tell the native side who this process is, and note what it says of this Python."""
-        native.set_process_info(native_info(self._identity))
-        stats = native.stats()
-        self._record["python_frames"] = "read" if stats.get("python_frames") else stats.get("python_frames_missing", "")
+        native.set_process_info(native_info(self._record))
+        stats = Stats.of(native.stats())
+        self._record.python_frames = "read" if stats.python_frames else stats.python_frames_missing
 
     def stop(self, exit_status: dict[str, Any] | None = None) -> Path | None:
-        """End measuring in this process; as the owner, make the file. Returns its path, or None where there is none.
+        """End measuring in this process; as the last root, make the file. Returns its path, None where there is none.
 
         Raises nothing: what could not be written is said on stderr.
         """
@@ -127,8 +134,8 @@ class Session:
                     provider.stop()
             CURRENT.clear()
             with _contained(native, "The last segment could not be written"):
-                self._end_record(native.stop(), exit_status)
-        return self._make_file(exit_status) if self.owner else None
+                self._end_record(Stats.of(native.stop()), exit_status)
+        return self._make_file() if self.owner and leave(self.part, exit_status) else None
 
     def pause(self) -> None:
         """Stop counting until `resume`; hooks stay."""
@@ -151,7 +158,7 @@ class Session:
             return {}
         return {
             OUTPUT_VARIABLE: str(self.part.output),
-            SESSION_VARIABLE: str(self.part.directory),
+            SESSION_VARIABLE: str(self.part.folder),
             OPTIONS_VARIABLE: self.options.to_json(),
         }
 
@@ -160,30 +167,27 @@ class Session:
         return {provider.name: provider.status() for provider in self._providers}
 
     def _provider_changed(self) -> None:
-        self._record["available"] = self.available()
+        self._record.available = self.available()
         self._write_record()
 
     def _write_record(self) -> None:
         with contextlib.suppress(OSError):  # disk full or session over: the native writer counts write_failed
-            self.part.write_record(self._identity.stem, self._record)
+            self.part.write_record(self._process.stem, self._record)
 
-    def _end_record(self, stats: dict[str, Any], exit_status: dict[str, Any] | None) -> None:
-        self._record.update(
-            complete=bool(stats.get("written", True)),
-            not_written="" if stats.get("written", True) else str(stats.get("write_status", "")),
-            cost=dict(stats.get("cost") or {}),
-            ended_at_ns=time.time_ns(),
-            wall_ns=time.monotonic_ns() - self._identity.started_monotonic_ns,
-            exit=exit_status,
-        )
+    def _end_record(self, stats: Stats, exit_status: dict[str, Any] | None) -> None:
+        record = self._record
+        record.complete = stats.written
+        record.not_written = "" if stats.written else stats.write_status
+        record.cost = stats.cost
+        record.ended_at_ns = time.time_ns()
+        record.wall_ns = time.monotonic_ns() - self._process.started_monotonic_ns
+        record.exit = exit_status
         if self.part.exists:
             self._write_record()
 
-    def _make_file(self, exit_status: dict[str, Any] | None) -> Path | None:
+    def _make_file(self) -> Path | None:
         from leadline.capture.finish import finish
 
-        with contextlib.suppress(Exception):  # only `ended_at_ns` would be missing
-            self.part.end_session(exit_status)
         finished = finish(self.part)
         if finished.sentence:
             say(finished.sentence)
@@ -213,9 +217,17 @@ class Session:
         """The image may be replaced at once, or the exec may fail and the program go on: write, but do not stop."""
         with _contained(self._native, "The process could not be saved before exec"):
             if self._native is not None:
-                self._native.flush()
-                self._end_record(self._native.stats(), {"exec": True})
-                self._record.update(complete=False, exit=None)
+                written = self._native.flush()
+                stats = Stats.of(self._native.stats())
+                self._end_record(replace(stats, written=written, write_status=self._native.write_status()), _EXEC)
+
+    def _exec_failed(self) -> None:
+        """The program goes on as what it was."""
+        with _contained(self._native, "A failed exec could not be noted"):
+            self._record.complete = False
+            self._record.exit = None
+            self._record.ended_at_ns = None
+            self._write_record()
 
     def continue_in_child(self) -> None:
         """Called in a forked child: a process of its own from here on, which never makes the file."""
@@ -226,32 +238,45 @@ class Session:
         self._timed_window = None  # its thread is not here
         if not self.options.follow:
             CURRENT.clear()
+            self._follower.abandon()
             native.after_fork("")
             return
-        previous, self._identity = self._identity, ProcessIdentity.here()
-        available = self._record["available"]
-        self._record = {**first_record(self._identity), "available": available, "forked_from": previous.pid}
-        native.after_fork(str(self.part.segment(self._identity.stem)))
+        previous, self._process = self._process, MeasuredProcess.here()
+        available = self._record.available
+        self._record = first_record(self._process, self.part.session_id)
+        self._record.available = available
+        self._record.forked_from = previous.identity.pid
+        self._record.parent_identity = str(previous.identity)
+        native.after_fork(str(self.part.segment(self._process.stem)))
         self._share_window(native, follow_parent=False)
         for provider in self._providers:
             with _contained(native, f"The provider {provider.name} could not go on in a forked child"):
                 provider.forked()
-        self._record["available"] = self.available()
+        self._record.available = self.available()
         self._introduce(native)
         self._write_record()
 
 
-def start_session(output: Path, argv: Sequence[str], options: Options, *, inner: bool) -> Session:
-    """Make a part directory and start measuring as its owner; raises ProfileError."""
+def start_session(output: Path, argv: Sequence[str], options: Options, started_by: StartedBy) -> Session:
+    """Make a part directory, or join that of this process's job, and start measuring as a root of the session; raises
+    ProfileError."""
     load_native()  # before anything appears on disk
-    part = PartDirectory.create(output, argv, options, None)
-    session = Session(part, options, owner=True, inner=inner)
+    claimed = claim(output, argv, options, started_by)
+    for sentence in claimed.sentences:
+        say(sentence)
+    session = Session(claimed.part, options, owner=True, inner=started_by is StartedBy.PROGRAM)
     try:
         session.start()
     except BaseException:
-        part.remove()
+        _give_back(claimed)
         raise
     return session
+
+
+def _give_back(claimed: Claim) -> None:
+    """Nothing has been measured: the session goes on where others have joined it, and is taken away where none has."""
+    if leave(claimed.part, None):
+        claimed.part.remove()
 
 
 def _before_fork() -> None:

@@ -11,18 +11,25 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leadline.capture.errors import ProfileError
+from leadline.capture.witness import Witness
 
-_FORWARDED = frozenset(
-    {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM}
+_KEPT = frozenset(
+    {
+        *(signal.SIGKILL, signal.SIGSTOP),  # nobody can receive these
+        *(signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT),  # the shell's, which means the whole job
+        *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT),
+        *(signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGWINCH, signal.SIGURG),
+    }
 )
-_TERMINAL_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
-_SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, as the terminal does for a key, to the whole group
+_FORWARDED = frozenset(signal.valid_signals()) - _KEPT
+"""Whatever could be meant for the program, real-time signals too."""
+_BEAT_S = 30.0
 _PYTHON_IGNORES = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 """Signals that this Python ignores for itself; a program started by a shell would not inherit that."""
 
@@ -74,7 +81,7 @@ class ExitStatus:
 
     def record(self) -> dict[str, Any]:
         """For `session.json`."""
-        return {"code": self.code} if self.signal is None else {"signal": signal.Signals(self.signal).name}
+        return {"code": self.code} if self.signal is None else {"signal": signal_name(self.signal)}
 
     def leave(self) -> int:
         """The exit code to return; when the program died by a signal, die by the same one, so that a shell sees it."""
@@ -91,31 +98,59 @@ class ExitStatus:
         return 128 + self.signal
 
 
-def run_program(command: Command, environment: Mapping[str, str]) -> ExitStatus:
-    """Start the program, pass signals on, wait for its end. Raises ProfileError when it cannot be started.
+def run_program(command: Command, environment: Mapping[str, str], beat: Callable[[], None]) -> ExitStatus:
+    """Start the program, pass signals on, wait for its end; `beat` is called now and then. Raises ProfileError when it
+    cannot be started.
 
     Signals stay blocked in this process when it returns, so that the profile can be finished in peace: whoever sent one
     wanted the program to end, and it has. `release_signals` undoes it.
     """
     waited = _FORWARDED | {signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
-    ignored = [number for number in _FORWARDED if signal.getsignal(number) is signal.SIG_IGN]
+    ignored = {number for number in _FORWARDED if signal.getsignal(number) is signal.SIG_IGN}
+    witness = Witness(_FORWARDED)
     try:
         pid = os.posix_spawnp(
             command.argv[0], list(command.argv), dict(environment), setsigmask=before, setsigdef=_PYTHON_IGNORES
         )
     except OSError as error:
+        witness.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise ProfileError(f"Cannot run {command.name}: {error.strerror}.") from None
-    while True:
-        received = signal.sigwaitinfo(waited)
-        if received.si_signo == signal.SIGCHLD:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                return ExitStatus.from_wait(status)
-        elif received.si_signo not in ignored and not _from_terminal(received):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, received.si_signo)
+    try:
+        while True:
+            received = signal.sigtimedwait(waited, _BEAT_S)
+            if received is None:
+                beat()
+            elif received.si_signo == signal.SIGCHLD:
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    return ExitStatus.from_wait(status)
+            elif received.si_signo not in ignored:
+                _pass_on(received, pid, witness)
+    finally:
+        witness.close()
+
+
+def _pass_on(received: signal.struct_siginfo, pid: int, witness: Witness) -> None:
+    """Send the program a signal that it has not had."""
+    number = received.si_signo
+    with contextlib.suppress(ProcessLookupError):
+        if witness.has_seen(received) and os.getpgid(pid) == os.getpgrp():
+            if number < signal.SIGRTMIN:  # these do not queue: one that is pending again may be the witness's same
+                signal.sigtimedwait({number}, 0)
+        else:
+            os.kill(pid, number)
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM`; `SIGRTMIN+6` for a real-time signal, of which Python names two only."""
+    if signal.SIGRTMIN <= number <= signal.SIGRTMAX:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
 
 
 def release_signals() -> None:
@@ -123,8 +158,3 @@ def release_signals() -> None:
     while signal.sigpending() & _FORWARDED:
         signal.sigwait(_FORWARDED & signal.sigpending())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED | {signal.SIGCHLD})
-
-
-def _from_terminal(received: signal.struct_siginfo) -> bool:
-    """Whether the program has had the signal already: a key at the terminal goes to the whole foreground group."""
-    return received.si_signo in _TERMINAL_KEYS and received.si_code == _SI_KERNEL

@@ -6,17 +6,18 @@ Imports only what starting a program needs; the summary's imports wait until the
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 from pathlib import Path
 
-from leadline._package import PackageError
+from leadline.capture.claim import claim, leave
 from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
-from leadline.capture.part import PartDirectory, default_output, move_aside
+from leadline.capture.output import default_output
+from leadline.capture.part import PartDirectory
 from leadline.capture.providers.nvidia import injection_environment
+from leadline.capture.records import StartedBy
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError
 
@@ -72,17 +73,17 @@ def run(arguments: argparse.Namespace) -> int:
         options = _options(arguments)
         command = _command(arguments)
         output = Path(arguments.output) if arguments.output else default_output([command.name])
-        replaced = output.exists()
-        aside = move_aside(output)
-        part = PartDirectory.create(output, command.typed, options, os.getpid())
+        claimed = claim(output, command.typed, options, StartedBy.SUPERVISOR)
     except ProfileError as error:
         raise CommandError(str(error)) from error
-    if aside is not None:
-        say(f"an unfinished measurement was moved to {aside}; `leadline recover {aside}` makes its file.")
+    part = claimed.part
+    for sentence in claimed.sentences:
+        say(sentence)
     if not options.quiet:
-        say(f"measuring {command.name} into {output}{' (replaced)' if replaced else ''}: {options.mode()}")
+        shown = output if output.name == part.output.name else part.output
+        say(f"measuring {command.name} into {shown}{' (replaced)' if shown.exists() else ''}: {options.mode()}")
     try:
-        status = run_program(command, _environment(part, options))
+        status = run_program(command, _environment(part, options), part.beat)
     except ProfileError as error:
         part.remove()
         raise CommandError(str(error)) from error
@@ -126,11 +127,16 @@ def _command(arguments: argparse.Namespace) -> Command:
 
 
 def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
+    """What the program finds.
+
+    Libraries and the driver read the injection variables whenever they please, so nobody can hide them from children:
+    without following there are none, and the GPU is seen from where torch starts it.
+    """
     return {
         **os.environ,
-        **injection_environment(dict(os.environ)),
+        **(injection_environment(dict(os.environ)) if options.follow else {}),
         OUTPUT_VARIABLE: str(part.output),
-        SESSION_VARIABLE: str(part.directory),
+        SESSION_VARIABLE: str(part.folder),
         OPTIONS_VARIABLE: options.to_json(),
     }
 
@@ -138,10 +144,7 @@ def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
 def _finish(part: PartDirectory, status: ExitStatus) -> Path | None:
     """Make the file. Nothing here may change the program's exit status."""
     try:
-        with contextlib.suppress(
-            OSError, PackageError
-        ):  # how it ended would be missing; `finish` says what else is wrong
-            part.end_session(status.record())
+        leave(part, status.record())  # the supervisor is the only root
         finished = finish(part)
     except Exception as error:
         say(f"The profile was not made ({error!r}); `leadline recover {part.directory}` may make it.")

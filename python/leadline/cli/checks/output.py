@@ -14,7 +14,7 @@ _NAME = "leadline-doctor-probe.leadline"
 def check() -> list[Finding]:
     """See `leadline.cli.checks`."""
     from leadline.capture.errors import ProfileError
-    from leadline.capture.part import check_output, free_space_bytes
+    from leadline.capture.output import check_output, free_space_bytes
 
     try:
         folder = Path.cwd()

@@ -1,0 +1,129 @@
+"""What capture writes into a part directory, as typed records; `to_json` gives the keys of docs/file-format.md."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class StartedBy(Enum):
+    """Who began a session: whoever ends it makes the file."""
+
+    SUPERVISOR = "supervisor"
+    """`leadline run`; its program and all children only leave segments."""
+    ENVIRONMENT = "environment"
+    """LEADLINE=... without a supervisor. Processes of one job that start this way share a session."""
+    PROGRAM = "program"
+    """`leadline.start()` inside the program."""
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """`session.json`."""
+
+    format: int
+    id: str
+    output: str
+    argv: list[str]
+    started_at_ns: int
+    """CLOCK_REALTIME."""
+    asked: Mapping[str, object]
+    started_by: str
+    job: str
+    """What a scheduler or launcher says is one job (see `job.py`), or empty."""
+    hostname: str
+    flush_interval_s: float
+    ended_at_ns: int | None = None
+    """Set by whoever is about to make the file: nobody may join any more."""
+    exit: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For `write_json`."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> SessionRecord | None:
+        """From a file, which anybody may have written: None where a field is missing or of another type."""
+        known = {one.name: values[one.name] for one in dataclasses.fields(cls) if one.name in values}
+        texts = ("id", "output", "started_by", "job", "hostname")
+        numbers = ("format", "started_at_ns", "flush_interval_s")
+        good = (
+            all(isinstance(known.get(name), str) for name in texts)
+            and all(isinstance(known.get(name), int | float) for name in numbers)
+            and isinstance(known.get("argv"), list)
+            and isinstance(known.get("asked"), dict)
+        )
+        return cls(**known) if good else None
+
+
+@dataclass
+class ProcessRecord:
+    """The side file of a process, and its entry in `meta.json`."""
+
+    session: str
+    """Id of the session."""
+    identity: str
+    """`str(ProcessIdentity)`: kept by exec, never given to another process."""
+    parent_identity: str
+    """The same of the process that started it, empty where unknown."""
+    boot_id: str
+    hostname: str
+    pid: int
+    parent_pid: int
+    rank: int
+    """-1 where unknown, as `local_rank`."""
+    local_rank: int
+    started_at_ns: int
+    """CLOCK_REALTIME when measuring began; the `start_ns` of its row in the table `processes`."""
+    program: dict[str, Any]
+    clock: dict[str, int]
+    complete: bool = False
+    ended_at_ns: int | None = None
+    wall_ns: int = 0
+    available: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, Any] = field(default_factory=dict)
+    exit: dict[str, Any] | None = None
+    python_frames: str = ""
+    """"read", or why they are not."""
+    not_written: str = ""
+    """Why the last segment could not be written, or empty."""
+    not_measured: str = ""
+    """Why this process is not measured at all, or empty."""
+    forked_from: int | None = None
+    """Number of the measured process that forked this one, None where it was started anew."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For `write_json`; what has nothing to say is left out."""
+        values = dict(vars(self))
+        for name in ("not_written", "not_measured", "forked_from"):
+            if not values[name]:
+                del values[name]
+        return values
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What the native side says of itself (`Native.stats` and `Native.stop`)."""
+
+    cost: dict[str, Any]
+    python_frames: bool
+    python_frames_missing: str
+    written: bool
+    """Whether the last segment was written; true before the end."""
+    write_status: str
+    losses: dict[str, Any]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Stats:
+        """From the native module's dictionary, of which more may be said in later versions."""
+        return cls(
+            cost=dict(values.get("cost") or {}),
+            python_frames=bool(values.get("python_frames")),
+            python_frames_missing=str(values.get("python_frames_missing") or ""),
+            written=bool(values.get("written", True)),
+            write_status=str(values.get("write_status") or ""),
+            losses=dict(values.get("losses") or {}),
+        )
