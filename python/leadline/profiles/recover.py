@@ -81,7 +81,13 @@ def recover_part(directory: str | os.PathLike[str]) -> Recovered:
 
 
 def write_recovered(directory: str | os.PathLike[str], output: str | os.PathLike[str]) -> Recovered:
-    """As `recover_part`, and writes the file. Raises ProfileFileError; `output` is then as it was."""
+    """As `recover_part`, and writes the file. Raises ProfileFileError, also for an `output` that is there and no
+    profile; it is then as it was."""
+    try:
+        if Path(output).exists() and Path(output).stat().st_size and not _package.is_package(Path(output)):
+            raise ProfileFileError(f"Will not replace {os.fspath(output)}: it is not a profile; choose another file.")
+    except OSError as error:
+        raise ProfileFileError(f"Cannot write {os.fspath(output)}: {error.strerror}.") from None
     recovered = recover_part(directory)
     write_profile(output, recovered.profile)
     return recovered
@@ -112,7 +118,7 @@ def _with_completeness(tables: Tables, process: _package.ProcessPart) -> Tables:
 
 
 def _incomplete_sentence(process: _package.ProcessPart) -> str:
-    pid = process.stem.partition("-")[0]
+    pid = process.stem.partition("-")[0]  # a name of ours or of anybody's, so it stays a text
     not_written = process.record.get("not_written")
     if isinstance(not_written, str) and not_written:
         return f"The last segment of process {pid} could not be written: {not_written}"
