@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.analysis.columns import nearest, preorder, subtree_sums
+from leadline.analysis.columns import distinct, factorized, nearest, preorder, subtree_sums
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.scopes import scopes
 from leadline.profiles.builder import ProfileBuilder
@@ -98,3 +98,21 @@ def test_a_tree_of_a_million_levels_takes_no_step_per_level():
 
 def test_origins_rank_the_user_first():
     assert [origin(file) for file in (RUNTIME, TORCH, PACKAGE, USER)] == sorted(Origin)
+
+
+numbers = st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62), max_size=30).map(
+    lambda values: np.array(values, np.int64)
+)
+
+
+@given(numbers)
+def test_distinct_is_unique_with_its_inverse(values):
+    found, group = distinct(values)
+    wanted, inverse = np.unique(values, return_inverse=True)
+    assert (found.tolist(), group.tolist()) == (wanted.tolist(), inverse.tolist())
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 10**12)), min_size=1, max_size=30))
+def test_equal_rows_and_only_those_share_a_number(rows):
+    numbered = factorized(*(np.array(column, np.int64) for column in zip(*rows, strict=True)))
+    assert len(set(zip(rows, numbered.tolist(), strict=True))) == len(set(rows)) == len(set(numbered.tolist()))

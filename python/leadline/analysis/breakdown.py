@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis.columns import Mask, Rows, at_rows, group_sums, preorder, subtree_sums
+from leadline.analysis.columns import Mask, Rows, at_rows, distinct, group_sums, preorder, subtree_sums
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
 from leadline.analysis.scopes import Scopes
@@ -51,11 +51,11 @@ def operators(tree: Tree, scopes: Scopes, kept: Mask) -> list[OperatorRow]:
     own_operator = np.where(tree.kinds == int(FrameKind.OPERATOR), np.arange(len(tree)), -1)
     holder = np.where(kept, scopes.inner, -1)
     names = at_rows(tree.frames["name"][tree.frame_of], holder)
-    distinct, group = np.unique(names, return_inverse=True)
-    distinct, group = (distinct[1:], group - 1) if len(distinct) and distinct[0] < 0 else (distinct, group)
+    found, group = distinct(names)
+    found, group = (found[1:], group - 1) if len(found) and found[0] < 0 else (found, group)
     rows = np.flatnonzero(kept & (own_operator >= 0))
     calls = without_repeats(tree)
-    number = len(distinct)
+    number = len(found)
     own = group_sums(group[rows], tree.exclusive("time").sum[rows], number)
     times = distributions(calls, rows, group[rows], own)
     counts = group_sums(group[rows], calls.count[rows], number)
@@ -65,7 +65,7 @@ def operators(tree: Tree, scopes: Scopes, kept: Mask) -> list[OperatorRow]:
     text = tree.tables.strings
     made = [
         OperatorRow(text[name], int(counts[i]), times[i], int(gpu[i]), int(alloc[i]))
-        for i, name in enumerate(distinct.tolist())
+        for i, name in enumerate(found.tolist())
         if called[i] or gpu[i] or alloc[i]
     ]
     return sorted(made, key=lambda row: (-row.time.self, row.name))
@@ -150,17 +150,17 @@ def _in_phase(tree: Tree, scopes: Scopes, name: str) -> Mask:
 def phases(tree: Tree, scopes: Scopes, kept: Mask) -> list[PhaseRow]:
     """Exclusive sums by the nearest phase; the rows add up to the whole. Empty where nothing ran inside a phase."""
     names = at_rows(tree.frames["name"][tree.frame_of], scopes.phase)
-    distinct, group = np.unique(names, return_inverse=True)
-    if len(distinct) == 1 and distinct[0] == -1:
+    found, group = distinct(names)
+    if len(found) == 1 and found[0] == -1:
         return []
     group = np.where(kept, group, -1)
     is_operator = tree.kinds == int(FrameKind.OPERATOR)
     columns = [tree.exclusive(metric).sum for metric in ("time", "gpu_time", "alloc_bytes")]
     columns.append(np.where(is_operator, tree.exclusive("call_time").count, 0))
-    sums = [group_sums(group, values, len(distinct)).tolist() for values in columns]
+    sums = [group_sums(group, values, len(found)).tolist() for values in columns]
     made = [
         PhaseRow(tree.tables.strings[name] if name >= 0 else "", *(column[i] for column in sums))
-        for i, name in enumerate(distinct.tolist())
+        for i, name in enumerate(found.tolist())
     ]
     shown = [row for row in made if row.time_ns or row.gpu_time_ns or row.alloc_bytes or row.operators]
     return sorted(shown, key=lambda row: (-row.time_ns, -row.gpu_time_ns, row.name))
@@ -173,10 +173,10 @@ def kernels(tree: Tree, kept: Mask) -> list[KernelRow]:
     if not len(nodes):
         return []
     names = tree.frames["name"][tree.frame_of[nodes]].astype(np.int64)
-    distinct, group = np.unique(names * 256 + tree.kinds[nodes], return_inverse=True)
-    counts, own = (group_sums(group, column[nodes], len(distinct)) for column in (time.count, time.sum))
+    found, group = distinct(names * 256 + tree.kinds[nodes])
+    counts, own = (group_sums(group, column[nodes], len(found)) for column in (time.count, time.sum))
     rows = []
     for i, one in enumerate(distributions(time, nodes, group, own)):
-        name, kind = divmod(int(distinct[i]), 256)
+        name, kind = divmod(int(found[i]), 256)
         rows.append(KernelRow(tree.tables.strings[name], str(FrameKind(kind)), int(counts[i]), one))
     return sorted(rows, key=lambda kernel: (-kernel.gpu_time.sum, kernel.name))

@@ -80,12 +80,26 @@ def preorder(shape: Shape) -> tuple[Rows, Rows]:
     return place, size
 
 
+def distinct(values: NDArray[np.int64]) -> tuple[Rows, Rows]:
+    """Different values in order, and for every row the number of its value, as `np.unique` with its inverse; without
+    sorting where the values lie close enough together for a table."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low > 4 * len(values) + 1024:
+        found, numbers = np.unique(values, return_inverse=True)
+        return found, numbers
+    here = np.zeros(high - low + 1, np.bool_)
+    here[values - low] = True
+    return np.flatnonzero(here) + low, (np.cumsum(here) - 1)[values - low]
+
+
 def factorized(*columns: NDArray[np.int64]) -> Rows:
     """Equal numbers for equal rows, counted from 0; two columns at a time, so that products stay within 64 bits."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        distinct, part = np.unique(column, return_inverse=True)
-        numbers = np.unique(numbers * len(distinct) + part, return_inverse=True)[1]
+        found, part = distinct(column)
+        numbers = distinct(numbers * len(found) + part)[1]
     return numbers
 
 
