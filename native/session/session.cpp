@@ -26,6 +26,8 @@ constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY 
                               LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_COMPILE;
 constexpr uint32_t kDomainsWhilePaused = LEADLINE_DOMAIN_GPU_ACTIVITY;
 
+constexpr double kForeverS = 1e9;  // thirty years
+
 }  // namespace
 
 class Session::Flusher {
@@ -97,8 +99,11 @@ class Session::Flusher {
         return;
       }
       if (!timed_out) continue;
-      session_.flush();
-      wait_s = interval_;
+      const WriteResult result = session_.flush();
+      // Without its folder the session is over, and nobody will read a segment of this process: only signals are
+      // waited for from now on.
+      const bool over = result.error == WriteError::kOpen && result.system_errno == ENOENT;
+      wait_s = over ? kForeverS : interval_;
     }
   }
 

@@ -116,6 +116,33 @@ def test_a_child_of_an_earlier_run_stays_out_of_the_next(place) -> None:
     assert profile.meta["complete"]
 
 
+def test_who_outlives_its_session_stops_writing(place) -> None:
+    """One loss, counted once: no snapshot is taken any more, though the flush interval comes again and again."""
+    place.measure(
+        """
+        import time
+        if os.fork() == 0:
+            for stream in (0, 1, 2):
+                os.close(stream)
+            from leadline import _native
+            failed = lambda: _native.stats()["losses"].get("write_failed", [0])[0]
+            while not failed():
+                time.sleep(0.01)
+            flushing = _native.stats()["cost"]["flush_ns"]
+            time.sleep(0.5)
+            with open("written", "w") as file:
+                file.write(f"{failed()} {_native.stats()['cost']['flush_ns'] - flushing}")
+            os.rename("written", "child.done")
+            os._exit(0)
+        work("parent")
+        """,
+        "--flush-interval",
+        "0.02",
+    )
+    place.wait_for("child.done")
+    assert (place.folder / "child.done").read_text() == "1 0"
+
+
 def test_exec_without_a_supervisor(place) -> None:
     """The last program of the process makes the file, and it says that nothing is missing."""
     place.write_work("child.py", "work('after')\n")

@@ -54,19 +54,23 @@ def machine_of(record: Mapping[str, Any], meta: Mapping[str, Any]) -> Hashable:
 
 
 def parent_rows(profile: Profile) -> list[int]:
-    """For every process the row of the process that started it, -1 where that was not measured: of those with the
-    parent's pid on the same machine the last that began before it."""
+    """For every process the row of the process that started it, -1 where that was not measured: the one whose identity
+    its record names, as the last program that this process was before; where records name none (files of earlier
+    releases), of those with the parent's pid on the same machine the last that began before it."""
     records = record_of_rows(profile)
+    named: dict[object, list[int]] = {}
+    for row, record in enumerate(records):
+        named.setdefault(record.get("identity"), []).append(row)
     machines = [machine_of(record, profile.meta) for record in records]
     by_identity: dict[tuple[Hashable, int], list[int]] = {}
     for process in profile.processes:
         by_identity.setdefault((machines[process.row], process.pid), []).append(process.row)
     parents = []
     for process in profile.processes:
+        known = records[process.row].get("parent_identity")
+        likely = by_identity.get((machines[process.row], process.parent_pid), ()) if known is None else named.get(known)
         candidates = [
-            row
-            for row in by_identity.get((machines[process.row], process.parent_pid), ())
-            if row != process.row and profile.processes[row].start_ns <= process.start_ns
+            row for row in likely or () if row != process.row and profile.processes[row].start_ns <= process.start_ns
         ]
         parents.append(max(candidates, key=lambda row: (profile.processes[row].start_ns, row), default=-1))
     return parents

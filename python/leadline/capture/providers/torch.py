@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
 from leadline.capture.providers.torch_loading import BatchMarks
+from leadline.capture.providers.torch_native import TorchNative
 
 if TYPE_CHECKING:
     from leadline.capture.providers.torch_modules import ModuleTracker
@@ -31,7 +32,7 @@ class TorchProvider:
     name = "torch"
 
     def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
-        self._native = native
+        self._native = cast(TorchNative, native)
         self._options = options
         self._changed = changed
         self._hook = ImportHook("torch", self._imported)

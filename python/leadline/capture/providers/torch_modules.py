@@ -14,9 +14,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from leadline.capture.native import Native
 from leadline.capture.providers.assigned_name import Destination, assigned_name
 from leadline.capture.providers.replaced import Replacements, living
+from leadline.capture.providers.torch_native import TorchNative
 
 _DEEPEST_CONSTRUCTION = 64
 """Frames between a registration and the statement that makes the root: nested constructors and their super() calls."""
@@ -34,7 +34,7 @@ _TAKE_OUT = ("insert", "pop", "clear", "__delitem__")
 class ModuleTracker:
     """Follows the making of modules in this process."""
 
-    def __init__(self, native: Native, torch: ModuleType) -> None:
+    def __init__(self, native: TorchNative, torch: ModuleType) -> None:
         self._native = native
         self._module_class: type = torch.nn.Module
         self._registry: Any = torch.nn.modules.module
