@@ -20,6 +20,7 @@ def test_report():
         "| `model/gpt.py:12 Block.forward`<br>`model.h.* (Block, 2 modules) › aten::linear` | 52.0% | 2.60 ms | 4 |"
         in text
     )
+    assert "### Hottest call paths by time\n\nShares of 5.00 ms in all.\n" in text
     assert "| `model.h.*` Block | 4.20 ms | 2.60 ms | 1.60 ms | 4.20 ms |" in text
     assert "- 1 × provider\\_unavailable: CUPTI is held by nsys." in text
     assert text.endswith("```\n")

@@ -20,11 +20,11 @@ Leadline  train.py --steps 2
 2026-11-21T05:20:00Z · 12.0 ms · Python 3.11.7 · torch 2.13.0 · atlas, Linux x86_64, 8 CPUs
 asked: memory
 
-Time  share of the wall time of each thread that worked; ~ marks an estimate
+Time  shares of each thread's wall time from its first event on; ~ marks an estimate
   thread          wall  operators  Python  data loading    idle
   main thread  10.0 ms      60.0%  ~20.0%         10.0%  ~10.0%  ooooooooooooooPPPPPddd..
 
-Hottest call paths by time  your line, then module, phase and operator below it
+Hottest call paths by time  shares of 5.00 ms in all; your line, below it module, phase, operator
    1   52.0%    2.60 ms  model/gpt.py:12 Block.forward  4 calls
         model.h.* (Block, 2 modules) › aten::linear
         from model/gpt.py:30 GPT.forward ← train.py:70 main ← train.py:88
@@ -53,7 +53,7 @@ Modules  with their submodules; backward counted where its forward ran
   model      GPT    4.20 ms  2.60 ms   1.60 ms     0 ns
   model.h.*  Block  4.20 ms  2.60 ms   1.60 ms  4.20 ms
 
-Phases
+Phases  shares of 5.00 ms in all
   phase            time  share  operators  allocated
   forward       2.60 ms  52.0%          8   8.00 KiB
   backward      1.60 ms  32.0%          6   8.00 KiB
@@ -235,3 +235,18 @@ def test_print_summary_reads_the_file_and_names_it_as_one_would_type_it(tmp_path
     assert stream.getvalue() == SUMMARY.removeprefix("\n")
     with pytest.raises(ProfileFileError):
         print_summary(str(tmp_path / "missing.leadline"), stream)
+
+
+def test_a_line_that_explains_little_of_a_part_is_not_named_as_its_place():
+    def printed_with(time):
+        return printed(
+            build(f"""
+            process p | pid=5
+              thread T | tid=5 wall_ns=1000 operator_ns=0 data_ns=600 cpu_ns=700
+                python main @ /a/t.py:1
+                  phase data loading | time={time}
+            """)
+        )
+
+    assert "  data loading: t.py:1 main 500 ns" in printed_with(500)
+    assert "data loading: t.py:1" not in printed_with(50)

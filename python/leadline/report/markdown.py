@@ -70,6 +70,8 @@ def _paths(report: Report) -> str:
     title = f"### Hottest call paths by {phrases.metric_name(report.path_metric)}\n\n"
     if total is None or not report.paths:
         return title + "n/a: nothing was measured"
+    base = phrases.base_text(report, report.path_metric)
+    title += f"{base[0].upper()}{base[1:]}.\n\n"
     rows = []
     for path in report.paths:
         value = path.values.get(report.path_metric, 0)

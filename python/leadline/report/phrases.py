@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from leadline.analysis.origin import is_library
 from leadline.report.model import Cost, Device, HotPath, LossRow, Meta, Place, Report, TimeSplit
 from leadline.report.source import visible
-from leadline.report.units import duration, number, share
+from leadline.report.units import duration, in_unit, number, share
 
 STEP = " › "
 CALLED_FROM = " ← "
@@ -131,7 +131,13 @@ def part_share(split: TimeSplit, part: str) -> str:
     return ("~" if part in split.estimated and value else "") + share(value, split.wall_ns)
 
 
-SPLIT_NOTE = "share of the wall time of each thread that worked; ~ marks an estimate"
+def base_text(report: Report, metric: str) -> str:
+    """`shares of 5.00 ms in all`: what shares by that metric are shares of."""
+    total = report.totals.get(metric)
+    return f"shares of {in_unit(total.sum, total.unit)} in all" if total else ""
+
+
+SPLIT_NOTE = "shares of each thread's wall time from its first event on; ~ marks an estimate"
 _WORTH_A_PLACE = 0.05  # of the thread's wall time
 
 
@@ -142,7 +148,8 @@ def split_places(split: TimeSplit) -> list[tuple[str, str]]:
         if part == "operators" or value < _WORTH_A_PLACE * split.wall_ns:
             continue
         lines = [f"{place_text(one.place)} {duration(one.time_ns)}" for one in split.places if one.part == part]
-        if lines:
+        found = sum(one.time_ns for one in split.places if one.part == part)
+        if 2 * found >= value:  # a tenth of a part's time on one line says nothing about the rest
             made.append((PART_NAMES[part], ", ".join(lines)))
     return made
 

@@ -23,6 +23,7 @@ from leadline.report.units import duration, in_unit, share, size
 _PLAIN_WIDTH = 100
 _NARROWEST = 60
 _INDENT = " " * 8
+_PATH_NOTE = "your line, below it module, phase, operator"
 _ASCII = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~", "←": "<"})
 _PARTS = {
     "operators": ("o", "blue"),
@@ -149,7 +150,7 @@ def _paths(console: Console, report: Report) -> None:
     text_tables.title(
         console,
         f"Hottest call paths by {phrases.metric_name(metric)}",
-        "your line, then module, phase and operator below it",
+        "; ".join(filter(None, [phrases.base_text(report, metric), _PATH_NOTE])),
     )
     if not report.paths or total is None:
         console.print(Text("  n/a: nothing was measured" + (" on these paths" if report.focus else ""), style="yellow"))

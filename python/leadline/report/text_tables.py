@@ -151,7 +151,7 @@ def phases(console: Console, report: Report) -> None:
     """Phases; the rows add up to the whole."""
     if not report.phases:
         return
-    title(console, "Phases")
+    title(console, "Phases", phrases.base_text(report, "time"))
     total = report.totals.get("time")
     gpu = any(row.gpu_time_ns for row in report.phases)
     columns = [

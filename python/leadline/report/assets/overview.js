@@ -19,7 +19,7 @@ function overviewPage(shared) {
     { class: "page overview" },
     tiles(shared),
     report.time_split.length
-      ? card("Where the time went", "wall time of each thread that worked; ~ marks an estimate", timeSplit(report))
+      ? card("Where the time went", "of each thread's wall time from its first event on; ~ marks an estimate", timeSplit(report))
       : null,
     hotPaths(shared),
     deviceCards(report),
