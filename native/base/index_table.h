@@ -50,6 +50,12 @@ class IndexTable {
     ++used_;
   }
 
+  void clear() noexcept {
+    slots_.reset();
+    mask_ = used_ = 0;
+    held_bytes_.store(0, std::memory_order_relaxed);
+  }
+
   // Any thread.
   std::size_t held_bytes() const noexcept { return held_bytes_.load(std::memory_order_relaxed); }
 

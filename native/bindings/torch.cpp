@@ -33,13 +33,31 @@ std::string own_folder() {
   return nb::cast<std::string>(nb::str(path[0])) + "/";
 }
 
-nb::dict attach_torch(const nb::dict& info) {
+// What holds without torch too: our own machinery, and what enters a `with` block on behalf of somebody.
+CodeRoles base_roles() {
   CodeRoles roles;
+  roles.own_package = own_folder();
+  const nb::object contextlib = nb::module_::import_("contextlib");
+  constexpr const char* kEntries[][2] = {{"_GeneratorContextManager", "__enter__"},
+                                         {"_AsyncGeneratorContextManager", "__aenter__"},
+                                         {"ExitStack", "enter_context"},
+                                         {"AsyncExitStack", "enter_async_context"}};
+  for (const auto& [owner, name] : kEntries) {
+    const nb::object function = nb::getattr(nb::getattr(contextlib, owner, nb::none()), name, nb::none());
+    const nb::object code = nb::getattr(function, "__code__", nb::none());
+    if (code.is_none()) continue;
+    roles.known.push_back({reinterpret_cast<uintptr_t>(code.ptr()), CodeRole::kBlockEntry});
+    kept_codes().append(code);
+  }
+  return roles;
+}
+
+nb::dict attach_torch(const nb::dict& info) {
+  CodeRoles roles = base_roles();
   if (g_modules) add_codes(info, "module_call", CodeRole::kModuleCall, &roles);
   add_codes(info, "hidden", CodeRole::kHidden, &roles);
   add_codes(info, "opener", CodeRole::kOpener, &roles);
   add_codes(info, "recompute", CodeRole::kRecompute, &roles);
-  roles.own_package = own_folder();
   PathFrames::set_roles(roles);
   nb::dict own;
   own["self_test"] = info["self_test"];
@@ -51,9 +69,7 @@ nb::dict attach_torch(const nb::dict& info) {
 void remember_modules(bool modules) {
   g_modules = modules;
   // Without torch there are still regions, whose own machinery is not for the user's eyes.
-  CodeRoles roles;
-  roles.own_package = own_folder();
-  PathFrames::set_roles(roles);
+  PathFrames::set_roles(base_roles());
 }
 
 void define_torch(nb::module_& m) {

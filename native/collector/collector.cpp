@@ -150,7 +150,13 @@ NodeId Collector::place(Lane& lane, ThreadState& thread) noexcept {
   CallPath& path = thread.path;
   const Scope* scope = path.innermost();
   // Below an operator Python seldom runs; what it allocates there is the operator's.
-  if (scope == nullptr || scope->kind != ScopeKind::kOperator) path.sync();
+  if (scope == nullptr || scope->kind != ScopeKind::kOperator) {
+    path.sync();
+    if (path.take_moved()) [[unlikely]] {
+      on_scopes_moved(thread);
+      path.departed().clear();
+    }
+  }
   return resolve(lane, path);
 }
 
@@ -217,7 +223,11 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   const Scope& scope = scopes.back();
   const uint64_t slot = path.entries()[scope.entry].slot;
   const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
-  if (scope.children == 0) {
+  if (scope.earlier_ns != 0) [[unlikely]] {
+    const int64_t own_ns = std::max<int64_t>(duration_ns - scope.child_ns, 0);
+    lane.tree->add_last_part(node, MetricKind::kCallTime, duration_ns, scope.earlier_ns + duration_ns);
+    lane.tree->add_last_part(node, MetricKind::kTime, own_ns, own_ns);
+  } else if (scope.children == 0) {
     lane.tree->add(node, kLeafTime, kCpuDevice, kNoStream, duration_ns);
   } else {
     const int64_t own_ns = std::max<int64_t>(duration_ns - scope.child_ns, 0);
@@ -248,7 +258,7 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
   const int64_t duration_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);
   const NodeId node = book(*own, path, duration_ns);
   if (thread.operators_open == 0) {
-    own->operator_ns += duration_ns;
+    own->operator_ns += scope.earlier_ns + duration_ns;
     own->tree->stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
   }
   if (window_.is_open()) [[unlikely]]

@@ -32,6 +32,7 @@ class Collector final : public Subscriber {
   void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept override;
   void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept override;
   void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
+  void on_scopes_moved(ThreadState& thread) noexcept override;
   leadline_context context(ThreadState& thread) noexcept override;
   bool context_in_file(leadline_context context, std::string_view file) const noexcept override;
   void on_thread_exit(ThreadState& thread) noexcept override;
@@ -77,6 +78,7 @@ class Collector final : public Subscriber {
   void end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   void book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept;
   NodeId book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept;
+  void book_data_loading(const Scope& scope, int64_t duration_ns, ThreadState& thread, Lane& lane) noexcept;
   void record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,
               const leadline_gpu_api_event* api) noexcept;
 

@@ -43,6 +43,7 @@ FrameId Lane::translate(uint32_t index) noexcept {
   key.first_line = frame.first_line;
   key.module = tree->string(frame.module);
   key.detail = tree->string(frame.detail);
+  key.address = frame.address;
   const FrameId id = tree->frame(key);
   try {
     if (index >= translated_.size()) translated_.resize(frames.size(), kNoFrame);

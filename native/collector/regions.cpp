@@ -37,6 +37,53 @@ void Collector::on_region_begin(CallPath& path, Lane& lane) noexcept {
   scopes.back().mark = lane.operator_ns;
 }
 
+void Collector::book_data_loading(const Scope& scope, int64_t duration_ns, ThreadState& thread, Lane& lane) noexcept {
+  CallPath& path = thread.path;
+  const std::vector<Scope>& scopes = path.scopes();
+  const auto loading = [&](const Scope& outer) {
+    return &outer != &scope && !outer.returned && is_phase(outer, kDataLoading, path);
+  };
+  if (thread.operators_open != 0 || std::any_of(scopes.begin(), scopes.end(), loading)) return;
+  const int64_t waited_ns = duration_ns - (lane.operator_ns - scope.mark);
+  lane.tree->stats().data_ns.fetch_add(waited_ns, std::memory_order_relaxed);
+}
+
+// What scopes took in stays that are over is booked where they were. They count when they end.
+void Collector::on_scopes_moved(ThreadState& thread) noexcept {
+  Lane* own = lane(thread);
+  if (own == nullptr) return;
+  CallPath& path = thread.path;
+  const auto node_of = [](const CallPath::Departed& stay) { return NodeId{static_cast<uint32_t>(stay.slot - 1)}; };
+  // Who was the innermost until now: of those that left, or else of those that stand.
+  const int64_t cpu_ns = thread_cpu_ns();
+  const int64_t ran_ns = cpu_ns - std::exchange(own->border_cpu_ns, cpu_ns);
+  const auto left = std::find_if(path.departed().begin(), path.departed().end(),
+                                 [](const CallPath::Departed& stay) { return is_region(stay.scope); });
+  std::vector<Scope>& scopes = path.scopes();
+  const auto stood = std::find_if(scopes.rbegin(), scopes.rend(),
+                                  [](const Scope& scope) { return is_region(scope) && !scope.returned; });
+  if (left != path.departed().end()) {
+    own->tree->add_part(node_of(*left), MetricKind::kRunningTime, ran_ns);
+  } else if (stood != scopes.rend()) {
+    stood->running_ns += ran_ns;
+  }
+  for (const CallPath::Departed& stay : path.departed()) {
+    const NodeId node = node_of(stay);
+    const int64_t own_ns = std::max<int64_t>(stay.elapsed_ns - stay.scope.child_ns, 0);
+    own->tree->add_part(node, MetricKind::kCallTime, stay.elapsed_ns);
+    own->tree->add_part(node, MetricKind::kTime, own_ns);
+    const std::string_view name = own->tree->text(own->tree->frame_key(own->tree->frame_of(node)).name);
+    if (stay.scope.kind == ScopeKind::kPhase && name == kDataLoading)
+      book_data_loading(stay.scope, stay.elapsed_ns, thread, *own);
+    if (window_.is_open()) record(stay.scope, node, *own, stay.elapsed_ns, nullptr);
+  }
+  for (Scope& scope : scopes) {
+    if (scope.returned) scope.mark = own->operator_ns;
+    scope.returned = false;
+  }
+  resolve(*own, path);
+}
+
 void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node, ThreadState& thread,
                               Lane& lane) noexcept {
   CallPath& path = thread.path;
@@ -45,11 +92,7 @@ void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node,
   run_to_border(lane, &scope);
   lane.tree->add(node, MetricKind::kRunningTime, kCpuDevice, kNoStream, scope.running_ns);
   if (is_phase(scope, kDataLoading, path)) {
-    const auto loading = [&](const Scope& outer) { return is_phase(outer, kDataLoading, path); };
-    const bool outermost = std::none_of(scopes.begin(), scopes.end() - 1, loading);
-    if (!outermost || thread.operators_open != 0) return;
-    const int64_t waited_ns = duration_ns - (lane.operator_ns - scope.mark);
-    lane.tree->stats().data_ns.fetch_add(waited_ns, std::memory_order_relaxed);
+    book_data_loading(scope, duration_ns, thread, lane);
   } else if (is_phase(scope, kOptimizer, path) && !steps_given_.load(std::memory_order_relaxed)) {
     uint64_t expected = 0;
     const uint64_t here = lane.token(node);

@@ -224,9 +224,11 @@ void Monitor::deliver(const leadline_event& event, ThreadState& thread) noexcept
 void Monitor::begin(leadline_event& event, ThreadState& thread) {
   CallPath& path = thread.path;
   path.sync();
+  if (path.take_moved()) [[unlikely]]
+    scopes_moved(thread);
   const ScopeKind kind = scope_kind(event);
   if (event.domain == LEADLINE_DOMAIN_GPU_API) {
-    path.push(event.token, kind, path.frames().named(FrameKind::kApi, event.of.gpu_api.name));
+    path.push(event.token, kind, path.frames().named_at(FrameKind::kApi, event.of.gpu_api.name));
   } else {
     const leadline_region_event& region = event.of.region;
     const FrameKind frame = kind == ScopeKind::kPhase ? FrameKind::kPhase : FrameKind::kRegion;
@@ -240,21 +242,10 @@ void Monitor::begin(leadline_event& event, ThreadState& thread) {
   deliver(event, thread);
 }
 
-// Makes the scope of a token the innermost one; false when there is none.
-bool Monitor::find_scope(const void* token, ThreadState& thread) noexcept {
-  CallPath& path = thread.path;
-  uint64_t dropped = 0;
-  // A region may end while its coroutine's frame is off the chain: it comes back to be ended in order.
-  if (path.find_and_trim(token, &dropped) == nullptr && !path.restore_parked(token)) {
-    losses().count(LossKind::kOperatorEndUnmatched, 1);
-    return false;
-  }
-  if (dropped != 0) [[unlikely]] {
-    losses().count(LossKind::kOperatorEndUnmatched, dropped);
-    thread.operators_open = 0;
-    for (const Scope& scope : path.scopes()) thread.operators_open += scope.kind == ScopeKind::kOperator ? 1 : 0;
-  }
-  return true;
+void Monitor::end_scope(ThreadState& thread) {
+  thread.path.pop();
+  if (thread.path.take_moved()) [[unlikely]]
+    scopes_moved(thread);
 }
 
 void Monitor::end(leadline_event& event, ThreadState& thread) {
@@ -266,9 +257,9 @@ void Monitor::end(leadline_event& event, ThreadState& thread) {
       if (scope.kind == kind) token = scope.token;
     }
   }
-  if (!find_scope(token, thread)) return;
+  if (!find_scope(token, event.time_ns, thread)) return;
   deliver(event, thread);
-  path.pop();
+  end_scope(thread);
 }
 
 // Runs `handle` with everything that could go wrong contained, and measures what it cost now and then.
@@ -302,6 +293,8 @@ void Monitor::begin_operator(const leadline_operator_event& op, const void* toke
   guarded(*state, 0, [&] {
     CallPath& path = state->path;
     path.sync();
+    if (path.take_moved()) [[unlikely]]
+      scopes_moved(*state);
     path.push(token, ScopeKind::kOperator, path.frames().operator_named(op.name, op.stable_name != 0, op.inputs));
     Scope& scope = path.scopes().back();
     scope.sequence = op.sequence;
@@ -341,7 +334,7 @@ void Monitor::end_operator(const void* token) noexcept {
         if (scope.kind == ScopeKind::kOperator) token = scope.token;
       }
     }
-    if (!find_scope(token, *state)) return;
+    if (!find_scope(token, time_ns, *state)) return;
     if (state->operators_open > 0) --state->operators_open;
     const uint32_t used = used_.load(std::memory_order_acquire);
     for (uint32_t i = 0; i < used; ++i) {
@@ -363,7 +356,7 @@ void Monitor::end_operator(const void* token) noexcept {
         slot.callback(&event, slot.user);
       }
     }
-    path.pop();
+    end_scope(*state);
   });
 }
 

@@ -25,6 +25,8 @@ class Subscriber {
   virtual void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept = 0;
   virtual void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept = 0;
   virtual void on_event(const leadline_event& event, ThreadState& thread) noexcept = 0;
+  // Scopes have left the path or come back to it (see CallPath::departed); every entry needs its place again.
+  virtual void on_scopes_moved(ThreadState& thread) noexcept = 0;
   virtual leadline_context context(ThreadState& thread) noexcept = 0;
   // Whether a frame on the path to a place that context() gave is of this file; any thread.
   virtual bool context_in_file(leadline_context context, std::string_view file) const noexcept = 0;
@@ -100,7 +102,9 @@ class Monitor {
                       leadline_subscription* out) noexcept;
   void begin(leadline_event& event, ThreadState& thread);
   void end(leadline_event& event, ThreadState& thread);
-  bool find_scope(const void* token, ThreadState& thread) noexcept;
+  bool find_scope(const void* token, int64_t time_ns, ThreadState& thread);
+  void end_scope(ThreadState& thread);
+  void scopes_moved(ThreadState& thread) noexcept;
   template <typename Handle>
   void guarded(ThreadState& thread, int64_t begin_ns, const Handle& handle) noexcept;
   void deliver(const leadline_event& event, ThreadState& thread) noexcept;

@@ -66,7 +66,7 @@ leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, siz
     const PathFrame& frame = state->path.frames()[entry.frame];
     if ((source_of(frame.kind) & sources) == 0) continue;
     if (needed < room) {
-      frames[needed] = {static_cast<uint8_t>(frame.kind), frame.line, frame.name, frame.file, 0};
+      frames[needed] = {static_cast<uint8_t>(frame.kind), frame.line, frame.name, frame.file, frame.address};
     }
     ++needed;
   }

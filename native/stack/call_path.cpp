@@ -9,7 +9,6 @@ namespace {
 
 constexpr size_t kWalkRoom = 512;        // frames held by a walk before its buffer grows
 constexpr size_t kMaxFrames = 65536;     // deeper stacks are cut at the root side and counted
-constexpr size_t kMaxParked = 64;        // suspended regions of one thread
 constexpr uint32_t kMaxAboveOpener = 4;  // frames that the machinery itself calls
 
 }  // namespace
@@ -26,7 +25,10 @@ void CallPath::clear() noexcept {
   shown_.clear();
   scopes_.clear();
   parked_.clear();
-  parked_entries_.clear();
+  parked_bits_ = 0;
+  aside_.clear();
+  departed_.clear();
+  moved_ = false;
 }
 
 bool CallPath::enclosed(uint32_t python_frames) const noexcept {
@@ -41,11 +43,8 @@ size_t CallPath::walk(uintptr_t stop, bool* found) {
     walk_.resize(std::min(kMaxFrames, count + count / 2));
     count = python_->walk(top_, walk_.data(), walk_.size(), stop, found);
   }
-  if (count > walk_.size()) {
-    losses().count(LossKind::kPythonFramesTruncated);
-    count = walk_.size();
-  }
-  return count;
+  cut_ = count > walk_.size();
+  return std::min(count, walk_.size());
 }
 
 void CallPath::truncate(uint32_t python_frames) noexcept {
@@ -57,74 +56,62 @@ void CallPath::truncate(uint32_t python_frames) noexcept {
 void CallPath::sync() {
   if (python_ == nullptr) return;
   top_ = python_->top();
-  if (!parked_.empty()) unpark();
-  const Scope* scope = scopes_.empty() ? nullptr : &scopes_.back();
-  const uintptr_t anchor = scope == nullptr ? 0 : scope->anchor;
-  const uint32_t from = base();
-  if (scope != nullptr && !scope->anchor_inside && top_ == anchor) {
+  if (!scopes_.empty() && !scopes_.back().anchor_inside && top_ == scopes_.back().anchor) {
+    const uint32_t from = base();
     if (shown_.size() > from) truncate(from);
     return;
   }
+  if (!sync_by_comparing()) sync_by_walking();
+}
+
+// The chain is compared with the frames that are shown, and only what is new is walked. False when that tells nothing.
+bool CallPath::sync_by_comparing() {
+  const uint32_t from = base();
+  if (shown_.size() <= from || python_->codes_freed == nullptr) return false;
+  if (python_->codes_freed->load(std::memory_order_acquire) != codes_freed_) return false;
+  const uintptr_t end = scopes_.empty() ? 0 : scopes_.back().anchor;
+  const bool inside = !scopes_.empty() && scopes_.back().anchor_inside;
+  const size_t kept = python_->matching(top_, shown_.data(), from, shown_.size(), end, inside);
+  if (kept == kNotAligned || (kept == from && (inside || end == 0))) return false;
+  const uintptr_t stop = kept > from ? shown_[kept - 1].raw.frame : end;
+  if (stop == top_) {
+    if (kept < shown_.size()) truncate(static_cast<uint32_t>(kept));
+    return true;
+  }
+  bool found = false;
+  walked_ = walk(stop, &found);
+  if (!found || cut_ || parked_in_walk(walked_ - 1)) return false;
+  show(0, walked_ - 1, static_cast<uint32_t>(kept));
+  return true;
+}
+
+void CallPath::sync_by_walking() {
+  if (frames_.adopt_roles()) truncate(base());
+  const Scope* scope = scopes_.empty() ? nullptr : &scopes_.back();
+  const uintptr_t anchor = scope == nullptr ? 0 : scope->anchor;
   bool found = false;
   walked_ = walk(anchor, &found);
-  if (!found) {
-    park_until_anchored();
-    return apply(walked_, base());
+  if (cut_) losses().count(LossKind::kPythonFramesTruncated);
+  if (found && !cut_ && anchor != 0 && scope->anchor_code != 0 && walk_[walked_ - 1].code != scope->anchor_code) {
+    walked_ = walk(0, &found);
+    found = false;
   }
-  const bool drop_anchor = scope != nullptr && anchor != 0 && !scope->anchor_inside;
-  apply(drop_anchor ? walked_ - 1 : walked_, from);
+  const size_t end = found && anchor != 0 && !scope->anchor_inside ? walked_ - 1 : walked_;
+  if (!found || parked_in_walk(end)) return replace_scopes(found, end, scopes_.size());
+  show(0, end, base());
 }
 
-// The chain no longer holds the anchor of the innermost scope: its coroutine is suspended, or its end was never seen.
-// Scopes are set aside until one is found whose anchor lies on the chain; walk_ then ends at that anchor.
-void CallPath::park_until_anchored() {
-  while (!scopes_.empty()) {
-    const Scope& scope = scopes_.back();
-    size_t at = walked_;
-    for (size_t i = 0; i < walked_; ++i) {
-      if (walk_[i].frame == scope.anchor) at = i;
-    }
-    if (scope.anchor == 0 || at < walked_) {
-      if (scope.anchor != 0) walked_ = scope.anchor_inside ? at + 1 : at;
-      return;
-    }
-    parked_.push_back(scope);
-    parked_entries_.push_back(entries_[scope.entry]);
-    if (parked_.size() > kMaxParked) {
-      losses().count(LossKind::kRegionUnanchored);
-      parked_.erase(parked_.begin());
-      parked_entries_.erase(parked_entries_.begin());
-    }
-    const uint32_t entry = scope.entry;
-    const uint32_t python_base = scope.python_base;
-    scopes_.pop_back();
-    shown_.resize(python_base);
-    entries_.resize(entry);
-  }
-}
-
-// A coroutine runs again: regions that it had open come back where its frame is.
-void CallPath::unpark() {
-  for (size_t i = parked_.size(); i-- > 0;) {
-    bool found = false;
-    const size_t count = python_->walk(top_, walk_.data(), walk_.size(), parked_[i].anchor, &found);
-    if (!found || parked_[i].anchor == 0 || count > walk_.size()) continue;
-    restore_parked(i);
-    return;
-  }
-}
-
-// walk_[0..count) leaf first are the frames to show above `base`; keep the common prefix, append the rest.
-void CallPath::apply(size_t count, uint32_t base) {
+// walk_[begin..end) leaf first are the frames to show above `base`; keep the common prefix, append the rest.
+void CallPath::show(size_t begin, size_t end, uint32_t base) {
   // Read before the frames: what dies later is seen the next time.
   const uint64_t freed = python_->codes_freed == nullptr ? 0 : python_->codes_freed->load(std::memory_order_acquire);
   const bool same_codes = python_->codes_freed != nullptr && freed == codes_freed_;
   codes_freed_ = freed;
   uint32_t level = base;
-  size_t i = count;
-  while (i > 0 && level < shown_.size()) {
+  size_t i = end;
+  while (i > begin && level < shown_.size()) {
     const RawFrame& raw = walk_[i - 1];
-    Shown& known = shown_[level];
+    ShownFrame& known = shown_[level];
     if (raw.code != known.raw.code || raw.instruction != known.raw.instruction) break;
     if (!same_codes && known.fingerprint != python_->fingerprint(raw.code)) break;
     if (known.self != 0 && python_->first_local(raw.frame, known.self) != known.self) break;
@@ -133,38 +120,33 @@ void CallPath::apply(size_t count, uint32_t base) {
     --i;
   }
   if (level < shown_.size()) truncate(level);
-  while (i > 0) {
-    --i;
-    const RawFrame& raw = walk_[i];
-    append(raw);
-  }
+  while (i > begin) append(walk_[--i]);
 }
 
 void CallPath::append(const RawFrame& raw) {
-  Shown shown;
+  ShownFrame shown;
   shown.raw = raw;
   shown.below_module = enclosed(static_cast<uint32_t>(shown_.size()));
   const PathFrames::Statement statement = frames_.statement(raw);
   shown.fingerprint = statement.fingerprint;
+  shown.suspends = statement.suspends;
   switch (statement.role) {
     case CodeRole::kHidden:
     case CodeRole::kOpener:
       break;
-    case CodeRole::kModuleCall: {
+    case CodeRole::kModuleCall:
       shown.self = python_->first_local(raw.frame, 0);
       if (shown.self == 0) break;
       if (!shown.below_module) entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "forward")});
       shown.below_module = true;
-      const auto callers = static_cast<size_t>(&raw - walk_.data()) + 1;  // leaf first: those outside follow
-      const std::span<const RawFrame> outside(walk_.data() + callers, walked_ - callers);
-      entries_.push_back(PathEntry{frames_.module(shown.self, modules_around(), outside)});
+      entries_.push_back(PathEntry{frames_.module(shown.self, modules_around(), raw.frame)});
       break;
-    }
     case CodeRole::kRecompute:
       entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "recompute")});
       entries_.push_back(PathEntry{statement.frame});
       shown.below_module = true;
       break;
+    case CodeRole::kBlockEntry:
     case CodeRole::kPlain:
       entries_.push_back(PathEntry{statement.frame});
       break;
@@ -183,83 +165,53 @@ std::span<const PathFrames::ModuleCall> CallPath::modules_around() {
 }
 
 void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) {
-  Scope scope;
+  const bool below_module = enclosed(static_cast<uint32_t>(shown_.size())) || kind == ScopeKind::kPhase;
+  Scope& scope = scopes_.emplace_back();
   scope.token = token;
   scope.kind = kind;
   scope.anchor = top_;
-  scope.below_module = enclosed(static_cast<uint32_t>(shown_.size())) || kind == ScopeKind::kPhase;
+  scope.stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  scope.below_module = below_module;
   scope.python_base = static_cast<uint32_t>(shown_.size());
   scope.entry = static_cast<uint32_t>(entries_.size());
   entries_.push_back(PathEntry{frame});
-  scopes_.push_back(scope);
 }
 
 void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame) {
-  uintptr_t anchor = 0;
+  ShownFrame asking;
   if (python_ != nullptr) {
     // Take away the machinery that opens regions, with what it calls itself, then the frame that asked: it shows below
     // the region with its own line.
+    const auto opens = [this](uint32_t level) {
+      const CodeRole role = frames_.statement(shown_[level].raw).role;
+      return role == CodeRole::kOpener || role == CodeRole::kBlockEntry;
+    };
     auto opener = static_cast<uint32_t>(shown_.size());
     const uint32_t lowest = opener > base() + kMaxAboveOpener ? opener - kMaxAboveOpener : base();
-    while (opener > lowest && frames_.statement(shown_[opener - 1].raw).role != CodeRole::kOpener) --opener;
-    auto keep = static_cast<uint32_t>(shown_.size());
+    while (opener > lowest && !opens(opener - 1)) --opener;
+    auto keep = opener > lowest ? opener : static_cast<uint32_t>(shown_.size());
     if (opener > lowest) {
-      keep = opener;
-      while (keep > base() && frames_.statement(shown_[keep - 1].raw).role == CodeRole::kOpener) --keep;
+      // A generator run by such machinery is part of it: what it opens is meant for the block of who called that.
+      do {
+        while (keep > base() && opens(keep - 1)) --keep;
+      } while (keep > base() + 1 && shown_[keep - 1].suspends && opens(keep - 2) && --keep != 0);
     }
     if (keep > base()) {
       --keep;
-      anchor = shown_[keep].raw.frame;
+      asking = shown_[keep];
       // Only where the frame shows is its line one that a person looks for.
-      const PathFrames::Statement asked = frames_.statement(shown_[keep].raw);
+      const PathFrames::Statement asked = frames_.statement(asking.raw);
       if (kind == ScopeKind::kRegion && asked.role == CodeRole::kPlain) frame = frames_.placed(frame, asked.frame);
-      truncate(keep);
-    } else if (keep < shown_.size()) {
-      truncate(keep);
     }
+    if (keep < shown_.size()) truncate(keep);
   }
   push(token, kind, frame);
   Scope& scope = scopes_.back();
-  scope.anchor_inside = anchor != 0;
-  if (anchor != 0) scope.anchor = anchor;
-}
-
-const Scope* CallPath::find_and_trim(const void* token, uint64_t* dropped) noexcept {
-  *dropped = 0;
-  size_t at = scopes_.size();
-  while (at > 0 && scopes_[at - 1].token != token) --at;
-  if (at == 0) return nullptr;
-  *dropped = scopes_.size() - at;
-  scopes_.resize(at);
-  return &scopes_.back();
-}
-
-void CallPath::pop() noexcept {
-  const Scope& scope = scopes_.back();
-  shown_.resize(scope.python_base);
-  entries_.resize(scope.entry);
-  scopes_.pop_back();
-}
-
-void CallPath::restore_parked(size_t index) {
-  const auto at = static_cast<std::ptrdiff_t>(index);
-  Scope scope = parked_[index];
-  const PathEntry entry = parked_entries_[index];
-  parked_.erase(parked_.begin() + at);
-  parked_entries_.erase(parked_entries_.begin() + at);
-  scope.python_base = static_cast<uint32_t>(shown_.size());
-  scope.entry = static_cast<uint32_t>(entries_.size());
-  entries_.push_back(entry);
-  scopes_.push_back(scope);
-}
-
-bool CallPath::restore_parked(const void* token) {
-  for (size_t i = 0; i < parked_.size(); ++i) {
-    if (parked_[i].token != token) continue;
-    restore_parked(i);
-    return true;
-  }
-  return false;
+  scope.anchor_inside = asking.raw.frame != 0;
+  if (!scope.anchor_inside) return;
+  scope.anchor = asking.raw.frame;
+  scope.anchor_code = asking.raw.code;
+  scope.suspends = asking.suspends;
 }
 
 }  // namespace leadline

@@ -5,6 +5,10 @@
 // what differs. Each scope remembers its anchor, the Python frame on which it stands; a walk ends there. An operator
 // under an operator with no Python between finds its anchor on top and costs one comparison.
 //
+// Regions need not nest. One whose coroutine is suspended, or that stands on another one that ends first, *leaves* the
+// path and may come back to it elsewhere; its clock stands still meanwhile, and what it took until then is handed out
+// by departed(). So every nanosecond of a thread belongs to one innermost scope.
+//
 // Used by its own thread only. Allocates only when something new appears.
 #pragma once
 
@@ -32,18 +36,23 @@ struct Scope {
   bool backward = false;       // an operator run by autograd
   bool deferred = false;       // its place is settled by what begins inside
   bool below_module = false;   // an nn.Module or a phase encloses it
+  bool anchor_inside = false;  // the anchor frame itself shows below the scope (regions)
+  bool suspends = false;       // the anchor is a generator's or a coroutine's frame
+  bool returned = false;       // it has come back to the path, and nobody has taken note of it yet
   uint32_t python_base = 0;    // Python frames that lie above it
   uint32_t entry = 0;          // its own entry
+  uint32_t children = 0;       // scopes that ended directly inside
   uintptr_t anchor = 0;        // Python frame on which it stands
-  bool anchor_inside = false;  // the anchor frame itself shows below the scope (regions)
-  int64_t begin_ns = 0;
-  int64_t child_ns = 0;  // time of scopes that ended directly inside
+  uintptr_t anchor_code = 0;   // code of that frame, 0 where the frame cannot have ended before the scope
+  uintptr_t stack = 0;         // native stack pointer at its begin: native frames outside of it have larger addresses
+  int64_t begin_ns = 0;        // of its present stay on the path
+  int64_t child_ns = 0;        // time of scopes inside, of those directly below it, since then
+  int64_t earlier_ns = 0;      // time of its stays before
   int64_t sequence = -1;
   uint64_t forward_thread = 0;   // of a backward operator
-  uint32_t children = 0;         // scopes that ended directly inside
-  uint32_t last_child_node = 0;  // the subscriber's, of the last of them
-  int64_t last_child_ns = 0;
+  uint32_t last_child_node = 0;  // the subscriber's, of the last of the children
   PathFrameId last_child_frame{};
+  int64_t last_child_ns = 0;
   int64_t mark = 0;        // subscriber's note at begin
   int64_t running_ns = 0;  // regions and phases: CPU time while it was the innermost of them
 };
@@ -54,59 +63,95 @@ class CallPath {
 
   // Bring the Python part up to date; before every push.
   void sync();
-  // As sync, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are
+  // As push, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are
   // left out and the frame that asked for it stays below.
   void push_region(const void* token, ScopeKind kind, PathFrameId frame);
   void push(const void* token, ScopeKind kind, PathFrameId frame);
-  // The scope of a token with everything above it dropped, or nullptr. `dropped` counts scopes that never ended.
-  const Scope* find_and_trim(const void* token, uint64_t* dropped) noexcept;
-  void pop() noexcept;
+  // Makes the scope of a token the innermost one, because it ends at `time_ns`; false when there is none. What stands
+  // on it and goes on comes back with pop(); operators inside an operator cannot go on and are dropped.
+  bool bring_up(const void* token, int64_t time_ns, uint64_t* dropped) {
+    *dropped = 0;
+    if (!scopes_.empty() && scopes_.back().token == token) [[likely]]
+      return true;
+    return bring_up_from_below(token, time_ns, dropped);
+  }
+  void pop() {
+    const Scope& scope = scopes_.back();
+    shown_.resize(scope.python_base);
+    entries_.resize(scope.entry);
+    scopes_.pop_back();
+    if (!aside_.empty()) [[unlikely]]
+      take_up_aside();
+  }
   // Drops the Python frames above the innermost scope.
   void trim_to_scope() noexcept { truncate(base()); }
   // Innermost scope of a kind, or nullptr.
   Scope* innermost() noexcept { return scopes_.empty() ? nullptr : &scopes_.back(); }
-  // A region of a suspended coroutine comes back as the innermost scope; false when no scope of this token was set
-  // aside.
-  bool restore_parked(const void* token);
   void clear() noexcept;
+
+  // A stay on the path that is over while the scope goes on. `scope` as it was, without what this stay added.
+  struct Departed {
+    uint64_t slot;  // of its entry
+    int64_t elapsed_ns;
+    Scope scope;
+  };
+  // True once after scopes have left or come back; whoever keeps times takes note of departed() then.
+  bool take_moved() noexcept {
+    const bool moved = moved_;
+    moved_ = false;
+    return moved;
+  }
+  std::vector<Departed>& departed() noexcept { return departed_; }
 
   PathFrames& frames() noexcept { return frames_; }
   std::vector<PathEntry>& entries() noexcept { return entries_; }
   std::vector<Scope>& scopes() noexcept { return scopes_; }
 
  private:
-  // A Python frame that the path shows, with the state below it.
-  struct Shown {
-    RawFrame raw;
-    uintptr_t self = 0;  // nn.Module of a module frame
-    uintptr_t fingerprint = 0;
-    uint32_t entries = 0;  // entries on the path once it is applied
-    bool below_module = false;
+  // A scope that is off the path.
+  struct Aside {
+    Scope scope;
+    PathEntry entry;
   };
 
   size_t walk(uintptr_t stop, bool* found);
-  void apply(size_t count, uint32_t base);
+  bool sync_by_comparing();
+  void sync_by_walking();
+  void show(size_t begin, size_t end, uint32_t base);
   void append(const RawFrame& raw);
   std::span<const PathFrames::ModuleCall> modules_around();
-  void park_until_anchored();
-  void unpark();
-  void restore_parked(size_t index);
   void truncate(uint32_t python_frames) noexcept;
   uint32_t base() const noexcept { return scopes_.empty() ? 0 : scopes_.back().python_base; }
   bool enclosed(uint32_t python_frames) const noexcept;
 
+  // Scopes that do not nest (scope_moves.cpp).
+  bool bring_up_from_below(const void* token, int64_t time_ns, uint64_t* dropped);
+  void take_up_aside();
+  void leave(size_t index, int64_t time_ns);
+  void place(std::vector<Aside>& scopes, size_t end, int64_t time_ns);
+  void replace_scopes(bool anchored, size_t end, size_t settled);
+  void anchor_anew(Scope& scope, const Scope* around) const noexcept;
+  void park(const Aside& scope);
+  size_t position(const Scope& scope, size_t end) const noexcept;
+  bool parked_in_walk(size_t end) const noexcept;
+  void put_back(const Aside& scope, int64_t time_ns);
+
   const PythonSource* python_;
   PathFrames frames_;
   std::vector<PathEntry> entries_;
-  std::vector<Shown> shown_;
+  std::vector<ShownFrame> shown_;
   std::vector<Scope> scopes_;
-  std::vector<Scope> parked_;
-  std::vector<PathEntry> parked_entries_;
+  std::vector<Aside> parked_;  // of suspended coroutines, outermost first
+  uint64_t parked_bits_ = 0;   // a bit for each of their anchors
+  std::vector<Aside> aside_;   // between bring_up() and pop(), outermost first
+  std::vector<Departed> departed_;
   std::vector<RawFrame> walk_;
   std::vector<PathFrames::ModuleCall> around_;
   size_t walked_ = 0;
   uintptr_t top_ = 0;         // innermost Python frame at the last sync
   uint64_t codes_freed_ = 0;  // when `shown_` was last compared
+  bool moved_ = false;
+  bool cut_ = false;  // the last walk had more frames than are kept
 };
 
 }  // namespace leadline

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/losses.h"
 #include "stack/fake_python.h"
 
@@ -36,6 +37,7 @@ struct Fixture {
                    {kWrapper, CodeRole::kHidden},
                    {kRecompute, CodeRole::kRecompute}};
     PathFrames::set_roles(roles);
+    FakePython::suspending = {kTask};
   }
   ~Fixture() { PathFrames::set_roles({}); }
 
@@ -61,8 +63,7 @@ struct Fixture {
   }
   bool end(int token) {
     uint64_t dropped = 0;
-    if (path.find_and_trim(reinterpret_cast<const void*>(static_cast<uintptr_t>(token)), &dropped) == nullptr)
-      return false;
+    if (!path.bring_up(reinterpret_cast<const void*>(static_cast<uintptr_t>(token)), now_ns(), &dropped)) return false;
     path.pop();
     return true;
   }
@@ -176,7 +177,7 @@ TEST_CASE_FIXTURE(Fixture, "a region of a suspended coroutine waits for its fram
   end(3);
   FakePython::chain = {{100, kMain, 10}, {300, kTask, 52}};
   begin("aten::c", 4);
-  CHECK(text().find("request:50 > task:52 > aten::c") != std::string::npos);
+  CHECK(text() == "main:10 > request:50 > task:52 > aten::c");
   end(4);
   CHECK(end(1));
 }
@@ -195,11 +196,11 @@ TEST_CASE_FIXTURE(Fixture, "an end that skips others drops and counts them") {
   begin("b", 2);
   begin("c", 3);
   uint64_t dropped = 0;
-  REQUIRE(path.find_and_trim(reinterpret_cast<const void*>(uintptr_t{1}), &dropped) != nullptr);
+  REQUIRE(path.bring_up(reinterpret_cast<const void*>(uintptr_t{1}), now_ns(), &dropped));
   CHECK(dropped == 2);
   path.pop();
   CHECK(text().empty());
-  CHECK(path.find_and_trim(reinterpret_cast<const void*>(uintptr_t{2}), &dropped) == nullptr);
+  CHECK_FALSE(path.bring_up(reinterpret_cast<const void*>(uintptr_t{2}), now_ns(), &dropped));
 }
 
 TEST_CASE_FIXTURE(Fixture, "ten thousand frames are right, and far more are cut and counted") {

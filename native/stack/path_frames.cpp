@@ -7,24 +7,39 @@
 #include <new>
 
 #include "base/hash.h"
+#include "base/losses.h"
 
 namespace leadline {
 namespace {
 
 constexpr size_t kCallersSearched = 12;
 constexpr size_t kModulesAround = 16;
-constexpr PathFrameId kNoFrame{~uint32_t{0}};
+constexpr PathFrameId kNoModule{~uint32_t{0}};
 
 // Readers may be anywhere, so a set of roles is replaced whole and never freed; it is set once or twice per session.
 const CodeRoles g_no_roles;
 std::atomic<const CodeRoles*> g_roles{&g_no_roles};
 
-const CodeRoles& roles() noexcept { return *g_roles.load(std::memory_order_acquire); }
+// Text is kept once, so that its address tells it apart.
+uint64_t hash_of(const PathFrame& frame) noexcept {
+  const uint64_t text = hash_mix(reinterpret_cast<uintptr_t>(frame.name), reinterpret_cast<uintptr_t>(frame.file));
+  const uint64_t lines = uint64_t{static_cast<uint32_t>(frame.line)} << 32 | static_cast<uint32_t>(frame.first_line);
+  return hash_mix(hash_mix(text, lines), frame.address ^ (uint64_t{frame.image} << 48));
+}
+
+bool equal(const PathFrame& a, const PathFrame& b) noexcept {
+  return a.kind == b.kind && a.name == b.name && a.file == b.file && a.line == b.line && a.first_line == b.first_line &&
+         a.address == b.address && a.image == b.image;
+}
 
 }  // namespace
 
-PathFrames::PathFrames(const PythonSource* python, ModuleNames* modules)
-    : python_(python), modules_(modules), name_cache_(kNameSlots) {}
+PathFrames::PathFrames(const PythonSource* python, ModuleNames* modules, uint32_t max_frames)
+    : python_(python),
+      modules_(modules),
+      max_frames_(max_frames),
+      roles_(g_roles.load(std::memory_order_acquire)),
+      name_cache_(kNameSlots) {}
 
 void PathFrames::set_roles(const CodeRoles& new_roles) {
   static auto* const kept = new std::deque<CodeRoles>();  // readers may still be in any of them
@@ -32,6 +47,15 @@ void PathFrames::set_roles(const CodeRoles& new_roles) {
   const std::lock_guard lock(changing);
   kept->push_back(new_roles);
   g_roles.store(&kept->back(), std::memory_order_release);
+}
+
+bool PathFrames::adopt_roles() {
+  const CodeRoles* now = g_roles.load(std::memory_order_acquire);
+  if (now == roles_) return false;
+  roles_ = now;
+  statements_.clear();
+  statement_index_.clear();
+  return true;
 }
 
 const char* PathFrames::keep(std::string_view text) {
@@ -50,12 +74,51 @@ PathFrameId PathFrames::add(const PathFrame& frame) {
   return static_cast<PathFrameId>(frames_.size() - 1);
 }
 
+// Whether there is no room for one more; then `instead` stands for all that come.
+bool PathFrames::full(FrameKind kind, PathFrameId* instead) {
+  if (frames_.size() < max_frames_) return false;
+  losses().count(LossKind::kNodesDropped, 1, "more distinct names and lines on one thread than are kept");
+  const std::string key{static_cast<char>(kind), '\x02'};
+  const auto [found, is_new] = named_.try_emplace(key);
+  if (is_new) {
+    PathFrame frame;
+    frame.kind = kind;
+    frame.name = "(names beyond the limit)";
+    found->second = add(frame);
+  }
+  *instead = found->second;
+  return true;
+}
+
+PathFrameId PathFrames::interned(const PathFrame& frame) {
+  const uint64_t hash = hash_of(frame);
+  const uint32_t known = frame_index_.find(hash, [&](uint32_t at) { return equal(frames_[at], frame); });
+  if (known != IndexTable::kAbsent) return static_cast<PathFrameId>(known);
+  PathFrameId id{};
+  if (full(frame.kind, &id)) return id;
+  if (!frame_index_.reserve_one()) throw std::bad_alloc();
+  id = add(frame);
+  frame_index_.insert(hash, static_cast<uint32_t>(id));
+  return id;
+}
+
+PathFrameId PathFrames::native(uint64_t address, uint32_t image, std::string_view image_path) {
+  PathFrame frame;
+  frame.kind = FrameKind::kNative;
+  frame.address = address;
+  frame.image = image;
+  frame.module = keep(image_path);
+  return interned(frame);
+}
+
 PathFrameId PathFrames::named(FrameKind kind, std::string_view name, std::string_view detail) {
   key_.assign(1, static_cast<char>(kind));
   key_.append(name).push_back('\0');
   key_.append(detail);
   const auto found = named_.find(std::string_view(key_));
   if (found != named_.end()) return found->second;
+  PathFrameId instead{};
+  if (full(kind, &instead)) return instead;
   PathFrame frame;
   frame.kind = kind;
   frame.name = keep(name);
@@ -67,6 +130,7 @@ PathFrameId PathFrames::placed(PathFrameId id, PathFrameId at) {
   const uint64_t key = uint64_t{static_cast<uint32_t>(id)} << 32 | static_cast<uint32_t>(at);
   const auto found = placed_.find(key);
   if (found != placed_.end()) return found->second;
+  if (frames_.size() >= max_frames_) return id;
   PathFrame frame = frames_[static_cast<uint32_t>(id)];
   const PathFrame& place = frames_[static_cast<uint32_t>(at)];
   frame.file = place.file;
@@ -76,12 +140,16 @@ PathFrameId PathFrames::placed(PathFrameId id, PathFrameId at) {
 
 PathFrameId PathFrames::operator_by_text(const char* name, bool stable, const char* inputs) {
   if (inputs != nullptr) return named(FrameKind::kOperator, name, inputs);
+  const PathFrameId id = named_at(FrameKind::kOperator, name);
+  name_cache_[name_slot(name)].stable = stable;
+  return id;
+}
+
+PathFrameId PathFrames::named_at(FrameKind kind, const char* name) {
   NameSlot& slot = name_cache_[name_slot(name)];
-  if (slot.pointer != name || std::strcmp(frames_[static_cast<uint32_t>(slot.id)].name, name) != 0) {
-    slot.id = named(FrameKind::kOperator, name);
-    slot.pointer = name;
-  }
-  slot.stable = stable;
+  const PathFrame* known = slot.pointer == name ? &frames_[static_cast<uint32_t>(slot.id)] : nullptr;
+  if (known != nullptr && known->kind == kind && std::strcmp(known->name, name) == 0) return slot.id;
+  slot = {name, named(kind, name), false};
   return slot.id;
 }
 
@@ -97,6 +165,10 @@ const PathFrames::Statement& PathFrames::statement(const RawFrame& raw) {
     if (statement.fingerprint != fingerprint) statement = learn(raw, fingerprint);
     return statement;
   }
+  if (statements_.size() >= kMaxStatements) {  // code that is made over and over: what is still run is soon learned
+    statements_.clear();
+    statement_index_.clear();
+  }
   if (!statement_index_.reserve_one()) throw std::bad_alloc();
   statements_.push_back(learn(raw, fingerprint));
   statement_index_.insert(hash, static_cast<uint32_t>(statements_.size() - 1));
@@ -105,31 +177,38 @@ const PathFrames::Statement& PathFrames::statement(const RawFrame& raw) {
 
 PathFrames::Statement PathFrames::learn(const RawFrame& raw, uintptr_t fingerprint) {
   Statement statement{raw.code, raw.instruction, fingerprint};
-  for (const CodeRoles::Known& known : roles().known) {
+  statement.suspends = python_->suspends(raw.code);
+  for (const CodeRoles::Known& known : roles_->known) {
     if (known.code == raw.code) statement.role = known.role;
   }
-  if (statement.role != CodeRole::kPlain && statement.role != CodeRole::kRecompute) return statement;
+  if (statement.role == CodeRole::kHidden || statement.role == CodeRole::kOpener ||
+      statement.role == CodeRole::kModuleCall)
+    return statement;
   FrameText text;
   python_->describe(raw, &text);
-  if (!roles().own_package.empty() && text.file.starts_with(roles().own_package)) {
+  if (statement.role == CodeRole::kPlain && !roles_->own_package.empty() &&
+      text.file.starts_with(roles_->own_package)) {
     statement.role = CodeRole::kOpener;
     return statement;
   }
   PathFrame frame;
   frame.kind = FrameKind::kPython;
+  const auto is_kept = [this](const std::string& part) { return part.empty() || kept_.contains(part); };
+  if (!(is_kept(text.name) && is_kept(text.file)) && full(frame.kind, &statement.frame)) return statement;
   frame.name = keep(text.name);
   frame.file = keep(text.file);
   frame.line = text.line;
   frame.first_line = text.first_line;
-  statement.frame = add(frame);
+  statement.frame = interned(frame);
   return statement;
 }
 
-PathFrameId PathFrames::module(uintptr_t object, std::span<const ModuleCall> around,
-                               std::span<const RawFrame> callers) {
+PathFrameId PathFrames::module(uintptr_t object, std::span<const ModuleCall> around, uintptr_t frame) {
   const uint64_t generation = modules_->generation();
   const uintptr_t type = python_->type_of(object);
-  ModuleEntry& entry = modules_seen_[ModuleKey{object, around.empty() ? kNoFrame : around.front().frame}];
+  if (modules_seen_.size() >= kMaxStatements) modules_seen_.clear();
+  const ModuleKey key{object, around.empty() ? kNoModule : around.front().frame};
+  ModuleEntry& entry = modules_seen_[key];
   if (entry.generation == generation && entry.type == type) return entry.id;
   std::string class_name;
   python_->describe_object(object, &class_name);
@@ -142,7 +221,10 @@ PathFrameId PathFrames::module(uintptr_t object, std::span<const ModuleCall> aro
     qualified.name = qualified.name.empty() ? base : std::string(base) + "." + qualified.name;
   } else if (qualified.complete && !qualified.root_named) {
     std::string variable;
-    for (size_t i = 0; i < callers.size() && i < kCallersSearched && variable.empty(); ++i) {
+    RawFrame callers[kCallersSearched + 1];
+    bool found = false;
+    const size_t walked = python_->walk(frame, callers, kCallersSearched + 1, 0, &found);
+    for (size_t i = 1; i < walked && i <= kCallersSearched && variable.empty(); ++i) {
       // `self` names whatever object runs, not the model.
       if (!python_->local_name_of(callers[i].frame, qualified.root, &variable) || variable == "self") variable.clear();
     }
@@ -154,22 +236,26 @@ PathFrameId PathFrames::module(uintptr_t object, std::span<const ModuleCall> aro
     qualified.name = qualified.name.empty() ? variable : variable + "." + qualified.name;
   }
   if (qualified.name.empty()) qualified.name = class_name;
-  std::string key = "\x01" + qualified.name + '\0' + class_name;
-  const auto [found, is_new] = named_.try_emplace(std::move(key));
-  if (is_new) {
-    PathFrame frame;
-    frame.kind = FrameKind::kModule;
-    frame.name = keep(qualified.name);
-    frame.module = keep(class_name);
-    found->second = add(frame);
+  const std::string text = "\x01" + qualified.name + '\0' + class_name;
+  const auto known = named_.find(std::string_view(text));
+  PathFrameId id{};
+  if (known != named_.end()) {
+    id = known->second;
+  } else if (!full(FrameKind::kModule, &id)) {
+    PathFrame made;
+    made.kind = FrameKind::kModule;
+    made.name = keep(qualified.name);
+    made.module = keep(class_name);
+    id = named_.emplace(text, add(made)).first->second;
   }
-  if (qualified.complete) entry = ModuleEntry{generation, type, found->second};
-  return found->second;
+  if (qualified.complete) entry = ModuleEntry{generation, type, id};
+  return id;
 }
 
 size_t PathFrames::held_bytes() const {
   return text_bytes_ + frames_.capacity() * sizeof(PathFrame) + statements_.capacity() * sizeof(Statement) +
-         statement_index_.held_bytes() + named_.size() * 96 + name_cache_.size() * sizeof(NameSlot);
+         statement_index_.held_bytes() + frame_index_.held_bytes() + named_.size() * 96 +
+         name_cache_.size() * sizeof(NameSlot);
 }
 
 }  // namespace leadline

@@ -30,6 +30,9 @@ struct PathFrame {
   const char* detail = "";
   int32_t line = 0;
   int32_t first_line = 0;
+  // Native frames: the address within the loaded file, the number of that file, and in `module` its build id.
+  uint64_t address = 0;
+  uint32_t image = 0;
 };
 
 // What a code object means to the path.
@@ -37,7 +40,8 @@ enum class CodeRole : uint8_t {
   kPlain,
   kModuleCall,  // nn.Module.__call__: becomes a module frame
   kHidden,      // wrapper that a person does not want to see
-  kOpener,      // opens regions: record_function.__enter__, contextlib, our own package
+  kOpener,      // opens regions: record_function.__enter__, our own package
+  kBlockEntry,  // enters `with` blocks for others (contextlib): shows, but what it opens is its caller's
   kRecompute,   // torch.utils.checkpoint running the forward again
 };
 
@@ -53,11 +57,18 @@ struct CodeRoles {
 
 class PathFrames {
  public:
-  explicit PathFrames(const PythonSource* python, ModuleNames* modules);
+  // Of one thread. What comes beyond shares one frame per kind, and is counted as nodes_dropped.
+  static constexpr uint32_t kMaxFrames = 1u << 18;
+  static constexpr uint32_t kMaxStatements = 1u << 18;  // then all are learned anew
 
+  explicit PathFrames(const PythonSource* python, ModuleNames* modules, uint32_t max_frames = kMaxFrames);
+
+  PathFrameId native(uint64_t address, uint32_t image, std::string_view image_path);
   PathFrameId named(FrameKind kind, std::string_view name, std::string_view detail = {});
   // As `id`, with the place of another frame: where a region was opened.
   PathFrameId placed(PathFrameId id, PathFrameId at);
+  // As named(), for texts that come again at the same address, such as the names of a driver's functions.
+  PathFrameId named_at(FrameKind kind, const char* name);
   // `stable`: the pointer always means this name, so the text is not looked at again.
   PathFrameId operator_named(const char* name, bool stable, const char* inputs = nullptr) {
     const NameSlot& slot = name_cache_[name_slot(name)];
@@ -72,6 +83,7 @@ class PathFrames {
     uintptr_t fingerprint = 0;
     PathFrameId frame{};  // of plain statements and recomputation
     CodeRole role = CodeRole::kPlain;
+    bool suspends = false;
   };
   const Statement& statement(const RawFrame& raw);
   // A module that is being called, and the frame that shows it.
@@ -80,15 +92,17 @@ class PathFrames {
     PathFrameId frame{};
   };
   // `around`: the modules being called around this one, innermost first: it is named from the first that holds it.
-  // `callers`: frames outside the module's own, innermost first, searched for the variable that holds the model.
-  PathFrameId module(uintptr_t object, std::span<const ModuleCall> around, std::span<const RawFrame> callers);
+  // `frame`: of the module's call; the frames outside of it are searched for the variable that holds the model.
+  PathFrameId module(uintptr_t object, std::span<const ModuleCall> around, uintptr_t frame);
 
   const PathFrame& operator[](PathFrameId id) const { return frames_[static_cast<uint32_t>(id)]; }
   uint32_t size() const { return static_cast<uint32_t>(frames_.size()); }
   size_t held_bytes() const;
 
-  // For all threads; statements seen before keep the role they had.
+  // For all threads. A thread takes them up with adopt_roles(), which says whether they were new: then no statement is
+  // known any more.
   static void set_roles(const CodeRoles& roles);
+  bool adopt_roles();
 
  private:
   struct TextHash {
@@ -123,11 +137,15 @@ class PathFrames {
   }
   PathFrameId operator_by_text(const char* name, bool stable, const char* inputs);
   const char* keep(std::string_view text);
+  bool full(FrameKind kind, PathFrameId* instead);
   PathFrameId add(const PathFrame& frame);
+  PathFrameId interned(const PathFrame& frame);
   Statement learn(const RawFrame& raw, uintptr_t fingerprint);
 
   const PythonSource* python_;
   ModuleNames* modules_;
+  uint32_t max_frames_;
+  const CodeRoles* roles_;
   std::deque<std::string> text_;
   std::unordered_map<std::string_view, const char*> kept_;
   std::vector<PathFrame> frames_;
@@ -136,6 +154,7 @@ class PathFrames {
   std::vector<NameSlot> name_cache_;
   std::vector<Statement> statements_;
   IndexTable statement_index_;
+  IndexTable frame_index_;  // frames of statements and native ones, by content
   std::unordered_map<uint64_t, PathFrameId> placed_;
   std::unordered_map<ModuleKey, ModuleEntry, ModuleKeyHash> modules_seen_;
   size_t text_bytes_ = 0;

@@ -69,6 +69,41 @@ size_t walk(uintptr_t top, RawFrame* out, size_t room, uintptr_t stop, bool* fou
   return count;
 }
 
+bool same_statement(uintptr_t frame, const ShownFrame& shown) noexcept {
+  const RawFrame raw = read_frame(frame);
+  return raw.code == shown.raw.code && raw.instruction == shown.raw.instruction;
+}
+
+uintptr_t first_local(uintptr_t frame, uintptr_t expected);
+
+// The comparison knows where the next frame ought to be, so the processor need not wait for one frame to find the next.
+size_t matching(uintptr_t top, const ShownFrame* shown, size_t from, size_t count, uintptr_t end, bool inside) {
+  constexpr size_t kFarthest = 16;  // from the innermost frame to the first that is shown
+  uintptr_t frame = top;
+  size_t level = 0;
+  for (size_t steps = 0; level == 0; ++steps) {
+    if (frame == 0 || steps == kFarthest) return kNotAligned;
+    const size_t lowest = count > from + kFarthest ? count - kFarthest : from;
+    for (size_t at = count; at > lowest; --at) {
+      if (shown[at - 1].raw.frame != frame) continue;
+      level = at;
+      break;
+    }
+    if (level == 0) frame = skip_shims(read_at<uintptr_t>(frame, g_layout.previous));
+  }
+  size_t kept = level;
+  for (; level > from; --level) {
+    const ShownFrame& known = shown[level - 1];
+    if (known.raw.frame != frame) return kNotAligned;
+    const bool same = same_statement(known.raw.frame, known) &&
+                      (known.self == 0 || first_local(known.raw.frame, known.self) == known.self);
+    if (!same) kept = level - 1;
+    if (inside && level == from + 1) return kept;
+    frame = skip_shims(read_at<uintptr_t>(known.raw.frame, g_layout.previous));
+  }
+  return inside || frame != end ? kNotAligned : kept;
+}
+
 uintptr_t first_local(uintptr_t frame, uintptr_t expected) {
   uintptr_t object = read_at<uintptr_t>(frame, g_layout.locals) & g_layout.code_mask;
   if (object != 0 && object != expected && Py_TYPE(reinterpret_cast<PyObject*>(object)) == &PyCell_Type) {
@@ -171,6 +206,18 @@ bool local_name_of(uintptr_t frame, uintptr_t object, std::string* name) {
   return false;
 }
 
+bool suspends(uintptr_t address) {
+  const auto* code = reinterpret_cast<const PyCodeObject*>(address);
+  return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+}
+
+bool entered_from_c(uintptr_t frame) {
+  if (g_layout.entry >= 0) return read_at<uint8_t>(frame, static_cast<uint32_t>(g_layout.entry)) != 0;
+  const uintptr_t previous = read_at<uintptr_t>(frame, g_layout.previous);
+  // Without marks between frames every call goes through C.
+  return g_layout.owner < 0 || previous == 0 || is_shim(previous);
+}
+
 // Reads through the kernel, by way of a pipe: a wrong address is an error, not a crash, and no container forbids it.
 class SafeReader {
  public:
@@ -257,7 +304,19 @@ void count_freed_codes() noexcept {
 }
 
 constexpr PythonSource kSource = {
-    top, walk, first_local, fingerprint, &g_codes_freed, describe, describe_object, local_name_of, type_of};
+    .top = top,
+    .walk = walk,
+    .matching = matching,
+    .first_local = first_local,
+    .fingerprint = fingerprint,
+    .codes_freed = &g_codes_freed,
+    .describe = describe,
+    .describe_object = describe_object,
+    .local_name_of = local_name_of,
+    .type_of = type_of,
+    .suspends = suspends,
+    .entered_from_c = entered_from_c,
+};
 
 }  // namespace
 

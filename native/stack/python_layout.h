@@ -17,6 +17,7 @@ struct FrameLayout {
   uint32_t locals = 0;
   int32_t owner = -1;       // -1: no such field
   uint8_t shim_owner = 3;   // frames that only mark an entry from C
+  int32_t entry = -1;       // 3.11: byte that says whether C called the interpreter for the frame; -1: no such field
   uint32_t code_start = 0;  // in the code object: the first instruction
 };
 

@@ -36,6 +36,7 @@ bool load_frame_layout(FrameLayout* out) noexcept {
   layout.code = offsetof(Frame311, code);
   layout.instruction = offsetof(Frame311, previous_instruction);
   layout.locals = offsetof(Frame311, locals);
+  layout.entry = offsetof(Frame311, is_entry);
   layout.owner = -1;  // 3.11 has no frames without code on the chain
   layout.code_start = offsetof(PyCodeObject, co_code_adaptive);
   *out = layout;

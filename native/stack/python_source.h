@@ -19,6 +19,19 @@ struct RawFrame {
   uintptr_t instruction = 0;
 };
 
+// A frame that a call path shows, and what of it must be as it was for the path to be.
+struct ShownFrame {
+  RawFrame raw;
+  uintptr_t self = 0;  // first local variable (the nn.Module of a module frame), 0 when it does not matter
+  uintptr_t fingerprint = 0;
+  uint32_t entries = 0;  // entries on the path once it is applied
+  bool below_module = false;
+  bool suspends = false;  // may be left and entered again
+};
+
+// The chain does not meet the shown frames one by one.
+inline constexpr size_t kNotAligned = ~size_t{0};
+
 // What a person reads of a frame; filled once per distinct (code, instruction).
 struct FrameText {
   std::string name;  // qualified where the interpreter knows it
@@ -33,6 +46,11 @@ struct PythonSource {
   // Frames from `top` outwards, up to and including `stop` (0: to the root). Returns how many there are, which may be
   // more than `room`; `found` tells whether `stop` was met.
   size_t (*walk)(uintptr_t top, RawFrame* out, size_t room, uintptr_t stop, bool* found) = nullptr;
+  // Compares the chain from `top` outwards with shown[from..count), innermost last, and writes nothing down. Returns
+  // how many of the shown frames hold (`from` to `count`), or kNotAligned. Unless `inside`, the frame outside of
+  // shown[from] must be `end` (0: there is none); `inside`: shown[from] itself ends the comparison.
+  size_t (*matching)(uintptr_t top, const ShownFrame* shown, size_t from, size_t count, uintptr_t end,
+                     bool inside) = nullptr;
   // Object in the first local variable of a frame (self of a method), 0 when unset. Only when it is not the `expected`
   // one is it looked at.
   uintptr_t (*first_local)(uintptr_t frame, uintptr_t expected) = nullptr;
@@ -47,6 +65,10 @@ struct PythonSource {
   bool (*local_name_of)(uintptr_t frame, uintptr_t object, std::string* name) = nullptr;
   // Class of an object, as a number.
   uintptr_t (*type_of)(uintptr_t object) = nullptr;
+  // Whether a frame of this code may be left and entered again (generators, coroutines).
+  bool (*suspends)(uintptr_t code) = nullptr;
+  // Whether C called the interpreter for this frame: between it and the next one outwards lie native frames.
+  bool (*entered_from_c)(uintptr_t frame) = nullptr;
 };
 
 }  // namespace leadline

@@ -1,0 +1,36 @@
+// Scopes that do not end in the order in which they began.
+#include "base/losses.h"
+#include "monitor/monitor.h"
+
+namespace leadline {
+
+void Monitor::scopes_moved(ThreadState& thread) noexcept {
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
+      slot.subscriber->on_scopes_moved(thread);
+  }
+  thread.path.departed().clear();
+}
+
+// Makes the scope of a token the innermost one; false when there is none.
+bool Monitor::find_scope(const void* token, int64_t time_ns, ThreadState& thread) {
+  CallPath& path = thread.path;
+  uint64_t dropped = 0;
+  const bool found = path.bring_up(token, time_ns, &dropped);
+  if (path.take_moved()) [[unlikely]]
+    scopes_moved(thread);
+  if (!found) {
+    losses().count(LossKind::kOperatorEndUnmatched, 1);
+    return false;
+  }
+  if (dropped != 0) [[unlikely]] {
+    losses().count(LossKind::kOperatorEndUnmatched, dropped);
+    thread.operators_open = 0;
+    for (const Scope& scope : path.scopes()) thread.operators_open += scope.kind == ScopeKind::kOperator ? 1 : 0;
+  }
+  return true;
+}
+
+}  // namespace leadline

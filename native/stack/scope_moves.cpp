@@ -1,0 +1,230 @@
+// Scopes that do not nest: regions of suspended coroutines, regions that outlive the frame that opened them (an
+// ExitStack, `__enter__` by hand), and regions that end before what began inside them.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/losses.h"
+#include "stack/call_path.h"
+
+namespace leadline {
+namespace {
+
+constexpr size_t kMaxParked = 64;    // suspended regions of one thread
+constexpr size_t kMaxOutlived = 64;  // open regions of one thread whose frame has ended
+constexpr size_t kNowhere = ~size_t{0};
+
+uint64_t bit_of(uintptr_t frame) noexcept { return uint64_t{1} << ((frame >> 4 ^ frame >> 10) & 63); }
+
+}  // namespace
+
+// Where in walk_[0..end) the anchor of a scope is. One that stands on its anchor, not around it, may have it at `end`.
+size_t CallPath::position(const Scope& scope, size_t end) const noexcept {
+  const size_t outermost = !scope.anchor_inside && end < walked_ ? end + 1 : end;
+  for (size_t i = outermost; i-- > 0;) {
+    if (walk_[i].frame != scope.anchor) continue;
+    return scope.anchor_code == 0 || walk_[i].code == scope.anchor_code ? i : kNowhere;
+  }
+  return kNowhere;
+}
+
+bool CallPath::parked_in_walk(size_t end) const noexcept {
+  if (parked_.empty()) return false;
+  for (size_t i = 0; i < end; ++i) {
+    if ((parked_bits_ & bit_of(walk_[i].frame)) == 0) continue;
+    for (const Aside& parked : parked_) {
+      if (parked.scope.anchor == walk_[i].frame && parked.scope.anchor_code == walk_[i].code) return true;
+    }
+  }
+  return false;
+}
+
+// The clock of a scope stops; what it took in this stay is put down for who keeps times, and known to the scope around.
+void CallPath::leave(size_t index, int64_t time_ns) {
+  Scope& scope = scopes_[index];
+  Scope* around = index == 0 ? nullptr : &scopes_[index - 1];
+  const uint64_t slot = entries_[scope.entry].slot;
+  const int64_t elapsed_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);
+  // A scope without a place yet has nobody to give its time to: it stays with the scope around.
+  const int64_t known_ns = slot == 0 ? std::min(scope.child_ns, elapsed_ns) : elapsed_ns;
+  if (slot != 0) departed_.push_back({slot, elapsed_ns, scope});
+  if (around != nullptr) {
+    around->child_ns += known_ns;
+    around->children += 2;  // more than one, so that this is not taken for the only call inside
+  }
+  if (slot != 0) scope.earlier_ns += elapsed_ns;
+  scope.begin_ns = time_ns;
+  scope.child_ns = 0;
+  moved_ = true;
+}
+
+void CallPath::put_back(const Aside& aside, int64_t time_ns) {
+  Scope& scope = scopes_.emplace_back(aside.scope);
+  scope.python_base = static_cast<uint32_t>(shown_.size());
+  scope.entry = static_cast<uint32_t>(entries_.size());
+  scope.begin_ns = time_ns;
+  scope.returned = true;
+  entries_.push_back(PathEntry{aside.entry.frame});
+  moved_ = true;
+}
+
+void CallPath::park(const Aside& aside) {
+  if (parked_.size() >= kMaxParked) {
+    losses().count(LossKind::kRegionUnanchored);
+    parked_.erase(parked_.begin());
+  }
+  parked_.push_back(aside);
+  parked_bits_ = 0;
+  for (const Aside& each : parked_) parked_bits_ |= bit_of(each.scope.anchor);
+}
+
+// The frame that opened a region has ended and the region has not: it goes on for whoever called that frame. Walks and
+// comparisons so far know the frames outside of it: shown_[0..python_base). `around`: the scope around it, whose own
+// anchor is settled.
+void CallPath::anchor_anew(Scope& scope, const Scope* around) const noexcept {
+  const size_t lowest = around == nullptr ? 0 : around->python_base;
+  for (size_t level = std::min<size_t>(scope.python_base, shown_.size()); level-- > lowest;) {
+    const ShownFrame& outer = shown_[level];
+    scope.anchor = outer.raw.frame;
+    scope.anchor_code = outer.raw.code;
+    scope.suspends = outer.suspends;
+    if (outer.suspends || position(scope, walked_) != kNowhere) return;
+  }
+  scope.anchor = around == nullptr ? 0 : around->anchor;
+  scope.anchor_code = around == nullptr ? 0 : around->anchor_code;
+  scope.anchor_inside = around != nullptr && around->anchor_inside;
+  scope.suspends = around != nullptr && around->suspends;
+}
+
+// walk_ holds the chain as far as the anchor of the innermost scope (`anchored`), with walk_[0..end) above it, or all
+// of it. Scopes whose anchor is gone find another one or are set aside, those whose coroutine runs again come back; so
+// do those from number `settled` on.
+void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
+  const int64_t now = now_ns();
+  size_t standing = scopes_.size();
+  if (!anchored) {
+    standing = 0;
+    end = walked_;
+    for (; standing < settled; ++standing) {
+      const Scope& scope = scopes_[standing];
+      if (scope.anchor == 0) continue;
+      const size_t at = position(scope, end);
+      if (at == kNowhere) break;
+      end = scope.anchor_inside ? at + 1 : at;
+    }
+  }
+  for (size_t i = scopes_.size(); i-- > standing;) leave(i, now);
+  std::vector<Aside> moved;
+  Scope around;
+  bool enclosed = standing > 0;
+  if (enclosed) around = scopes_[standing - 1];
+  size_t outlived = 0;
+  for (size_t i = standing; i < scopes_.size(); ++i) {
+    Aside aside{scopes_[i], entries_[scopes_[i].entry]};
+    Scope& scope = aside.scope;
+    const bool region = scope.kind == ScopeKind::kRegion || scope.kind == ScopeKind::kPhase;
+    const bool gone = scope.anchor != 0 && position(scope, end) == kNowhere;
+    if (gone && region && !scope.suspends) anchor_anew(scope, enclosed ? &around : nullptr);
+    around = scope;
+    enclosed = true;
+    if (scope.anchor != 0 && position(scope, end) == kNowhere) {
+      park(aside);
+    } else {
+      outlived += gone ? 1 : 0;
+      moved.push_back(aside);
+    }
+  }
+  if (standing < scopes_.size()) {
+    shown_.resize(scopes_[standing].python_base);
+    entries_.resize(scopes_[standing].entry);
+    scopes_.resize(standing);
+  }
+  if (outlived != 0 && moved.size() > kMaxOutlived) {
+    losses().count(LossKind::kRegionUnanchored);
+    moved.erase(moved.begin());
+  }
+  for (size_t i = 0; i < parked_.size();) {
+    if (position(parked_[i].scope, end) == kNowhere) {
+      ++i;
+      continue;
+    }
+    moved.push_back(parked_[i]);
+    parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  place(moved, end, now);
+}
+
+// Puts scopes on the path where their anchors in walk_[0..end) are, with the frames between, and the rest of the
+// frames.
+void CallPath::place(std::vector<Aside>& scopes, size_t end, int64_t time_ns) {
+  const auto outwards = [&](const Aside& aside) {
+    return aside.scope.anchor == 0 ? kNowhere : position(aside.scope, end);
+  };
+  std::stable_sort(scopes.begin(), scopes.end(),
+                   [&](const Aside& a, const Aside& b) { return outwards(a) > outwards(b); });
+  size_t left = end;
+  for (const Aside& aside : scopes) {
+    const size_t at = aside.scope.anchor == 0 ? kNowhere : position(aside.scope, end);
+    if (at != kNowhere) {
+      const size_t next = aside.scope.anchor_inside ? at + 1 : at;
+      show(std::min(next, left), left, base());
+      left = std::min(next, left);
+    } else if (shown_.size() > base()) {
+      truncate(base());
+    }
+    put_back(aside, time_ns);
+  }
+  show(0, left, base());
+}
+
+bool CallPath::bring_up_from_below(const void* token, int64_t time_ns, uint64_t* dropped) {
+  sync();  // what stands on the scope is where it belongs before the scope goes
+  size_t at = scopes_.size();
+  while (at > 0 && scopes_[at - 1].token != token) --at;
+  if (at-- == 0) {
+    // A region may end while its coroutine's frame is off the chain: it comes back to be ended in order.
+    for (size_t i = 0; i < parked_.size(); ++i) {
+      if (parked_[i].scope.token != token) continue;
+      const Aside aside = parked_[i];
+      parked_.erase(parked_.begin() + static_cast<std::ptrdiff_t>(i));
+      put_back(aside, time_ns);
+      entries_.back().slot = aside.entry.slot;  // nothing is added where it ends, so its last place will do
+      return true;
+    }
+    return false;
+  }
+  const bool region = scopes_[at].kind == ScopeKind::kRegion || scopes_[at].kind == ScopeKind::kPhase;
+  for (size_t i = scopes_.size(); i-- > at + 1;) leave(i, time_ns);
+  for (size_t i = at + 1; i < scopes_.size(); ++i) {
+    if (region || scopes_[i].kind == ScopeKind::kRegion || scopes_[i].kind == ScopeKind::kPhase) {
+      aside_.push_back({scopes_[i], entries_[scopes_[i].entry]});
+    } else {
+      ++*dropped;
+    }
+  }
+  scopes_.resize(at + 1);
+  return true;
+}
+
+// What stood on the scope that has ended goes on without it.
+void CallPath::take_up_aside() {
+  std::vector<Aside> scopes;
+  scopes.swap(aside_);
+  const int64_t time_ns = scopes.front().scope.begin_ns;
+  if (python_ == nullptr) {
+    for (const Aside& aside : scopes) put_back(aside, time_ns);
+    return;
+  }
+  const size_t settled = scopes_.size();
+  for (Aside& aside : scopes) {
+    // A region that stood on the frame of an operator around it stands around what that frame does next.
+    const bool region = aside.scope.kind == ScopeKind::kRegion || aside.scope.kind == ScopeKind::kPhase;
+    if (region && aside.scope.anchor != 0) aside.scope.anchor_inside = true;
+    put_back(aside, time_ns);
+  }
+  top_ = python_->top();
+  bool found = false;
+  walked_ = walk(0, &found);
+  replace_scopes(false, walked_, settled);
+}
+
+}  // namespace leadline
