@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from tests import may_skip
 
+pytest_plugins = ["tests.truth.plugin"]  # every profile that a test leaves behind must add up
+
 skipped: dict[str, str] = {}  # test or file: reason
 passed_folders: set[str] = set()
 

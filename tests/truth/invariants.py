@@ -1,0 +1,233 @@
+"""What holds for every measured profile. Each function takes an opened Profile and yields a sentence per contradiction.
+
+Exact means exact: times are differences of one clock, so a call is its own time and its parts to the nanosecond. The
+one tolerance is that of reading two clocks one after the other (`CLOCKS_NS`), per reading, never a percentage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profiles import Profile
+from leadline.profiles.lineage import clock_of, record_of_rows
+from leadline.schema import METRICS, EventKind, FrameKind, MetricKind
+
+CLOCKS_NS = 20_000
+"""Between reading the wall clock and the thread's CPU clock at one border: two system calls on a busy machine. Time
+that another program has the processor in between counts on the wall clock only, the side that cannot be exceeded."""
+SLEW = 500e-6
+"""What CLOCK_REALTIME may gain on CLOCK_MONOTONIC while it is being set (adjtimex: 500 parts per million)."""
+STEP_NS = 10_000_000
+"""What setting the clock may move it at once without being told to step."""
+
+Contradictions = Iterator[str]
+
+
+def counts_and_sums(profile: Profile) -> Contradictions:
+    """Every row of `metrics` can be the summary of `count` numbers, and no time, size or count is below zero."""
+    rows = profile.table("metrics")
+    count, total = rows["count"].astype(np.float64), rows["sum"]
+    kinds = [str(MetricKind(kind)) for kind in rows["metric"].tolist()]
+    for row in np.flatnonzero(rows["count"] == 0).tolist():
+        yield f"metrics row {row} ({kinds[row]}) counts nothing"
+    for row in np.flatnonzero(rows["min"] < 0).tolist():
+        yield f"metrics row {row} ({kinds[row]}) has the minimum {rows['min'][row]}"
+    low, high = rows["min"] * count, rows["max"] * count
+    slack = 1e-9 * np.maximum(np.abs(low), np.abs(high)) + 1
+    for row in np.flatnonzero((total < low - slack) | (total > high + slack)).tolist():
+        yield f"metrics row {row} ({kinds[row]}): the sum {total[row]} is not between count x min and count x max"
+    least = total.astype(np.float64) ** 2 / np.maximum(count, 1)
+    for row in np.flatnonzero(rows["sum_squares"] < least * (1 - 1e-6) - 1).tolist():
+        yield f"metrics row {row} ({kinds[row]}): the sum of squares is below sum x sum / count"
+
+
+def inclusive_is_own_and_children(profile: Profile) -> Contradictions:
+    """The roll-up, against the plain loop over parents."""
+    tree = profile.tree
+    parent = tree.parent.tolist()
+    for info in METRICS:
+        if not info.additive:
+            continue
+        whole = [int(value) for value in tree.exclusive(info.kind).sum]
+        for row in range(len(parent) - 1, 0, -1):
+            whole[parent[row]] += whole[row]
+        if whole != tree.inclusive(info.kind).sum.tolist():
+            yield f"{info.kind}: the inclusive values are not the sums of the subtrees"
+
+
+def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions:
+    """The `time` of an operator's subtree is its `call_time`, to the nanosecond: none counts twice, and none is lost.
+
+    Without what ran below it later (the branch `backward`). The subtree may hold less than the call, never more, in two
+    cases: in a process that ran backward, whose work hangs below its forward line also where a region or an operator
+    called for it; and of regions and phases, which may be open across others that do not nest in them.
+    """
+    tree = profile.tree
+    call, own = tree.exclusive("call_time"), tree.exclusive("time")
+    whole = _own_thread_time(profile)
+    complete = np.array([process.complete for process in profile.processes], np.bool_)
+    process = _process_of_node(profile)
+    moved = np.zeros(len(profile.processes) + 1, np.bool_)
+    moved[process[_later(profile)]] = True
+    wanted = (call.count > 0) & (own.count > 0) & (process >= 0)
+    wanted &= complete[np.maximum(process, 0)]
+    wanted &= np.isin(tree.kinds, [int(FrameKind.OPERATOR), int(FrameKind.REGION), int(FrameKind.PHASE)])
+    exact = ~moved[process] & (tree.kinds == int(FrameKind.OPERATOR))
+    wrong = np.where(exact, whole != call.sum, whole > call.sum)
+    for row in np.flatnonzero(wanted & wrong).tolist():
+        node = tree.node(row)
+        yield (
+            f"{node.kind} {node.name} (node {row}) was called for {call.sum[row]} ns and holds {whole[row]} ns in "
+            f"{call.count[row]} calls"
+        )
+
+
+def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
+    """On each thread all exclusive times together last at most as long as the thread was seen, and so do its parts."""
+    tree = profile.tree
+    whole = _own_thread_time(profile)
+    running = tree.inclusive("running_time")
+    for thread in profile.threads:
+        row, name = thread.node.row, f"thread {thread.name or thread.tid}"
+        same_node = [other for other in profile.threads if other.node.row == row]
+        if len(same_node) > 1:  # threads of one name and process may share a frame
+            if thread is not same_node[0]:
+                continue
+            name = f"{len(same_node)} threads {thread.name}"
+        wall, cpu = sum(one.wall_ns for one in same_node), sum(one.cpu_ns for one in same_node)
+        clocks = CLOCKS_NS * (2 + int(running.count[row]))
+        if whole[row] > wall:
+            yield f"{name} spent {whole[row]} ns of the {wall} ns that it was seen"
+        if running.sum[row] > min(cpu, wall) + clocks:
+            yield f"{name} ran {running.sum[row]} ns in regions of {cpu} ns that it ran and {wall} ns that it was seen"
+        for one in same_node:
+            if min(one.wall_ns, one.cpu_ns, one.operator_ns, one.data_ns) < 0:
+                yield f"{name} has a time below zero: {one}"
+            if one.operator_ns + one.data_ns > one.wall_ns:
+                yield f"{name}: operators {one.operator_ns} and data {one.data_ns} ns of {one.wall_ns} ns"
+            if one.cpu_ns > one.wall_ns + 2 * CLOCKS_NS:
+                yield f"{name} ran {one.cpu_ns} ns in {one.wall_ns} ns"
+
+
+def bytes_balance(profile: Profile) -> Contradictions:
+    """Per process and device: what is freed was allocated, and the peak lies between what is left and all of it."""
+    rows = profile.table("metrics")
+    process = _process_of_node(profile)[rows["node"]]
+    places = sorted(set(zip(process.tolist(), rows["device"].tolist(), strict=True)))
+    for owner, device in places:
+        here = (process == owner) & (rows["device"] == device)
+        total = {
+            kind: int(rows["sum"][here & (rows["metric"] == int(kind))].sum())
+            for kind in (MetricKind.ALLOC_BYTES, MetricKind.FREE_BYTES, MetricKind.PEAK_LIVE_BYTES)
+        }
+        allocated, freed, peak = total.values()
+        where = f"process {owner}, device {device}"
+        if freed > allocated:
+            yield f"{where}: {freed} bytes were freed of {allocated} allocated"
+        if peak and not allocated - freed <= peak <= allocated:
+            yield f"{where}: a peak of {peak} bytes, with {allocated} allocated and {freed} freed"
+
+
+def events_nest_inside_their_process(profile: Profile) -> Contradictions:
+    """Operators and calls of a thread lie side by side or inside one another; every event lies within the time that
+    its process was measured."""
+    events = profile.events
+    if not len(events["start_ns"]):
+        return
+    start, duration = events["start_ns"].astype(np.int64), events["duration_ns"].astype(np.int64)
+    if np.any(duration < -1):
+        yield "an event lasts less than no time"
+    end = start + np.maximum(duration, 0)
+    stacked = np.isin(events["kind"], [int(EventKind.OPERATOR), int(EventKind.API), int(EventKind.SYNCHRONIZE)])
+    for thread in profile.threads:
+        rows = np.flatnonzero((events["thread"] == thread.row) & stacked & (duration >= 0))
+        rows = rows[np.lexsort((-end[rows], start[rows]))]
+        ends: list[int] = []
+        for row in rows.tolist():
+            while ends and ends[-1] <= start[row]:
+                ends.pop()
+            if ends and end[row] > ends[-1]:
+                yield f"event {row} of thread {thread.name} ends {end[row] - ends[-1]} ns after the one it began in"
+            ends.append(int(end[row]))
+    yield from _events_outside(profile, start, end)
+
+
+def _events_outside(profile: Profile, start: NDArray[np.int64], end: NDArray[np.int64]) -> Contradictions:
+    process_of_thread = np.array([thread.process for thread in profile.threads], np.int64)
+    thread = profile.events["thread"]
+    for process, record in zip(profile.processes, record_of_rows(profile), strict=True):
+        clock = clock_of(record)
+        mine = np.flatnonzero(thread >= 0)
+        mine = mine[process_of_thread[thread[mine]] == process.row]
+        if clock is None or not mine.size or not process.end_ns:
+            continue
+        slack = STEP_NS + int(SLEW * (process.end_ns - process.start_ns))
+        first, last = int(start[mine].min()) + clock, int(end[mine].max()) + clock
+        if first < process.start_ns - slack:
+            yield f"an event began {process.start_ns - first} ns before process {process.pid} was measured"
+        if last > process.end_ns + slack:
+            yield f"an event ended {last - process.end_ns} ns after process {process.pid} was measured"
+
+
+def references_tell_processes_apart(profile: Profile) -> Contradictions:
+    """Threads and devices stand below their own process; nothing below a process belongs to another's thread."""
+    process = _process_of_node(profile)
+    for thread in profile.threads:
+        if process[thread.node.row] != thread.process:
+            yield f"thread {thread.name} of process {thread.process} stands below process {process[thread.node.row]}"
+    rows = profile.table("metrics")
+    owner = np.array([device.process for device in profile.devices] + [-1], np.int64)[rows["device"]]
+    wrong = np.flatnonzero((owner >= 0) & (owner != process[rows["node"]]))
+    for row in wrong.tolist():
+        yield f"metrics row {row} names the device of another process"
+
+
+INVARIANTS: tuple[Callable[[Profile], Contradictions], ...] = (
+    counts_and_sums,
+    inclusive_is_own_and_children,
+    calls_are_their_own_time_and_their_parts,
+    threads_spend_no_more_than_there_is,
+    bytes_balance,
+    events_nest_inside_their_process,
+    references_tell_processes_apart,
+)
+
+
+def contradictions(profile: Profile) -> list[str]:
+    """Everything that is wrong with a profile, in words; empty when nothing is."""
+    return [f"{check.__name__}: {sentence}" for check in INVARIANTS for sentence in check(profile)]
+
+
+def _process_of_node(profile: Profile) -> NDArray[np.int64]:
+    """Row of the process that each node stands below, -1 for the root."""
+    tree = profile.tree
+    found = np.full(len(tree), -1, np.int64).tolist()
+    for process in profile.processes:
+        found[process.node.row] = process.row
+    for row, above in enumerate(tree.parent.tolist()):
+        if above >= 0 and found[row] < 0:
+            found[row] = found[above]
+    return np.array(found, np.int64)
+
+
+def _later(profile: Profile) -> NDArray[np.bool_]:
+    """The branches `backward` below operators; a phase that was measured as itself, such as one the user opened around
+    `loss.backward()`, is none."""
+    tree = profile.tree
+    measured = (tree.exclusive("call_time").count > 0) | (tree.exclusive("time").count > 0)
+    later: NDArray[np.bool_] = ~measured & tree.frame_rows("phase", "backward")[tree.frame_of]
+    return later
+
+
+def _own_thread_time(profile: Profile) -> NDArray[np.int64]:
+    """`time` of every node and of what its thread did inside it; the branches of `_later` are not carried up."""
+    whole = [int(value) for value in profile.tree.exclusive("time").sum]
+    later = _later(profile).tolist()
+    parent = profile.tree.parent.tolist()
+    for row in range(len(whole) - 1, 0, -1):
+        if not later[row]:
+            whole[parent[row]] += whole[row]
+    return np.array(whole, np.int64)

@@ -1,0 +1,57 @@
+"""The plugin itself: a file that contradicts itself fails the test that left it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.truth.invariants import contradictions
+from tests.truth.plugin import complaints
+
+from leadline.profiles import write_profile
+from leadline.profiles.build import build
+
+GOOD = """
+process p
+  thread main | wall_ns=100 operator_ns=60 cpu_ns=90
+    operator outer | time=20 call_time=60
+      operator inner | time=40 call_time=40
+"""
+
+
+@pytest.mark.untrue(reason="it makes files that are wrong, to see them found")
+def test_a_measured_file_that_contradicts_itself_is_found_once(tmp_path: Path) -> None:
+    profile = build(GOOD.replace("wall_ns=100", "wall_ns=59"))
+    write_profile(tmp_path / "drawn.leadline", profile)
+    assert complaints([tmp_path]) == [], "drawn profiles are left alone"
+    profile.meta["leadline"] = "0.1.0"
+    write_profile(tmp_path / "measured.leadline", profile)
+    assert any("main spent 60 ns of the 59 ns" in one for one in complaints([tmp_path]))
+    assert complaints([tmp_path]) == []
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("", "", ""),
+        ("inner | time=40", "inner | time=41", "operator outer (node 3) was called for 60 ns and holds 61 ns"),
+        ("outer | time=20", "outer | time=19", "holds 59 ns"),
+        ("cpu_ns=90", "cpu_ns=60000", "ran 60000 ns in 100 ns"),
+        ("operator_ns=60", "operator_ns=101", "operators 101 and data 0 ns of 100 ns"),
+        ("time=40 call_time=40", "time=40 call_time=40 free_bytes=8", "8 bytes were freed of 0 allocated"),
+        (
+            "time=40 call_time=40",
+            "time=40 call_time=40 alloc_bytes=8 peak_live_bytes=9",
+            "a peak of 9 bytes, with 8 allocated",
+        ),
+    ],
+)
+def test_every_invariant_can_fail(good: str, bad: str, said: str) -> None:
+    found = contradictions(build(GOOD.replace(good, bad) if good else GOOD))
+    assert any(said in one for one in found) if said else found == []
+
+
+def test_events_that_cross_are_found() -> None:
+    events = "kind node start_ns duration_ns thread\noperator a 10 10 0\noperator a 15 10 0"
+    (sentence,) = contradictions(build("operator a #a", events=events))
+    assert "ends 5 ns after the one it began in" in sentence
