@@ -70,9 +70,9 @@ CASES: dict[str, Any] = {
     "region": [["region", "a", [W, ["region", "b", [W]], ["region", "a", []]]]],
     "raising": [["raising", "a", [W, ["raising", "b", []]]]],
     "abandoned": [["abandoned", "a", [W]]],
-    "suspended alone": [["suspended", "a", [W], [W, ["region", "b", [W]]]]],
+    "suspended alone": [["suspended", "a", [W], [W]]],
+    "interleaved alone": [["interleaved", ["a", "b", "a"], []]],
     "suspended": [["region", "a", [["suspended", "b", [W], [W, ["region", "b", [W]]]]]]],
-    "interleaved alone": [["interleaved", ["a", "b", "a"], [W, ["region", "c", [W]]]]],
     "interleaved": [["region", "a", [["interleaved", ["a", "b", "a"], [W, ["region", "c", [W]]]]]]],
     "threaded": [["threaded", [[W, ["keep", 7]], [["region", "a", [W]]]]]],
     "forked": [["keep", 9], ["forked", [W, ["region", "a", [W]]]], W],
@@ -92,12 +92,16 @@ def of_cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Profile]:
     return dict(zip(CASES, measured(list(CASES.values()), folder), strict=True))
 
 
+def _known(name: str) -> Any:
+    """Whether the same time counts twice shows by how long it was, in the cases that say so by a sum."""
+    if name not in LEFT_OUT:
+        return ()
+    return pytest.mark.xfail(strict=name not in ("suspended", "interleaved"), reason=LEFT_OUT[name])
+
+
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=LEFT_OUT[name]) if name in LEFT_OUT else ())
-        for name in CASES
-    ],
+    [pytest.param(name, marks=_known(name)) for name in CASES],
 )
 def test_each_way_of_nesting_is_told_truly(name: str, of_cases: dict[str, Profile]) -> None:
     wrong = [*contradictions(of_cases[name]), *differences(of_cases[name], CASES[name])]
