@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.analysis.columns import distinct, factorized, nearest, preorder, subtree_sums
+from leadline.analysis.columns import distinct, factorized, nearest, preorder, subtree_shares, subtree_sums
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.scopes import scopes
 from leadline.profiles.builder import ProfileBuilder
@@ -116,3 +116,11 @@ def test_distinct_is_unique_with_its_inverse(values):
 def test_equal_rows_and_only_those_share_a_number(rows):
     numbered = factorized(*(np.array(column, np.int64) for column in zip(*rows, strict=True)))
     assert len(set(zip(rows, numbered.tolist(), strict=True))) == len(set(rows)) == len(set(numbered.tolist()))
+
+
+@given(parents(), st.integers(1, 2**62))
+def test_shares_are_at_most_one_however_large_the_values(parent, value):
+    shares = subtree_shares(Shape(np.array(parent, np.int64)), np.full(len(parent), value))
+    assert shares[0] == 1
+    assert shares.min() > 0
+    assert shares.max() <= 1

@@ -10,12 +10,14 @@ import pytest
 
 from leadline.profiles import Profile
 from leadline.profiles.builder import ProfileBuilder
+from leadline.profiles.tables import Tables
 from leadline.report import ReportOptions, TooLargeError, build_report, paths
 from leadline.report.html import render_html
 from leadline.report.json_report import render_json
 from leadline.report.markdown import render_markdown
 from leadline.report.source import short_names
 from leadline.report.text import render_text
+from leadline.schema import TABLES
 
 
 def deep(levels, measured, name="f", kind="python"):
@@ -86,3 +88,18 @@ def test_modules_in_modules_a_hundred_thousand_deep():
     report = build_report(Profile(builder.profile().tables, {}))
     assert [row.time_ns for row in report.modules] == [5] * 7
     assert np.sum([row.self_ns for row in report.modules]) == 5
+
+
+def test_the_page_of_a_path_of_half_a_million_levels():
+    """One array step per level would take minutes."""
+    size = 500_000
+    tables = deep(2, 1).tables
+    columns = {name: dict(tables[name]) for name in TABLES}
+    columns["nodes"] = {
+        "parent": np.arange(-1, size - 1, dtype=np.int32),
+        "frame": np.concatenate((columns["nodes"]["frame"], np.full(size - 5, columns["nodes"]["frame"][-1]))),
+    }
+    columns["metrics"]["node"] = np.full_like(columns["metrics"]["node"], size - 1)
+    profile = Profile(Tables(columns), {})
+    page = render_html(profile, build_report(profile, ReportOptions(top=200, frames=False)))
+    assert len(page) < 30_000_000

@@ -46,6 +46,19 @@ def at_rows(column: NDArray[np.generic], rows: Rows, none: int = -1) -> Rows:
     return np.where(rows >= 0, column[np.maximum(rows, 0)].astype(np.int64), none)
 
 
+def subtree_shares(shape: Shape, values: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The share, 0 to 1, that every node has with all below it of the sum of `values`, none of which is negative; zeros
+    where that is zero. Values are scaled first, so that no sum is too large."""
+    most = int(values.max(initial=0))
+    if most <= 0:
+        return np.zeros(shape.size, np.float64)
+    room = (1 << 62) // max(shape.size, 1)
+    fitting = (values / most * room).astype(np.int64) if most > room else values
+    sums = subtree_sums(shape, fitting)
+    shares: NDArray[np.float64] = sums / sums[0]
+    return shares
+
+
 def subtree_sums(shape: Shape, values: NDArray[np.int64]) -> Rows:
     """The sum of `values` over every node and all below it."""
     sums = values.astype(np.int64)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis.columns import nearest, subtree_shares
 from leadline.analysis.origin import is_library
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
@@ -53,9 +54,7 @@ def flame(tree: Tree, smallest_share: float = SMALLEST_SHARE, most_nodes: int = 
     rows = np.flatnonzero(kept)
     new_row = np.full(len(tree), -1, np.int64)
     new_row[rows] = np.arange(len(rows))
-    for level in tree.shape.levels():  # a cut row takes the number of its nearest kept ancestor
-        cut = level[new_row[level] < 0]
-        new_row[cut] = new_row[tree.shape.parent[cut]]
+    new_row = new_row[nearest(tree.shape, kept)]  # a cut row takes the number of its nearest kept ancestor
 
     cut_rows = np.flatnonzero(~kept)
     holders, holder_of = np.unique(new_row[cut_rows], return_inverse=True)
@@ -93,11 +92,7 @@ def _largest_share(tree: Tree, exclusive: dict[str, NDArray[np.int64]]) -> NDArr
     """For every node the largest share of any metric that it has with its subtree."""
     largest = np.zeros(len(tree), np.float64)
     for values in exclusive.values():
-        whole = values.astype(np.float64)
-        for level in reversed(list(tree.shape.levels())[1:]):
-            np.add.at(whole, tree.shape.parent[level], whole[level])
-        if whole[0] > 0:
-            np.maximum(largest, whole / whole[0], out=largest)
+        np.maximum(largest, subtree_shares(tree.shape, values), out=largest)
     return largest
 
 

@@ -72,7 +72,7 @@ class Amp(Scenario):
             *compute.assumptions,
             f"element-wise, pooling and batch-norm kernels keep {kept:.0%} of the saving from moving half the bytes",
             "losses, softmax and layer norm stay in fp32, and so do the optimizer and the collectives",
-            f"casts add {casts:.0%} of the forward kernel time and {show_time(host_ns)} of CPU time an operator",
+            f"casts add {casts:.0%} of the forward kernel time and {show_time(host_ns)} of host time an operator",
         )
         if target == "fp16":
             assumptions += ("the loss scaler's own kernels and its synchronisation are not counted",)

@@ -55,7 +55,7 @@ class LaunchFree(Scenario):
             graph,
             (
                 f"one graph launch of {launch_ns / 1000:g} µs between two synchronisations replaces all launches",
-                f"{breaks:.0%} of the replaced CPU time stays (guards, graph breaks, copying of inputs)",
+                f"{breaks:.0%} of the replaced host time stays (guards, graph breaks, copying of inputs)",
                 f"kernels of a graph follow one another after {gap_ns / 1000:g} µs",
                 "shapes are static and nothing inside the step needs the CPU; synchronisations and host copies stay",
             ),
