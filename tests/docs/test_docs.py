@@ -77,15 +77,14 @@ def test_every_python_block_is_python() -> None:
 
 
 def test_the_file_format_page_reads_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    profile = build(
-        """
-        process train.py
+    drawn = """
+        process train.py | pid={pid}
           thread MainThread
             python main @ train.py:3
               operator aten::linear | time=5,7
                 operator aten::addmm | time=11
         """
-    )
+    profile = build(drawn.format(pid=100))
     write_profile(tmp_path / "out.leadline", profile)
     load, roll_up, merge = blocks("docs/file-format.md", "python")
     names: dict[str, object] = {}
@@ -100,7 +99,7 @@ def test_the_file_format_page_reads_a_file(tmp_path: Path, monkeypatch: pytest.M
     assert inclusive[0] == 23
     assert np.array_equal(inclusive, profile.tree.inclusive("time").sum)
     monkeypatch.chdir(tmp_path)
-    for rank in ("rank0.leadline", "rank1.leadline"):
-        write_profile(rank, profile)
+    for rank in range(2):
+        write_profile(f"rank{rank}.leadline", build(drawn.format(pid=100 + rank)))
     exec(merge, {})
     assert open_profile("all.leadline").tree.root.inclusive("time").sum == 46

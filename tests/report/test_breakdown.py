@@ -207,3 +207,15 @@ def test_the_main_thread_is_the_one_with_the_id_of_the_process_else_the_longest(
         """)
     )
     assert [(row.thread, row.main) for row in report.splits] == [("main", True), ("worker", False), ("y", True)]
+
+
+def test_processes_of_two_containers_with_one_pid_are_told_apart():
+    one = """
+        process {name} | pid=7 start_ns={start}
+          thread main | tid=7 wall_ns=1000 operator_ns=500
+            operator aten::empty | time=500 alloc_bytes=8 peak_live_bytes=8
+    """
+    report = build_report(build(one.format(name="a", start=1) + one.format(name="b", start=2)))
+    assert [split.process for split in report.splits] == ["process 7", "process 7 (2)"]
+    assert report.memory is not None
+    assert [peak.device for peak in report.memory.peaks] == ["CPU, process 7", "CPU, process 7 (2)"]

@@ -10,7 +10,7 @@ from leadline.report.paths import PathWords
 
 def process_labels(profile: Profile) -> dict[int, str]:
     """By row: `rank 3`, for its children `rank 3 child 4711` (they inherit the rank), without ranks `process 4711`; all
-    empty where there is only one process."""
+    empty where there is only one process. No two are alike: `process 7 (2)` is another one with that pid."""
     processes = profile.processes
     if len(processes) == 1:
         return {processes[0].row: ""}
@@ -23,6 +23,11 @@ def process_labels(profile: Profile) -> dict[int, str]:
             labels[process.row] = f"rank {process.rank} child {process.pid}"
         else:
             labels[process.row] = f"rank {process.rank}"
+    seen: dict[str, int] = {}
+    for row, label in labels.items():  # containers and machines share pids: equal labels are numbered
+        seen[label] = seen.get(label, 0) + 1
+        if seen[label] > 1:
+            labels[row] = f"{label} ({seen[label]})"
     return labels
 
 
