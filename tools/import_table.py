@@ -25,7 +25,7 @@ NATIVE: dict[str, set[str]] = {
         "providers/torch",
         "providers/nvidia",
     },
-    "bindings": {"session", "providers", "providers/nvidia", "stack", "base"},
+    "bindings": {"session", "gpu", "providers", "providers/nvidia", "stack", "base"},
     "offline": set(),
     "testing": {
         "base",

@@ -165,11 +165,11 @@ def coexistence(tool: Tool) -> Facts:
         for _ in range(10):
             tool.launch("gemm", 50_000)
         synchronize()
-        _native.nvidia_pause("torch.profiler")
+        _native.nvidia_yield("torch.profiler")
         for _ in range(10):
             tool.launch("gemm", 50_000)
         synchronize()
-        _native.nvidia_resume()
+        _native.nvidia_take_back()
         for _ in range(10):
             tool.launch("gemm", 50_000)
     return {"other_saw": 10}

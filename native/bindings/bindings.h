@@ -18,6 +18,7 @@ nanobind::dict provider_stop(const std::string& name);
 
 void define_providers(nanobind::module_& m);
 void define_torch(nanobind::module_& m);
+void define_gpu(nanobind::module_& m);
 void define_nvidia(nanobind::module_& m);
 
 }  // namespace leadline::bindings

@@ -251,5 +251,6 @@ NB_MODULE(_native, m) {
   m.def("now_ns", &now_ns);
   bindings::define_providers(m);
   bindings::define_torch(m);
+  bindings::define_gpu(m);
   bindings::define_nvidia(m);
 }

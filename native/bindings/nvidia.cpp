@@ -28,21 +28,66 @@ nb::dict start(nb::dict options, bool await) {
   return provider_start("nvidia", options);
 }
 
+nb::dict nvidia_status() {
+  const nvidia::Report report = nvidia::report();
+  nb::dict result = to_dict(report.status);
+  result["yielded_to"] = report.yielded_to;
+  result["copies"] = report.copies;
+  if (!report.details) return result;
+  const nvidia::Details& d = *report.details;
+  result["cupti_path"] = d.cupti_path;
+  result["cupti_version"] = d.cupti_version;
+  result["driver_cuda"] = d.driver_cuda;
+  result["subscription"] = d.subscription;
+  result["clock_uncertainty_ns"] = d.clock_uncertainty_ns;
+  result["calls_followed"] = d.calls_followed;
+  result["calls"] = d.calls;
+  result["records"] = d.records;
+  result["unattributed"] = d.unattributed;
+  result["dropped"] = d.dropped;
+  result["outstanding"] = d.outstanding;
+  result["graph_nodes"] = d.graph_nodes;
+  result["graph_nodes_unknown"] = d.graph_nodes_unknown;
+  result["vendor_overhead_ns"] = d.vendor_overhead_ns;
+  result["fold_ns"] = d.fold_ns;
+  result["held_bytes"] = d.held_bytes;
+  result["cupti_finalized"] = d.cupti_finalized;
+  result["device_lost"] = d.device_lost;
+  return result;
+}
+
+nb::dict nvtx_status() {
+  const nvidia::NvtxStatus status = nvidia::nvtx_status();
+  nb::dict result;
+  result["initialised"] = status.initialised;
+  result["marks"] = status.marks;
+  result["ranges"] = status.ranges;
+  nb::dict domains;
+  for (const nvidia::NvtxStatus::Domain& domain : status.domains) {
+    nb::dict entry;
+    entry["ranges"] = domain.ranges;
+    entry["skipped"] = domain.skipped;
+    domains[nb::str(domain.name.c_str())] = entry;
+  }
+  result["domains"] = domains;
+  return result;
+}
+
 }  // namespace
 
 void define_nvidia(nb::module_& m) {
   m.def("attach_nvidia", [](const nb::dict& options) { return start(options, false); });
   m.def("await_nvidia", [](const nb::dict& options) { return start(options, true); });
   m.def("detach_nvidia", [] { return provider_stop("nvidia"); });
-  m.def("nvidia_pause", [](const std::string& tool) {
+  m.def("nvidia_yield", [](const std::string& tool) {
     const nb::gil_scoped_release no_gil;
-    nvidia::pause(tool);
+    nvidia::yield_to(tool);
   });
-  m.def("nvidia_resume", [] {
+  m.def("nvidia_take_back", [] {
     nvidia::Status status;
     {
       const nb::gil_scoped_release no_gil;
-      status = nvidia::resume();
+      status = nvidia::take_back();
     }
     return to_dict(status);
   });
@@ -50,17 +95,10 @@ void define_nvidia(nb::module_& m) {
     const nb::gil_scoped_release no_gil;
     return nvidia::flush(timeout_s);
   });
-  m.def("nvidia_status", [] { return nvidia::status_json(); });
-  m.def("nvidia_kernel_source", [](const std::string& kernel, std::string file, int32_t line, std::string detail) {
-    nvidia::set_kernel_source(kernel, {std::move(file), line, std::move(detail)});
-  });
-  m.def("nvidia_kernel_user",
-        [](const std::string& kernel, std::string user, std::string file, int32_t line, std::string detail) {
-          nvidia::set_kernel_user(kernel, std::move(user), {std::move(file), line, std::move(detail)});
-        });
+  m.def("nvidia_status", &nvidia_status);
   m.def("nvtx_start", &nvidia::nvtx_start, nb::arg("skipped_domains"));
   m.def("nvtx_stop", &nvidia::nvtx_stop);
-  m.def("nvtx_status", &nvidia::nvtx_status_json);
+  m.def("nvtx_status", &nvtx_status);
 }
 
 }  // namespace leadline::bindings

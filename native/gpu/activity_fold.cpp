@@ -1,6 +1,8 @@
 #include "gpu/activity_fold.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include "base/ids.h"
 #include "gpu/measure.h"
@@ -44,6 +46,7 @@ void ActivityFold::add(const Work& work) {
   }
   const std::optional<Launch> launch = launches_.get(work.correlation);
   if (launch && launch->outer != 0) launches_.cancel(launch->outer);  // the outer call's work has come under this id
+  if (launch && launch->paused) return pass_over(work);
   if (work.kind == WorkKind::kOverhead || work.kind == WorkKind::kWait) {
     if (launch) add_wait(work, *launch);
     return;
@@ -208,11 +211,37 @@ void ActivityFold::charge_idle(std::int32_t device, std::int64_t from_ns, std::i
   }
 }
 
+void ActivityFold::pass_over(const Work& work) {
+  if (work.kind == WorkKind::kOverhead || work.kind == WorkKind::kWait) return;
+  Device& device = this->device(work.device);
+  if (paused_since_ns_ == 0) {
+    device.timeline->add({work.start_ns, work.end_ns, WorkClass::kUnmeasured, 0, 0});
+  } else {
+    device.unmeasured_until_ns = std::max(device.unmeasured_until_ns, work.end_ns);
+  }
+}
+
+void ActivityFold::pause(std::int64_t time_ns) {
+  if (paused_since_ns_ == 0) paused_since_ns_ = time_ns;
+}
+
+void ActivityFold::resume(std::int64_t time_ns) {
+  if (paused_since_ns_ == 0) return;
+  for (auto& [index, device] : devices_) {
+    const std::int64_t until = std::max(time_ns, device.unmeasured_until_ns);
+    device.timeline->add({paused_since_ns_, until, WorkClass::kUnmeasured, 0, 0});
+    device.unmeasured_until_ns = 0;
+  }
+  paused_since_ns_ = 0;
+}
+
 void ActivityFold::settle_before(std::int64_t time_ns) {
+  if (paused_since_ns_ != 0) time_ns = std::min(time_ns, paused_since_ns_);  // the pause itself is told at its end
   for (auto& [index, device] : devices_) device.timeline->sweep_before(time_ns);
 }
 
 void ActivityFold::finish() {
+  resume(std::numeric_limits<std::int64_t>::max());
   for (auto& [index, device] : devices_) device.timeline->finish();
 }
 

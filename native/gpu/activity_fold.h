@@ -59,6 +59,10 @@ class ActivityFold {
   void add(const Work& work);
   // Charges idle time up to `time_ns`; call now and then, with a time no record can be older than.
   void settle_before(std::int64_t time_ns);
+  // Work launched from `time_ns` on belongs nowhere, until resume: its launches say so (Launch::paused). Devices are
+  // neither busy nor idle meanwhile, but for work of before.
+  void pause(std::int64_t time_ns);
+  void resume(std::int64_t time_ns);
   // Nothing more will come.
   void finish();
 
@@ -69,6 +73,7 @@ class ActivityFold {
   struct Device {
     DeviceInfo info;
     std::unique_ptr<DeviceTimeline> timeline;
+    std::int64_t unmeasured_until_ns = 0;  // end of what was launched while paused, as far as known
     // The shape of the last launch and what it gives: kernels are launched in the same shape again and again.
     LaunchShape shape;
     Occupancy occupancy;
@@ -78,6 +83,7 @@ class ActivityFold {
   void add_device_work(const Work& work, const Launch& launch);
   void describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity, Measures& measures);
   void place_graph_node(const Work& work, leadline_gpu_activity_event& activity);
+  void pass_over(const Work& work);
   void add_wait(const Work& work, const Launch& launch);
   void charge_idle(std::int32_t device, std::int64_t from_ns, std::int64_t to_ns, const Interval& next);
 
@@ -89,6 +95,7 @@ class ActivityFold {
   StreamQueues queues_;
   std::map<std::int32_t, Device> devices_;  // its elements stay where they are
   Device* last_device_ = nullptr;
+  std::int64_t paused_since_ns_ = 0;  // 0: not paused
   FrameNumbers frames_;
   FoldCounters counters_;
 };

@@ -15,11 +15,11 @@ class Allocations {
   static constexpr std::size_t kMost = 1u << 20;
 
   // False when it could not be booked.
-  bool taken(std::uint64_t address, std::int64_t bytes) noexcept {
+  bool taken(std::uint64_t address, std::int64_t bytes, bool measured) noexcept {
     const std::unique_lock lock = try_lock();
     if (!lock || bytes_.size() >= kMost) return false;
     try {
-      bytes_[address] = bytes;
+      bytes_[address] = measured ? bytes : kUnmeasured;
     } catch (...) {
       return false;
     }
@@ -28,19 +28,22 @@ class Allocations {
 
   struct Given {
     bool busy = false;                  // could not be looked up
-    std::optional<std::int64_t> bytes;  // nullopt: taken before measuring began
+    bool unmeasured = false;            // taken while measuring rested
+    std::optional<std::int64_t> bytes;  // nullopt: that, or taken before measuring began
   };
   Given given_back(std::uint64_t address) noexcept {
     const std::unique_lock lock = try_lock();
-    if (!lock) return {.busy = true, .bytes = {}};
+    if (!lock) return {.busy = true, .unmeasured = false, .bytes = {}};
     const auto found = bytes_.find(address);
     if (found == bytes_.end()) return {};
     const std::int64_t bytes = found->second;
     bytes_.erase(found);
-    return {.busy = false, .bytes = bytes};
+    if (bytes == kUnmeasured) return {.busy = false, .unmeasured = true, .bytes = {}};
+    return {.busy = false, .unmeasured = false, .bytes = bytes};
   }
 
  private:
+  static constexpr std::int64_t kUnmeasured = -1;
   std::unique_lock<std::mutex> try_lock() noexcept {
     constexpr int kTries = 64;
     std::unique_lock lock(mutex_, std::try_to_lock);

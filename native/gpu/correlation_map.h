@@ -23,6 +23,7 @@ struct Launch {
   std::uint32_t thread_marks = 0;  // which thread called, for Marks
   std::uint8_t kind = 0;           // leadline_gpu_kind
   std::uint32_t outer = 0;         // id of the runtime call around this driver call; 0: none, or the same
+  bool paused = false;             // made while measuring rested: its work belongs nowhere
 };
 
 class CorrelationMap {
@@ -99,13 +100,15 @@ class CorrelationMap {
     std::atomic<std::uint64_t> meta{0};
   };
 
-  // 32 bits of the outer id, 24 of the thread's ring, 8 of the kind.
+  // 32 bits of the outer id, 1 for paused, 23 of the thread's ring, 8 of the kind.
   static std::uint64_t pack(const Launch& launch) noexcept {
-    return std::uint64_t{launch.outer} << 32 | std::uint64_t{launch.thread_marks} << 8 | launch.kind;
+    return std::uint64_t{launch.outer} << 32 | std::uint64_t{launch.paused} << 31 |
+           std::uint64_t{launch.thread_marks} << 8 | launch.kind;
   }
   static void unpack(std::uint64_t meta, Launch* launch) noexcept {
     launch->outer = static_cast<std::uint32_t>(meta >> 32);
-    launch->thread_marks = static_cast<std::uint32_t>(meta >> 8) & 0xffffffu;
+    launch->thread_marks = static_cast<std::uint32_t>(meta >> 8) & 0x7fffffu;
+    launch->paused = (meta >> 31 & 1) != 0;
     launch->kind = static_cast<std::uint8_t>(meta);
   }
 

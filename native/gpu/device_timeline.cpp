@@ -1,7 +1,6 @@
 #include "gpu/device_timeline.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace leadline::gpu {
 
@@ -19,7 +18,7 @@ void DeviceTimeline::sweep_before(std::int64_t time_ns) {
 void DeviceTimeline::finish() {
   sweep(waiting_.size());
   if (!started_) return;
-  advance(std::max({now_ns_, running_until_ns_[0], running_until_ns_[1], running_until_ns_[2]}));
+  advance(std::max({now_ns_, running_until_ns_[0], running_until_ns_[1], running_until_ns_[2]}));  // measured classes
 }
 
 void DeviceTimeline::sweep(std::size_t count) {
@@ -29,21 +28,28 @@ void DeviceTimeline::sweep(std::size_t count) {
   if (!std::is_sorted(waiting_.begin(), waiting_.end(), earlier)) std::sort(waiting_.begin(), waiting_.end(), earlier);
   for (std::size_t i = 0; i < count; ++i) {
     const Interval& work = waiting_[i];
+    const bool measured = work.work_class != WorkClass::kUnmeasured;
+    std::int64_t& until = running_until_ns_[static_cast<std::size_t>(work.work_class)];
+    if (!measured && !started_) {
+      until = std::max(until, work.end_ns);
+      continue;
+    }
     if (!started_) {
       started_ = true;
       now_ns_ = work.start_ns;
       totals_.first_ns = work.start_ns;
     }
-    if (work.start_ns < now_ns_) ++totals_.late;
+    if (measured && work.start_ns < now_ns_) ++totals_.late;
     const std::int64_t start = std::max(work.start_ns, now_ns_);
     advance(start);
-    const std::int64_t busy_until = std::max({running_until_ns_[0], running_until_ns_[1], running_until_ns_[2]});
+    const std::int64_t busy_until = *std::max_element(running_until_ns_.begin(), running_until_ns_.end());
     if (busy_until < start && totals_.last_ns > 0 && on_gap_) {
       const std::int64_t gap_from = std::max(busy_until, totals_.first_ns);
-      if (gap_from < start) on_gap_(gap_from, start, work);
+      if (gap_from < start) on_gap_(gap_from, start, measured ? work : last_measured_);
     }
-    std::int64_t& until = running_until_ns_[static_cast<std::size_t>(work.work_class)];
     until = std::max(until, work.end_ns);
+    if (!measured) continue;
+    last_measured_ = work;
     totals_.last_ns = std::max(totals_.last_ns, work.end_ns);
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -53,19 +59,23 @@ void DeviceTimeline::sweep(std::size_t count) {
 void DeviceTimeline::advance(std::int64_t to_ns) {
   while (now_ns_ < to_ns) {
     std::int64_t next = to_ns;
-    bool running[3];
-    for (int c = 0; c < 3; ++c) {
+    std::array<bool, kWorkClasses> running{};
+    for (std::size_t c = 0; c < kWorkClasses; ++c) {
       running[c] = running_until_ns_[c] > now_ns_;
       if (running[c]) next = std::min(next, running_until_ns_[c]);
     }
     const std::int64_t part = next - now_ns_;
-    const auto [compute, copy, communication] = std::tuple(running[0], running[1], running[2]);
+    const auto [compute, copy, communication, unmeasured] = running;
     if (compute) totals_.compute_ns += part;
     if (copy) totals_.copy_ns += part;
     if (communication) totals_.communication_ns += part;
     if (compute && copy) totals_.copy_under_compute_ns += part;
     if (compute && communication) totals_.communication_under_compute_ns += part;
-    (compute || copy || communication ? totals_.busy_ns : totals_.idle_ns) += part;
+    if (compute || copy || communication) {
+      totals_.busy_ns += part;
+    } else if (!unmeasured) {
+      totals_.idle_ns += part;
+    }
     now_ns_ = next;
   }
 }

@@ -5,6 +5,7 @@
 // only (its own GPU time is not). Single-threaded.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,13 +15,15 @@
 
 namespace leadline::gpu {
 
-enum class WorkClass : std::uint8_t { kCompute = 0, kCopy = 1, kCommunication = 2 };
+// kUnmeasured: a pause, or work that was launched in one; neither busy nor idle where nothing measured runs.
+enum class WorkClass : std::uint8_t { kCompute = 0, kCopy = 1, kCommunication = 2, kUnmeasured = 3 };
+inline constexpr std::size_t kWorkClasses = 4;
 
 struct DeviceTotals {
   std::int64_t first_ns = 0;  // begin of the first and end of the last piece of work
   std::int64_t last_ns = 0;
   std::int64_t busy_ns = 0;  // any work
-  std::int64_t idle_ns = 0;  // no work, between first and last
+  std::int64_t idle_ns = 0;  // no work, between the first and the last or a pause
   std::int64_t compute_ns = 0;
   std::int64_t copy_ns = 0;
   std::int64_t communication_ns = 0;
@@ -41,7 +44,7 @@ class DeviceTimeline {
  public:
   static constexpr std::size_t kWindow = 8192;
 
-  // Called with every gap [from_ns, to_ns) and the work that ended it.
+  // Called with every gap [from_ns, to_ns) and the work that ended it; where a pause did, the work before it.
   using IdleGap = std::function<void(std::int64_t from_ns, std::int64_t to_ns, const Interval& next)>;
   explicit DeviceTimeline(IdleGap on_gap) : on_gap_(std::move(on_gap)) {}
 
@@ -62,7 +65,8 @@ class DeviceTimeline {
   std::int64_t now_ns_ = 0;  // everything before is accounted for
   bool started_ = false;
   // Ends of the work running at now_ns_, per class: only the latest end counts for a union.
-  std::int64_t running_until_ns_[3] = {0, 0, 0};
+  std::array<std::int64_t, kWorkClasses> running_until_ns_{};
+  Interval last_measured_;
 };
 
 }  // namespace leadline::gpu

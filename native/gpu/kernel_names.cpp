@@ -20,6 +20,11 @@ std::string demangle(const char* mangled) {
 
 }  // namespace
 
+KernelSources& kernel_sources() {
+  static auto& made = *new KernelSources;
+  return made;
+}
+
 void KernelSources::put(const std::string& kernel, KernelSource source) {
   const std::lock_guard lock(mutex_);
   if (sources_.size() >= kMost && !sources_.contains(kernel)) return;

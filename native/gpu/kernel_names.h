@@ -55,6 +55,9 @@ class KernelSources {
   std::atomic<std::uint64_t> version_{0};
 };
 
+// The process's own, of every vendor; never destroyed.
+KernelSources& kernel_sources();
+
 // What a kernel's frame shows beside its name.
 struct KernelFrame {
   std::uint64_t number = 0;  // of the frame, for the monitor

@@ -130,6 +130,16 @@ void Recorder::inner_call(std::uint32_t correlation, const Launch& launch) {
                correlation, launch.outer, place(launch.context));
 }
 
+void Recorder::paused_call(std::uint32_t correlation) {
+  const std::lock_guard lock(mutex_);
+  std::fprintf(file_, "x %u\n", correlation);
+}
+
+void Recorder::pause(bool on, std::int64_t time_ns) {
+  const std::lock_guard lock(mutex_);
+  std::fprintf(file_, "z %d %" PRId64 "\n", on ? 1 : 0, time_ns);
+}
+
 void Recorder::mark(std::uint32_t thread, std::int64_t time_ns, leadline_context context) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t at = place(context);
@@ -241,19 +251,27 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
       std::uint64_t correlation = 0;
       in >> thread >> time >> call >> correlation >> place;
       launches.put(static_cast<std::uint32_t>(correlation),
-                   {place, time, ring(thread), static_cast<std::uint8_t>(call), 0}, makes_work(call));
+                   {place, time, ring(thread), static_cast<std::uint8_t>(call), 0, false}, makes_work(call));
       if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);
     } else if (kind == "i") {
       int call = 0;
       std::uint32_t correlation = 0, outer = 0;
       in >> thread >> time >> call >> correlation >> outer >> place;
-      launches.put(correlation, {place, time, ring(thread), static_cast<std::uint8_t>(call), outer}, false);
+      launches.put(correlation, {place, time, ring(thread), static_cast<std::uint8_t>(call), outer, false}, false);
     } else if (kind == "e") {
       std::uint64_t correlation = 0;
       int cancelled = 0;
       in >> thread >> time >> correlation >> cancelled;
       if (cancelled) launches.cancel(static_cast<std::uint32_t>(correlation));
       if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, 0);
+    } else if (kind == "x") {
+      std::uint32_t correlation = 0;
+      in >> correlation;
+      launches.put(correlation, {0, 0, MarksRegistry::kNone, LEADLINE_GPU_LAUNCH, 0, true}, false);
+    } else if (kind == "z") {
+      int on = 0;
+      in >> on >> time;
+      on != 0 ? fold.pause(time) : fold.resume(time);
     } else if (kind == "m") {
       in >> thread >> time >> place;
       if (ThreadMarks* of = marks.at(ring(thread))) of->add(time, place);

@@ -49,6 +49,9 @@ class Recorder {
                  std::uint32_t thread);
   void api_end(const leadline_gpu_api_event& api, std::int64_t time_ns, std::uint32_t thread, bool cancelled);
   void inner_call(std::uint32_t correlation, const Launch& launch);
+  // A launch made while measuring rested, and when that began (`on`) and ended.
+  void paused_call(std::uint32_t correlation);
+  void pause(bool on, std::int64_t time_ns);
   void mark(std::uint32_t thread, std::int64_t time_ns, leadline_context context);
   void graph_node(std::uint64_t node, std::uint64_t original, std::uint64_t graph, leadline_context context);
   void work(const Work& work);

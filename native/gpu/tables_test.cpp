@@ -15,7 +15,7 @@
 namespace leadline::gpu {
 namespace {
 
-Launch launch(leadline_context context) { return {context, 0, 0, LEADLINE_GPU_LAUNCH, 0}; }
+Launch launch(leadline_context context) { return {context, 0, 0, LEADLINE_GPU_LAUNCH, 0, false}; }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ TEST_CASE("a launch is found by its id, long-running ones even after the ring ha
 
 TEST_CASE("a graph launch answers for each of its nodes and is outstanding until the first") {
   CorrelationMap map;
-  map.put(5, {50, 0, 0, LEADLINE_GPU_GRAPH_LAUNCH, 0}, true);
+  map.put(5, {50, 0, 0, LEADLINE_GPU_GRAPH_LAUNCH, 0, false}, true);
   CHECK(map.outstanding() == 1);
   for (int node = 0; node < 3; ++node) CHECK(map.get(5)->context == 50);
   CHECK(map.outstanding() == 0);
@@ -52,7 +52,7 @@ TEST_CASE("concurrent launches and look-ups never mix entries") {
     threads.emplace_back([&map, t] {
       for (std::uint32_t i = 0; i < kEach; ++i) {
         const std::uint32_t id = i * 4 + t;
-        map.put(id, {id * 1000ull + 1, id, t, LEADLINE_GPU_LAUNCH, 0}, true);
+        map.put(id, {id * 1000ull + 1, id, t, LEADLINE_GPU_LAUNCH, 0, false}, true);
       }
     });
   }

@@ -27,8 +27,9 @@ struct State {
   std::int64_t (*clock)() = nullptr;
   std::vector<std::string> places;  // context - 1
   std::unordered_map<std::string, std::uint64_t> place_of;
-  std::map<std::string, std::map<std::string, Sum>> sums;  // "path | device d stream s" → metric
-  std::map<std::string, std::uint64_t> losses;
+  std::map<std::string, std::map<std::string, Sum>> sums;           // "path | device d stream s" → metric
+  std::array<std::atomic<std::uint64_t>, kLossKindCount> losses{};  // no lock: counted in a child and without memory
+  std::atomic<bool> ignoring{false};
   std::map<std::string, std::string> loss_details;
   std::map<std::string, std::string> details;
   std::array<std::vector<leadline_gpu_api_event>, 3> api;
@@ -64,7 +65,7 @@ void activity(const leadline_gpu_activity_event& a) {
   State& s = state();
   ++s.activities;
   std::string key = path_of(a.context);
-  if (a.context == 0) ++s.losses["gpu_record_unattributed"];
+  if (a.context == 0) ++s.losses[static_cast<std::size_t>(LossKind::kGpuRecordUnattributed)];
   const std::string node = " (node " + std::to_string(static_cast<std::uint32_t>(a.graph_node)) + ")";
   if (a.via_kind == LEADLINE_VIA_CAPTURE && a.via != 0) key += ";captured at;" + path_of(a.via);
   if (a.via_kind == LEADLINE_VIA_INSTANTIATE) key += ";instantiated at;" + path_of(a.via);
@@ -94,7 +95,7 @@ void TestMonitor::reset(std::int64_t (*clock)()) {
   s.places.clear();
   s.place_of.clear();
   s.sums.clear();
-  s.losses.clear();
+  for (auto& count : s.losses) count = 0;
   s.loss_details.clear();
   s.details.clear();
   for (auto& events : s.api) events.clear();
@@ -117,9 +118,24 @@ std::string TestMonitor::folded(const std::vector<std::string>& metrics) {
   return text;
 }
 
+std::size_t TestMonitor::subscribers() {
+  const std::lock_guard lock(state().mutex);
+  const auto& all = state().subscribers;
+  return static_cast<std::size_t>(
+      std::count_if(all.begin(), all.end(), [](const Subscriber& s) { return s.callback; }));
+}
+
+void TestMonitor::ignore_events(bool on) { state().ignoring = on; }
+
 std::map<std::string, std::uint64_t> TestMonitor::losses() {
   const std::lock_guard lock(state().mutex);
-  return state().losses;
+  std::map<std::string, std::uint64_t> found;
+  for (std::size_t i = 0; i < kLossKindCount; ++i) {
+    if (const std::uint64_t count = state().losses[i]; count > 0) {
+      found[std::string(to_string(static_cast<LossKind>(i)))] = count;
+    }
+  }
+  return found;
 }
 std::string TestMonitor::loss_detail(const std::string& kind) {
   const std::lock_guard lock(state().mutex);
@@ -199,6 +215,7 @@ void leadline_monitor_finalize(void) {}
 void leadline_monitor_emit(const leadline_event* event) {
   using namespace leadline::testing;
   auto& s = state();
+  if (s.ignoring) return;
   std::array<Subscriber, 8> subscribers;
   {
     const std::lock_guard lock(s.mutex);
@@ -247,10 +264,10 @@ int leadline_monitor_context_in_file(leadline_context context, const char* file)
 
 void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   auto& s = state();
+  s.losses.at(kind) += count;
+  if (s.ignoring || !detail) return;
   const std::lock_guard lock(s.mutex);
-  const std::string name(to_string(static_cast<leadline::LossKind>(kind)));
-  s.losses[name] += count;
-  if (detail && !s.loss_details.contains(name)) s.loss_details[name] = detail;
+  s.loss_details.try_emplace(std::string(to_string(static_cast<leadline::LossKind>(kind))), detail);
 }
 
 uint64_t leadline_monitor_new_frame(void) {

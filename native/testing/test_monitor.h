@@ -17,6 +17,8 @@ namespace leadline::testing {
 class TestMonitor {
  public:
   static void reset(std::int64_t (*clock)());
+  // Events go nowhere: neither lock nor memory is taken for them, and losses are counted without their details.
+  static void ignore_events(bool on);
   // One line per path, device, stream and metric: "a;b;kernel | device 0 stream 7 | gpu_time count 2 sum 2000", sorted.
   // Only the metrics named (all, when none is).
   static std::string folded(const std::vector<std::string>& metrics = {});
@@ -29,6 +31,7 @@ class TestMonitor {
   static std::string detail_of(const std::string& name);
   static std::uint64_t activities();
   static std::size_t places();
+  static std::size_t subscribers();
 };
 
 // The program's own regions, on the calling thread.

@@ -35,6 +35,14 @@ def train():
             sum(range(200_000))  # a millisecond or more in which the device, with 60 µs of work, runs dry
         if "LOSE" in os.environ:
             cuda.fake_test_lose_device()
+    if "PAUSE" in os.environ:
+        leadline.pause()
+        with leadline.region("rest"):
+            launch(gemm)
+            launch(relu)
+        leadline.resume()
+        with leadline.region("after"):
+            launch(relu)
     cudart.cudaDeviceSynchronize()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -12,7 +11,7 @@ import pytest
 from tests.nvidia import fake_gpu
 
 from leadline.capture.config import Options
-from leadline.capture.providers import nvidia
+from leadline.capture.providers import nvidia_files
 from leadline.capture.providers.nvidia import NvidiaProvider
 from leadline.profiles import Profile, open_profile
 
@@ -79,14 +78,14 @@ class Native:
     def detach_nvidia(self) -> dict[str, Any]:
         return {"measuring": False, "message": ""}
 
-    def nvidia_status(self) -> str:
-        return json.dumps({"awaiting": self.awaits})
+    def nvidia_status(self) -> dict[str, Any]:
+        return {"awaiting": self.awaits}
 
     def nvtx_stop(self) -> None:
         """Nothing was begun."""
 
-    def nvtx_status(self) -> str:
-        return "{}"
+    def nvtx_status(self) -> dict[str, Any]:
+        return {}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_a_program_for_gpus_that_gets_none(
     file = tmp_path / "nvidiactl"
     if device:
         file.touch()
-    monkeypatch.setattr(nvidia, "_DEVICE_FILES", (file,))
+    monkeypatch.setattr(nvidia_files, "_DEVICE_FILES", (file,))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     sys.modules["torch"].version = SimpleNamespace(cuda=None)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from leadline.capture.providers.nvidia import CUDA_VARIABLE, NVTX_VARIABLE, inject_library, injection_environment
+from leadline.capture.providers.nvidia_files import CUDA_VARIABLE, NVTX_VARIABLE, inject_library, injection_environment
 from leadline.profiles import Profile, open_profile
 
 PROGRAM = Path(__file__).with_name("late_cuda_program.py")

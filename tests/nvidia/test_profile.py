@@ -84,6 +84,21 @@ def test_a_trace_window_joins_kernels_with_their_calls(tmp_path: Path, fakes: Pa
     assert {profile.tree.node(int(row)).name for row in events["node"][kernel]} == {"gemm(float*)", "relu"}
 
 
+def test_a_rest_loses_what_was_launched_in_it_and_nothing_else(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, PAUSE="1")
+    found = kernels(profile)
+    counts: dict[str, tuple[int, int]] = {}
+    for path, (count, time) in found.items():
+        before = counts.get(path[-1], (0, 0))
+        counts[path[-1]] = (before[0] + count, before[1] + time)
+        assert "rest" not in path and "launched before measuring began" not in path
+    assert counts == {"gemm(float*)": (3, 150_000), "relu": (4, 40_000)}
+    assert sum("after" in path for path in found) == 1
+    assert [loss for loss in profile.losses if loss.count > 0] == []
+    idle = sum(node.exclusive("gpu_idle_time").sum for node in profile.tree.walk())
+    assert idle == profile.devices[0].detail["idle_ns"] > 0
+
+
 def test_launch_numbers(tmp_path: Path, fakes: Path) -> None:
     profile = run(tmp_path, fakes)
     gemm = next(node for node in profile.tree.find(kind="kernel") if node.name == "gemm(float*)")

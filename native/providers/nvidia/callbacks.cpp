@@ -13,6 +13,7 @@ namespace {
 struct ThreadState {
   std::uint32_t session = 0;
   std::uint32_t depth = 0;        // nested API calls
+  std::uint32_t stretch = 0;      // when the outermost began, see Callbacks::state_
   std::uint32_t correlation = 0;  // of the outermost
   std::int64_t start_ns = 0;
   leadline_context context = 0;
@@ -76,15 +77,15 @@ void Callbacks::mark(std::int64_t time_ns, leadline_context context) noexcept {
 
 void Callbacks::handle(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
   if (!data) return;
-  const bool open = open_.load(std::memory_order_acquire);
+  const std::uint32_t now = state_.load(std::memory_order_acquire);
   if (domain == cupti::Domain::kDriver || domain == cupti::Domain::kRuntime) {
     const auto& api = *static_cast<const cupti::CallbackData*>(data);
     const ApiCall* call = calls_.find(domain, cbid);
     if (!call || !call->followed) return;
     if (api.site == cupti::Site::kExit) return leave(*call, api);
-    if (open) enter(*call, api);
-  } else if (domain == cupti::Domain::kResource && open) {
-    resource(static_cast<cupti::Resource>(cbid), *static_cast<const cupti::ResourceData*>(data));
+    if (now != kClosed) enter(*call, api, now);
+  } else if (domain == cupti::Domain::kResource && now != kClosed) {
+    resource(static_cast<cupti::Resource>(cbid), *static_cast<const cupti::ResourceData*>(data), tells(now));
   }
 }
 
@@ -109,20 +110,21 @@ std::int64_t Callbacks::stream_of(const ApiCall& call, const cupti::CallbackData
   return result == cupti::kSuccess ? std::int64_t{id} : -1;
 }
 
-void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noexcept {
+void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data, std::uint32_t now) noexcept {
   ThreadState& thread = state_in(session_);
   const std::uint32_t marks = marks_of_thread.get(marks_);
   if (thread.depth++ > 0) {
     if (call.makes_work && data.correlation_id != thread.correlation) {
-      const gpu::Launch inner{thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind),
-                              thread.correlation};
+      const gpu::Launch inner{thread.context,     thread.start_ns,       marks, static_cast<std::uint8_t>(call.kind),
+                              thread.correlation, !tells(thread.stretch)};
       tables_.launches.put(data.correlation_id, inner, false);
       if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire))
-        recorder->inner_call(data.correlation_id, inner);
+        inner.paused ? recorder->paused_call(data.correlation_id) : recorder->inner_call(data.correlation_id, inner);
     }
     return;
   }
-  count_.fetch_add(1, std::memory_order_relaxed);
+  thread.stretch = now;
+  const bool told = tells(now);
   leadline_gpu_api_event api{};
   api.name = call.name.c_str();
   api.kind = call.kind;
@@ -155,17 +157,27 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   thread.correlation = data.correlation_id;
   thread.captured = false;
   thread.start_ns = leadline_monitor_now();
+  thread.event = api;
+  gpu::Launch launch{0, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind), 0, true};
+  if (!told) {
+    thread.context = 0;
+    tables_.launches.put(data.correlation_id, launch, false);
+    if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
+      recorder->paused_call(data.correlation_id);
+    }
+    return;
+  }
+  count_.fetch_add(1, std::memory_order_relaxed);
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_GPU_API;
   event.phase = LEADLINE_BEGIN;
   event.time_ns = thread.start_ns;
   event.of.gpu_api = api;
   leadline_monitor_emit(&event);
-  thread.event = api;
   thread.context = leadline_monitor_context();
-  tables_.launches.put(data.correlation_id,
-                       {thread.context, thread.start_ns, marks, static_cast<std::uint8_t>(call.kind), 0},
-                       call.makes_work);
+  launch.context = thread.context;
+  launch.paused = thread.context == 0;  // nobody listens any more
+  tables_.launches.put(data.correlation_id, launch, call.makes_work && !launch.paused);
   if (gpu::ThreadMarks* ring = marks_->at(marks)) ring->add(thread.start_ns, thread.context);
   if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_begin(api, thread.context, thread.start_ns, marks);
@@ -177,11 +189,18 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
   if (thread.depth == 0) return;  // began before measuring did
   if (--thread.depth > 0) return;
   const std::int64_t now = leadline_monitor_now();
+  // A call around which measuring rested or went on is not told to end: its begin was forgotten, or never told.
+  const std::uint32_t present = state_.load(std::memory_order_acquire);
+  const bool told = tells(thread.stretch) && (present == thread.stretch || present == kClosed);
   // Both APIs return an int-sized status, zero for success.
   const bool failed = data.return_value && *static_cast<const std::int32_t*>(data.return_value) != 0;
   if ((failed || thread.captured) && call.makes_work) tables_.launches.cancel(thread.correlation);
   if (!failed && (call.kind == LEADLINE_GPU_ALLOC || call.kind == LEADLINE_GPU_FREE)) {
-    book_memory(call, data, thread.event.bytes);
+    book_memory(call, data, thread.event.bytes, told);
+  }
+  if (!told) {
+    thread.context = 0;
+    return;
   }
   if (waits(call.kind) && time_waits_.load(std::memory_order_relaxed)) {
     gpu::emit_measure(thread.context, MetricKind::kSyncTime, now - thread.start_ns, -1, now);
@@ -199,22 +218,24 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
   thread.context = 0;
 }
 
-void Callbacks::book_memory(const ApiCall& call, const cupti::CallbackData& data, std::int64_t bytes) noexcept {
+void Callbacks::book_memory(const ApiCall& call, const cupti::CallbackData& data, std::int64_t bytes,
+                            bool told) noexcept {
   const ArgumentLayout& at = call.arguments;
   const std::int64_t now = leadline_monitor_now();
   if (call.kind == LEADLINE_GPU_ALLOC) {
     if (bytes == 0 || at.address_out == ArgumentLayout::kNone || !data.params) return;
     const auto* out = argument<const std::uint64_t*>(data.params, at.address_out);
-    if (out && !tables_.allocations.taken(*out, bytes)) {
+    if (out && !tables_.allocations.taken(*out, bytes, told)) {
       gpu::count_loss(LossKind::kMemoryEventsDropped, 1, nullptr);
     }
-    gpu::emit_measure(state.context, MetricKind::kDeviceAllocBytes, bytes, state.event.device, now);
+    if (told) gpu::emit_measure(state.context, MetricKind::kDeviceAllocBytes, bytes, state.event.device, now);
     return;
   }
   if (at.address == ArgumentLayout::kNone || !data.params) return;
   const auto address = argument<std::uint64_t>(data.params, at.address);
   if (address == 0) return;
   const gpu::Allocations::Given given = tables_.allocations.given_back(address);
+  if (!told || given.unmeasured) return;
   if (given.bytes) {
     gpu::emit_measure(state.context, MetricKind::kDeviceFreeBytes, *given.bytes, state.event.device, now);
   } else {
@@ -222,7 +243,7 @@ void Callbacks::book_memory(const ApiCall& call, const cupti::CallbackData& data
   }
 }
 
-void Callbacks::resource(cupti::Resource which, const cupti::ResourceData& data) noexcept {
+void Callbacks::resource(cupti::Resource which, const cupti::ResourceData& data, bool told) noexcept {
   switch (which) {
     case cupti::Resource::kModuleLoaded:
     case cupti::Resource::kModuleUnloadStarting: {
@@ -248,14 +269,14 @@ void Callbacks::resource(cupti::Resource which, const cupti::ResourceData& data)
     case cupti::Resource::kGraphNodeDestroyStarting:
     case cupti::Resource::kGraphDestroyStarting:
     case cupti::Resource::kGraphExecDestroyStarting:
-      if (data.descriptor) graph(which, *static_cast<const cupti::GraphData*>(data.descriptor));
+      if (data.descriptor) graph(which, *static_cast<const cupti::GraphData*>(data.descriptor), told);
       return;
     default:
       return;
   }
 }
 
-void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data) noexcept {
+void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data, bool told) noexcept {
   if (!cupti_.get_graph_node_id) return;
   graphs_seen_.store(true, std::memory_order_relaxed);
   gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire);
@@ -265,6 +286,8 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data) noexc
     };
     std::uint64_t node = 0;
     std::uint64_t original = 0;
+    // What is captured while measuring rests has no path: it hangs below its launch.
+    const leadline_context here = told ? leadline_monitor_context() : 0;
     ThreadState& thread = state_in(session_);
     // A graph is also cloned by cuGraphClone and as the child of another, which says nothing of where it came from.
     const bool makes_executable = thread.depth > 0 && thread.event.kind == LEADLINE_GPU_GRAPH_INSTANTIATE;
@@ -275,8 +298,8 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data) noexc
         // Inside a launch being captured the place is the launch itself; else where the program builds its graph by
         // hand.
         thread.captured = true;
-        tables_.graphs.created(node, key(data.graph), leadline_monitor_context());
-        if (recorder) recorder->graph_node(node, 0, key(data.graph), leadline_monitor_context());
+        tables_.graphs.created(node, key(data.graph), here);
+        if (recorder) recorder->graph_node(node, 0, key(data.graph), here);
         return;
       case cupti::Resource::kGraphNodeCloned:
         if (cupti_.get_graph_node_id(data.node, &node) != cupti::kSuccess ||

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <utility>
 
 #include "base/ids.h"
 #include "gpu/measure.h"
@@ -69,7 +69,7 @@ Measuring::~Measuring() {
   in_use.compare_exchange_strong(self, nullptr);
 }
 
-bool Measuring::start(std::string* message, std::string* holder, bool inside_cuda_start) {
+bool Measuring::start(std::string* message, std::string* holder, bool inside_cuda_start, bool paused) {
   calls_.load(library_.call());
   if (!subscription_.open(options_.shared, on_callback, nullptr)) {
     *message = subscription_.message();
@@ -109,11 +109,31 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     gpu::count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
   }
   if (!inside_cuda_start) learn_devices();
-  leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
-  callbacks_.open();
+  paused ? pause() : resume();
   subscription_.enable_callbacks();
   if (!inside_cuda_start) start_thread();
   return true;
+}
+
+void Measuring::pause() {
+  callbacks_.pause();
+  if (places_ != 0) leadline_monitor_unregister(places_);
+  places_ = 0;
+  const std::lock_guard lock(fold_mutex_);
+  const std::int64_t now = leadline_monitor_now();
+  fold_.pause(now);
+  if (recorder_) recorder_->pause(true, now);
+}
+
+void Measuring::resume() {
+  {
+    const std::lock_guard lock(fold_mutex_);
+    const std::int64_t now = leadline_monitor_now();
+    fold_.resume(now);
+    if (recorder_) recorder_->pause(false, now);
+  }
+  if (places_ == 0) leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
+  callbacks_.resume();
 }
 
 // At once, or in the callback of the first context.
@@ -329,59 +349,13 @@ void Measuring::stop() {
                   "Some device work had not finished, or gave no record, when measuring stopped.");
 }
 
-void Measuring::abandon() noexcept {
+void Measuring::abandon(leadline_subscription* places, leadline_subscription* activities) noexcept {
+  *places = std::exchange(places_, 0);
+  *activities = std::exchange(activities_, 0);
   callbacks_.close();
   in_use.store(nullptr, std::memory_order_release);
   subscription_.forget();
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
-}
-
-void Measuring::describe_devices() const {
-  if (!options_.describe_device) return;
-  const bool mps = mps_in_use();
-  const std::map<std::int32_t, gpu::DeviceTotals> totals = fold_.totals();
-  for (const gpu::DeviceInfo& device : devices_) {
-    std::string detail = device_detail_json(device, mps);
-    if (const auto found = totals.find(device.index); found != totals.end()) {
-      const gpu::DeviceTotals& t = found->second;
-      detail.pop_back();
-      char text[512];
-      std::snprintf(
-          text, sizeof text,
-          ", \"busy_ns\": %lld, \"idle_ns\": %lld, \"compute_ns\": %lld, \"copy_ns\": %lld, "
-          "\"communication_ns\": %lld, \"copy_under_compute_ns\": %lld, \"communication_under_compute_ns\": %lld, "
-          "\"late_records\": %llu}",
-          static_cast<long long>(t.busy_ns), static_cast<long long>(t.idle_ns), static_cast<long long>(t.compute_ns),
-          static_cast<long long>(t.copy_ns), static_cast<long long>(t.communication_ns),
-          static_cast<long long>(t.copy_under_compute_ns), static_cast<long long>(t.communication_under_compute_ns),
-          static_cast<unsigned long long>(t.late));
-      detail += text;
-    }
-    options_.describe_device({device.index, device.name, device.uuid, device.memory_bytes, std::move(detail)});
-  }
-}
-
-void Measuring::write_json(std::string* json) const {
-  const std::lock_guard lock(fold_mutex_);
-  const gpu::FoldCounters& c = fold_.counters();
-  char text[1024];
-  std::snprintf(
-      text, sizeof text,
-      ", \"cupti_path\": \"%s\", \"cupti_version\": \"%s\", \"driver_cuda\": \"%d.%d\", \"subscription\": \"%s\", "
-      "\"clock_uncertainty_ns\": %lld, \"calls_followed\": %zu, \"calls\": %llu, \"records\": %llu, "
-      "\"unattributed\": %llu, \"dropped\": %llu, \"outstanding\": %llu, \"graph_nodes\": %llu, "
-      "\"graph_nodes_unknown\": %llu, \"vendor_overhead_ns\": %lld, \"fold_ns\": %lld, \"held_bytes\": %zu, "
-      "\"cupti_finalized\": %s, \"device_lost\": %s",
-      library_.path().c_str(), cupti_version_name(version_).c_str(), driver_.cuda_version() / 1000,
-      driver_.cuda_version() % 1000 / 10, to_string(subscription_.mode()),
-      static_cast<long long>(clock_.uncertainty_ns), calls_.followed(),
-      static_cast<unsigned long long>(callbacks_.calls()), static_cast<unsigned long long>(c.records),
-      static_cast<unsigned long long>(c.unattributed), static_cast<unsigned long long>(dropped_),
-      static_cast<unsigned long long>(tables_.launches.outstanding()), static_cast<unsigned long long>(c.graph_nodes),
-      static_cast<unsigned long long>(c.graph_nodes_unknown), static_cast<long long>(c.vendor_overhead_ns),
-      static_cast<long long>(fold_ns_), buffers_.held_bytes() + tables_.launches.held_bytes(),
-      finalized_.load() ? "true" : "false", fatal_.load() ? "true" : "false");
-  *json += text;
 }
 
 }  // namespace leadline::nvidia

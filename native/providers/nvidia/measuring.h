@@ -29,14 +29,18 @@ class Measuring {
 
   // False with one sentence in *message (and *holder). `inside_cuda_start`: the driver cannot be asked yet; the thread
   // that folds begins with the first context, so that a program that makes none has none of ours.
-  bool start(std::string* message, std::string* holder, bool inside_cuda_start);
+  bool start(std::string* message, std::string* holder, bool inside_cuda_start, bool paused);
+  // What the program starts from here on is not told, see provider.h; what it has started is.
+  void pause();
+  void resume();
   bool flush(double timeout_s);
   // Off again: callbacks, records, subscription, CUPTI itself, the thread. Counts what was still in flight.
   void stop();
-  // A fork child: no call into CUDA or CUPTI, no waiting for a thread that is not here.
-  void abandon() noexcept;
+  // A fork child: no call into CUDA, CUPTI or the monitor, no waiting for a thread that is not here. The subscriptions
+  // it leaves in the monitor are handed over.
+  void abandon(leadline_subscription* places, leadline_subscription* activities) noexcept;
 
-  void write_json(std::string* json) const;
+  Details details() const;
   // After stop(): no callback of CUPTI is running in it, so it may be destroyed.
   bool left_alone() const noexcept { return left_alone_; }
   bool lost_device() const noexcept { return fatal_.load(std::memory_order_relaxed); }

@@ -17,9 +17,19 @@ namespace leadline::nvidia {
 // From now on ranges become regions, but for those in `skipped_domains` (compared without case).
 void nvtx_start(const std::vector<std::string>& skipped_domains);
 void nvtx_stop();
-// JSON object: initialised (how many libraries found this tool), ranges, marks, domains with their ranges and whether
-// skipped.
-std::string nvtx_status_json();
+
+struct NvtxStatus {
+  struct Domain {
+    std::string name;
+    std::uint64_t ranges = 0;
+    bool skipped = false;
+  };
+  std::uint32_t initialised = 0;  // how many libraries found this tool
+  std::uint64_t marks = 0;
+  std::uint64_t ranges = 0;  // of no domain
+  std::vector<Domain> domains;
+};
+NvtxStatus nvtx_status();
 
 }  // namespace leadline::nvidia
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -18,15 +19,16 @@ namespace {
 struct Provider {
   std::mutex mutex;
   Options options;
-  gpu::KernelSources sources;
   std::unique_ptr<Measuring> measuring;
   std::optional<Driver> driver;
   std::unique_ptr<RegionTimer> regions;
   Status status;
-  std::string last_json;   // of the measuring that has stopped
-  std::string paused_for;  // the tool that CUPTI was given to
-  bool awaiting = false;   // measuring begins when the program starts CUDA
+  std::optional<Details> last;  // of the measuring that has stopped
+  std::string yielded_to;       // the tool that CUPTI was given to
+  bool paused = false;          // the program asked for a rest
+  bool awaiting = false;        // measuring begins when the program starts CUDA
   bool forked_after_cuda = false;
+  std::array<leadline_subscription, 3> stale{};  // of a parent, to be taken out of the monitor
 };
 
 Provider& provider() {
@@ -66,7 +68,7 @@ Status out_of_memory(const char* doing) {
 void start_fallback(Provider& p) {
   if (!p.options.time_regions || !p.driver) return;
   p.regions = std::make_unique<RegionTimer>(*p.driver);
-  p.status.timing_regions = p.regions->start();
+  p.status.timing_regions = p.regions->start(p.paused);
   if (!p.status.timing_regions) p.regions.reset();
 }
 
@@ -120,8 +122,8 @@ void begin(Provider& p, Moment moment) {
                                 "CUDA 13, which may be wrong. Update Leadline.";
     leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, untried.c_str());
   }
-  auto measuring = std::make_unique<Measuring>(p.options, *p.driver, std::move(*library), p.sources);
-  if (measuring->start(&error, &p.status.holder, moment == Moment::kInsideCudaStart)) {
+  auto measuring = std::make_unique<Measuring>(p.options, *p.driver, std::move(*library), gpu::kernel_sources());
+  if (measuring->start(&error, &p.status.holder, moment == Moment::kInsideCudaStart, p.paused)) {
     p.measuring = std::move(measuring);
     p.status.measuring = true;
     return;
@@ -135,8 +137,7 @@ void end(Provider& p) {
   p.regions.reset();
   if (!p.measuring) return;
   p.measuring->stop();
-  p.last_json.clear();
-  p.measuring->write_json(&p.last_json);
+  p.last = p.measuring->details();
   if (p.measuring->lost_device()) {
     say(&p.status,
         "The device was lost while measuring; what had been read until then is kept. See the kernel's log "
@@ -155,7 +156,7 @@ Status start(const Options& options) try {
   const std::lock_guard lock(p.mutex);
   if (p.measuring || p.regions) return p.status;
   p.options = options;
-  p.paused_for.clear();
+  p.yielded_to.clear();
   p.awaiting = false;
   begin(p, Moment::kAfterCudaStarted);
   return p.status;
@@ -168,7 +169,7 @@ Status await_cuda(const Options& options) try {
   const std::lock_guard lock(p.mutex);
   if (p.measuring || p.regions) return p.status;
   p.options = options;
-  p.paused_for.clear();
+  p.yielded_to.clear();
   follow_forks();
   std::string not_yet;
   const std::optional<Driver> driver = Driver::find(&not_yet);
@@ -188,35 +189,53 @@ bool flush(double timeout_s) {
   return p.measuring ? p.measuring->flush(timeout_s) : true;
 }
 
-void pause(const std::string& tool) {
+void pause() {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (p.paused) return;
+  p.paused = true;
+  if (p.measuring) p.measuring->pause();
+  if (p.regions) p.regions->pause();
+}
+
+void resume() {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (!p.paused) return;
+  p.paused = false;
+  if (p.measuring) p.measuring->resume();
+  if (p.regions) p.regions->resume();
+}
+
+void yield_to(const std::string& tool) {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);
   if (!p.measuring) return;
   end(p);
-  p.paused_for = tool;
+  p.yielded_to = tool;
   const std::string detail = "GPU work was not measured while " + tool +
                              " ran, because CUPTI serves one of the two at a time; the other measurements went on.";
   leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kGpuPaused), 1, detail.c_str());
 }
 
-Status resume() try {
+Status take_back() try {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);
-  if (p.measuring || p.paused_for.empty()) return p.status;
+  if (p.measuring || p.yielded_to.empty()) return p.status;
   if (p.regions) p.regions->stop();
   p.regions.reset();
   begin(p, Moment::kAfterCudaStarted);
-  if (p.measuring) p.paused_for.clear();  // else the tool still has it, and a later call tries again
+  if (p.measuring) p.yielded_to.clear();  // else the tool still has it, and a later call tries again
   return p.status;
 } catch (...) {
-  return out_of_memory("resuming");
+  return out_of_memory("taking CUPTI back");
 }
 
 Status stop() {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);
   end(p);
-  p.paused_for.clear();
+  p.yielded_to.clear();
   if (p.awaiting) {
     p.awaiting = p.status.awaiting = false;
     std::string why;
@@ -235,52 +254,36 @@ bool is_measuring() {
   return p.measuring != nullptr;
 }
 
-void set_kernel_source(const std::string& kernel, gpu::KernelSource source) {
-  provider().sources.put(kernel, std::move(source));
-}
-
-void set_kernel_user(const std::string& kernel, std::string file, gpu::KernelSource source) {
-  provider().sources.put_user(kernel, std::move(file), std::move(source));
-}
-
-std::string status_json() {
+Report report() {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);
-  const auto quoted = [](const std::string& text) {
-    std::string safe = "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') safe += '\\';
-      if (static_cast<unsigned char>(c) >= 0x20) safe += c;
-    }
-    return safe + "\"";
-  };
-  std::string json = "{\"measuring\": " + std::string(p.measuring ? "true" : "false");
-  json += ", \"awaiting\": " + std::string(p.awaiting ? "true" : "false");
-  json += ", \"timing_regions\": " + std::string(p.regions ? "true" : "false");
-  json += ", \"message\": " + quoted(p.status.message) + ", \"holder\": " + quoted(p.status.holder);
-  json += ", \"paused_for\": " + quoted(p.paused_for) + ", \"copies\": [";
-  const std::vector<std::string> copies = loaded_cupti_copies();
-  for (std::size_t i = 0; i < copies.size(); ++i) json += (i > 0 ? ", " : "") + quoted(copies[i]);
-  json += "]";
-  if (p.measuring) {
-    p.measuring->write_json(&json);
-  } else {
-    json += p.last_json;
-  }
-  return json + "}";
+  Report report{p.status, p.yielded_to, loaded_cupti_copies(), p.last};
+  report.status.measuring = p.measuring != nullptr;
+  report.status.awaiting = p.awaiting;
+  report.status.timing_regions = p.regions != nullptr;
+  if (p.measuring) report.details = p.measuring->details();
+  return report;
 }
 
 void after_fork() noexcept {
   Provider& p = provider();
   new (&p.mutex) std::mutex;  // its holder may not exist in this process
   p.forked_after_cuda = p.forked_after_cuda || p.measuring || p.driver.has_value();
-  if (p.measuring) p.measuring->abandon();
+  if (p.measuring) p.measuring->abandon(&p.stale[0], &p.stale[1]);
+  if (p.regions) p.stale[2] = p.regions->abandon();
   // Never destroyed: the destructors would join threads and free memory that another thread's state may have been
   // using.
   static_cast<void>(p.measuring.release());
   static_cast<void>(p.regions.release());
   p.status = {};
-  p.paused_for.clear();
+  p.yielded_to.clear();
+}
+
+void leave_monitor() noexcept {
+  for (leadline_subscription& subscription : provider().stale) {
+    if (subscription != 0) leadline_monitor_unregister(subscription);
+    subscription = 0;
+  }
 }
 
 }  // namespace leadline::nvidia

@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/device_table.h"
-#include "gpu/kernel_names.h"
 #include "leadline/monitor.h"
 #include "providers/provider.h"
 
@@ -37,6 +37,35 @@ struct Status {
   bool awaiting = false;        // nothing yet, because the program has not started CUDA
 };
 
+// Of a measuring that runs, or has run.
+struct Details {
+  std::string cupti_path;
+  std::string cupti_version;  // "13.0"
+  std::string driver_cuda;    // "13.0"
+  std::string subscription;   // "single", "shared", "none"
+  std::int64_t clock_uncertainty_ns = 0;
+  std::uint64_t calls_followed = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t records = 0;
+  std::uint64_t unattributed = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t outstanding = 0;
+  std::uint64_t graph_nodes = 0;
+  std::uint64_t graph_nodes_unknown = 0;
+  std::int64_t vendor_overhead_ns = 0;
+  std::int64_t fold_ns = 0;
+  std::uint64_t held_bytes = 0;
+  bool cupti_finalized = false;
+  bool device_lost = false;
+};
+
+struct Report {
+  Status status;
+  std::string yielded_to;           // the tool that CUPTI was given to
+  std::vector<std::string> copies;  // of CUPTI in this process
+  std::optional<Details> details;   // nullopt: nothing has been measured
+};
+
 // One per process. All functions may be called from any thread, none from a CUDA callback; none throws.
 Status start(const Options& options);
 // As start() where the program has started CUDA; else measures from that moment on, which the driver tells through
@@ -45,29 +74,30 @@ Status await_cuda(const Options& options);
 // Puts what has finished on the devices into the tree; waits at most `timeout_s`. True when nothing finished is
 // missing.
 bool flush(double timeout_s);
-// Lets go of CUPTI so that another tool may have it, and takes it again; resume() may be called until it succeeds.
+// The program asked for a rest. Work launched before keeps its time, whenever it is known; work launched in between
+// belongs nowhere and is no loss. Both may come twice, and before start() and after stop().
+void pause();
+void resume();
+// Lets go of CUPTI so that another tool may have it, and takes it again; take_back() may be called until it succeeds.
 // `tool` is named in the loss that is counted.
-void pause(const std::string& tool);
-Status resume();
+void yield_to(const std::string& tool);
+Status take_back();
 Status stop();
 bool is_measuring();
 
-// For kernels generated at run time: where they come from. May be called before start().
-void set_kernel_source(const std::string& kernel, gpu::KernelSource source);
-// As above, for launches from one generated file; it counts where several files launch kernels of the same name.
-void set_kernel_user(const std::string& kernel, std::string file, gpu::KernelSource source);
-
-// JSON object for meta.json (`available.nvidia`) and the doctor: versions, copies, mode, holder, clock relation and its
-// uncertainty, devices with busy, idle and overlap, counters, own cost.
-std::string status_json();
+// For meta.json (`available.nvidia`) and the doctor: versions, copies, mode, holder, uncertainty of the clock relation,
+// counters, own cost.
+Report report();
 
 // The session's face of all this. start() takes `cupti_candidates` (list), `shared`, `whole_graphs`,
 // `flush_interval_s`, `recording`, and `await`: as await_cuda(). status() adds the members of Status to `ok` and
 // `message`.
 leadline::Provider& session_provider();
 
-// In the child of a fork: CUDA and CUPTI do not survive it; forgets everything without calling them.
+// In the child of a fork: CUDA and CUPTI do not survive it; forgets everything without calling them. Runs by itself at
+// every fork, and then leave_monitor() when the monitor works again.
 void after_fork() noexcept;
+void leave_monitor() noexcept;
 
 }  // namespace leadline::nvidia
 

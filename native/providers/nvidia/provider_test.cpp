@@ -129,11 +129,11 @@ TEST_CASE("kernels of one name from several generated files are told apart by th
     nvidia::flush(0);
     return TestMonitor::detail_of(kernel.name);
   };
-  nvidia::set_kernel_source(kernel.name, {"model.py", 1, "{\"of\": \"both\"}"});
-  nvidia::set_kernel_user(kernel.name, "first.py", {"model.py", 2, "{\"of\": \"first\"}"});
+  gpu::kernel_sources().put(kernel.name, {"model.py", 1, "{\"of\": \"both\"}"});
+  gpu::kernel_sources().put_user(kernel.name, "first.py", {"model.py", 2, "{\"of\": \"first\"}"});
   REQUIRE(nvidia::start(quick()).measuring);
   CHECK(detail_under("first.py") == "{\"of\": \"both\"}");  // one file: nothing to tell apart
-  nvidia::set_kernel_user(kernel.name, "second.py", {"model.py", 3, "{\"of\": \"second\"}"});
+  gpu::kernel_sources().put_user(kernel.name, "second.py", {"model.py", 3, "{\"of\": \"second\"}"});
   CHECK(detail_under("first.py") == "{\"of\": \"first\"}");
   CHECK(detail_under("second.py") == "{\"of\": \"second\"}");
   CHECK(detail_under("by hand") == "{\"of\": \"both\"}");
@@ -315,7 +315,7 @@ TEST_CASE("many records fold in constant memory") {
   for (std::uint64_t i = 0; i < records; ++i) {
     const auto id = static_cast<std::uint32_t>(i);
     const auto at = static_cast<std::int64_t>(i * 100);
-    launches.put(id, {place, at, 0, LEADLINE_GPU_LAUNCH, 0}, true);
+    launches.put(id, {place, at, 0, LEADLINE_GPU_LAUNCH, 0, false}, true);
     gpu::Work work;
     work.correlation = id;
     work.start_ns = at + 50;

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "base/ids.h"
 #include "gpu/measure.h"
 
 namespace leadline::nvidia {
-namespace {
 
 // Open regions of the calling thread; deeper ones are not timed.
-struct OpenRegions {
+struct RegionTimer::OpenRegions {
   struct Open {
     cuda::Event begin = nullptr;
     leadline_context context = 0;
@@ -19,14 +19,18 @@ struct OpenRegions {
   };
   std::array<Open, 64> open{};
   std::uint32_t depth = 0;
+  const RegionTimer* timer = nullptr;
+  std::uint32_t stretch = 0;  // of the timer
 };
+namespace {
+
 // On the heap: thread-local memory of a library that is loaded late comes from a small reserve of the C library (1.6
 // KB), which torch's own libraries need too.
-thread_local std::unique_ptr<OpenRegions> regions;
+thread_local std::unique_ptr<RegionTimer::OpenRegions> regions;
 
 // The calling thread's, made when it opens its first region; nullptr where there is no memory.
-OpenRegions* regions_of_thread() noexcept {
-  if (!regions) regions.reset(new (std::nothrow) OpenRegions);
+RegionTimer::OpenRegions* regions_of_thread() noexcept {
+  if (!regions) regions.reset(new (std::nothrow) RegionTimer::OpenRegions);
   return regions.get();
 }
 
@@ -48,18 +52,41 @@ class RelaxedCapture {
 
 RegionTimer::~RegionTimer() { stop(); }
 
-bool RegionTimer::start() {
+bool RegionTimer::start(bool paused) {
   const DriverFunctions& call = driver_.call();
   if (!call.event_create || !call.event_record || !call.event_query || !call.event_elapsed || !call.context_current ||
       !call.stream_is_capturing) {
     return false;
   }
+  return paused || listen();
+}
+
+bool RegionTimer::listen() {
   return leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_region, this, &subscription_) == LEADLINE_OK;
+}
+
+void RegionTimer::pause() {
+  if (subscription_ != 0) leadline_monitor_unregister(subscription_);
+  subscription_ = 0;
+  stretch_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void RegionTimer::resume() {
+  if (subscription_ == 0 && !listen()) {
+    gpu::count_loss(LossKind::kProviderUnavailable, 1,
+                    "Regions are no longer timed on the GPU, because the monitor has no room for another subscriber.");
+  }
+}
+
+leadline_subscription RegionTimer::abandon() noexcept {
+  abandoned_.store(true, std::memory_order_relaxed);
+  return std::exchange(subscription_, 0);
 }
 
 void RegionTimer::on_region(const leadline_event* event, void* user) {
   if (event->of.region.kind == LEADLINE_REGION_STEP) return;
   auto& timer = *static_cast<RegionTimer*>(user);
+  if (timer.abandoned_.load(std::memory_order_relaxed)) return;
   if (event->phase == LEADLINE_BEGIN) timer.begin(*event);
   if (event->phase == LEADLINE_END) timer.end();
 }
@@ -91,13 +118,21 @@ cuda::Event RegionTimer::record() {
 void RegionTimer::begin(const leadline_event& event) {
   OpenRegions* const mine = regions_of_thread();
   if (mine == nullptr) return;
+  // What another timer, or this one before a pause, saw begin is not told to end.
+  if (const std::uint32_t now = stretch_.load(std::memory_order_relaxed); mine->timer != this || mine->stretch != now) {
+    if (mine->timer == this) forget(*mine);
+    mine->depth = 0;
+    mine->timer = this;
+    mine->stretch = now;
+  }
   if (mine->depth < mine->open.size()) mine->open[mine->depth] = {record(), leadline_monitor_context(), event.time_ns};
   ++mine->depth;
 }
 
 void RegionTimer::end() {
   OpenRegions* const mine = regions.get();
-  if (mine == nullptr || mine->depth == 0) return;
+  if (mine == nullptr || mine->timer != this || mine->stretch != stretch_.load(std::memory_order_relaxed)) return;
+  if (mine->depth == 0) return;
   if (--mine->depth >= mine->open.size()) return;
   const OpenRegions::Open open = mine->open[mine->depth];
   if (!open.begin) return;
@@ -113,6 +148,13 @@ void RegionTimer::end() {
   std::int32_t device = 0;
   if (driver_.call().context_device) driver_.call().context_device(&device);
   pending_.push_back({open.begin, end, open.context, open.begin_ns, device});
+}
+
+// The driver keeps the events until they have completed.
+void RegionTimer::forget(OpenRegions& of) {
+  for (std::uint32_t i = 0; i < std::min<std::size_t>(of.depth, of.open.size()); ++i) {
+    if (of.open[i].begin) driver_.call().event_destroy(of.open[i].begin);
+  }
 }
 
 void RegionTimer::give_back(cuda::Event event) { spare_.push_back(event); }
@@ -154,9 +196,8 @@ void RegionTimer::collect() {
 }
 
 void RegionTimer::stop() {
-  if (subscription_ == 0) return;
-  leadline_monitor_unregister(subscription_);
-  subscription_ = 0;
+  if (abandoned_) return;
+  pause();
   collect();
   const std::lock_guard lock(mutex_);
   for (cuda::Event event : spare_) driver_.call().event_destroy(event);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -24,11 +25,19 @@ class RegionTimer {
   RegionTimer(const RegionTimer&) = delete;
   RegionTimer& operator=(const RegionTimer&) = delete;
 
-  bool start();
+  bool start(bool paused);
+  // Regions that begin or end in between are not timed; those that had ended are still read.
+  void pause();
+  void resume();
   // Reads the events that have completed; others wait for the next call.
   void collect();
   void stop();
+  // In the child of a fork: calls neither the driver nor the monitor from now on, whatever regions begin. Its
+  // subscription is handed over.
+  leadline_subscription abandon() noexcept;
   std::uint64_t timed() const noexcept { return timed_; }
+
+  struct OpenRegions;
 
  private:
   struct Pending {
@@ -38,13 +47,17 @@ class RegionTimer {
     std::int64_t begin_ns = 0;
     std::int32_t device = 0;
   };
+  bool listen();
   static void on_region(const leadline_event* event, void* user);
   void begin(const leadline_event& event);
   void end();
   cuda::Event record();
+  void forget(OpenRegions& of);
   void give_back(cuda::Event event);
 
   const Driver& driver_;
+  std::atomic<bool> abandoned_{false};
+  std::atomic<std::uint32_t> stretch_{0};  // between two pauses
   leadline_subscription subscription_ = 0;
   std::mutex mutex_;
   std::vector<Pending> pending_;

@@ -24,18 +24,16 @@ class SessionProvider final : public leadline::Provider {
  public:
   const char* name() const noexcept override { return "nvidia"; }
   ProviderStatus start(const ProviderOptions& options) override {
-    last_ = options.get("await", false) ? await_cuda(options_of(options)) : nvidia::start(options_of(options));
-    return answer(last_);
+    return answer(options.get("await", false) ? await_cuda(options_of(options)) : nvidia::start(options_of(options)));
   }
-  // Nothing to do yet: while paused the monitor gives no context, so launches are reported as of an unknown place.
-  void pause() noexcept override {}
-  void resume() noexcept override {}
-  void after_fork_child() noexcept override { after_fork(); }
-  void stop() noexcept override { last_ = nvidia::stop(); }
-  ProviderStatus status() const override { return answer(last_); }
-
- private:
-  Status last_;
+  void pause() noexcept override { nvidia::pause(); }
+  void resume() noexcept override { nvidia::resume(); }
+  void after_fork_child() noexcept override {
+    after_fork();
+    leave_monitor();
+  }
+  void stop() noexcept override { nvidia::stop(); }
+  ProviderStatus status() const override { return answer(report().status); }
 };
 
 }  // namespace

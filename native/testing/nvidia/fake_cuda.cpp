@@ -183,6 +183,7 @@ int cuCtxSynchronize() {
   return scope.done(0);
 }
 int cuEventCreate(void** event, unsigned) {
+  ++gpu().event_calls;
   *event = new FakeEvent;
   return 0;
 }
@@ -191,6 +192,7 @@ int cuEventDestroy_v2(void* event) {
   return 0;
 }
 int cuEventRecord(void* event, void* stream) {
+  ++gpu().event_calls;
   const EventRecordParams params{event, stream};
   ApiScope scope(kDriver, 119, "cuEventRecord", &params, gpu().context());
   const std::lock_guard lock(gpu().mutex);

@@ -147,6 +147,7 @@ class FakeGpu {
   bool finalized_inside_call = false;
   std::uint64_t calls_after_finalize = 0;  // CUPTI calls that must not happen
   std::uint64_t noisy_callbacks_enabled = 0;
+  std::atomic<std::uint64_t> event_calls{0};  // of the driver's own event functions
 
   bool is_enabled(cupti::Domain domain, std::uint32_t cbid);
   void enable(cupti::Domain domain, std::uint32_t cbid, bool on);

@@ -251,9 +251,13 @@ ScenarioResult run_scenario(const std::string& file, const std::string& folder) 
     } else if (verb == "flush") {
       nvidia::flush(0);
     } else if (verb == "pause") {
-      nvidia::pause(line.words[1]);
+      nvidia::pause();
     } else if (verb == "resume") {
       nvidia::resume();
+    } else if (verb == "yield") {
+      nvidia::yield_to(line.words[1]);
+    } else if (verb == "take-back") {
+      nvidia::take_back();
     } else if (verb == "stop") {
       nvidia::stop();
     } else if (!configure(gpu, options, line) && !program.run(line)) {

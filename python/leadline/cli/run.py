@@ -16,7 +16,7 @@ from leadline.capture.finish import finish
 from leadline.capture.messages import say
 from leadline.capture.output import default_output
 from leadline.capture.part import PartDirectory
-from leadline.capture.providers.nvidia import injection_environment
+from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError

@@ -20,8 +20,8 @@ from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.compile_phases import PhaseStack, follow_timings
+from leadline.capture.providers.gpu import GpuKernels
 from leadline.capture.providers.kernel_origin import Origin, origin_of_generated, origin_of_nodes
-from leadline.capture.providers.nvidia import GpuNative
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.triton import TritonKernels
 
@@ -35,7 +35,7 @@ class InductorProvider:
 
     def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
         self._native = native
-        self._gpu = cast(GpuNative, native)
+        self._gpu = cast(GpuKernels, native)
         self._changed = changed
         self._origins: dict[str, Origin] = {}
         self._fresh: dict[str, Origin] = {}
@@ -128,12 +128,12 @@ class InductorProvider:
         origin = self._origins.get(kernel, Origin()).joined(origin)
         self._origins[kernel] = origin
         file, line = (origin.sources[0].file, origin.sources[0].line) if origin.sources else ("", 0)
-        self._gpu.nvidia_kernel_source(kernel, file, line, origin.detail())
+        self._gpu.gpu_kernel_source(kernel, file, line, origin.detail())
 
     def _learn_user(self, kernel: str, path: Path, origin: Origin) -> None:
         """What the kernel is made of in one generated file: graphs name their kernels alike."""
         file, line = (origin.sources[0].file, origin.sources[0].line) if origin.sources else ("", 0)
-        self._gpu.nvidia_kernel_user(kernel, str(path), file, line, origin.detail())
+        self._gpu.gpu_kernel_user(kernel, str(path), file, line, origin.detail())
 
     # ---------------------------------------------------------------- generated modules, fresh or from the cache
 

@@ -8,56 +8,34 @@ cannot be measured is one sentence in `status()` and a loss in the file.
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
+from leadline.capture.providers.nvidia_files import (
+    INJECT_LIBRARY,
+    NVTX_VARIABLE,
+    cupti_candidates,
+    driver_loaded,
+    no_gpu_sentence,
+)
+from leadline.capture.providers.nvidia_native import Answer, NvidiaNative
+from leadline.capture.providers.nvidia_yield import ProfilerYield
 
-NVTX_VARIABLE = "NVTX_INJECTION64_PATH"
-"""Environment: the library that NVTX asks for a tool, at a program's first NVTX call."""
-CUDA_VARIABLE = "CUDA_INJECTION64_PATH"
-"""Environment: the library that the driver asks for a tool, in a program's first cuInit."""
-INJECT_LIBRARY = "libleadline_inject.so"
-"""File name of the library that NVTX and the driver are given."""
 RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
 """Environment: a file to record GPU calls and records into, for bug reports and tests."""
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
 """NVTX domains of libraries whose ranges would bury the program's own."""
-VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
-"""Environment: the devices that the driver shows to a program."""
-_DEVICE_FILES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
-"""One of them is there where the driver is: Linux, and Linux under Windows."""
 _FORKED = (
     "This process was forked after CUDA had started, and CUDA does not survive a fork, so GPU work is not measured "
     'here; use the start method "spawn" or "forkserver".'
 )
-_RETRY_S = (0.0, 0.5, 2.0, 5.0)
-"""How long after torch.profiler has stopped CUPTI is asked for again: it lets go in its own time."""
-
-
-class GpuNative(Protocol):
-    """The part of `leadline._native` that is about NVIDIA GPUs."""
-
-    def attach_nvidia(self, info: dict[str, Any]) -> dict[str, Any]: ...
-    def await_nvidia(self, info: dict[str, Any]) -> dict[str, Any]: ...
-    def detach_nvidia(self) -> dict[str, Any]: ...
-    def nvidia_pause(self, tool: str) -> None: ...
-    def nvidia_resume(self) -> dict[str, Any]: ...
-    def nvidia_status(self) -> str: ...
-    def nvidia_kernel_source(self, kernel: str, file: str, line: int, detail: str) -> None: ...
-    def nvidia_kernel_user(self, kernel: str, user: str, file: str, line: int, detail: str) -> None: ...
-    def nvtx_start(self, skipped_domains: list[str]) -> None: ...
-    def nvtx_stop(self) -> None: ...
-    def nvtx_status(self) -> str: ...
 
 
 class NvidiaProvider:
@@ -66,7 +44,7 @@ class NvidiaProvider:
     name = "nvidia"
 
     def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
-        self._native = cast(GpuNative, native)
+        self._native = cast(NvidiaNative, native)
         self._count_loss = native.count_loss
         self._options = options
         self._changed = changed
@@ -107,7 +85,7 @@ class NvidiaProvider:
         if self._status["ok"] is None and (sentence := no_gpu_sentence()):
             self._status.update(ok=False, message=sentence)
             self._count_loss("provider_unavailable", 1, sentence)
-        self._status["nvtx"] = json.loads(self._native.nvtx_status())
+        self._status["nvtx"] = self._native.nvtx_status()
         self._changed()
 
     def forked(self) -> None:
@@ -143,7 +121,7 @@ class NvidiaProvider:
         """Take over what the native side has begun by itself, told by the driver."""
         if not self._awaiting:
             return
-        details = json.loads(self._native.nvidia_status())
+        details = self._native.nvidia_status()
         if not details["awaiting"]:
             self._awaiting, self._attached = False, True
             self._note(details, ok=bool(details["measuring"]))
@@ -185,84 +163,18 @@ class NvidiaProvider:
             self._count_loss("provider_unavailable", 1, f"GPU work is not measured ({type(error).__name__}: {error}).")
         self._changed()
 
-    def _changed_by_yield(self, answer: dict[str, Any]) -> None:
+    def _changed_by_yield(self, answer: Answer) -> None:
         self._note(answer, ok=bool(answer["measuring"]))
         self._changed()
 
-    def _note(self, answer: dict[str, Any], *, ok: bool) -> None:
-        details = json.loads(self._native.nvidia_status())
+    def _note(self, answer: Answer, *, ok: bool) -> None:
+        details = self._native.nvidia_status()
         self._status = {
             "ok": ok,
             "version": str(details.get("cupti_version", "")),
             "message": str(answer["message"]),
             "details": details,
         }
-
-
-class ProfilerYield:
-    """Gives CUPTI to torch.profiler while it records GPU work: it would take the records, and neither had all.
-
-    Replaces two functions in `torch.autograd.profiler`, through which every torch profiler begins and ends.
-    """
-
-    _FUNCTIONS = ("_prepare_profiler", "_disable_profiler")
-
-    def __init__(self, native: GpuNative, torch: ModuleType, changed: Callable[[dict[str, Any]], None]) -> None:
-        self._native = native
-        self._changed = changed
-        self._module: Any = torch.autograd.profiler
-        self._cuda = torch.autograd.ProfilerActivity.CUDA
-        self._originals: dict[str, tuple[Any, Any]] = {}
-        self._yielded = False
-
-    def install(self) -> None:
-        """Replace the functions; does nothing where this torch has other ones."""
-        if not all(hasattr(self._module, name) for name in self._FUNCTIONS):
-            return
-        prepare, disable = (getattr(self._module, name) for name in self._FUNCTIONS)
-
-        def yielding_prepare(config: Any, activities: Any, *more: Any, **named: Any) -> Any:
-            if self._cuda in activities and self._originals:
-                self._yielded = True
-                self._native.nvidia_pause("torch.profiler")
-            return prepare(config, activities, *more, **named)
-
-        def resuming_disable(*arguments: Any, **named: Any) -> Any:
-            try:
-                return disable(*arguments, **named)
-            finally:
-                if self._yielded:
-                    self._yielded = False
-                    self._take_back(list(_RETRY_S))
-
-        for name, wrapper in zip(self._FUNCTIONS, (yielding_prepare, resuming_disable), strict=True):
-            self._originals[name] = (getattr(self._module, name), wrapper)
-            setattr(self._module, name, wrapper)
-
-    def uninstall(self) -> None:
-        """Put the functions back, unless somebody else has replaced ours meanwhile."""
-        for name, (original, wrapper) in self._originals.items():
-            if getattr(self._module, name) is wrapper:
-                setattr(self._module, name, original)
-        self._originals.clear()
-
-    def _take_back(self, delays: list[float]) -> None:
-        delay = delays.pop(0)
-        if delay > 0:
-            timer = threading.Timer(delay, self._try_again, args=(delays,))
-            timer.daemon = True
-            timer.start()
-        else:
-            self._try_again(delays)
-
-    def _try_again(self, delays: list[float]) -> None:
-        if not self._originals or self._yielded:
-            return
-        answer = self._native.nvidia_resume()
-        if delays and not answer["measuring"]:
-            self._take_back(delays)
-        else:
-            self._changed(answer)
 
 
 def skipped_domains(shown: str) -> list[str]:
@@ -278,67 +190,3 @@ def create(native: Native, options: Options, changed: Callable[[], None]) -> Nvi
 
 def _attach_options() -> dict[str, Any]:
     return {"cupti_candidates": list(cupti_candidates()), "recording": os.environ.get(RECORDING_VARIABLE, "")}
-
-
-def no_gpu_sentence() -> str:
-    """Why a program that was made for a GPU has not used one; empty where it could have, or was not made for one."""
-    torch = sys.modules.get("torch")
-    for_cuda = getattr(getattr(torch, "version", None), "cuda", None) is not None
-    if not for_cuda and not driver_loaded():
-        return ""
-    if os.environ.get(VISIBLE_VARIABLE) == "":
-        return f"{VISIBLE_VARIABLE} is empty, which hides every GPU, so no GPU work was measured; unset it to use one."
-    if any(path.exists() for path in _DEVICE_FILES):
-        return ""
-    return (
-        "The program is built for CUDA, but this machine shows it no NVIDIA GPU and driver (no /dev/nvidiactl), so no "
-        "GPU work was measured; where there should be a GPU, see whether `nvidia-smi` works."
-    )
-
-
-def driver_loaded() -> bool:
-    """Whether this process has NVIDIA's driver library; reads /proc, loads nothing."""
-    try:
-        return "/libcuda.so" in Path("/proc/self/maps").read_text()
-    except OSError:
-        return False
-
-
-def cupti_candidates() -> Iterator[str]:
-    """Where CUPTI may be, best first: the wheel of torch's CUDA, the other, the toolkit, the loader's own paths."""
-    torch = sys.modules.get("torch")
-    cuda = str(getattr(getattr(torch, "version", None), "cuda", "") or "")
-    majors = sorted((13, 12), key=lambda major: not cuda.startswith(str(major)))
-    for major in majors:
-        folder = "cu13" if major == 13 else "cuda_cupti"
-        for place in sys.path:
-            path = Path(place) / "nvidia" / folder / "lib" / f"libcupti.so.{major}"
-            if path.exists():
-                yield str(path)
-    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    for toolkit in filter(None, toolkits):
-        for folder in ("extras/CUPTI/lib64", "lib64"):
-            for major in majors:
-                path = Path(toolkit) / folder / f"libcupti.so.{major}"
-                if path.exists():
-                    yield str(path)
-    yield from (f"libcupti.so.{major}" for major in majors)
-
-
-def inject_library() -> Path | None:
-    """The file that NVTX_VARIABLE and CUDA_VARIABLE must name; None where this installation has none."""
-    # Beside the native module, which an editable installation keeps apart from the Python files.
-    native = importlib.util.find_spec("leadline._native")
-    path = Path(native.origin).resolve().parent / INJECT_LIBRARY if native is not None and native.origin else None
-    return path if path is not None and path.exists() else None
-
-
-def injection_environment(environment: dict[str, str]) -> dict[str, str]:
-    """What a launcher adds to a program's environment so that NVTX ranges and the start of CUDA are seen.
-
-    What the user has set stays: it names another tool.
-    """
-    library = inject_library()
-    if library is None:
-        return {}
-    return {name: str(library) for name in (NVTX_VARIABLE, CUDA_VARIABLE) if not environment.get(name)}

@@ -15,7 +15,7 @@ from typing import Any
 
 from leadline.capture.native import Native
 from leadline.capture.providers.compile_phases import PhaseStack
-from leadline.capture.providers.nvidia import GpuNative
+from leadline.capture.providers.gpu import GpuKernels
 from leadline.capture.providers.replaced import Replacements, living
 
 _GENERATED = "triton_heuristics"
@@ -29,7 +29,7 @@ _MOST_DEFINITIONS = 8
 class TritonKernels:
     """The part of the compiler provider that follows Triton; `hooks` are to be called at the end of each import."""
 
-    def __init__(self, native: Native, gpu: GpuNative, phases: PhaseStack) -> None:
+    def __init__(self, native: Native, gpu: GpuKernels, phases: PhaseStack) -> None:
         self._native = native
         self._gpu = gpu
         self._phases = phases
@@ -123,7 +123,7 @@ class TritonKernels:
             places.append(place)
             file, line = places[0]
             detail = "" if len(places) == 1 else json.dumps({"defined": [f"{path}:{row}" for path, row in places]})
-            self._gpu.nvidia_kernel_source(name, file, line, detail)
+            self._gpu.gpu_kernel_source(name, file, line, detail)
 
 
 def definition_of(function: Any) -> tuple[str, int] | None:

@@ -1,0 +1,59 @@
+// What a measuring says of itself and of the devices.
+#include <cstdio>
+
+#include "providers/nvidia/measuring.h"
+
+namespace leadline::nvidia {
+
+void Measuring::describe_devices() const {
+  if (!options_.describe_device) return;
+  const bool mps = mps_in_use();
+  const std::map<std::int32_t, gpu::DeviceTotals> totals = fold_.totals();
+  for (const gpu::DeviceInfo& device : devices_) {
+    std::string detail = device_detail_json(device, mps);
+    if (const auto found = totals.find(device.index); found != totals.end()) {
+      const gpu::DeviceTotals& t = found->second;
+      detail.pop_back();
+      char text[512];
+      std::snprintf(
+          text, sizeof text,
+          ", \"busy_ns\": %lld, \"idle_ns\": %lld, \"compute_ns\": %lld, \"copy_ns\": %lld, "
+          "\"communication_ns\": %lld, \"copy_under_compute_ns\": %lld, \"communication_under_compute_ns\": %lld, "
+          "\"late_records\": %llu}",
+          static_cast<long long>(t.busy_ns), static_cast<long long>(t.idle_ns), static_cast<long long>(t.compute_ns),
+          static_cast<long long>(t.copy_ns), static_cast<long long>(t.communication_ns),
+          static_cast<long long>(t.copy_under_compute_ns), static_cast<long long>(t.communication_under_compute_ns),
+          static_cast<unsigned long long>(t.late));
+      detail += text;
+    }
+    options_.describe_device({device.index, device.name, device.uuid, device.memory_bytes, std::move(detail)});
+  }
+}
+
+Details Measuring::details() const {
+  const std::lock_guard lock(fold_mutex_);
+  const gpu::FoldCounters& c = fold_.counters();
+  Details details;
+  details.cupti_path = library_.path();
+  details.cupti_version = cupti_version_name(version_);
+  details.driver_cuda =
+      std::to_string(driver_.cuda_version() / 1000) + "." + std::to_string(driver_.cuda_version() % 1000 / 10);
+  details.subscription = to_string(subscription_.mode());
+  details.clock_uncertainty_ns = clock_.uncertainty_ns;
+  details.calls_followed = calls_.followed();
+  details.calls = callbacks_.calls();
+  details.records = c.records;
+  details.unattributed = c.unattributed;
+  details.dropped = dropped_;
+  details.outstanding = tables_.launches.outstanding();
+  details.graph_nodes = c.graph_nodes;
+  details.graph_nodes_unknown = c.graph_nodes_unknown;
+  details.vendor_overhead_ns = c.vendor_overhead_ns;
+  details.fold_ns = fold_ns_;
+  details.held_bytes = buffers_.held_bytes() + tables_.launches.held_bytes();
+  details.cupti_finalized = finalized_.load();
+  details.device_lost = fatal_.load();
+  return details;
+}
+
+}  // namespace leadline::nvidia

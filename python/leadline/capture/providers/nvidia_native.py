@@ -1,0 +1,77 @@
+"""The native NVIDIA provider as Python sees it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypedDict
+
+
+class Answer(TypedDict):
+    """What starting and stopping say."""
+
+    measuring: bool
+    """Kernels, copies and waits are measured."""
+    timing_regions: bool
+    """Without CUPTI: GPU time of regions only."""
+    message: str
+    """One sentence: what, why, what to do; empty when all is well."""
+    holder: str
+    """The tool that holds CUPTI, where CUPTI told."""
+    awaiting: bool
+    """Nothing yet, because the program has not started CUDA."""
+
+
+class Details(Answer, total=False):
+    """For the file and the doctor. All from `cupti_path` on are missing where nothing has been measured."""
+
+    yielded_to: str
+    copies: list[str]
+    cupti_path: str
+    cupti_version: str
+    driver_cuda: str
+    subscription: str
+    clock_uncertainty_ns: int
+    calls_followed: int
+    calls: int
+    records: int
+    unattributed: int
+    dropped: int
+    outstanding: int
+    graph_nodes: int
+    graph_nodes_unknown: int
+    vendor_overhead_ns: int
+    fold_ns: int
+    held_bytes: int
+    cupti_finalized: bool
+    device_lost: bool
+
+
+class NvtxDomain(TypedDict):
+    """One domain of NVTX ranges."""
+
+    ranges: int
+    skipped: bool
+
+
+class NvtxStatus(TypedDict):
+    """What was seen of NVTX."""
+
+    initialised: int
+    """How many libraries found this tool."""
+    marks: int
+    ranges: int
+    """Of no domain."""
+    domains: dict[str, NvtxDomain]
+
+
+class NvidiaNative(Protocol):
+    """The part of `leadline._native` that is about NVIDIA GPUs."""
+
+    def attach_nvidia(self, info: dict[str, Any]) -> Answer: ...
+    def await_nvidia(self, info: dict[str, Any]) -> Answer: ...
+    def detach_nvidia(self) -> Answer: ...
+    def nvidia_yield(self, tool: str) -> None: ...
+    def nvidia_take_back(self) -> Answer: ...
+    def nvidia_status(self) -> Details: ...
+    def nvtx_start(self, skipped_domains: list[str]) -> None: ...
+    def nvtx_stop(self) -> None: ...
+    def nvtx_status(self) -> NvtxStatus: ...
