@@ -10,21 +10,17 @@ lets pass must not hurt anyone later. Exit code 1 on the first other exception, 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import random
-import resource
 import struct
 import sys
-import tempfile
-import time
-import traceback
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from tests.fuzzing import Fuzzer, main
 from tests.profiles.archives import Members, column, members_of, packed, sample, with_header
 
 from leadline.cli.main import main as run_command
@@ -34,8 +30,6 @@ from leadline.profiles.draw import draw
 from leadline.profiles.merge import merge_profiles
 from leadline.schema import METRICS, TABLES, MetricKind
 
-MEMORY_BYTES = 600 << 20
-"""Address space beyond what the interpreter and NumPy already hold: twice what 64 MiB of contents may need."""
 CAPTURED = Path(__file__).parents[1] / "compat" / "v1-torch.leadline"
 """A real capture of three processes with a trace window."""
 _EXTREMES = (0, 1, -1, 2, 255, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, -(2**63), 2**64 - 1)
@@ -188,51 +182,29 @@ def use_by_command(number: int, path: Path, folder: Path, opens: bool) -> None:
     assert refused if not opens else code == 0 or (refused and windowed), f"{chosen}: {code}, {said.getvalue()}"
 
 
-def limit_memory() -> None:
-    """From now on the process may take `MEMORY_BYTES` more than it has; what needs more raises MemoryError."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    limit = pages * resource.getpagesize() + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+class ProfileFuzzer(Fuzzer):
+    """Hostile profiles."""
 
+    purpose = "Fuzz the reader of profiles."
+    stem = "hostile"
+    accepted = "opened and were used"
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Fuzz the reader of profiles.")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--files", type=int, default=sys.maxsize, help="stop after so many files")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--slowest", type=float, default=20.0, help="seconds one file may take")
-    parser.add_argument("--keep", type=Path, default=Path(), help="folder for the file that failed")
-    arguments = parser.parse_args(argv)
-    limit_memory()
-    good, other = [members_of(sample()), members_of(open_profile(CAPTURED))], sample()
-    end = time.monotonic() + arguments.seconds
-    opened = number = 0
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "hostile.leadline"
-        while number < arguments.files and (began := time.monotonic()) < end:
-            path.write_bytes(hostile_file(number, arguments.seed, good))
-            problem = ""
-            try:
-                profile = None
-                with contextlib.suppress(ProfileFileError):
-                    profile = open_profile(path)
-                if profile is not None:
-                    opened += 1
-                    use(profile, other, Path(folder) / "merged.leadline")
-                use_by_command(number, path, Path(folder), profile is not None)
-            except Exception:
-                problem = traceback.format_exc()
-            if not problem and time.monotonic() - began > arguments.slowest:
-                problem = f"It took {time.monotonic() - began:.1f} seconds."
-            if problem:
-                kept = arguments.keep / f"hostile-{arguments.seed}-{number}.leadline"
-                kept.write_bytes(path.read_bytes())
-                print(f"{problem}\nFile {number} of seed {arguments.seed} is kept as {kept}.")
-                return 1
-            number += 1
-    print(f"{number} files, of which {opened} opened and were used; the rest got one sentence each.")
-    return 0
+    def __init__(self) -> None:
+        self._other = sample()
+        self._good = [members_of(self._other), members_of(open_profile(CAPTURED))]
+
+    def make(self, number: int, seed: int) -> tuple[str, bytes]:
+        return ".leadline", hostile_file(number, seed, self._good)
+
+    def attempt(self, number: int, path: Path, folder: Path) -> bool:
+        profile = None
+        with contextlib.suppress(ProfileFileError):
+            profile = open_profile(path)
+        if profile is not None:
+            use(profile, self._other, folder / "merged.leadline")
+        use_by_command(number, path, folder, profile is not None)
+        return profile is not None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(ProfileFuzzer()))

@@ -26,7 +26,7 @@ def test_fuzz_many_hostile_files(tmp_path: Path, seed: int) -> None:
 
 
 def test_the_memory_limit_of_the_fuzzer_works() -> None:
-    program = "from tests.profiles.fuzz import limit_memory; limit_memory(); bytearray(700 << 20)"
+    program = "from tests.fuzzing import limit_memory; limit_memory(); bytearray(700 << 20)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "MemoryError" in done.stderr

@@ -10,19 +10,15 @@ seconds; the file is kept and its number printed. The same seed gives the same f
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
 import math
 import sys
-import tempfile
-import time
-import traceback
 from pathlib import Path
 from typing import Any
 
-from tests.profiles.fuzz import limit_memory
+from tests.fuzzing import Fuzzer, main
 from tests.trace.damaged import damaged
 
 from leadline.cli.main import main as run_command
@@ -72,41 +68,20 @@ def ask(arguments: list[str], folder: Path) -> bool:
     return False
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Fuzz the reader of Kineto traces and everything behind it.")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--files", type=int, default=sys.maxsize, help="stop after so many files")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first file")
-    parser.add_argument("--slowest", type=float, default=20.0, help="seconds one file may take")
-    parser.add_argument("--keep", type=Path, default=Path(), help="folder for the file that failed")
-    arguments = parser.parse_args(argv)
-    limit_memory()
-    end = time.monotonic() + arguments.seconds
-    answered, number = 0, arguments.first
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        while number - arguments.first < arguments.files and (began := time.monotonic()) < end:
-            ending, data = damaged(number, arguments.seed)
-            path = folder / f"trace{ending}"
-            path.write_bytes(data)
-            choices = questions(path, folder)
-            problem = ""
-            try:
-                answered += ask(choices[number % len(choices)], folder)
-            except Exception:
-                problem = traceback.format_exc()
-            if not problem and time.monotonic() - began > arguments.slowest:
-                problem = f"It took {time.monotonic() - began:.1f} seconds."
-            if problem:
-                kept = arguments.keep / f"damaged-{arguments.seed}-{number}{ending}"
-                kept.write_bytes(data)
-                print(f"{problem}\nFile {number} of seed {arguments.seed} is kept as {kept}.")
-                return 1
-            number += 1
-    print(f"{number - arguments.first} files, of which {answered} were answered; the rest got one sentence each.")
-    return 0
+class TraceFuzzer(Fuzzer):
+    """Damaged traces."""
+
+    purpose = "Fuzz the reader of Kineto traces and everything behind it."
+    stem = "damaged"
+    accepted = "were answered"
+
+    def make(self, number: int, seed: int) -> tuple[str, bytes]:
+        return damaged(number, seed)
+
+    def attempt(self, number: int, path: Path, folder: Path) -> bool:
+        choices = questions(path, folder)
+        return ask(choices[number % len(choices)], folder)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(TraceFuzzer()))

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 Body = list[Any]
 LEFT_OUT: dict[str, str] = {
-    "overlap": "of two regions that overlap without nesting the second is lost",
-    "stacked": "regions that outlive the frame that opened them count the same time twice",
-    "suspended": "a generator's region that lies across others inside a region counts the same time twice",
-    "interleaved": "regions of coroutines inside a region count the same time twice",
+    "overlap": "a region that goes on at another place of the tree counts as a call at each",
+    "stacked": "a region that goes on at another place of the tree counts as a call at each",
+    "suspended": "a region that goes on at another place of the tree counts as a call at each",
     "region around a pause": "a region that is open across a pause is lost",
 }
 """Faults that are known and not mended: generated programs avoid them, and each has an `xfail` in test_generated.py."""
@@ -110,8 +109,7 @@ _simple = st.one_of(_leaf, st.builds(lambda name: ["region", name, [["work"]]], 
 _coroutines = st.builds(
     lambda names, body: ["interleaved", names, body], st.lists(_name, min_size=2, max_size=3), _bodies(_simple)
 )
-_smallest = _leaf if "interleaved" in LEFT_OUT else st.one_of(_leaf, _coroutines)
-nested = st.recursive(_smallest, _compound, max_leaves=8)
+nested = st.recursive(st.one_of(_leaf, _coroutines), _compound, max_leaves=8)
 
 
 def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
