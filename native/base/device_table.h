@@ -4,6 +4,7 @@
 // lock. As many devices as the `device` column of the tables can number, which is no limit that a machine reaches.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -17,12 +18,16 @@
 
 namespace leadline {
 
+// Whose numbers a device number is of: the frameworks' device types. Append only.
+enum class DeviceType : std::uint8_t { kCpu = 0, kCuda = 1, kHip = 2 };
+
 struct DeviceDescription {
-  std::int32_t index = 0;  // the process's own device number
+  std::int32_t index = 0;  // the process's own number among devices of its type
   std::string name;
   std::string uuid;
   std::int64_t memory_bytes = 0;
   std::string detail;  // JSON object or empty
+  DeviceType type = DeviceType::kCuda;
 };
 
 class DeviceTable {
@@ -31,9 +36,9 @@ class DeviceTable {
 
   explicit DeviceTable(LossCounters& losses = leadline::losses()) noexcept : losses_(&losses) {}
 
-  // Row of the device with this index, made (without description) when new; kCpuDevice (-1) for an index that cannot be
-  // a device's (a loss from kMost on).
-  std::int16_t row(std::int32_t index) noexcept;
+  // Row of the device of this type with this index, made (without description) when new; kCpuDevice (-1) for the CPU
+  // and an index that cannot be a device's (a loss from kMost on, and for a type that nobody knows).
+  std::int16_t row(DeviceType type, std::int32_t index) noexcept;
 
   // Fills in what is known of a device; a later description replaces an earlier one. Returns its row.
   std::int16_t describe(DeviceDescription description);
@@ -45,15 +50,17 @@ class DeviceTable {
   void clear() noexcept;
 
  private:
-  std::int16_t row_locked(std::int32_t index);
+  std::int16_t row_locked(DeviceType type, std::int32_t index);
   std::int16_t not_a_device() noexcept;
 
   // By index; the row plus one, 0 while none is made. Grows to the largest index met.
   using RowOfIndex = ChunkedArray<std::atomic<std::int16_t>, 16>;
+  static constexpr std::size_t kTypes = 8;
+  using RowOfDevice = std::array<RowOfIndex, kTypes>;
 
   LossCounters* losses_;
   mutable SpinLock lock_;
-  std::optional<RowOfIndex> row_plus_one_{std::in_place};  // always there; clear() puts a new one in its place
+  std::optional<RowOfDevice> row_plus_one_{std::in_place};  // always there; clear() puts a new one in its place
   std::vector<DeviceDescription> rows_;
 };
 

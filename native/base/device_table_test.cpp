@@ -11,9 +11,9 @@ using namespace leadline;
 
 TEST_CASE("Devices get rows in the order they are met and keep them when described") {
   DeviceTable table;
-  CHECK(table.row(3) == 0);
-  CHECK(table.row(0) == 1);
-  CHECK(table.row(3) == 0);
+  CHECK(table.row(DeviceType::kCuda, 3) == 0);
+  CHECK(table.row(DeviceType::kCuda, 0) == 1);
+  CHECK(table.row(DeviceType::kCuda, 3) == 0);
   CHECK(table.describe({3, "H100", "GPU-1", 80, "{}"}) == 0);
   const auto rows = table.rows();
   REQUIRE(rows.size() == 2);
@@ -26,10 +26,10 @@ TEST_CASE("Devices get rows in the order they are met and keep them when describ
 TEST_CASE("A device number out of range is not a device, and one that is too large is a loss") {
   LossCounters losses;
   DeviceTable table(losses);
-  CHECK(table.row(-1) == kCpuDevice);
+  CHECK(table.row(DeviceType::kCuda, -1) == kCpuDevice);
   CHECK(table.describe({-1, "x", "", 0, ""}) == kCpuDevice);
   CHECK(losses.total(LossKind::kInternalError) == 0);
-  CHECK(table.row(DeviceTable::kMost) == kCpuDevice);
+  CHECK(table.row(DeviceType::kCuda, DeviceTable::kMost) == kCpuDevice);
   CHECK(losses.total(LossKind::kInternalError) == 1);
   CHECK(table.rows().empty());
 }
@@ -37,9 +37,9 @@ TEST_CASE("A device number out of range is not a device, and one that is too lar
 TEST_CASE("As many devices as there are, each with its own row") {
   LossCounters losses;
   DeviceTable table(losses);
-  for (std::int32_t device = 0; device < 5000; ++device) CHECK(table.row(device) == device);
-  CHECK(table.row(DeviceTable::kMost - 1) == 5000);
-  CHECK(table.row(4999) == 4999);
+  for (std::int32_t device = 0; device < 5000; ++device) CHECK(table.row(DeviceType::kCuda, device) == device);
+  CHECK(table.row(DeviceType::kCuda, DeviceTable::kMost - 1) == 5000);
+  CHECK(table.row(DeviceType::kCuda, 4999) == 4999);
   CHECK(table.rows().size() == 5001);
   CHECK(losses.total(LossKind::kInternalError) == 0);
 }
@@ -50,7 +50,8 @@ TEST_CASE("Threads that meet the same devices at once agree on their rows") {
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < seen.size(); ++t) {
     threads.emplace_back([&, t] {
-      for (std::int32_t device = 0; device < 8; ++device) seen[t][static_cast<std::size_t>(device)] = table.row(device);
+      for (std::int32_t device = 0; device < 8; ++device)
+        seen[t][static_cast<std::size_t>(device)] = table.row(DeviceType::kCuda, device);
     });
   }
   for (auto& thread : threads) thread.join();
@@ -58,5 +59,20 @@ TEST_CASE("Threads that meet the same devices at once agree on their rows") {
   for (const auto& rows : seen) CHECK(rows == seen[0]);
   table.clear();
   CHECK(table.rows().empty());
-  CHECK(table.row(5) == 0);
+  CHECK(table.row(DeviceType::kCuda, 5) == 0);
+}
+
+TEST_CASE("Devices of several vendors with one number are several devices") {
+  LossCounters losses;
+  DeviceTable table(losses);
+  CHECK(table.row(DeviceType::kCuda, 0) == 0);
+  CHECK(table.row(DeviceType::kHip, 0) == 1);
+  CHECK(table.describe({0, "MI300X", "", 0, "{}", DeviceType::kHip}) == 1);
+  CHECK(table.row(DeviceType::kCuda, 0) == 0);
+  CHECK(table.rows()[0].name.empty());
+  CHECK(table.rows()[1].name == "MI300X");
+  CHECK(table.row(DeviceType::kCpu, 0) == kCpuDevice);
+  CHECK(losses.total(LossKind::kInternalError) == 0);
+  CHECK(table.row(static_cast<DeviceType>(200), 0) == kCpuDevice);
+  CHECK(losses.total(LossKind::kInternalError) == 1);
 }

@@ -177,9 +177,10 @@ enum class LossKind : std::uint8_t {
   kGpuPaused = 18,  // device work was not measured for a while because another tool needed the vendor's library
   kGraphCapturedBefore = 19,  // device work of a graph captured before measuring began; its capture path is unknown
   kRangeUnordered = 20,  // a start/end range that did not nest in its thread; it was closed with the range around it
+  kStreamsFolded = 21,  // a measurement on one of very many streams of a call path, kept there without its stream
 };
-inline constexpr std::size_t kLossKindCount = 21;
-inline constexpr std::array<std::string_view, 21> kLossKindNames{{
+inline constexpr std::size_t kLossKindCount = 22;
+inline constexpr std::array<std::string_view, 22> kLossKindNames{{
     "backward_without_forward",
     "operator_end_unmatched",
     "region_unanchored",
@@ -201,6 +202,7 @@ inline constexpr std::array<std::string_view, 21> kLossKindNames{{
     "gpu_paused",
     "graph_captured_before",
     "range_unordered",
+    "streams_folded",
 }};
 constexpr std::string_view to_string(LossKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -378,11 +380,11 @@ struct Threads {
 struct Devices {
   static constexpr std::string_view kName = "devices";
   std::vector<std::uint32_t> process;  // row of the process that saw it
-  std::vector<std::int32_t> index;  // the process's own device number
+  std::vector<std::int32_t> index;  // the process's own number among devices of its type
   std::vector<std::uint32_t> name;  // marketing name
   std::vector<std::uint32_t> uuid;  // vendor's unique id, empty where unknown
   std::vector<std::int64_t> memory_bytes;  // device memory
-  std::vector<std::uint32_t> detail;  // JSON object: compute capability, multiprocessors, limits, MIG, MPS
+  std::vector<std::uint32_t> detail;  // JSON object: type (cuda where absent, hip), compute capability, multiprocessors, limits, MIG, MPS
 
   template <class F>
   void for_each_column(F&& f) const {

@@ -59,6 +59,9 @@ class alignas(64) Accumulator {
  public:
   explicit Accumulator(std::uint64_t packed_key) noexcept : key_(packed_key) {}
 
+  // Writer only, in the first one of a node: how many the node has.
+  std::uint32_t chain_length = 1;
+
   std::uint64_t packed_key() const noexcept { return key_; }
   const Accumulator* next() const noexcept { return next_.load(std::memory_order_acquire); }
 

@@ -53,6 +53,13 @@ class BlockMap {
 
   std::size_t size() const noexcept { return used_; }
 
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::size_t at = 0; blocks_ != nullptr && at <= mask_; ++at) {
+      if (blocks_[at].address != 0) f(static_cast<const Block&>(blocks_[at]));
+    }
+  }
+
   // Any thread.
   std::size_t held_bytes() const noexcept { return held_bytes_.load(std::memory_order_relaxed); }
 

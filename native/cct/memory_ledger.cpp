@@ -89,6 +89,8 @@ struct MemoryLedger::Books {
     bool seen = false;
   };
   BlockMap blocks;
+  ChunkedArray<FreedLater, 16> freed;
+  IndexTable freed_index;
   ChunkedArray<Owner> owners;
   IndexTable owner_index;
   ChunkedArray<Device, 16> devices;  // the CPU first, then by row
@@ -124,6 +126,23 @@ struct MemoryLedger::Books {
     if (owners.emplace_back(wanted) == nullptr) return IndexTable::kAbsent;
     owner_index.insert(hash, number);
     return number;
+  }
+
+  // False when there is no memory.
+  bool add_freed(const Event& event, std::int64_t bytes) noexcept {
+    const std::uint64_t hash = hash_of(Owner{event.device, event.thread, event.node});
+    std::uint32_t number = freed_index.find(hash, [&](std::uint32_t at) {
+      const FreedLater& known = freed[at];
+      return known.node == event.node && known.thread == event.thread && known.device == event.device;
+    });
+    if (number == IndexTable::kAbsent) {
+      number = freed.size();
+      if (!freed_index.reserve_one()) return false;
+      if (freed.emplace_back(FreedLater{event.device, event.thread, event.node, {}}) == nullptr) return false;
+      freed_index.insert(hash, number);
+    }
+    freed[number].bytes.merge(MetricValues::of(bytes));
+    return true;
   }
 
   void change(Owner& owner, std::int64_t bytes) noexcept {
@@ -162,20 +181,12 @@ struct MemoryLedger::Books {
   }
 };
 
-// Holds the ledger; for the writer, which may wait.
-class MemoryLedger::Hold {
- public:
-  explicit Hold(MemoryLedger& ledger) noexcept : ledger_(ledger) {
-    ledger_.lock_.lock();
-    ledger_.drain();
-  }
-  ~Hold() { ledger_.lock_.unlock(); }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
+MemoryLedger::Hold::Hold(MemoryLedger& ledger) noexcept : ledger_(ledger) {
+  ledger_.lock_.lock();
+  ledger_.drain();
+}
 
- private:
-  MemoryLedger& ledger_;
-};
+MemoryLedger::Hold::~Hold() { ledger_.lock_.unlock(); }
 
 MemoryLedger::MemoryLedger(LossCounters& losses)
     : losses_(&losses), books_(std::make_unique<Books>()), queue_(std::make_unique<Queue>()) {}
@@ -188,12 +199,10 @@ void MemoryLedger::allocate(std::uint64_t address, std::int64_t bytes, std::int1
   submit({Event::Kind::kAllocate, device, thread, node, address, bytes < 0 ? 0 : bytes});
 }
 
-std::int64_t MemoryLedger::release(std::uint64_t address) noexcept {
+std::int64_t MemoryLedger::release(std::uint64_t address, std::int16_t device, ThreadIndex thread,
+                                   NodeId node) noexcept {
   if (address == 0) return 0;
-  Event event;
-  event.kind = Event::Kind::kRelease;
-  event.address = address;
-  return submit(event);
+  return submit({Event::Kind::kRelease, device, thread, node, address, 0});
 }
 
 std::int64_t MemoryLedger::submit(const Event& event) noexcept {
@@ -204,7 +213,10 @@ std::int64_t MemoryLedger::submit(const Event& event) noexcept {
       lock_.unlock();
       break;
     }
-    if (queue_->push(event)) break;
+    if (queue_->push(event)) {
+      bytes = kLater;
+      break;
+    }
     if (attempt == kPatience) {
       losses_->count(LossKind::kMemoryEventsDropped, 1, "more threads allocated at once than could be booked");
       break;
@@ -221,13 +233,14 @@ std::int64_t MemoryLedger::submit(const Event& event) noexcept {
 
 // Holder only. What is just being put into the queue came before this event, which must not overtake it.
 std::int64_t MemoryLedger::book_in_order(const Event& event) noexcept {
-  if (drain()) return book(event);
-  if (queue_->push(event)) return kUnknownBytes;
+  if (drain()) return book(event, false);
+  if (queue_->push(event)) return kLater;
   losses_->count(LossKind::kMemoryEventsDropped, 1, "more threads allocated at once than could be booked");
   return kUnknownBytes;
 }
 
-std::int64_t MemoryLedger::book(const Event& event) noexcept {
+std::int64_t MemoryLedger::book(const Event& event, bool later) noexcept {
+  changes_.store(changes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (event.kind == Event::Kind::kAllocate) {
     if (!books_->allocate(event)) {
       losses_->count(LossKind::kMemoryEventsDropped, 1,
@@ -236,19 +249,24 @@ std::int64_t MemoryLedger::book(const Event& event) noexcept {
     return event.bytes;
   }
   const std::int64_t bytes = books_->release(event.address);
-  if (bytes == kUnknownBytes) losses_->count(LossKind::kFreeUnknown);
+  if (bytes == kUnknownBytes) {
+    losses_->count(LossKind::kFreeUnknown);
+  } else if (later && event.thread != kNoThread && !books_->add_freed(event, bytes)) {
+    losses_->count(LossKind::kMemoryEventsDropped, 1, "a free could not be booked because memory is short");
+  }
   return bytes;
 }
 
 // True when the queue is empty afterwards.
 bool MemoryLedger::drain() noexcept {
   Event event;
-  while (queue_->pop(event)) book(event);
+  while (queue_->pop(event)) book(event, true);
   return queue_->empty();
 }
 
 std::vector<PeakShare> MemoryLedger::peak_shares() {
   std::vector<PeakShare> shares;
+  shares.reserve(books_->owners.size() + std::size_t{64});  // not while holding: others are waiting then
   const Hold hold(*this);
   const std::uint32_t owners = books_->owners.size();
   for (std::uint32_t i = 0; i < owners; ++i) {
@@ -257,6 +275,26 @@ std::vector<PeakShare> MemoryLedger::peak_shares() {
     if (bytes != 0) shares.push_back({owner.device, owner.thread, owner.node, bytes});
   }
   return shares;
+}
+
+std::vector<FreedLater> MemoryLedger::freed_later() {
+  std::vector<FreedLater> freed;
+  const Hold hold(*this);
+  for (std::uint32_t i = 0; i < books_->freed.size(); ++i) freed.push_back(books_->freed[i]);
+  return freed;
+}
+
+LiveRanges MemoryLedger::live_ranges() {
+  std::vector<LiveRange> ranges;
+  ranges.reserve(live_blocks());
+  {
+    const Hold hold(*this);
+    books_->blocks.for_each([&](const BlockMap::Block& block) {
+      const Books::Owner& owner = books_->owners[block.owner];
+      ranges.push_back({block.address, block.bytes, owner.device, owner.thread, owner.node});
+    });
+  }
+  return LiveRanges(std::move(ranges));
 }
 
 std::vector<DeviceLive> MemoryLedger::devices() {
@@ -277,7 +315,8 @@ std::size_t MemoryLedger::live_blocks() {
 
 std::size_t MemoryLedger::held_bytes() const noexcept {
   return sizeof(Books) + sizeof(Queue) + books_->blocks.held_bytes() + books_->owners.held_bytes() +
-         books_->owner_index.held_bytes() + books_->devices.held_bytes();
+         books_->freed.held_bytes() + books_->freed_index.held_bytes() + books_->owner_index.held_bytes() +
+         books_->devices.held_bytes();
 }
 
 void MemoryLedger::clear() noexcept {

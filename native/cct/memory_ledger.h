@@ -7,6 +7,7 @@
 // the ledger next books it. A full queue counts memory_events_dropped; freeing an unknown address counts free_unknown.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,8 @@
 #include "base/ids.h"
 #include "base/losses.h"
 #include "base/spin_lock.h"
+#include "cct/accumulator.h"
+#include "cct/live_ranges.h"
 
 namespace leadline {
 
@@ -26,6 +29,14 @@ struct PeakShare {
   std::int64_t bytes;
 };
 
+// Memory freed at a node whose size was not known until the ledger came to book it.
+struct FreedLater {
+  std::int16_t device;
+  ThreadIndex thread;
+  NodeId node;
+  MetricValues bytes;
+};
+
 struct DeviceLive {
   std::int16_t device;
   std::int64_t live_bytes;
@@ -35,6 +46,7 @@ struct DeviceLive {
 class MemoryLedger {
  public:
   static constexpr std::int64_t kUnknownBytes = -1;
+  static constexpr std::int64_t kLater = -2;
   static constexpr std::uint32_t kQueueEvents = 4096;
   static constexpr int kPatience = 64;
 
@@ -48,16 +60,36 @@ class MemoryLedger {
   void allocate(std::uint64_t address, std::int64_t bytes, std::int16_t device, ThreadIndex thread,
                 NodeId node) noexcept;
 
-  // The address is free. Returns its bytes, or kUnknownBytes when it was not known or could not be booked at once (it
-  // is booked later then). Any thread.
-  std::int64_t release(std::uint64_t address) noexcept;
+  // The address is free. Returns its bytes, kUnknownBytes when it was not known (a loss), or kLater when it could not
+  // be booked at once. What is booked later goes to freed_later() for (thread, node), unless that is nobody. Any
+  // thread.
+  std::int64_t release(std::uint64_t address, std::int16_t device = kCpuDevice, ThreadIndex thread = kNoThread,
+                       NodeId node = kNoNode) noexcept;
 
   // For the writer, which may wait: everything alive at the peak of its device, nodes without a share left out.
   std::vector<PeakShare> peak_shares();
+  std::vector<FreedLater> freed_later();
   std::vector<DeviceLive> devices();
+
+  // Everything alive now, by address, for those who may wait. Throws std::bad_alloc.
+  LiveRanges live_ranges();
+  // Grows with every block that comes or goes; as long as it stands still, live_ranges() are the same. Any thread.
+  std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
 
   // For the writer and tests: blocks alive now.
   std::size_t live_blocks();
+
+  // Books for those who may wait: while it exists nobody else books, and what comes is queued.
+  class Hold {
+   public:
+    explicit Hold(MemoryLedger& ledger) noexcept;
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    MemoryLedger& ledger_;
+  };
 
   std::size_t held_bytes() const noexcept;
 
@@ -68,10 +100,9 @@ class MemoryLedger {
   struct Books;  // the maps, touched only by the holder
   struct Event;
   class Queue;
-  class Hold;
 
   std::int64_t submit(const Event& event) noexcept;
-  std::int64_t book(const Event& event) noexcept;
+  std::int64_t book(const Event& event, bool later) noexcept;
   std::int64_t book_in_order(const Event& event) noexcept;
   bool drain() noexcept;
 
@@ -79,6 +110,7 @@ class MemoryLedger {
   std::unique_ptr<Books> books_;
   std::unique_ptr<Queue> queue_;
   SpinLock lock_;
+  std::atomic<std::uint64_t> changes_{0};
 };
 
 }  // namespace leadline

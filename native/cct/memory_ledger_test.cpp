@@ -207,3 +207,56 @@ TEST_CASE("BlockMap agrees with std::map through a long random life") {
     REQUIRE(map.size() == expected.size());
   }
 }
+
+TEST_CASE("A free of unknown size that had to wait is booked where it happened") {
+  LossCounters losses;
+  MemoryLedger ledger(losses);
+  for (std::uint64_t block = 1; block <= 3; ++block) {
+    ledger.allocate(block * 0x100, static_cast<std::int64_t>(block) * 10, 0, kThread, NodeId{1});
+  }
+  {
+    const MemoryLedger::Hold writing(ledger);
+    CHECK(ledger.release(0x100, 0, ThreadIndex{4}, NodeId{7}) == MemoryLedger::kLater);
+    CHECK(ledger.release(0x200, 0, ThreadIndex{4}, NodeId{7}) == MemoryLedger::kLater);
+    CHECK(ledger.release(0x300) == MemoryLedger::kLater);  // its caller knows the size
+  }
+  const std::vector<FreedLater> freed = ledger.freed_later();
+  REQUIRE(freed.size() == 1);
+  CHECK(freed[0].device == 0);
+  CHECK(freed[0].thread == ThreadIndex{4});
+  CHECK(freed[0].node == NodeId{7});
+  CHECK(freed[0].bytes.count == 2);
+  CHECK(freed[0].bytes.sum == 30);
+  CHECK(ledger.live_blocks() == 0);
+  CHECK(losses.total(LossKind::kFreeUnknown) == 0);
+}
+
+TEST_CASE("The block that an address lies in") {
+  LossCounters losses;
+  MemoryLedger ledger(losses);
+  ledger.allocate(0x1000, 0x100, 0, kThread, NodeId{1});
+  ledger.allocate(0x1100, 0x80, 1, kThread, NodeId{2});
+  ledger.allocate(0x3000, 1, kCpuDevice, ThreadIndex{5}, NodeId{3});
+  ledger.allocate(0x2000, 0, kCpuDevice, kThread, NodeId{4});
+  const LiveRanges ranges = ledger.live_ranges();
+  const std::uint64_t taken = ledger.changes();
+  const auto node_at = [&](std::uint64_t address) {
+    const LiveRange* range = ranges.find(address);
+    return range == nullptr ? kNoNode : range->node;
+  };
+  CHECK(node_at(0xfff) == kNoNode);
+  CHECK(node_at(0x1000) == NodeId{1});
+  CHECK(node_at(0x10ff) == NodeId{1});
+  CHECK(node_at(0x1100) == NodeId{2});
+  CHECK(node_at(0x117f) == NodeId{2});
+  CHECK(node_at(0x1180) == kNoNode);
+  CHECK(node_at(0x2000) == kNoNode);
+  CHECK(node_at(0x3000) == NodeId{3});
+  CHECK(node_at(~std::uint64_t{0}) == kNoNode);
+  CHECK(ranges.find(0x1100)->device == 1);
+  CHECK(ranges.find(0x3000)->thread == ThreadIndex{5});
+  CHECK(ledger.changes() == taken);
+  ledger.release(0x1000);
+  CHECK(ledger.changes() != taken);
+  CHECK(LiveRanges().find(1) == nullptr);
+}

@@ -3,9 +3,11 @@
 // A node is (parent, frame); a child's number is always larger than its parent's. Look-ups that hit allocate nothing.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "base/chunked_array.h"
 #include "base/hash.h"
@@ -15,18 +17,28 @@
 
 namespace leadline {
 
-// How many nodes all trees of a process together may still make.
+// How many nodes and accumulators all trees of a process together may still make.
 class NodeBudget {
  public:
-  explicit NodeBudget(std::uint64_t nodes) noexcept : left_(static_cast<std::int64_t>(nodes)) {}
-  bool take() noexcept {
-    if (left_.load(std::memory_order_relaxed) <= 0) return false;
-    return left_.fetch_sub(1, std::memory_order_relaxed) > 0;
+  static constexpr std::uint64_t kAccumulatorsPerNode = 4;
+
+  explicit NodeBudget(std::uint64_t nodes) noexcept { reset(nodes); }
+  bool take() noexcept { return take(nodes_); }
+  bool take_accumulator() noexcept { return take(accumulators_); }
+  void reset(std::uint64_t nodes) noexcept {
+    const std::uint64_t most = std::numeric_limits<std::int64_t>::max() / kAccumulatorsPerNode;
+    const auto count = static_cast<std::int64_t>(std::min(nodes, most));
+    nodes_.store(count, std::memory_order_relaxed);
+    accumulators_.store(count * static_cast<std::int64_t>(kAccumulatorsPerNode), std::memory_order_relaxed);
   }
-  void reset(std::uint64_t nodes) noexcept { left_.store(static_cast<std::int64_t>(nodes), std::memory_order_relaxed); }
 
  private:
-  std::atomic<std::int64_t> left_;
+  static bool take(std::atomic<std::int64_t>& left) noexcept {
+    if (left.load(std::memory_order_relaxed) <= 0) return false;
+    return left.fetch_sub(1, std::memory_order_relaxed) > 0;
+  }
+  std::atomic<std::int64_t> nodes_;
+  std::atomic<std::int64_t> accumulators_;
 };
 
 class NodeTable {
@@ -63,13 +75,22 @@ class NodeTable {
   NodeId append(NodeId parent, FrameId frame) noexcept;
   bool take_budget() noexcept { return budget_->take(); }
 
-  // False when there is no memory for a new accumulator.
-  bool add(NodeId node, MetricKey key, std::int64_t value) noexcept {
+  // What became of a measurement. It is never lost while the tree has a root.
+  enum class Added : std::uint8_t {
+    kHere,
+    kWithoutStream,  // the node has too many streams: it is kept there without one
+    kAbove,    // the budget is spent or there is no memory: it is kept at the nearest node above that has the like
+    kNowhere,  // no memory for the root's either
+  };
+
+  Added add(NodeId node, MetricKey key, std::int64_t value) noexcept {
     Accumulator* accumulator = find_or_make(node, key.packed());
-    if (accumulator == nullptr) return false;
+    if (accumulator == nullptr) [[unlikely]]
+      return add_elsewhere(node, key, value);
     accumulator->add(value);
-    return true;
+    return Added::kHere;
   }
+  // False when there is no memory for a new accumulator.
   bool merge(NodeId node, MetricKey key, const MetricValues& values) noexcept {
     Accumulator* accumulator = find_or_make(node, key.packed());
     if (accumulator == nullptr) return false;
@@ -93,7 +114,8 @@ class NodeTable {
   }
 
   std::size_t held_bytes() const noexcept {
-    return nodes_.held_bytes() + accumulators_.held_bytes() + index_.held_bytes();
+    return nodes_.held_bytes() + accumulators_.held_bytes() + index_.held_bytes() + accumulator_index_.held_bytes() +
+           indexed_.held_bytes();
   }
 
  private:
@@ -109,17 +131,27 @@ class NodeTable {
   };
   static std::uint64_t hash_of(NodeId parent, FrameId frame) noexcept { return hash_mix(raw(parent), raw(frame)); }
 
+  // Of one node: found one after the other, and from there on by hash.
+  static constexpr std::uint32_t kShortChain = 8;
+  static constexpr std::uint32_t kLongestChain = 512;  // of those with a stream; the others are few
+  static std::uint64_t hash_of(NodeId node, std::uint64_t packed_key) noexcept {
+    return hash_mix(raw(node), packed_key);
+  }
+
   NodeId child_by_hash(NodeId parent, FrameId frame) noexcept;
-  Accumulator* make_accumulator(Node& node, std::uint64_t packed_key) noexcept;
+  Accumulator* find_in_chain(NodeId id, std::uint64_t packed_key) const noexcept;
+  Accumulator* make_accumulator(NodeId id, std::uint64_t packed_key) noexcept;
+  Accumulator* append_accumulator(NodeId id, std::uint64_t packed_key) noexcept;
+  bool has_longest_chain(NodeId id) const noexcept;
+  Added add_elsewhere(NodeId node, MetricKey key, std::int64_t value) noexcept;
 
   // Measurements repeat in the same order at a node, so the one after the last hit is tried first.
   Accumulator* find_or_make(NodeId id, std::uint64_t packed_key) noexcept {
     Node& node = nodes_[raw(id)];
     Accumulator* accumulator = node.cursor;
     if (accumulator == nullptr || accumulator->packed_key() != packed_key) {
-      accumulator = node.first.load(std::memory_order_relaxed);
-      while (accumulator != nullptr && accumulator->packed_key() != packed_key) accumulator = accumulator->next();
-      if (accumulator == nullptr) return make_accumulator(node, packed_key);
+      accumulator = find_in_chain(id, packed_key);
+      if (accumulator == nullptr) return make_accumulator(id, packed_key);
     }
     Accumulator* next = accumulator->next();
     node.cursor = next != nullptr ? next : node.first.load(std::memory_order_relaxed);
@@ -130,6 +162,13 @@ class NodeTable {
   ChunkedArray<Node> nodes_;
   ChunkedArray<Accumulator> accumulators_;
   IndexTable index_;
+  // Accumulators of long chains, all but the first of each, and where they are found by node and key.
+  struct Indexed {
+    NodeId node;
+    Accumulator* accumulator;
+  };
+  ChunkedArray<Indexed> indexed_;
+  IndexTable accumulator_index_;
 };
 
 }  // namespace leadline

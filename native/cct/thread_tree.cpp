@@ -13,10 +13,10 @@ ThreadTree::ThreadTree(ThreadIndex index, std::uint64_t tid, std::string_view na
       frames_(max_frames),
       nodes_(budget),
       losses_(&losses) {
-  name_ = strings_.intern(name);
+  name_.store(strings_.intern(name), std::memory_order_release);
   FrameKey key;
   key.kind = FrameKind::kThread;
-  key.name = name_;
+  key.name = name_.load(std::memory_order_relaxed);
   if (nodes_.append(kNoNode, frames_.intern(key)) == kNoNode) throw std::bad_alloc();
 }
 
@@ -65,6 +65,17 @@ void ThreadTree::count_dropped() noexcept {
   losses_->count(LossKind::kNodesDropped, 1,
                  "the calling context tree is full, so new call paths are measured at their callers; "
                  "raise the limit of nodes or name fewer regions");
+}
+
+void ThreadTree::count_moved(NodeTable::Added added) noexcept {
+  if (added == NodeTable::Added::kWithoutStream) {
+    losses_->count(LossKind::kStreamsFolded, 1,
+                   "a call path used hundreds of streams; what it did on further ones is shown without a stream");
+  } else {
+    losses_->count(LossKind::kNodesDropped, 1,
+                   "the room for measurements is used up, so further kinds of them are kept at the callers; "
+                   "raise the limit of nodes");
+  }
 }
 
 }  // namespace leadline

@@ -65,7 +65,9 @@ class ThreadTree {
   NodeId graft(ThreadIndex thread, NodeId node) noexcept;
 
   void add(NodeId node, MetricKind metric, std::int16_t device, std::int32_t stream, std::int64_t value) noexcept {
-    if (!nodes_.add(node, {metric, device, stream}, value)) count_dropped();
+    const NodeTable::Added added = nodes_.add(node, {metric, device, stream}, value);
+    if (added != NodeTable::Added::kHere) [[unlikely]]
+      count_moved(added);
   }
 
   // A part of a value whose other parts were or will be added too: the last one counts, with the value as a whole.
@@ -88,7 +90,7 @@ class ThreadTree {
 
   ThreadIndex index() const noexcept { return index_; }
   std::uint64_t tid() const noexcept { return tid_.load(std::memory_order_relaxed); }
-  std::string_view name() const noexcept { return strings_.text(name_); }
+  std::string_view name() const noexcept { return strings_.text(name_.load(std::memory_order_acquire)); }
   const ThreadStats& stats() const noexcept { return stats_; }
 
   std::uint32_t node_count() const noexcept { return nodes_.size(); }
@@ -112,6 +114,7 @@ class ThreadTree {
     NodeId node;  // the node of this tree that stands for it
   };
   void count_dropped() noexcept;
+  void count_moved(NodeTable::Added added) noexcept;
 
   ThreadIndex index_;
   std::atomic<std::uint64_t> tid_;
@@ -120,7 +123,7 @@ class ThreadTree {
   NodeTable nodes_;
   ChunkedArray<Graft, 16> grafts_;  // ordered by node
   IndexTable graft_index_;
-  StringId name_;
+  std::atomic<StringId> name_;
   ThreadStats stats_;
   LossCounters* losses_;
 };

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -212,4 +213,58 @@ TEST_CASE("Own memory: look-ups that hit take none") {
   CHECK(after > before + 500 * 50);
   for (int i = 0; i < 10; ++i) work();
   CHECK(f.tree.held_bytes() == after);
+}
+
+namespace {
+
+std::map<std::int32_t, std::int64_t> sum_by_stream(const ThreadTree& tree, NodeId node) {
+  std::map<std::int32_t, std::int64_t> sums;
+  tree.nodes().for_each_metric(
+      node, [&](const MetricKey& key, const MetricValues& values) { sums[key.stream] += values.sum; });
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("Streams without end cost bounded memory and time, and nothing is lost") {
+  LossCounters losses;
+  NodeBudget budget(100'000);
+  ThreadTree tree(ThreadIndex{0}, 1, "main", budget, 1000, losses);
+  FrameKey key;
+  key.line = 1;
+  const NodeId node = tree.child(tree.root(), tree.frame(key));
+  constexpr std::int32_t kStreams = 200'000;
+  for (std::int32_t stream = 0; stream < kStreams; ++stream) {
+    tree.add(node, MetricKind::kGpuTime, 0, stream, 1);
+    tree.add(node, MetricKind::kGpuTime, 0, stream % 16, 1);
+  }
+  const auto sums = sum_by_stream(tree, node);
+  std::int64_t all = 0;
+  for (const auto& [stream, sum] : sums) all += sum;
+  CHECK(all == 2 * kStreams);
+  CHECK(sums.size() <= 513);
+  CHECK(sums.at(15) == kStreams / 16 + 1);
+  CHECK(sums.at(kNoStream) > 0);
+  CHECK(losses.total(LossKind::kStreamsFolded) == static_cast<std::uint64_t>(sums.at(kNoStream)));
+  CHECK(tree.held_bytes() < 1'000'000);
+}
+
+TEST_CASE("When the room for accumulators is used up, measurements are kept above") {
+  LossCounters losses;
+  NodeBudget budget(10);
+  ThreadTree tree(ThreadIndex{0}, 1, "main", budget, 1000, losses);
+  NodeId node = tree.root();
+  for (int line = 1; line <= 10; ++line) {
+    FrameKey key;
+    key.line = line;
+    node = tree.child(node, tree.frame(key));
+  }
+  constexpr std::int16_t kDevices = 100;
+  for (std::int16_t device = 0; device < kDevices; ++device) tree.add(node, MetricKind::kGpuTime, device, 3, 7);
+  std::int64_t all = 0;
+  for (std::uint32_t at = 0; at < tree.node_count(); ++at) {
+    for (const auto& [stream, sum] : sum_by_stream(tree, NodeId{at})) all += sum;
+  }
+  CHECK(all == kDevices * 7);
+  CHECK(losses.total(LossKind::kNodesDropped) == kDevices - 10 * NodeBudget::kAccumulatorsPerNode);
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <string>
 
 namespace leadline {
 
@@ -12,19 +13,46 @@ TreeRegistry::TreeRegistry(std::uint64_t max_nodes, LossCounters& losses)
 
 TreeRegistry::~TreeRegistry() = default;
 
-ThreadTree& TreeRegistry::create(std::uint64_t tid, std::string_view name) {
-  const std::lock_guard guard(lock_);
-  if (trees_->size() >= kDistinctThreads) {
-    const auto same_name = [&](const ThreadTree* tree) { return tree->name() == name; };
-    const auto found = std::find_if(retired_.begin(), retired_.end(), same_name);
-    if (found != retired_.end()) {
-      ThreadTree& tree = **found;
-      *found = retired_.back();
-      retired_.pop_back();
-      tree.tid_.store(tid, std::memory_order_relaxed);
-      return tree;
+namespace {
+
+// A name without its numbers: pools number their threads, and CPython since 3.14 gives every thread a number.
+std::string without_numbers(std::string_view name) {
+  std::string pattern;
+  for (const char letter : name) {
+    if (letter < '0' || letter > '9') {
+      pattern += letter;
+    } else if (pattern.empty() || pattern.back() != '#') {
+      pattern += '#';
     }
   }
+  return pattern;
+}
+
+constexpr std::string_view kManyNames = "(ended threads)";
+
+}  // namespace
+
+// The tree of an ended thread that this one may go on with, named after all that it is of; nullptr when there is none.
+ThreadTree* TreeRegistry::take_retired(std::uint64_t tid, std::string_view name) {
+  if (trees_->size() < kDistinctThreads) return nullptr;
+  const std::string pattern = without_numbers(name);
+  const auto like = [&](const ThreadTree* tree) { return without_numbers(tree->name()) == pattern; };
+  auto found = std::find_if(retired_.begin(), retired_.end(), like);
+  const bool any = found == retired_.end() && trees_->size() >= kMostThreads;
+  if (any) found = retired_.begin();
+  if (found == retired_.end()) return nullptr;
+  ThreadTree* tree = *found;
+  const std::string_view shown = any ? kManyNames : tree->name() == name ? name : std::string_view(pattern);
+  if (tree->name() != shown) tree->name_.store(tree->string(shown), std::memory_order_release);
+  *found = retired_.back();
+  retired_.pop_back();
+  tree->tid_.store(tid, std::memory_order_relaxed);
+  return tree;
+}
+
+ThreadTree& TreeRegistry::create(std::uint64_t tid, std::string_view name) {
+  const std::lock_guard guard(lock_);
+  if (ThreadTree* known = take_retired(tid, name); known != nullptr) return *known;
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / 2;
   const auto max_frames = static_cast<std::uint32_t>(std::min(max_nodes_, kMost)) + 1;  // and the thread's own
   const ThreadIndex index{trees_->size()};

@@ -2,7 +2,7 @@
 //
 // Reading (size, operator[], for_each) is lock-free; create() and retire() take a short spin lock against each other.
 // A program that starts threads without end stays bounded: beyond kDistinctThreads a new thread continues the tree of
-// an ended one with the same name.
+// an ended one whose name differs by numbers at most, and beyond kMostThreads that of any ended one.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,7 @@ namespace leadline {
 class TreeRegistry {
  public:
   static constexpr std::uint32_t kDistinctThreads = 256;
+  static constexpr std::uint32_t kMostThreads = 1024;
 
   explicit TreeRegistry(std::uint64_t max_nodes, LossCounters& losses = leadline::losses());
   ~TreeRegistry();
@@ -52,6 +53,8 @@ class TreeRegistry {
   void clear() noexcept;
 
  private:
+  ThreadTree* take_retired(std::uint64_t tid, std::string_view name);
+
   using Trees = ChunkedArray<std::unique_ptr<ThreadTree>, 16>;
 
   std::uint64_t max_nodes_;

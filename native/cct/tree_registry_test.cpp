@@ -87,3 +87,20 @@ TEST_CASE("A cleared registry begins again with its whole limit") {
   CHECK(after.child(after.root(), after.frame(key)) != after.root());
   CHECK(losses.total(LossKind::kNodesDropped) == 0);
 }
+
+TEST_CASE("Threads that are numbered share trees, and beyond a limit all ended ones do") {
+  LossCounters losses;
+  TreeRegistry registry(100'000, losses);
+  for (std::uint64_t tid = 1; tid <= 5000; ++tid) {
+    ThreadTree& tree = registry.create(tid, "Thread-" + std::to_string(tid) + " (work)");
+    registry.retire(tree);
+  }
+  CHECK(registry.size() == TreeRegistry::kDistinctThreads);
+  CHECK(registry[ThreadIndex{0}].name() == "Thread-# (work)");
+  for (std::uint64_t tid = 1; tid <= 5000; ++tid) {
+    std::string name;
+    for (std::uint64_t rest = tid; rest > 0; rest /= 10) name += static_cast<char>('a' + rest % 10);
+    registry.retire(registry.create(tid, name));
+  }
+  CHECK(registry.size() == TreeRegistry::kMostThreads);
+}

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -15,20 +16,6 @@
 namespace leadline {
 namespace {
 
-class Spin {
- public:
-  explicit Spin(std::atomic_flag& flag) noexcept : flag_(flag) {
-    while (flag_.test_and_set(std::memory_order_acquire)) {
-    }
-  }
-  ~Spin() { flag_.clear(std::memory_order_release); }
-  Spin(const Spin&) = delete;
-  Spin& operator=(const Spin&) = delete;
-
- private:
-  std::atomic_flag& flag_;
-};
-
 std::string thread_name(uint64_t tid) {
   if (tid == static_cast<uint64_t>(getpid())) return "main";
   char text[16] = {};
@@ -36,9 +23,10 @@ std::string thread_name(uint64_t tid) {
   return text;
 }
 
+// -1 where the thread of the clock has ended.
 int64_t clock_ns(clockid_t clock) noexcept {
   timespec time{};
-  if (clock_gettime(clock, &time) != 0) return 0;
+  if (clock_gettime(clock, &time) != 0) return -1;
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
@@ -78,17 +66,20 @@ Collector::~Collector() = default;
 
 Lane* Collector::lane(ThreadState& thread) noexcept {
   auto* known = static_cast<Lane*>(thread.subscriber);
-  if (known != nullptr && known->alive.load(std::memory_order_relaxed)) [[likely]]
+  if (known != nullptr && known->life == thread.life) [[likely]]
     return known;
+  // The thread before ended while nobody listened (pause).
+  if (known != nullptr && known->alive.load(std::memory_order_relaxed)) retire(*known);
   try {
     ThreadTree& tree = trees_.create(thread.tid, thread_name(thread.tid));
     std::unique_ptr<Lane> made;
     if (known == nullptr) made = std::make_unique<Lane>(window_.create_lane(), thread.path.frames());
     Lane* const lane = known == nullptr ? made.get() : known;
     lane->begin(tree);
+    lane->life = thread.life;
     int64_t never = 0;
     tree.stats().first_ns.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
-    const Spin hold(lanes_busy_);
+    const std::lock_guard hold(lanes_busy_);
     if (made != nullptr) lanes_.push_back(std::move(made));
     lane->alive.store(true, std::memory_order_relaxed);
     thread.subscriber = lane;
@@ -104,27 +95,32 @@ void Collector::on_thread_exit(ThreadState& thread) noexcept {
   if (lane == nullptr || !lane->alive.load(std::memory_order_relaxed)) return;
   lane->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
   lane->tree->stats().cpu_ns.store(thread_cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
-  const Spin hold(lanes_busy_);
-  lane->alive.store(false, std::memory_order_relaxed);
-  trees_.retire(*lane->tree);
+  retire(*lane);
+}
+
+void Collector::retire(Lane& lane) noexcept {
+  if (lane.forward != nullptr) forward_threads_.end(*lane.forward);
+  const std::lock_guard hold(lanes_busy_);
+  lane.alive.store(false, std::memory_order_relaxed);
+  lane.life = 0;
+  trees_.retire(*lane.tree);
 }
 
 void Collector::refresh_thread_times() noexcept {
   const int64_t now = now_ns();
-  const Spin hold(lanes_busy_);
+  const std::lock_guard hold(lanes_busy_);
   for (const auto& lane : lanes_) {
     if (!lane->alive.load(std::memory_order_relaxed)) continue;
+    const int64_t cpu_ns = lane->has_cpu_clock ? clock_ns(lane->cpu_clock) : -1;
+    if (lane->has_cpu_clock && cpu_ns < 0) continue;  // it is just ending, and tells the two itself
     lane->tree->stats().last_ns.store(now, std::memory_order_relaxed);
-    if (lane->has_cpu_clock) {
-      lane->tree->stats().cpu_ns.store(clock_ns(lane->cpu_clock) - lane->cpu_begin_ns, std::memory_order_relaxed);
-    }
+    if (cpu_ns >= 0) lane->tree->stats().cpu_ns.store(cpu_ns - lane->cpu_begin_ns, std::memory_order_relaxed);
   }
 }
 
 void Collector::bind(Lane& lane, uint64_t framework_thread) noexcept {
   lane.bound = true;
-  if (framework_thread < kFrameworkThreads)
-    by_framework_thread_[framework_thread].store(&lane, std::memory_order_release);
+  lane.forward = forward_threads_.begin(framework_thread, lane.tree->index());
 }
 
 // The deepest level that has a node is where to go on from; usually the one just below the leaf.
@@ -149,27 +145,29 @@ NodeId Collector::resolve_scope(Lane& lane, CallPath& path) noexcept {
 NodeId Collector::place(Lane& lane, ThreadState& thread) noexcept {
   CallPath& path = thread.path;
   const Scope* scope = path.innermost();
-  // Below an operator Python seldom runs; what it allocates there is the operator's.
-  if (scope == nullptr || scope->kind != ScopeKind::kOperator) {
-    path.sync();
-    if (path.take_moved()) [[unlikely]] {
-      on_scopes_moved(thread);
-      path.departed().clear();
+  try {
+    // Below an operator Python seldom runs; what it allocates there is the operator's.
+    if (scope == nullptr || scope->kind != ScopeKind::kOperator) {
+      path.sync();
+      if (path.take_moved()) [[unlikely]] {
+        on_scopes_moved(thread);
+        path.departed().clear();
+      }
     }
+    return resolve(lane, path);
+  } catch (...) {
+    losses().count(LossKind::kInternalError, 1, "an event could not be handled, most likely for want of memory");
+    path.clear();  // it may be in the middle of a change
+    thread.operators_open = 0;
+    return lane.tree->root();
   }
-  return resolve(lane, path);
 }
 
 NodeId Collector::backward_parent(Lane& lane, const leadline_operator_event& event) noexcept {
-  if (event.forward_thread >= kFrameworkThreads || event.sequence < 0) return kNoNode;
-  Lane* forward = by_framework_thread_[event.forward_thread].load(std::memory_order_acquire);
-  if (forward == nullptr) return kNoNode;
-  const uint32_t tree = forward->tree_index.load(std::memory_order_acquire);
-  const NodeId node = forward->ring.find(event.sequence);
-  // Between the two reads another thread may have taken the lane over.
-  const bool same = tree == forward->tree_index.load(std::memory_order_acquire) && tree != raw(kNoThread);
-  if (node == kNoNode || !same) return kNoNode;
-  return lane.tree->child(lane.graft(ThreadIndex{tree}, node), lane.backward_phase);
+  if (event.sequence < 0) return kNoNode;
+  const ForwardThreads::Forward forward = forward_threads_.find(event.forward_thread, event.sequence);
+  if (forward.node == kNoNode) return kNoNode;
+  return lane.tree->child(lane.graft(forward.tree, forward.node), lane.backward_phase);
 }
 
 // A backward operator goes below its forward operator; autograd's wrapper around it, begun just before, goes there with
@@ -212,7 +210,7 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
   if (op.sequence >= 0 && op.backward == 0) {
     if (!own->bound) [[unlikely]]
       bind(*own, op.thread);
-    own->ring.store(op.sequence, node);
+    if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
   }
   scope.begin_ns = now_ns();
 }
@@ -294,12 +292,9 @@ void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t dura
   row.thread = lane.tree->index();
   row.sequence = scope.sequence;
   row.step = static_cast<int32_t>(steps_.load(std::memory_order_relaxed));
-  if (scope.backward && scope.forward_thread < kFrameworkThreads) {
-    const Lane* forward = by_framework_thread_[scope.forward_thread].load(std::memory_order_acquire);
-    if (forward != nullptr) row.forward_thread = ThreadIndex{forward->tree_index.load(std::memory_order_acquire)};
-  }
+  if (scope.backward) row.forward_thread = forward_threads_.tree_of(scope.forward_thread);
   if (api != nullptr) {
-    row.device = api->device < 0 ? kCpuDevice : devices_.row(api->device);
+    row.device = devices_.row(device_type(api->device_type), api->device);
     row.stream = static_cast<int32_t>(api->stream);
     row.correlation = api->correlation;
     row.bytes = api->bytes;
@@ -339,15 +334,20 @@ leadline_context Collector::context(ThreadState& thread) noexcept {
 }
 
 size_t Collector::held_bytes() const noexcept {
-  return trees_.held_bytes() + ledger_.held_bytes() + window_.held_bytes();
+  size_t lane_bytes = 0;
+  {
+    const std::lock_guard hold(lanes_busy_);
+    for (const auto& lane : lanes_) lane_bytes += sizeof(Lane) + lane->places.held_bytes();
+  }
+  return lane_bytes + trees_.held_bytes() + ledger_.held_bytes() + window_.held_bytes() + forward_threads_.held_bytes();
 }
 
 void Collector::after_fork() noexcept {
   // Whoever held the lane list in the parent does not exist here. The lanes' memory is given up rather than walked.
-  lanes_busy_.clear();
+  lanes_busy_.reset();
   for (auto& lane : lanes_) static_cast<void>(lane.release());
   lanes_.clear();
-  for (auto& entry : by_framework_thread_) entry.store(nullptr, std::memory_order_relaxed);
+  forward_threads_.clear();
   trees_.clear();
   ledger_.clear();
   window_.after_fork();

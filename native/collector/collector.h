@@ -15,10 +15,16 @@
 #include "cct/memory_ledger.h"
 #include "cct/tree_registry.h"
 #include "collector/event_window.h"
+#include "collector/forward_threads.h"
 #include "collector/lane.h"
 #include "monitor/monitor.h"
 
 namespace leadline {
+
+// Of GPU calls and work, whose providers may leave it out.
+constexpr DeviceType device_type(int32_t given) noexcept {
+  return given == 0 ? DeviceType::kCuda : static_cast<DeviceType>(given);
+}
 
 struct CollectorOptions {
   uint64_t max_nodes = 4'000'000;
@@ -55,9 +61,8 @@ class Collector final : public Subscriber {
   void after_fork() noexcept;
 
  private:
-  static constexpr size_t kFrameworkThreads = 4096;
-
   Lane* lane(ThreadState& thread) noexcept;
+  void retire(Lane& lane) noexcept;
   void bind(Lane& lane, uint64_t framework_thread) noexcept;
   NodeId resolve(Lane& lane, CallPath& path) noexcept;
   NodeId resolve_scope(Lane& lane, CallPath& path) noexcept;
@@ -86,7 +91,7 @@ class Collector final : public Subscriber {
   MemoryLedger ledger_;
   EventWindow window_;
   DeviceTable devices_;
-  std::array<std::atomic<Lane*>, kFrameworkThreads> by_framework_thread_{};
+  ForwardThreads forward_threads_;
   std::atomic<int64_t> steps_{0};
   std::atomic<bool> steps_given_{false};
   std::atomic<uint64_t> step_place_{0};  // where the first optimizer step ended: the only place that counts
@@ -99,7 +104,7 @@ class Collector final : public Subscriber {
   int64_t trace_to_ = -1;
   uint64_t trace_max_events_ = 0;
   std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by lanes_busy_
-  std::atomic_flag lanes_busy_ = ATOMIC_FLAG_INIT;
+  mutable SpinLock lanes_busy_;
 };
 
 }  // namespace leadline

@@ -1,10 +1,17 @@
 #include "collector/collector.h"
 
+#include <thread>
+
 #include "base/clock.h"
+#include "stack/fake_python.h"
+#include "testing/failing_allocator.h"
 #include "testing/recorded_program.h"
 
 using namespace leadline;
 using namespace leadline::testing;
+
+// Before the first event: every thread's path has it.
+const bool g_python = (Monitor::instance().set_python(FakePython::source()), true);
 
 TEST_CASE("Running time of regions and phases is the thread's CPU time, each nanosecond once") {
   FakeClock clock(1'000);
@@ -120,4 +127,139 @@ TEST_CASE("An operator whose end was missed counts its time once, and is told as
   CHECK(program.measured("main/outer", MetricKind::kCallTime).sum == 11);
   CHECK(program.measured("main/outer/lost", MetricKind::kTime).sum == 10);
   CHECK(losses().total(LossKind::kOperatorEndUnmatched) == 1);
+}
+
+TEST_CASE("Backward operators find forward operators of threads that have ended and whose state serves others") {
+  RecordedProgram program;
+  const auto run = [](leadline_operator_event op) {
+    int token = 0;
+    Monitor::instance().begin_operator(op, &token);
+    Monitor::instance().end_operator(&token);
+  };
+  // Sequence numbers are counted per thread, so all of these have the same.
+  for (uint64_t thread = 5'000; thread < 5'004; ++thread) {
+    std::thread([&] {
+      leadline_operator_event op = operator_named("aten::mm", 0);
+      op.thread = thread;
+      const std::string name = "forward " + std::to_string(thread);
+      int region = 0;
+      begin_region(name.c_str(), &region);
+      run(op);
+      end_region(&region);
+    }).join();
+  }
+  std::thread([&] {
+    for (uint64_t thread = 5'000; thread < 5'004; ++thread) {
+      leadline_operator_event op = operator_named("MmBackward0", 0);
+      op.backward = 1;
+      op.forward_thread = thread;
+      run(op);
+    }
+  }).join();
+  program.take();
+  CHECK(losses().total(LossKind::kBackwardWithoutForward) == 0);
+  for (int thread = 5'000; thread < 5'004; ++thread) {
+    const std::string path = "/forward " + std::to_string(thread) + "/aten::mm/backward/MmBackward0";
+    uint64_t calls = 0;
+    for (const std::string& known : program.paths()) {
+      if (known.ends_with(path)) calls += program.measured(known, MetricKind::kCallTime).count;
+    }
+    CHECK(calls == 1);
+  }
+}
+
+TEST_CASE("Threads that book waits keep no table of device work") {
+  RecordedProgram program;
+  const size_t before = program.collector.held_bytes();
+  for (int i = 0; i < 8; ++i) {
+    std::thread([] {
+      int region = 0;
+      begin_region("wait", &region);
+      measure_at(leadline_monitor_context(), MetricKind::kSyncTime, 5);
+      end_region(&region);
+    }).join();
+  }
+  CHECK(program.collector.held_bytes() - before < 400'000);
+}
+
+TEST_CASE("A free of unknown size while a segment is written counts in the file") {
+  RecordedProgram program;
+  const auto memory = [](int64_t bytes) {
+    leadline_event event{};
+    event.domain = LEADLINE_DOMAIN_MEMORY;
+    event.phase = LEADLINE_INSTANT;
+    event.of.memory = {0x1000, bytes, 0, -1, -1, -1};
+    leadline_monitor_emit(&event);
+  };
+  int region = 0;
+  begin_region("work", &region);
+  memory(64);
+  {
+    const MemoryLedger::Hold writing(program.collector.ledger());
+    memory(INT64_MIN);
+  }
+  memory(16);
+  memory(INT64_MIN);
+  end_region(&region);
+  program.take();
+  CHECK(program.measured("main/work", MetricKind::kAllocBytes).sum == 80);
+  CHECK(program.measured("main/work", MetricKind::kFreeBytes).sum == 80);
+  CHECK(program.measured("main/work", MetricKind::kFreeBytes).count == 2);
+}
+
+TEST_CASE("Without memory for a new call path an event is counted, and the program goes on") {
+  FakePython::reset();
+  {
+    RecordedProgram program;
+    std::thread([] {
+      begin_region("known", &FakePython::chain);
+      for (uintptr_t frame = 1; frame <= 200; ++frame) {
+        FakePython::functions[frame] = "f" + std::to_string(frame);
+        FakePython::chain.push_back({frame, frame, 1});
+      }
+      leadline_event event{};
+      event.domain = LEADLINE_DOMAIN_MEMORY;
+      event.phase = LEADLINE_INSTANT;
+      event.of.memory = {0x1000, 64, 0, -1, -1, -1};
+      {
+        const NoMemory nothing;
+        leadline_monitor_emit(&event);
+        CHECK(leadline_monitor_context() != 0);
+      }
+      CHECK(losses().total(LossKind::kInternalError) > 0);
+      event.of.memory.address = 0x2000;
+      leadline_monitor_emit(&event);
+      FakePython::reset();
+    }).join();
+    program.take();
+    int64_t allocated = 0;
+    for (const std::string& path : program.paths()) allocated += program.measured(path, MetricKind::kAllocBytes).sum;
+    CHECK(allocated >= 64);
+  }
+}
+
+TEST_CASE("A thread that ends while measuring is paused is over, and the next one is another thread") {
+  RecordedProgram program;
+  std::atomic<bool> paused{false};
+  std::thread first([&] {
+    int region = 0;
+    begin_region("first", &region);
+    end_region(&region);
+    while (!paused.load()) std::this_thread::yield();
+  });
+  program.take();
+  while (program.collector.trees().size() == 0) std::this_thread::yield();
+  program.pause();
+  paused.store(true);
+  first.join();
+  program.resume();
+  program.collector.refresh_thread_times();
+  std::thread([] {
+    int region = 0;
+    begin_region("second", &region);
+    end_region(&region);
+  }).join();
+  program.take();
+  CHECK(program.shown.threads.tid.size() == 2);
+  for (const int64_t cpu_ns : program.shown.threads.cpu_ns) CHECK(cpu_ns >= 0);
 }

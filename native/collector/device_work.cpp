@@ -9,17 +9,19 @@ namespace leadline {
 
 void Collector::on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept {
   const NodeId node = place(lane, thread);
-  const int16_t device = event.device_type == 0 ? kCpuDevice : devices_.row(event.device);
+  const int16_t device = devices_.row(static_cast<DeviceType>(event.device_type), event.device);
   int64_t bytes = event.bytes;
   if (bytes >= 0) {
     ledger_.allocate(event.address, bytes, device, lane.tree->index(), node);
     lane.tree->add(node, MetricKind::kAllocBytes, device, kNoStream, bytes);
   } else {
-    const int64_t booked = ledger_.release(event.address);
-    bytes = booked >= 0 ? booked : (event.bytes == INT64_MIN ? -1 : -event.bytes);
-    if (bytes < 0) return;  // counted by the ledger
-    lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, bytes);
-    bytes = -bytes;
+    const bool sized = event.bytes != INT64_MIN;
+    const int64_t booked = ledger_.release(event.address, device, sized ? kNoThread : lane.tree->index(), node);
+    bytes = booked >= 0 ? booked : sized ? -event.bytes : booked;
+    if (bytes == MemoryLedger::kUnknownBytes) return;  // counted by the ledger
+    // What the ledger books later it keeps for the writer.
+    if (bytes >= 0) lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, bytes);
+    bytes = bytes < 0 ? 0 : -bytes;
   }
   if (!window_.is_open()) [[likely]]
     return;
@@ -85,6 +87,12 @@ NodeId Collector::find_activity_node(const leadline_gpu_activity_event& event, L
 }
 
 NodeId Collector::activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
+  // Measures of a place itself, as every thread that calls the device's library books them: there is nothing to look up
+  // by its text.
+  if (event.name == nullptr && event.via == 0 && event.via_kind != LEADLINE_VIA_BEFORE && is_place(event.context)) {
+    return lane.graft(ThreadIndex{static_cast<uint32_t>((event.context >> 32) - 1)},
+                      NodeId{static_cast<uint32_t>(event.context)});
+  }
   PlaceCache::Key key{event.context, event.via, event.frame, 0, event.via_kind};
   if (event.via_kind == LEADLINE_VIA_BEFORE) key.node = event.graph_node;
   if (event.via_kind == LEADLINE_VIA_INSTANTIATE) key.node = static_cast<uint32_t>(event.graph_node);
@@ -106,7 +114,7 @@ NodeId Collector::activity_node(const leadline_gpu_activity_event& event, Lane& 
 void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
   if (!is_place(event.context)) losses().count(LossKind::kGpuRecordUnattributed, 1);
   const NodeId node = activity_node(event, lane);
-  const int16_t device = event.device < 0 ? kCpuDevice : devices_.row(event.device);
+  const int16_t device = devices_.row(device_type(event.device_type), event.device);
   const auto stream = static_cast<int32_t>(event.stream);
   if (event.name != nullptr) lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
   for (uint32_t i = 0; i < event.measure_count; ++i) {

@@ -5,9 +5,7 @@
 namespace leadline {
 
 void Lane::begin(ThreadTree& its_tree) noexcept {
-  // Numbers of the thread before must not be found with nodes of this one.
-  tree_index.store(raw(kNoThread), std::memory_order_release);
-  ring.clear();
+  forward = nullptr;
   translated_.clear();
   copies_.clear();
   places.clear();
@@ -17,7 +15,6 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   bound = false;
   has_cpu_clock = pthread_getcpuclockid(pthread_self(), &cpu_clock) == 0;
   cpu_begin_ns = thread_cpu_ns() - its_tree.stats().cpu_ns.load(std::memory_order_relaxed);
-  tree_index.store(raw(its_tree.index()), std::memory_order_release);
 }
 
 FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line,

@@ -1,5 +1,4 @@
-// What the collector keeps for one thread: its tree, the frames already translated, and the forward nodes of its
-// sequence numbers.
+// What the collector keeps for one thread: its tree and the frames already translated.
 #pragma once
 
 #include <pthread.h>
@@ -11,8 +10,8 @@
 
 #include "cct/thread_tree.h"
 #include "collector/event_window.h"
+#include "collector/forward_threads.h"
 #include "collector/place_cache.h"
-#include "collector/sequence_ring.h"
 #include "stack/path_frames.h"
 
 namespace leadline {
@@ -46,16 +45,16 @@ class Lane {
   PlaceCache places;
 
   ThreadTree* tree = nullptr;
-  std::atomic<uint32_t> tree_index{raw(kNoThread)};  // of `tree`, for other threads
   EventLane& events;
-  SequenceRing ring;
+  ForwardThreads::Thread* forward = nullptr;  // where its sequence numbers are kept
   const PathFrames& frames;
   FrameId backward_phase = kNoFrame;
   int64_t cpu_begin_ns = 0;
   clockid_t cpu_clock = 0;
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};
-  bool bound = false;         // the framework's number of the thread is known
+  uint64_t life = 0;          // of the thread that it is for
+  bool bound = false;         // it was asked for `forward`
   int64_t operator_ns = 0;    // as in ThreadStats, without the atomics
   int64_t border_cpu_ns = 0;  // CPU time of the thread when a region or phase last began or ended
 

@@ -8,7 +8,7 @@ SequenceRing::Table* SequenceRing::grow() noexcept {
   Table* current = table_.load(std::memory_order_relaxed);
   try {
     auto larger =
-        std::make_unique<Table>(current == nullptr ? kFirstSize : static_cast<uint32_t>(current->mask + 1) * 4);
+        std::make_unique<Table>(current == nullptr ? kSmallSize : static_cast<uint32_t>(current->mask + 1) * 4);
     if (current != nullptr) {
       for (const auto& entry : current->entries) {
         const uint64_t packed = entry.load(std::memory_order_relaxed);
@@ -31,6 +31,7 @@ void SequenceRing::clear() noexcept {
   Table* current = table_.load(std::memory_order_relaxed);
   if (current == nullptr) return;
   for (auto& entry : current->entries) entry.store(0, std::memory_order_release);
+  wanted_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace leadline

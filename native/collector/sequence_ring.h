@@ -16,7 +16,8 @@ namespace leadline {
 
 class SequenceRing {
  public:
-  static constexpr uint32_t kFirstSize = 1u << 15;
+  static constexpr uint32_t kSmallSize = 1u << 9;   // of a thread that does little
+  static constexpr uint32_t kFirstSize = 1u << 15;  // reached without a look-up that failed
   static constexpr uint32_t kLargestSize = 1u << 20;
 
   // The forward thread only. The innermost operator of a number comes last and stays: it made the autograd node.
@@ -26,6 +27,10 @@ class SequenceRing {
     if (table == nullptr || wanted_.load(std::memory_order_relaxed) > table->mask) [[unlikely]] {
       table = grow();
       if (table == nullptr) return;
+    }
+    if (table->mask + 1 < kFirstSize) [[unlikely]] {
+      const uint64_t before = table->entries[number & table->mask].load(std::memory_order_relaxed);
+      if (before != 0 && (before >> 32) != ((number + 1) & 0xffffffffu)) table = grow();
     }
     table->entries[number & table->mask].store(pack(number, node), std::memory_order_release);
   }

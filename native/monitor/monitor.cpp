@@ -108,6 +108,8 @@ ThreadState* Monitor::new_thread() noexcept {
     while (!threads_.compare_exchange_weak(state->next, state, std::memory_order_release)) {
     }
   }
+  static std::atomic<uint64_t> lives{0};
+  state->life = lives.fetch_add(1, std::memory_order_relaxed) + 1;
   state->tid = static_cast<uint64_t>(syscall(SYS_gettid));
   state->epoch = epoch_.load(std::memory_order_relaxed) - 1;  // so that thread() brings it up to date
   t_state = state;

@@ -14,6 +14,7 @@ struct ThreadState {
   CallPath path;
   void* subscriber = nullptr;  // the in-process subscriber's own state for this thread
   uint64_t tid = 0;
+  uint64_t life = 0;  // no two threads have the same, also when one takes over the state of the other
   uint32_t epoch = 0;
   uint32_t generation = 0;
   uint32_t operators_open = 0;

@@ -37,6 +37,13 @@ void add_peak_shares(MergedTree& tree, MemoryLedger& ledger) {
   }
 }
 
+// Frees whose size only the ledger knew, and only when their thread had gone on.
+void add_freed_later(MergedTree& tree, MemoryLedger& ledger) {
+  for (const FreedLater& freed : ledger.freed_later()) {
+    tree.add(tree.resolve(freed.thread, freed.node), {MetricKind::kFreeBytes, freed.device, kNoStream}, freed.bytes);
+  }
+}
+
 tables::Events events_table(MergedTree& tree, const TraceEventSource& source) {
   std::vector<TraceEvent> events;
   source.for_each_event([&](const TraceEvent& event) { events.push_back(event); });
@@ -140,6 +147,15 @@ void fill_process(Snapshot& snapshot, MergedTree& tree, const ProcessInfo& proce
   table.complete.push_back(process.complete ? 1 : 0);
 }
 
+// The JSON object of a device with the type whose numbers its index is of; CUDA's is left out.
+std::string device_detail(const DeviceDescription& device) {
+  if (device.type == DeviceType::kCuda) return device.detail;
+  const std::string type =
+      device.type == DeviceType::kHip ? "\"hip\"" : "\"" + std::to_string(static_cast<int>(device.type)) + "\"";
+  const bool empty = device.detail.size() <= 2;
+  return "{\"type\": " + type + (empty ? "}" : ", " + device.detail.substr(1));
+}
+
 void fill_devices(Snapshot& snapshot, MergedTree& tree, const DeviceTable& devices) {
   for (const DeviceDescription& device : devices.rows()) {
     tables::Devices& table = snapshot.devices;
@@ -148,7 +164,7 @@ void fill_devices(Snapshot& snapshot, MergedTree& tree, const DeviceTable& devic
     table.name.push_back(raw(tree.string(device.name)));
     table.uuid.push_back(raw(tree.string(device.uuid)));
     table.memory_bytes.push_back(device.memory_bytes);
-    table.detail.push_back(raw(tree.string(device.detail)));
+    table.detail.push_back(raw(tree.string(device_detail(device))));
   }
 }
 
@@ -189,7 +205,10 @@ Snapshot take_snapshot(const SegmentSources& sources) {
   Snapshot snapshot;
   MergedTree tree(sources.trees, sources.process.name, process_detail(sources.process));
   tree.add_all_threads();
-  if (sources.ledger != nullptr) add_peak_shares(tree, *sources.ledger);
+  if (sources.ledger != nullptr) {
+    add_peak_shares(tree, *sources.ledger);
+    add_freed_later(tree, *sources.ledger);
+  }
   if (sources.events != nullptr && sources.events->was_opened()) snapshot.events = events_table(tree, *sources.events);
   fill_tree(snapshot, tree);
   fill_threads(snapshot, tree, sources.trees);

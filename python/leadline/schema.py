@@ -142,6 +142,7 @@ class LossKind(_Kind):
     GPU_PAUSED = 18
     GRAPH_CAPTURED_BEFORE = 19
     RANGE_UNORDERED = 20
+    STREAMS_FOLDED = 21
 
 
 @dataclass(frozen=True)
@@ -418,6 +419,10 @@ LOSSES: Final[tuple[LossInfo, ...]] = (
         LossKind.RANGE_UNORDERED,
         "a start/end range that did not nest in its thread; it was closed with the range around it",
     ),
+    LossInfo(
+        LossKind.STREAMS_FOLDED,
+        "a measurement on one of very many streams of a call path, kept there without its stream",
+    ),
 )
 
 TABLES: Final[dict[str, Table]] = {
@@ -507,11 +512,11 @@ TABLES: Final[dict[str, Table]] = {
         False,
         (
             Column("process", "<u4", "processes", "row of the process that saw it"),
-            Column("index", "<i4", "", "the process's own device number"),
+            Column("index", "<i4", "", "the process's own number among devices of its type"),
             Column("name", "<u4", "strings", "marketing name"),
             Column("uuid", "<u4", "strings", "vendor's unique id, empty where unknown"),
             Column("memory_bytes", "<i8", "", "device memory"),
-            Column("detail", "<u4", "strings", "JSON object: compute capability, multiprocessors, limits, MIG, MPS"),
+            Column("detail", "<u4", "strings", "JSON object: type (cuda where absent, hip), compute capability, multiprocessors, limits, MIG, MPS"),
         ),
     ),
     "losses": Table(

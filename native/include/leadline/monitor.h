@@ -57,7 +57,7 @@ typedef struct leadline_operator_event {
 typedef struct leadline_memory_event {
   uint64_t address;
   int64_t bytes;           /* negative: freed; INT64_MIN: freed, size not known to the provider */
-  int32_t device_type;     /* 0 CPU, 1 CUDA, 2 HIP */
+  int32_t device_type;     /* 0 CPU, 1 CUDA, 2 HIP; devices are numbered anew in each type */
   int32_t device;          /* -1 for the CPU */
   int64_t allocated_total; /* framework's running total on the device, -1 where unknown */
   int64_t reserved_total;  /* -1 where unknown */
@@ -102,6 +102,7 @@ typedef struct leadline_gpu_api_event {
   int64_t bytes;               /* copy, set, alloc, free; 0 elsewhere */
   int64_t awaits;              /* sync, stream wait: stream awaited, -1 for all or none */
   uint64_t awaits_correlation; /* record call of the event awaited, 0 for none */
+  int32_t device_type;         /* as in leadline_memory_event; 0 is CUDA here */
 } leadline_gpu_api_event;
 
 /* One value for a metric of schema/leadline.toml (its number there). */
@@ -139,6 +140,7 @@ typedef struct leadline_gpu_activity_event {
   uint32_t measure_count;
   uint64_t frame; /* not 0: for the life of the process the same number means the same frame_kind, name, detail, file
                      and line, so that none of them needs to be looked up again */
+  int32_t device_type; /* as in leadline_memory_event; 0 is CUDA here */
 } leadline_gpu_activity_event;
 
 typedef struct leadline_gpu_module_event {
