@@ -1,12 +1,17 @@
 """Every file of every format version opens and shows the tree that it showed when it was made."""
 
+import os
 from pathlib import Path
 
 import pytest
 from tests.compat.make_v1 import shown
 
+from leadline.cli.main import main as run_command
+from leadline.convert import EXPORTERS, Exporter, export
 from leadline.profiles import open_profile
 from leadline.schema import FORMAT_VERSION, EventKind, LossKind
+from leadline.trace.profile_window import read_profile
+from leadline.trace.tables import Kind
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("v*.leadline"))
@@ -52,3 +57,30 @@ def test_version_2_keeps_running_and_waiting_times_and_spans_of_modules() -> Non
     assert profile.tree.root.inclusive("running_time").sum == 70
     assert profile.tree.root.inclusive("wait_time").sum == 15
     assert [str(EventKind(kind)) for kind in profile.events["kind"].tolist()] == ["module", "operator"]
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_old_file_is_exported(path: Path, exporter: Exporter) -> None:
+    assert len(export(open_profile(path), exporter)) > 10
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_window_of_an_old_file_keeps_what_it_had(path: Path) -> None:
+    """Every event of the file is in one of its traces, at its own node, and `leadline whatif` answers."""
+    profile = open_profile(path)
+    traces = read_profile(profile)
+    added = (Kind.MODULE, Kind.PHASE)  # spans that a file does not hold are made
+    recorded = sorted(kind for kind in profile.events["kind"].tolist() if kind not in added)
+    found = sorted(kind for trace in traces for kind in trace.events["kind"].tolist() if kind not in added)
+    assert found == recorded
+    for trace in traces:
+        operators = trace.of_kind(Kind.OPERATOR)
+        for row in operators.tolist():
+            assert profile.tree.node(int(trace.events["node"][row])).name == trace.name(row)
+    assert run_command(["whatif", str(path), "--format", "json", "-o", os.devnull]) in (0, 2)
+
+
+def test_the_real_old_file_answers_what_if(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["whatif", str(FOLDER / "v1-torch.leadline"), "--replay"]) == 0
+    assert "replay" in capsys.readouterr().out

@@ -153,6 +153,13 @@ def test_machines_may_share_pids() -> None:
     assert second.threads[0].process != second.threads[1].process
 
 
+@pytest.mark.parametrize("identity", [[], {}, 3, "", None])
+def test_an_identity_that_is_none_is_left_alone(identity: object) -> None:
+    profile = build(MACHINES, events="start_ns duration_ns kind node thread step\n110 20 operator linear 0 0")
+    profile.meta["processes"] = [{"pid": 5, "identity": identity, "parent_identity": identity}]
+    assert len(read_profile(profile)) == 1
+
+
 def test_the_graph_of_a_window() -> None:
     (trace,) = read_profile(build(TREE, events=EVENTS))
     steps = find_steps(trace)

@@ -10,9 +10,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from leadline.profiles.profile import Profile
+from leadline.profiles.records import Process
 
 _MOST_NS = 2**62
 """A clock beyond the year 2116 is damaged."""
+_MOST_PAIRS = 1_000_000
 _MACHINE_KEYS = ("boot_id", "hostname")
 """What tells machines apart, in a process's record or its `host`; a machine that was started again has a new clock."""
 
@@ -26,11 +28,22 @@ def record_of_rows(profile: Profile) -> list[Mapping[str, Any]]:
     for record in profile.meta.get("processes") or ():
         left.setdefault(record.get("pid"), []).append(record)
     found: list[Mapping[str, Any]] = [{} for _ in profile.processes]
-    pairs = [
-        (abs(process.start_ns - _whole(record.get("started_at_ns"))), process.row, position)
-        for process in profile.processes
-        for position, record in enumerate(left.get(process.pid, ()))
-    ]
+    of_pid: dict[int, list[Process]] = {}
+    for process in profile.processes:
+        of_pid.setdefault(process.pid, []).append(process)
+    pairs: list[tuple[int, int, int]] = []
+    for pid, processes in of_pid.items():
+        records = list(enumerate(left.get(pid, ())))
+        if len(processes) * len(records) > _MOST_PAIRS:  # no job gives one pid so often: both in the order they began
+            records.sort(key=lambda one: _whole(one[1].get("started_at_ns")))
+            processes.sort(key=lambda one: one.start_ns)
+            pairs += [(0, one.row, position) for one, (position, _) in zip(processes, records, strict=False)]
+            continue
+        pairs += [
+            (abs(one.start_ns - _whole(record.get("started_at_ns"))), one.row, position)
+            for one in processes
+            for position, record in records
+        ]
     rows: set[int] = set()
     taken: set[tuple[int, int]] = set()
     for _, row, position in sorted(pairs):
@@ -44,7 +57,9 @@ def record_of_rows(profile: Profile) -> list[Mapping[str, Any]]:
 
 def machine_of(record: Mapping[str, Any], meta: Mapping[str, Any]) -> Hashable:
     """What tells the machine of a process from others, as far as its record or else the profile says: processes of one
-    machine share CLOCK_MONOTONIC."""
+    machine share CLOCK_MONOTONIC. An identity begins with the machine since it was started."""
+    if identity := _text(record, "identity"):
+        return identity.partition(".")[0]
     for source in (record, record.get("host"), meta.get("host")):
         if isinstance(source, Mapping):
             named = tuple(str(source[key]) for key in _MACHINE_KEYS if source.get(key))
@@ -58,17 +73,18 @@ def parent_rows(profile: Profile) -> list[int]:
     its record names, as the last program that this process was before; where records name none (files of earlier
     releases), of those with the parent's pid on the same machine the last that began before it."""
     records = record_of_rows(profile)
-    named: dict[object, list[int]] = {}
+    named: dict[str, list[int]] = {}
     for row, record in enumerate(records):
-        named.setdefault(record.get("identity"), []).append(row)
+        if identity := _text(record, "identity"):
+            named.setdefault(identity, []).append(row)
     machines = [machine_of(record, profile.meta) for record in records]
     by_identity: dict[tuple[Hashable, int], list[int]] = {}
     for process in profile.processes:
         by_identity.setdefault((machines[process.row], process.pid), []).append(process.row)
     parents = []
     for process in profile.processes:
-        known = records[process.row].get("parent_identity")
-        likely = by_identity.get((machines[process.row], process.parent_pid), ()) if known is None else named.get(known)
+        known = _text(records[process.row], "parent_identity")
+        likely = named.get(known) if known else by_identity.get((machines[process.row], process.parent_pid))
         candidates = [
             row for row in likely or () if row != process.row and profile.processes[row].start_ns <= process.start_ns
         ]
@@ -94,6 +110,12 @@ def event_clocks(profile: Profile) -> Sequence[int | None]:
     common = clock_of(profile.meta)
     clocks = [clock_of(record) for record in record_of_rows(profile)]
     return [common if clock is None else clock for clock in clocks]
+
+
+def _text(record: Mapping[str, Any], key: str) -> str:
+    """A key's text; empty where it is absent or, in a file from someone else, no text."""
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _whole(value: object) -> int:
