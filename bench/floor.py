@@ -1,6 +1,6 @@
 """What torch charges for being observed at all, beside what Leadline and torch.profiler add inside the loop.
 
-    python bench/floor.py [--workload micro|gpt] [--rounds 15] [--results FOLDER]
+    python bench/floor.py [--workload micro|micro_deep|gpt] [--rounds 15] [--results FOLDER]
 
 One process. A round measures every mode once, so that what the machine does to all of them cancels out: the micro
 workload by CPU time of the thread, the best of 12 chunks of 5 steps; the GPT by wall time, the best of 4 steps. Medians
@@ -24,7 +24,7 @@ import torch
 
 import leadline
 from common import Spread, add_results_option, machine, markdown_table, write_results
-from workloads import gpt, micro
+from workloads import gpt, micro, micro_deep
 
 HERE = Path(__file__).resolve().parent
 
@@ -51,6 +51,7 @@ class Workload:
 
 WORKLOADS = {
     "micro": Workload(micro.make_step, time.thread_time, chunks=12, steps=5),
+    "micro_deep": Workload(micro_deep.make_step, time.thread_time, chunks=12, steps=5),
     "gpt": Workload(gpt.make_step, time.perf_counter, chunks=4, steps=1),
 }
 

@@ -1,14 +1,16 @@
 """What profiling costs, side by side with torch.profiler: time per step, memory, file size, time to stop.
 
-    python bench/overhead.py [--steps 20,100,1000] [--repeat 5,5,3] [--workloads micro,gpt] [--results FOLDER]
+    python bench/overhead.py [--steps 20,100,1000] [--repeat 7,5,3] [--workloads micro,micro_deep,gpt]
 
-Every run is a fresh process. Within a repetition each mode runs once, in an order that rotates, and ratios are taken
-within the repetition, so that a slow minute of the machine touches both sides. Medians over repetitions and ranges.
+Every run is a fresh process. Within a repetition each mode runs once, in random turns, and ratios are taken within the
+repetition, so that a slow minute of the machine touches both sides. The program runs unprofiled twice: the ratio of
+the two is the machine's noise. Medians over repetitions and ranges. floor.py has the modes in one process.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,9 +19,10 @@ from typing import Any
 from common import Spread, add_results_option, machine, markdown_table, megabytes, write_results
 from run_worker import run_worker
 
-MODES = ("none", "leadline", "torch", "torch_stack")
+MODES = ("none", "again", "leadline", "torch", "torch_stack")
 TITLES = {
     "none": "unprofiled",
+    "again": "unprofiled again (noise)",
     "leadline": "leadline",
     "torch": "torch.profiler",
     "torch_stack": "torch.profiler, with_stack",
@@ -33,9 +36,9 @@ def measure(workload: str, steps: int, repeat: int, directory: Path) -> list[Rep
     """`repeat` repetitions, each with one run of every mode."""
     repetitions = []
     for number in range(repeat):
-        turn = number % len(MODES)
-        order = MODES[turn:] + MODES[:turn]
-        repetition = {mode: run_worker(workload, mode, steps, directory) for mode in order}
+        order = random.Random(number).sample(MODES, len(MODES))
+        run = {mode: "none" if mode == "again" else mode for mode in order}
+        repetition = {mode: run_worker(workload, run[mode], steps, directory) for mode in order}
         repetitions.append(repetition)
         for file in directory.glob(f"{workload}-torch*"):
             file.unlink()  # hundreds of megabytes each
@@ -62,6 +65,10 @@ def time_ratio(run: Run, none: Run) -> float:
     return float(run["step_s"] / none["step_s"])
 
 
+def cpu_ratio(run: Run, none: Run) -> float:
+    return float(run["step_cpu_s"] / none["step_cpu_s"])
+
+
 def added_s(run: Run, none: Run) -> float:
     return float(run["step_s"] - none["step_s"])
 
@@ -73,6 +80,7 @@ def summary(repetitions: list[Repetition], operators: float) -> dict[str, Any]:
         "operators_per_step": operators,
         "added_vs_torch": vars(Spread.of(versus)),
         "time_ratio": {mode: vars(spread(repetitions, mode, time_ratio)) for mode in MODES[1:]},
+        "cpu_ratio": {mode: vars(spread(repetitions, mode, cpu_ratio)) for mode in MODES[1:]},
         "added_us_per_operator": {
             mode: vars(spread(repetitions, mode, lambda run, none: 1e6 * added_s(run, none) / operators))
             for mode in MODES[1:]
@@ -81,19 +89,30 @@ def summary(repetitions: list[Repetition], operators: float) -> dict[str, Any]:
 
 
 def table(repetitions: list[Repetition]) -> str:
-    head = ["", "ms a step", "ratio to unprofiled", "peak memory", "added memory", "file", "stop", "stop and write"]
+    head = [
+        "",
+        "ms a step",
+        "ratio to unprofiled",
+        "ratio of CPU time",
+        "peak memory",
+        "added memory",
+        "file",
+        "stop",
+        "stop and write",
+    ]
     rows = []
     for mode in MODES:
         step = spread(repetitions, mode, lambda run, none: 1e3 * run["step_s"])
         peak = spread(repetitions, mode, lambda run, none: run["peak_rss"])
-        row = [TITLES[mode], step.text(3), "1", megabytes(peak.median), "", "", "", ""]
+        row = [TITLES[mode], step.text(3), "1", "1", megabytes(peak.median), "", "", "", ""]
         if mode != "none":
             stop = spread(repetitions, mode, lambda run, none: run["stop_s"])
             finish = spread(repetitions, mode, lambda run, none: run["stop_s"] + run["write_s"])
             row[2] = spread(repetitions, mode, time_ratio).text(3)
-            row[4] = megabytes(spread(repetitions, mode, lambda run, none: run["peak_rss"] - none["peak_rss"]).median)
-            row[5] = megabytes(spread(repetitions, mode, lambda run, none: run["file_bytes"]).median)
-            row[6:] = [f"{stop.text()} s", f"{finish.text()} s"]
+            row[3] = spread(repetitions, mode, cpu_ratio).text(3)
+            row[5] = megabytes(spread(repetitions, mode, lambda run, none: run["peak_rss"] - none["peak_rss"]).median)
+            row[6] = megabytes(spread(repetitions, mode, lambda run, none: run["file_bytes"]).median)
+            row[7:] = [f"{stop.text()} s", f"{finish.text()} s"]
         rows.append(row)
     return markdown_table(head, rows)
 
@@ -112,7 +131,7 @@ def section(workload: str, steps: int, repetitions: list[Repetition], facts: dic
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure the cost of profiling.")
-    parser.add_argument("--workloads", default="micro,gpt")
+    parser.add_argument("--workloads", default="micro,micro_deep,gpt")
     parser.add_argument("--steps", default="20,100,1000")
     parser.add_argument("--repeat", default="7,5,3", help="repetitions, one number for each of --steps")
     add_results_option(parser)

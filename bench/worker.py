@@ -1,7 +1,8 @@
 """One measured program: python bench/worker.py WORKLOAD MODE STEPS DIRECTORY; prints one JSON object as its last line.
 
 Modes: `none`, `leadline`, `torch` (torch.profiler, CPU), `torch_stack` (the same with Python stacks).
-Times are wall clock in seconds; `step_s` is the median step. Sizes are bytes; `peak_rss` is the process's VmHWM.
+Times are wall clock in seconds; `step_s` is the median step,
+`step_cpu_s` the median CPU time of its thread. Sizes are bytes; `peak_rss` is the process's VmHWM.
 `stop_s` is the time from the last step until the program could go on; `write_s` what it took then to have a file.
 """
 
@@ -28,6 +29,7 @@ class Measured:
     mode: str
     steps: int
     step_s: float = 0.0
+    step_cpu_s: float = 0.0
     loop_s: float = 0.0
     start_s: float = 0.0
     stop_s: float = 0.0
@@ -64,19 +66,18 @@ def profiler(mode: str, file: Path) -> AbstractContextManager[Any]:
 def measure(step: Callable[[], None], mode: str, steps: int, result: Measured, file: Path) -> None:
     clock = time.perf_counter
     times = [0.0] * steps
+    cpu_times = [0.0] * steps
     made = profiler(mode, file)
     begin = clock()
     active = made.__enter__()
     result.start_s = clock() - begin
-    loop = last = clock()
+    loop = clock()
     for number in range(steps):
+        last, cpu_last = clock(), time.thread_time()
         step()
-        now = clock()
-        times[number] = now - last
-        last = now
+        cpu_times[number], times[number] = time.thread_time() - cpu_last, clock() - last
         if number == 99:
             result.rss_at_100 = memory("VmRSS")
-            last = clock()
     result.loop_s = clock() - loop
     result.rss_at_end = memory("VmRSS")
     begin = clock()
@@ -87,6 +88,7 @@ def measure(step: Callable[[], None], mode: str, steps: int, result: Measured, f
         active.export_chrome_trace(str(file))
         result.write_s = clock() - begin
     result.step_s = statistics.median(times)
+    result.step_cpu_s = statistics.median(cpu_times)
     result.file_bytes = file.stat().st_size if file.exists() else 0
     result.peak_rss = memory("VmHWM")
 

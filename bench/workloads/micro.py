@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
 
-def make_step() -> Callable[[], None]:
+def make_step(below: int = 0) -> Callable[[], None]:
+    """`below`: Python functions that call each other around the step."""
     torch.manual_seed(0)
     torch.set_num_threads(1)  # the tensors are below the size at which torch would use more
     model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(20)))
@@ -22,4 +24,11 @@ def make_step() -> Callable[[], None]:
         loss.backward()
         optimizer.step()
 
-    return step
+    return functools.reduce(_called_by_another, range(below), step)
+
+
+def _called_by_another(step: Callable[[], None], _: int) -> Callable[[], None]:
+    def another() -> None:
+        step()
+
+    return another

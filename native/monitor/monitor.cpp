@@ -217,8 +217,12 @@ void Monitor::deliver(const leadline_event& event, ThreadState& thread) noexcept
     if ((slot.domains.load(std::memory_order_acquire) & event.domain) == 0) continue;
     if (slot.subscriber != nullptr) {
       slot.subscriber->on_event(event, thread);
-    } else {
+    } else if (event.time_ns != 0) {
       slot.callback(&event, slot.user);
+    } else {
+      leadline_event timed = event;
+      timed.time_ns = now_ns();
+      slot.callback(&timed, slot.user);
     }
   }
 }
@@ -373,14 +377,18 @@ void Monitor::emit(const leadline_event& given) noexcept {
   if (state == nullptr) return;
   const Busy busy(*state, fence_needed_);
   if (!busy) return;
+  constexpr uint32_t kNests = LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE;
+  if ((given.domain & kNests) == 0) {
+    // No copy and no clock: of what does not nest, only callbacks are told when it happened.
+    guarded(*state, given.time_ns, [&] { deliver(given, *state); });
+    return;
+  }
   leadline_event event = given;
   if (event.time_ns == 0) event.time_ns = now_ns();
   guarded(*state, event.time_ns, [&] {
-    const bool nests =
-        (given.domain & (LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE)) != 0;
-    if (nests && given.phase == LEADLINE_BEGIN) {
+    if (given.phase == LEADLINE_BEGIN) {
       begin(event, *state);
-    } else if (nests && given.phase == LEADLINE_END) {
+    } else if (given.phase == LEADLINE_END) {
       end(event, *state);
     } else {
       deliver(event, *state);

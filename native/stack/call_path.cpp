@@ -130,6 +130,7 @@ void CallPath::append(const RawFrame& raw) {
   const PathFrames::Statement statement = frames_.statement(raw);
   shown.fingerprint = statement.fingerprint;
   shown.suspends = statement.suspends;
+  shown.module = shown_.empty() ? 0 : shown_.back().module;
   switch (statement.role) {
     case CodeRole::kHidden:
     case CodeRole::kOpener:
@@ -140,6 +141,7 @@ void CallPath::append(const RawFrame& raw) {
       if (!shown.below_module) entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "forward")});
       shown.below_module = true;
       entries_.push_back(PathEntry{frames_.module(shown.self, modules_around(), raw.frame)});
+      shown.module = static_cast<uint32_t>(shown_.size()) + 1;
       break;
     case CodeRole::kRecompute:
       entries_.push_back(PathEntry{frames_.named(FrameKind::kPhase, "recompute")});
@@ -158,8 +160,10 @@ void CallPath::append(const RawFrame& raw) {
 // The modules being called, innermost first.
 std::span<const PathFrames::ModuleCall> CallPath::modules_around() {
   around_.clear();
-  for (size_t i = shown_.size(); i-- > 0;) {
-    if (shown_[i].self != 0) around_.push_back({shown_[i].self, entries_[shown_[i].entries - 1].frame});
+  for (size_t next = shown_.empty() ? 0 : shown_.back().module; next != 0;) {
+    const ShownFrame& call = shown_[next - 1];
+    around_.push_back({call.self, entries_[call.entries - 1].frame});
+    next = next > 1 ? shown_[next - 2].module : 0;
   }
   return around_;
 }

@@ -25,6 +25,7 @@ struct ShownFrame {
   uintptr_t self = 0;  // first local variable (the nn.Module of a module frame), 0 when it does not matter
   uintptr_t fingerprint = 0;
   uint32_t entries = 0;  // entries on the path once it is applied
+  uint32_t module = 0;   // 1 + level of the innermost module's frame on the path, this one included; 0: none
   bool below_module = false;
   bool suspends = false;  // may be left and entered again
 };

@@ -31,6 +31,14 @@ T field(const RecordFunction& function, uint32_t offset) noexcept {
   return value;
 }
 
+// torch's number of this thread, which it never changes; asked once, since asking goes through two libraries.
+uint64_t this_thread() noexcept {
+  __attribute__((tls_model("initial-exec"))) static thread_local uint64_t known = 0;
+  if (known == 0) [[unlikely]]
+    known = g_shared.symbols.current_thread();
+  return known;
+}
+
 template <Scope kScope>
 void begin_operator(const RecordFunction& function) noexcept {
   leadline_operator_event op{};
@@ -41,7 +49,7 @@ void begin_operator(const RecordFunction& function) noexcept {
     op.stable_name = field<uint8_t>(function, g_shared.offsets.has_schema) == 1 ? 1 : 0;
     op.sequence = field<int64_t>(function, g_shared.offsets.sequence);
     if (op.sequence >= 0) {
-      op.thread = g_shared.symbols.current_thread();
+      op.thread = this_thread();
       if (kScope == Scope::kBackwardFunction)
         op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
     }
