@@ -14,13 +14,9 @@ _LARGEST_BYTES = 4 << 20
 _DRAWN = "0.0.0"
 """What `leadline.profiles.builder` puts into `meta.leadline`: such a profile was not measured."""
 
-_TWICE = "phases of torch.compile outlive the frames that opened them and count the same time twice"
 KNOWN: dict[str, str] = {
     "tests/torch/test_stress.py::test_start_and_stop_while_threads_compute": "threads are inside operators when measuring "
     "stops: what ended in them is booked, the call itself never ended",
-    "tests/torch/test_compile.py::test_inductor_compiles_under_our_eyes": _TWICE,
-    "tests/nvidia/test_inductor.py::test_kernels_of_one_name_in_two_graphs_keep_their_own_lines": _TWICE,
-    "tests/nvidia/test_inductor.py::test_generated_kernels_carry_operators_and_lines": _TWICE,
 }
 """Tests whose profiles may contradict themselves, and why."""
 
