@@ -30,12 +30,6 @@ int64_t clock_ns(clockid_t clock) noexcept {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// The engine's range around one node of the autograd graph; it has no sequence number of its own.
-bool wraps_backward(const char* name) noexcept {
-  constexpr char kPrefix[] = "autograd::engine::evaluate_function: ";
-  return name[1] == 'u' && std::strncmp(name, kPrefix, sizeof kPrefix - 1) == 0;
-}
-
 EventKind event_kind(const Scope& scope, const leadline_gpu_api_event* api) noexcept {
   if (scope.kind == ScopeKind::kOperator) return EventKind::kOperator;
   if (scope.kind == ScopeKind::kRegion) return EventKind::kRegion;
@@ -176,21 +170,39 @@ NodeId Collector::home_backward(const leadline_operator_event& op, CallPath& pat
   std::vector<Scope>& scopes = path.scopes();
   Scope& scope = scopes.back();
   Scope* outer = scopes.size() > 1 ? &scopes[scopes.size() - 2] : nullptr;
-  if (outer != nullptr && outer->backward && outer->sequence == op.sequence) return kNoNode;  // inside its own twin
+  const bool twin = outer != nullptr && (outer->backward || outer->deferred) && outer->sequence == op.sequence;
+  if (twin && op.sequence >= 0) return kNoNode;  // inside its own twin, or a wrapper that has its place
   NodeId parent = backward_parent(lane, op);
   if (parent == kNoNode) {
     if (op.sequence >= 0) losses().count(LossKind::kBackwardWithoutForward, 1);
     return kNoNode;
   }
-  const auto settle = [&](const Scope& which, NodeId below) {
-    PathEntry& entry = path.entries()[which.entry];
-    const NodeId node = lane.tree->child(below, lane.frame(entry.frame));
-    entry.slot = uint64_t{raw(node)} + 1;
-    return node;
-  };
   const bool wrapped = outer != nullptr && outer->deferred && path.entries()[outer->entry].slot == 0;
-  if (wrapped) parent = settle(*outer, parent);
-  return settle(scope, parent);
+  if (wrapped) parent = settle(lane, path.entries()[outer->entry], parent);
+  return settle(lane, path.entries()[scope.entry], parent);
+}
+
+NodeId Collector::settle(Lane& lane, PathEntry& entry, NodeId parent) noexcept {
+  const NodeId node = lane.tree->child(parent, lane.frame(entry.frame));
+  entry.slot = uint64_t{raw(node)} + 1;
+  return node;
+}
+
+// Something begins inside a wrapper before the backward operator that it is waiting for, most likely a hook: it belongs
+// where that operator will be.
+void Collector::settle_wrapper(Lane& lane, CallPath& path) noexcept {
+  std::vector<Scope>& scopes = path.scopes();
+  if (scopes.size() < 2) return;
+  Scope& outer = scopes[scopes.size() - 2];
+  PathEntry& entry = path.entries()[outer.entry];
+  const leadline_wrapped ask = wrapped_.load(std::memory_order_relaxed);
+  if (!outer.deferred || entry.slot != 0 || ask == nullptr) return;
+  leadline_operator_event coming{};
+  if (ask(&coming.sequence, &coming.forward_thread) == 0) return;
+  const NodeId parent = backward_parent(lane, coming);
+  if (parent == kNoNode) return;
+  settle(lane, entry, parent);
+  outer.sequence = coming.sequence;
 }
 
 void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept {
@@ -202,8 +214,11 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
   if (op.backward != 0) {
     node = home_backward(op, path, *own);
     scope.backward = true;
-  } else if (op.stable_name == 0 && wraps_backward(op.name)) {
+  } else if (op.wrapped != nullptr) {
     scope.deferred = true;
+    wrapped_.store(op.wrapped, std::memory_order_relaxed);
+  } else {
+    settle_wrapper(*own, path);
   }
   if (node == kNoNode && !scope.deferred) node = resolve(*own, path);
   if (node != kNoNode) own->tree->prefetch(node);
@@ -263,7 +278,10 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
     record(scope, node, *own, duration_ns, nullptr);
 }
 
-void Collector::on_begin(ThreadState& thread, Lane& lane) noexcept {
+void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
+  if (event.domain == LEADLINE_DOMAIN_REGION && event.of.region.asked_at != 0) [[unlikely]]
+    home_region(event.of.region.asked_at, thread.path, lane);
+  settle_wrapper(lane, thread.path);
   resolve(lane, thread.path);
   Scope& scope = thread.path.scopes().back();
   if (scope.kind != ScopeKind::kApi) on_region_begin(thread.path, lane);
@@ -318,7 +336,7 @@ void Collector::on_event(const leadline_event& event, ThreadState& thread) noexc
       break;
   }
   if (event.phase == LEADLINE_BEGIN) {
-    on_begin(thread, *own);
+    on_begin(event, thread, *own);
   } else if (event.phase == LEADLINE_END) {
     on_end(event, thread, *own);
   } else if (event.domain == LEADLINE_DOMAIN_REGION && event.of.region.kind == LEADLINE_REGION_STEP) {

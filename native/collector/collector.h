@@ -67,9 +67,12 @@ class Collector final : public Subscriber {
   NodeId resolve(Lane& lane, CallPath& path) noexcept;
   NodeId resolve_scope(Lane& lane, CallPath& path) noexcept;
   NodeId home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept;
+  static NodeId settle(Lane& lane, PathEntry& entry, NodeId parent) noexcept;
+  void settle_wrapper(Lane& lane, CallPath& path) noexcept;
   NodeId place(Lane& lane, ThreadState& thread) noexcept;
   NodeId backward_parent(Lane& lane, const leadline_operator_event& event) noexcept;
-  void on_begin(ThreadState& thread, Lane& lane) noexcept;
+  void on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
+  void home_region(leadline_context asked_at, CallPath& path, Lane& lane) noexcept;
   void on_end(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept;
   void run_to_border(Lane& lane, Scope* innermost) noexcept;
   void on_region_begin(CallPath& path, Lane& lane) noexcept;
@@ -92,6 +95,7 @@ class Collector final : public Subscriber {
   EventWindow window_;
   DeviceTable devices_;
   ForwardThreads forward_threads_;
+  std::atomic<leadline_wrapped> wrapped_{nullptr};  // the same from every wrapper
   std::atomic<int64_t> steps_{0};
   std::atomic<bool> steps_given_{false};
   std::atomic<uint64_t> step_place_{0};  // where the first optimizer step ended: the only place that counts

@@ -57,6 +57,26 @@ TEST_CASE("A known wait is booked at the place where the thread is") {
   CHECK(losses().total(LossKind::kGpuRecordUnattributed) == 0);
 }
 
+TEST_CASE("A region that another thread asked for hangs where it was asked for") {
+  RecordedProgram program;
+  int op = 0;
+  Monitor::instance().begin_operator(operator_named("launch"), &op);
+  const leadline_context asked_at = leadline_monitor_context();
+  Monitor::instance().end_operator(&op);
+  std::thread([asked_at] {
+    leadline_event event{};
+    event.domain = LEADLINE_DOMAIN_REGION;
+    event.phase = LEADLINE_BEGIN;
+    event.token = &event;
+    event.of.region.name = "work";
+    event.of.region.asked_at = asked_at;
+    Monitor::instance().emit(event);
+    end_region(&event);
+  }).join();
+  program.take();
+  CHECK(program.measured("main/launch/on another thread/work", MetricKind::kCallTime).count == 1);
+}
+
 TEST_CASE("Data loading inside data loading is time of the thread once") {
   FakeClock clock(1'000);
   RecordedProgram program;

@@ -1,5 +1,6 @@
 // What regions and phases tell beside their wall time: how long their thread ran, data loading, the end of a step.
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::string_view kOptimizer = "optimizer";
 constexpr std::string_view kDataLoading = "data loading";
+constexpr std::string_view kOnAnotherThread = "on another thread";
 
 bool is_region(const Scope& scope) noexcept {
   return scope.kind == ScopeKind::kRegion || scope.kind == ScopeKind::kPhase;
@@ -28,6 +30,19 @@ void Collector::run_to_border(Lane& lane, Scope* innermost) noexcept {
   const int64_t cpu_ns = thread_cpu_ns();
   const int64_t ran_ns = cpu_ns - std::exchange(lane.border_cpu_ns, cpu_ns);
   if (innermost != nullptr) innermost->running_ns += ran_ns;
+}
+
+// Work that another thread asked for hangs where it was asked for, unless something of its own thread encloses it.
+void Collector::home_region(leadline_context asked_at, CallPath& path, Lane& lane) noexcept {
+  if (path.entries().size() != 1 || !is_place(asked_at)) return;
+  const ThreadIndex tree{static_cast<uint32_t>((asked_at >> 32) - 1)};
+  if (tree == lane.tree->index()) return;
+  std::string thread = "{\"thread\": \"";
+  for (const char c : lane.tree->name()) thread += c == '"' || c == '\\' ? '?' : c;
+  const FrameId phase = lane.plain(FrameKind::kPhase, kOnAnotherThread, {}, 0, thread + "\"}");
+  const NodeId parent = lane.tree->child(lane.graft(tree, NodeId{static_cast<uint32_t>(asked_at)}), phase);
+  PathEntry& entry = path.entries().back();
+  entry.slot = uint64_t{raw(lane.tree->child(parent, lane.frame(entry.frame)))} + 1;
 }
 
 void Collector::on_region_begin(CallPath& path, Lane& lane) noexcept {

@@ -146,6 +146,37 @@ def test_hooks_run_below_the_operator_that_calls_them(measure):
     assert statements(operator(result, "aten::erf"))[-1][1] == "hook"
 
 
+def test_a_hook_of_an_output_stands_with_the_backward_of_its_operator(measure):
+    """The engine calls it before the backward operator begins."""
+
+    def hook(gradient):
+        with torch.profiler.record_function("in the hook"):
+            return torch.erf(gradient)
+
+    def run() -> None:
+        for _ in range(2):
+            y = torch.sin(torch.ones(3, requires_grad=True))
+            y.register_hook(hook)
+            (y * 2).sum().backward()
+
+    result = measure(run)
+    erf = operator(result, "aten::erf")
+    assert erf.exclusive("call_time").count == 2
+    path = names(erf, "operator", "phase", "region")
+    assert path[path.index("aten::sin") :] == [
+        "aten::sin",
+        "backward",
+        "autograd::engine::evaluate_function: SinBackward0",
+        "in the hook",
+        "aten::erf",
+    ]
+    below(result, "SinBackward0", "aten::sin")
+    # Beside its hook, the backward operator stays inside the engine's range around it.
+    backward = operator(result, "SinBackward0")
+    assert names(backward, "operator")[-2:] == ["autograd::engine::evaluate_function: SinBackward0", "SinBackward0"]
+    assert lost(result, "backward_without_forward") == 0
+
+
 def test_tensor_shared_by_several_forwards(measure):
     def run() -> None:
         shared = torch.ones(3, requires_grad=True)

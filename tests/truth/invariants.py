@@ -70,7 +70,7 @@ def inclusive_is_own_and_children(profile: Profile) -> Contradictions:
 def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions:
     """The `time` of an operator's subtree is its `call_time`, to the nanosecond: none counts twice, and none is lost.
 
-    Without what ran below it later (the branch `backward`). The subtree may hold less than the call, never more, in two
+    Without what ran below it later or elsewhere (the branches `backward` and `on another thread`). The subtree may hold less than the call, never more, in two
     cases: in a process that ran backward, whose work hangs below its forward line also where a region or an operator
     called for it; and of regions and phases, which may be open across others that do not nest in them.
     """
@@ -223,11 +223,14 @@ def _process_of_node(profile: Profile) -> NDArray[np.int64]:
 
 
 def _later(profile: Profile) -> NDArray[np.bool_]:
-    """The branches `backward` below operators; a phase that was measured as itself, such as one the user opened around
-    `loss.backward()`, is none."""
+    """The branches `backward` and `on another thread`; a phase that was measured as itself, such as one the user opened
+    around `loss.backward()`, is none."""
     tree = profile.tree
     measured = (tree.exclusive("call_time").count > 0) | (tree.exclusive("time").count > 0)
-    later: NDArray[np.bool_] = ~measured & tree.frame_rows("phase", "backward")[tree.frame_of]
+    later: NDArray[np.bool_] = (
+        ~measured
+        & (tree.frame_rows("phase", "backward") | tree.frame_rows("phase", "on another thread"))[tree.frame_of]
+    )
     return later
 
 

@@ -43,15 +43,20 @@ typedef enum leadline_source {
 /* A place in the calling context tree, opaque; 0 is "nowhere". Taken at the launch, given back with the activity. */
 typedef uint64_t leadline_context;
 
+/* Sequence number and forward thread of the backward operator that this thread is about to run; 0 when unknown. */
+typedef int (*leadline_wrapped)(int64_t* sequence, uint64_t* forward_thread);
+
 typedef struct leadline_operator_event {
   const char* name;
-  int64_t sequence;        /* autograd sequence number, -1 for none */
-  uint64_t thread;         /* the framework's own number of this thread, needed where sequence is given */
-  uint64_t forward_thread; /* of a backward operator: the framework's number of the forward thread, else 0 */
-  uint32_t nesting;        /* operators open on this thread, this one not counted */
-  uint8_t backward;        /* 1: run by autograd */
-  uint8_t stable_name;     /* 1: the pointer means this name for the life of the process */
-  const char* inputs;      /* shapes and dtypes as JSON when asked for, else NULL */
+  int64_t sequence;         /* autograd sequence number, -1 for none */
+  uint64_t thread;          /* the framework's own number of this thread, needed where sequence is given */
+  uint64_t forward_thread;  /* of a backward operator: the framework's number of the forward thread, else 0 */
+  uint32_t nesting;         /* operators open on this thread, this one not counted */
+  uint8_t backward;         /* 1: run by autograd */
+  uint8_t stable_name;      /* 1: the pointer means this name for the life of the process */
+  const char* inputs;       /* shapes and dtypes as JSON when asked for, else NULL */
+  leadline_wrapped wrapped; /* of an operator that wraps a backward operator to come, and hangs where that one will:
+                               says which it is if anything begins before it; else NULL */
 } leadline_operator_event;
 
 typedef struct leadline_memory_event {
@@ -73,7 +78,9 @@ typedef struct leadline_region_event {
   const char* name;
   const char* detail; /* JSON object (NVTX payload, category, colour) or NULL */
   leadline_region_kind kind;
-  int64_t step; /* LEADLINE_REGION_STEP: number of the step that ended */
+  int64_t step;              /* LEADLINE_REGION_STEP: number of the step that ended */
+  leadline_context asked_at; /* work of a helper thread: the place that asked for it, 0 where unknown. The region hangs
+                                there when nothing of its own thread encloses it */
 } leadline_region_event;
 
 typedef enum leadline_gpu_kind {

@@ -5,7 +5,9 @@
 
 #include "monitor/monitor.h"
 #include "providers/torch/collective_text.h"
+#include "providers/torch/coming_node.h"
 #include "providers/torch/input_text.h"
+#include "providers/torch/launch_place.h"
 #include "providers/torch/scope_names.h"
 
 namespace leadline::torch {
@@ -40,7 +42,7 @@ uint64_t this_thread() noexcept {
 }
 
 template <Scope kScope>
-void begin_operator(const RecordFunction& function) noexcept {
+std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) noexcept {
   leadline_operator_event op{};
   op.name = g_shared.symbols.name(&function);
   op.sequence = -1;
@@ -53,7 +55,10 @@ void begin_operator(const RecordFunction& function) noexcept {
       if (kScope == Scope::kBackwardFunction)
         op.forward_thread = field<uint64_t>(function, g_shared.offsets.forward_thread);
     }
+    if (kScope == Scope::kBackwardFunction) ComingNode::check(op.sequence, op.forward_thread);
   }
+  if (kScope == Scope::kFunction && op.stable_name == 0 && ComingNode::is_announced(op.name))
+    op.wrapped = ComingNode::identify;
   if (op.stable_name == 0 && CollectiveText::is_wrapper(op.name)) [[unlikely]] {
     CollectiveText collective;
     op.inputs = collective.describe(g_shared.symbols);
@@ -65,6 +70,9 @@ void begin_operator(const RecordFunction& function) noexcept {
   } else {
     Monitor::instance().begin_operator(op, &function);
   }
+  if (launches_work(op.name)) [[unlikely]]
+    return LaunchPlace::open(g_shared.symbols);
+  return nullptr;
 }
 
 void region(const RecordFunction& function, leadline_phase phase) noexcept {
@@ -78,6 +86,7 @@ void region(const RecordFunction& function, leadline_phase phase) noexcept {
     event.of.region.name = scope.name;
     event.of.region.detail = scope.detail[0] == '\0' ? nullptr : scope.detail;
     event.of.region.kind = scope.is_phase ? LEADLINE_REGION_PHASE : LEADLINE_REGION_USER;
+    event.of.region.asked_at = LaunchPlace::read(g_shared.symbols);
   }
   Monitor::instance().emit(event);
 }
@@ -88,14 +97,18 @@ std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
     if constexpr (kScope == Scope::kUserScope) {
       region(function, LEADLINE_BEGIN);
     } else {
-      begin_operator<kScope>(function);
+      return begin_operator<kScope>(function);
     }
   }
   return nullptr;
 }
 
 template <Scope kScope>
-void on_end(const RecordFunction& function, ObserverContext*) {
+void on_end(const RecordFunction& function, ObserverContext* context) {
+  if constexpr (kScope == Scope::kFunction) {
+    if (context != nullptr) [[unlikely]]
+      static_cast<LaunchPlace*>(context)->close();
+  }
   if (!g_shared.running.load(std::memory_order_relaxed)) return;
   if constexpr (kScope == Scope::kUserScope) {
     region(function, LEADLINE_END);
@@ -161,6 +174,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
   }
   if (!offsets) append(message, why);
   g_shared.symbols = *symbols;
+  ComingNode::set_source(symbols->current_node);
   g_shared.has_offsets = offsets.has_value();
   if (offsets) g_shared.offsets = *offsets;
   g_shared.shapes = options.shapes && symbols->input_shapes != nullptr;

@@ -29,6 +29,7 @@ std::optional<Symbols> Symbols::find(std::string* why) {
   found.old_input_types =
       reinterpret_cast<void*>(library->symbol<void()>("_ZN5torch8profiler4impl10inputTypesERKN2at14RecordFunctionE"));
   found.old_strings = found.input_types == nullptr && found.old_input_types != nullptr;
+  found.current_node = library->symbol<void()>("_ZN5torch8autograd16get_current_nodeEv");
   if (const std::optional<Library> core = Library::find_loaded("libc10.so")) {
     found.debug_info = core->symbol<const void*(uintptr_t)>("_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE");
     // An enumeration first; since 2.13 an object that holds one address.
@@ -36,6 +37,14 @@ std::optional<Symbols> Symbols::find(std::string* why) {
     const auto* kind =
         reinterpret_cast<const uintptr_t*>(core->symbol<void()>("_ZN3c1013DebugInfoKind16PARAM_COMMS_INFOE"));
     found.communication_kind = kind != nullptr ? *kind : kCommunication;
+    found.kinds_are_addresses = kind != nullptr;
+    found.current_debug_info = core->symbol<std::shared_ptr<void>()>("_ZN3c1020ThreadLocalDebugInfo7currentEv");
+    found.set_debug_info = core->symbol<void(std::shared_ptr<void>)>(
+        "_ZN3c1020ThreadLocalDebugInfo22_forceCurrentDebugInfoESt10shared_ptrIS0_E");
+    found.push_debug_info = core->symbol<void(uintptr_t, std::shared_ptr<void>)>(
+        "_ZN3c1020ThreadLocalDebugInfo5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE");
+    if (found.debug_info == nullptr || found.current_debug_info == nullptr || found.set_debug_info == nullptr)
+      found.push_debug_info = nullptr;
   }
   return found;
 }

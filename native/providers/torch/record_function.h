@@ -53,7 +53,13 @@ struct Symbols {
   void* old_input_types = nullptr;                      // the same with std::string of the old ABI
   const void* (*debug_info)(uintptr_t kind) = nullptr;  // of this thread; nullptr: not to be had
   uintptr_t communication_kind = 0;
-  bool old_strings = false;  // torch was built with the std::string of the old ABI
+  bool kinds_are_addresses = false;  // of debug information; numbers before torch 2.13
+  // To put debug information of our own on a thread and take it away; all of them or none.
+  std::shared_ptr<void> (*current_debug_info)() = nullptr;
+  void (*push_debug_info)(uintptr_t kind, std::shared_ptr<void> info) = nullptr;
+  void (*set_debug_info)(std::shared_ptr<void> info) = nullptr;
+  void (*current_node)() = nullptr;  // see ComingNode::Source
+  bool old_strings = false;          // torch was built with the std::string of the old ABI
 
   // nullopt with one sentence in *why.
   static std::optional<Symbols> find(std::string* why);

@@ -1,0 +1,41 @@
+// From which place the work of a helper thread was asked for.
+//
+// A process group hands its collectives to threads of its own, which have no Python. torch carries a thread's debug
+// information over to them, as it does for everything that it hands to another thread; so the place of an operator that
+// launches such work is put there while the operator runs, and taken away with it, as torch's own DebugInfoGuard does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "leadline/monitor.h"
+#include "providers/torch/record_function.h"
+
+namespace leadline::torch {
+
+// Whether an operator may hand work to other threads.
+inline bool launches_work(const char* operator_name) noexcept {
+  return operator_name[0] == 'c' && operator_name[1] == '1' && operator_name[2] == '0' && operator_name[3] == 'd';
+}
+
+// While it lives, threads that this one hands work to find the present place.
+class LaunchPlace final : public ObserverContext {
+ public:
+  // nullptr where torch does not let us, or there is no place.
+  static std::unique_ptr<ObserverContext> open(const Symbols& symbols) noexcept;
+  // The place that the work of this thread was asked for at; 0 when nobody said.
+  static leadline_context read(const Symbols& symbols) noexcept;
+
+  LaunchPlace(const Symbols& symbols, leadline_context place);
+  ~LaunchPlace() override { close(); }
+  LaunchPlace(const LaunchPlace&) = delete;
+  LaunchPlace& operator=(const LaunchPlace&) = delete;
+  void close() noexcept;
+
+ private:
+  void (*restore_)(std::shared_ptr<void>);
+  std::shared_ptr<void> before_;
+  bool open_ = true;
+};
+
+}  // namespace leadline::torch

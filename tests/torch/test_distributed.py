@@ -1,0 +1,83 @@
+"""Two ranks over gloo: communication on helper threads stands below the line that asked for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tests.torch.frames import names, statements
+
+from leadline.profiles import Profile, open_profile
+
+if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+    pytest.skip("This torch has no gloo, so two ranks on one machine cannot talk.", allow_module_level=True)
+
+PROGRAM = Path(__file__).with_name("ranks.py")
+LINES = PROGRAM.read_text().splitlines()
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(LINES, 1) if text in line)
+
+
+def two_ranks(way: str, folder: Path) -> list[Profile]:
+    here = PROGRAM.parents[2]
+    command = [sys.executable, str(PROGRAM), way, str(folder)]
+    path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    assert result.returncode == 0, result.stderr
+    return [open_profile(folder / f"{rank}.leadline") for rank in (0, 1)]
+
+
+def collectives(profile: Profile) -> list:
+    return [
+        node
+        for node in profile.tree.find(kind="region")
+        if node.name.startswith("gloo:") and node.exclusive("call_time").count
+    ]
+
+
+def program_lines(node) -> list[int]:
+    return [line for file, _, line in statements(node) if file == str(PROGRAM)]
+
+
+def test_an_asynchronous_collective_stands_at_its_launch(tmp_path: Path) -> None:
+    for profile in two_ranks("async", tmp_path):
+        (node,) = (node for node in collectives(profile) if node.name == "gloo:all_reduce")
+        assert node.exclusive("call_time").count == 1
+        assert names(node, "thread") == ["main"]
+        assert program_lines(node)[-1] == line_of("# the launch")
+        assert names(node, "operator", "phase")[-2:] == ["c10d::allreduce_", "on another thread"]
+        (thread,) = {step.detail["thread"] for step in node.path() if step.name == "on another thread"}
+        assert thread != "main"
+
+
+@pytest.mark.parametrize("way", ["ddp", "fsdp1", "fsdp2"])
+def test_no_collective_is_without_a_line(tmp_path: Path, way: str) -> None:
+    for profile in two_ranks(way, tmp_path):
+        found = collectives(profile)
+        assert found
+        for node in found:
+            assert names(node, "thread") == ["main"]
+            assert program_lines(node)
+            assert names(node, "phase")[-1] == "on another thread"
+        assert [loss for loss in profile.losses if loss.kind.name == "OPERATOR_END_UNMATCHED" and loss.count] == []
+
+
+def test_what_gathers_weights_for_backward_stands_at_the_forward_line(tmp_path: Path) -> None:
+    """FSDP2 gathers a block's weights in a hook of its output, before the addition's backward operator begins."""
+    for profile in two_ranks("fsdp2", tmp_path):
+        backward = [node for node in collectives(profile) if "FSDP::pre_backward" in region_names(node)]
+        assert backward
+        for node in backward:
+            assert line_of("# the residual") in program_lines(node), names(node, "python", "operator", "region")
+            assert "backward" in names(node, "phase")
+
+
+def region_names(node) -> str:
+    return " ".join(names(node, "region"))
