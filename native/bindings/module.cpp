@@ -111,8 +111,8 @@ bool flush() {
 // Tokens of regions, so that an end finds its begin among interleaved coroutines.
 std::atomic<uintptr_t> g_next_token{1};
 
-uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* name, const char* detail,
-                 uintptr_t token) {
+uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* name, const char* detail, uintptr_t token,
+                 uint32_t flags = 0) {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
   event.phase = phase;
@@ -121,6 +121,7 @@ uintptr_t region(leadline_region_kind kind, leadline_phase phase, const char* na
   event.of.region.kind = kind;
   event.of.region.name = name;
   event.of.region.detail = detail;
+  event.of.region.flags = flags;
   leadline_monitor_emit(&event);
   return token;
 }
@@ -222,8 +223,14 @@ NB_MODULE(_native, m) {
   m.def(
       "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);
-  m.def("phase_begin",
-        [](const char* name) { return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0); });
+  // `outermost`: LEADLINE_REGION_FLAG_OUTERMOST.
+  m.def(
+      "phase_begin",
+      [](const char* name, bool outermost) {
+        return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0,
+                      outermost ? LEADLINE_REGION_FLAG_OUTERMOST : 0);
+      },
+      nb::arg("name"), nb::arg("outermost") = false);
   m.def(
       "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);

@@ -222,6 +222,7 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
   }
   if (node == kNoNode && !scope.deferred) node = resolve(*own, path);
   if (node != kNoNode) own->tree->prefetch(node);
+  thread.published.enter(path.scopes().size(), node == kNoNode ? thread.published.innermost() : own->token(node));
   if (op.sequence >= 0 && op.backward == 0) {
     if (!own->bound) [[unlikely]]
       bind(*own, op.thread);
@@ -282,7 +283,8 @@ void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane&
   if (event.domain == LEADLINE_DOMAIN_REGION && event.of.region.asked_at != 0) [[unlikely]]
     home_region(event.of.region.asked_at, thread.path, lane);
   settle_wrapper(lane, thread.path);
-  resolve(lane, thread.path);
+  const NodeId node = resolve(lane, thread.path);
+  thread.published.enter(thread.path.scopes().size(), lane.token(node));
   Scope& scope = thread.path.scopes().back();
   if (scope.kind != ScopeKind::kApi) on_region_begin(thread.path, lane);
   scope.begin_ns = now_ns();

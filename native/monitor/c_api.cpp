@@ -1,5 +1,7 @@
 // The C functions of leadline/monitor.h: nothing but calls into Monitor.
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "base/clock.h"
 #include "base/losses.h"
@@ -21,12 +23,23 @@ leadline_status leadline_monitor_unregister(leadline_subscription subscription) 
 void leadline_monitor_finalize(void) { Monitor::instance().finalize(); }
 
 void leadline_monitor_emit(const leadline_event* event) {
-  if (event != nullptr) Monitor::instance().emit(*event);
+  if (event == nullptr) return;
+  if (event->struct_size == 0 || event->struct_size == sizeof *event) return Monitor::instance().emit(*event);
+  // Of another header: what both know.
+  leadline_event known{};
+  std::memcpy(&known, event, std::min<size_t>(event->struct_size, sizeof known));
+  Monitor::instance().emit(known);
 }
 
 uint32_t leadline_monitor_active(uint32_t domains) { return Monitor::instance().active(domains); }
 
 leadline_context leadline_monitor_context(void) { return Monitor::instance().context(); }
+
+leadline_context leadline_monitor_published(void) { return Monitor::instance().published(); }
+
+leadline_status leadline_monitor_threads(leadline_thread* threads, size_t* count) {
+  return Monitor::instance().threads(threads, count);
+}
 
 int leadline_monitor_context_in_file(leadline_context context, const char* file) {
   return file != nullptr && Monitor::instance().context_in_file(context, file) ? 1 : 0;

@@ -15,8 +15,9 @@
 
 namespace leadline {
 
-// An in-process subscriber, such as the collector. The first one registered may use PathEntry::slot, Scope::slot and
-// ThreadState::subscriber.
+// The core's own subscriber, the collector: the paths of all threads hold its state (PathEntry::slot, members of Scope,
+// ThreadState::subscriber and published), so there is one at a time. All others are callbacks, with leadline_event's
+// scope_data and thread_data for what they keep.
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
@@ -35,8 +36,8 @@ class Subscriber {
 
 class Monitor {
  public:
-  static constexpr uint32_t kMaxSubscribers = 8;
-  static constexpr uint32_t kCostSample = 64;
+  static constexpr uint32_t kMaxSubscribers = ScopeData::kSubscribers;
+  static constexpr uint32_t kCostSample = 64;  // one event of so many is measured
 
   static Monitor& instance() noexcept;
 
@@ -58,19 +59,23 @@ class Monitor {
   // The same for operators, without an event to build.
   void begin_operator(const leadline_operator_event& op, const void* token) noexcept;
   void end_operator(const void* token) noexcept;
+  // For providers that work before they hand over an event: counts that work as own cost too.
+  void event_comes() noexcept;
 
   leadline_context context() noexcept;
   bool context_in_file(leadline_context context, std::string_view file) noexcept;
   leadline_status call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept;
 
+  // Signal-safe: the calling thread's innermost place, 0 where none is known.
+  leadline_context published() const noexcept;
+  leadline_status threads(leadline_thread* threads, size_t* count) const noexcept;
+
   // Scopes that are open now are forgotten by their threads: events were missed (pause) or belong to another process
   // (fork).
-  void forget_open_scopes() noexcept { epoch_.fetch_add(1, std::memory_order_relaxed); }
-  // As above, and what subscribers keep for threads is void: the next session has another collector.
-  void forget_subscriber_state() noexcept {
-    generation_.fetch_add(1, std::memory_order_relaxed);
-    forget_open_scopes();
-  }
+  void forget_open_scopes() noexcept { version_.fetch_add(1, std::memory_order_seq_cst); }
+  // As above, and what the subscriber keeps for threads is void: the next session has another collector. When it
+  // returns no thread is inside an event that began before.
+  void forget_subscriber_state() noexcept;
   // Own cost starts from zero.
   void reset_cost() noexcept;
   // In the child of a fork: the other threads are gone.
@@ -92,36 +97,49 @@ class Monitor {
     leadline_callback callback = nullptr;
     void* user = nullptr;
     uint32_t generation = 0;
+    bool leaving = false;  // unsubscribed, but a thread may still be inside; guarded by change_
   };
   class Busy;
+  static constexpr uint32_t kGenerationShift = 32;
 
   Monitor() noexcept;
   ThreadState* thread() noexcept;
   ThreadState* new_thread() noexcept;
+  static bool register_membarrier() noexcept;
+  void give_back(ThreadState& state) noexcept;
+  void bring_up_to_date(ThreadState& state) noexcept;
+  void forget_scopes(ThreadState& state) noexcept;
   leadline_status add(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
                       leadline_subscription* out) noexcept;
+  bool place(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
+             leadline_subscription* out) noexcept;
+  bool set_domains(leadline_subscription subscription, uint32_t domains) noexcept;
+  bool reclaim() noexcept;
   void begin(leadline_event& event, ThreadState& thread);
   void end(leadline_event& event, ThreadState& thread);
   bool find_scope(const void* token, int64_t time_ns, ThreadState& thread);
   void end_scope(ThreadState& thread);
   void scopes_moved(ThreadState& thread) noexcept;
   template <typename Handle>
-  void guarded(ThreadState& thread, int64_t begin_ns, const Handle& handle) noexcept;
-  void deliver(const leadline_event& event, ThreadState& thread) noexcept;
+  void guarded(ThreadState& thread, int64_t sample_began_ns, const Handle& handle) noexcept;
+  template <typename Direct, typename Make>
+  void hand_out(uint32_t domain, Scope* scope, ThreadState& thread, const Direct& direct, const Make& make);
+  void deliver(const leadline_event& event, Scope* scope, ThreadState& thread);
   void wait_until_idle() noexcept;
   void refresh_active() noexcept;
-  friend struct ThreadExit;
 
   const PythonSource* python_ = nullptr;
   ModuleNames modules_;
   std::array<Slot, kMaxSubscribers> slots_;
   std::atomic<uint32_t> active_{0};
   std::atomic<uint32_t> used_{0};  // slots ever used; the event path looks no further
-  std::atomic<uint32_t> epoch_{0};
-  std::atomic<uint32_t> generation_{0};
+  // Low half: open scopes are void when it changes. High half: so is the subscriber's state. One word, since a thread
+  // that saw a new half beside an old one would never look at the other again.
+  std::atomic<uint64_t> version_{0};
   std::atomic<ThreadState*> threads_{nullptr};
   std::mutex change_;  // subscribe and unsubscribe only
   bool fence_needed_ = false;
+  int64_t clock_cost_ns_ = 0;  // of one reading, which the measuring of own cost adds
 };
 
 }  // namespace leadline

@@ -1,4 +1,8 @@
 // What may be asked of the monitor: where a thread is, and what measuring has cost.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/losses.h"
 #include "monitor/busy.h"
 #include "monitor/monitor.h"
 
@@ -30,7 +34,7 @@ leadline_context Monitor::context() noexcept {
   if (state == nullptr) return 0;
   // A provider asks from inside its own event as well as between events. Busy before the slot is looked at: what is
   // found there stays until this thread is idle again.
-  const Busy busy(*state, fence_needed_);
+  const Busy busy(*this, *state);
   for (uint32_t i = 0; i < used; ++i) {
     const Slot& slot = slots_[i];
     // A subscriber that only hears of finished work (pause) has no part in what begins now.
@@ -45,7 +49,7 @@ bool Monitor::context_in_file(leadline_context context, std::string_view file) n
   const uint32_t used = used_.load(std::memory_order_acquire);
   ThreadState* state = used == 0 ? nullptr : thread();
   if (state == nullptr) return false;
-  const Busy busy(*state, fence_needed_);
+  const Busy busy(*this, *state);
   for (uint32_t i = 0; i < used; ++i) {
     const Slot& slot = slots_[i];
     if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
@@ -60,8 +64,15 @@ leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, siz
   if (state == nullptr) return LEADLINE_ERROR_UNAVAILABLE;
   const size_t room = *count;
   size_t needed = 0;
-  const Busy busy(*state, fence_needed_);
-  if (busy) state->path.sync();  // inside an event the path is up to date already
+  const Busy busy(*this, *state);
+  try {
+    if (busy) state->path.sync();  // inside an event the path is up to date already
+  } catch (...) {
+    losses().count(LossKind::kInternalError, 1, "a call path could not be read for want of memory");
+    forget_scopes(*state);
+    *count = 0;
+    return LEADLINE_ERROR_NO_MEMORY;
+  }
   for (const PathEntry& entry : state->path.entries()) {
     const PathFrame& frame = state->path.frames()[entry.frame];
     if ((source_of(frame.kind) & sources) == 0) continue;
@@ -75,6 +86,12 @@ leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, siz
 }
 
 void Monitor::reset_cost() noexcept {
+  int64_t clock_cost_ns = INT64_MAX;
+  for (int i = 0; i < 16; ++i) {
+    const int64_t before_ns = now_ns();
+    clock_cost_ns = std::min(clock_cost_ns, now_ns() - before_ns);
+  }
+  clock_cost_ns_ = clock_cost_ns;
   for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
     state->events.store(0, std::memory_order_relaxed);
     state->sampled_ns.store(0, std::memory_order_relaxed);

@@ -27,6 +27,7 @@ bool Monitor::find_scope(const void* token, int64_t time_ns, ThreadState& thread
   }
   if (dropped != 0) [[unlikely]] {
     losses().count(LossKind::kOperatorEndUnmatched, dropped);
+    thread.published.leave(path.scopes().size());
     thread.operators_open = 0;
     for (const Scope& scope : path.scopes()) thread.operators_open += scope.kind == ScopeKind::kOperator ? 1 : 0;
   }

@@ -1,29 +1,66 @@
-// Everything the monitor keeps for one thread. Touched by its own thread only, except for `busy` and `next`.
+// Everything the monitor keeps for one thread. Touched by its own thread only, except for the atomics and `next`.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 
+#include "leadline/monitor.h"
+#include "monitor/scope_data.h"
 #include "stack/call_path.h"
 
 namespace leadline {
+
+// Where the thread is, for signal handlers on it and for other threads: the place of each open scope as the collector
+// last knew it. Deeper than kDepth it stays at the deepest level it holds.
+class PublishedPlaces {
+ public:
+  static constexpr uint32_t kDepth = 64;
+
+  // A scope has begun, with which `open` are open.
+  void enter(size_t open, leadline_context place) noexcept {
+    const auto depth = static_cast<uint32_t>(std::min<size_t>(open, kDepth));
+    places_[depth - 1].store(place, std::memory_order_relaxed);
+    depth_.store(depth, std::memory_order_release);
+  }
+  void leave(size_t open) noexcept {
+    if (open < depth_.load(std::memory_order_relaxed))
+      depth_.store(static_cast<uint32_t>(open), std::memory_order_release);
+  }
+  // 0: outside every scope. Signal-safe, any thread.
+  leadline_context innermost() const noexcept {
+    const uint32_t depth = depth_.load(std::memory_order_acquire);
+    return depth == 0 ? 0 : places_[depth - 1].load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint32_t> depth_{0};
+  std::array<std::atomic<leadline_context>, kDepth> places_{};
+};
 
 struct ThreadState {
   explicit ThreadState(const PythonSource* python, ModuleNames* modules) : path(python, modules) {}
 
   CallPath path;
   void* subscriber = nullptr;  // the in-process subscriber's own state for this thread
-  uint64_t tid = 0;
-  uint64_t life = 0;  // no two threads have the same, also when one takes over the state of the other
-  uint32_t epoch = 0;
-  uint32_t generation = 0;
+  std::atomic<uint64_t> tid{0};
+  uint64_t life = 0;     // no two threads have the same, also when one takes over the state of the other
+  uint64_t version = 0;  // of the monitor, when this thread last looked
   uint32_t operators_open = 0;
-  // Own cost, measured on every kCostSample-th event and scaled when read.
+  ScopeData data;  // of the callbacks
+  PublishedPlaces published;
+
+  // Own cost, measured on events picked at random and scaled when read.
+  uint32_t until_sample = 1;  // 1: the event that comes is measured
+  uint32_t random = 0x9E3779B9;
+  int64_t sample_began_ns = 0;  // when the provider began to work for it; 0 where it did not tell
   std::atomic<uint64_t> events{0};
   std::atomic<int64_t> sampled_ns{0};
   std::atomic<uint64_t> sampled{0};
   std::atomic<size_t> held_bytes{0};  // of the frame tables, as of the last sample
-  std::atomic<bool> busy{false};      // inside an event; unregister waits for it
+
+  std::atomic<uint32_t> busy{0};  // odd: inside an event; who unregisters waits until it has changed
   std::atomic<bool> alive{true};
   ThreadState* next = nullptr;  // list of all states, newest first; never shortened
 };

@@ -22,7 +22,7 @@
 
 namespace leadline {
 
-// One level of the path. `slot` belongs to the first subscriber: 0 until it caches something for this level.
+// One level of the path. `slot` belongs to the collector: 0 until it caches something for this level.
 struct PathEntry {
   PathFrameId frame{};
   uint64_t slot = 0;
@@ -54,6 +54,8 @@ struct Scope {
   PathFrameId last_child_frame{};
   int64_t last_child_ns = 0;
   int64_t mark = 0;        // subscriber's note at begin
+  uint32_t flags = 0;      // LEADLINE_REGION_FLAG_..., of phases
+  uint32_t data_row = 0;   // what callbacks keep for it, see monitor/scope_data.h; 0: nothing
   int64_t running_ns = 0;  // regions and phases: CPU time while it was the innermost of them
 };
 
@@ -106,6 +108,12 @@ class CallPath {
   PathFrames& frames() noexcept { return frames_; }
   std::vector<PathEntry>& entries() noexcept { return entries_; }
   std::vector<Scope>& scopes() noexcept { return scopes_; }
+  // Every scope that has not ended, also those that are set aside.
+  template <typename Visit>
+  void for_each_scope(const Visit& visit) const {
+    for (const Scope& scope : scopes_) visit(scope);
+    for (const Aside& aside : parked_) visit(aside.scope);
+  }
 
  private:
   // A scope that is off the path.

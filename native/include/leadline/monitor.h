@@ -9,12 +9,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define LEADLINE_MONITOR_VERSION 1
+#define LEADLINE_MONITOR_VERSION 2
 #define LEADLINE_EXPORT __attribute__((visibility("default")))
 
 typedef enum leadline_domain {
@@ -74,6 +75,15 @@ typedef enum leadline_region_kind {
   LEADLINE_REGION_STEP = 2,  /* instant: a training step ended here */
 } leadline_region_kind;
 
+/* What a provider says that a phase means; its name is for people only. */
+typedef enum leadline_region_flag {
+  LEADLINE_REGION_FLAG_OUTERMOST = 1u << 0, /* what runs inside is shown as if no phase enclosed it: the program's own
+                                               code, called by the framework */
+  LEADLINE_REGION_FLAG_ENDS_STEP = 1u << 1, /* where it ends for the first time, a training step ends each time, unless
+                                               the program tells its steps itself */
+  LEADLINE_REGION_FLAG_DATA_WAIT = 1u << 2, /* its wall time outside operators is waiting for data */
+} leadline_region_flag;
+
 typedef struct leadline_region_event {
   const char* name;
   const char* detail; /* JSON object (NVTX payload, category, colour) or NULL */
@@ -81,6 +91,7 @@ typedef struct leadline_region_event {
   int64_t step;              /* LEADLINE_REGION_STEP: number of the step that ended */
   leadline_context asked_at; /* work of a helper thread: the place that asked for it, 0 where unknown. The region hangs
                                 there when nothing of its own thread encloses it */
+  uint32_t flags;            /* LEADLINE_REGION_PHASE: leadline_region_flag */
 } leadline_region_event;
 
 typedef enum leadline_gpu_kind {
@@ -158,11 +169,18 @@ typedef struct leadline_gpu_module_event {
   uint8_t loaded; /* 1 loaded, 0 unloaded */
 } leadline_gpu_module_event;
 
+/* Grows at its end only, and so do the members of `of`; what a program compiled with an older header passes is read as
+ * far as it goes. A provider sets struct_size and version with leadline_event_of(), a callback may rely on both. */
 typedef struct leadline_event {
+  uint32_t struct_size; /* sizeof(leadline_event) of who made it; 0: of the header that the monitor was built with */
+  uint32_t version;     /* LEADLINE_MONITOR_VERSION of who made it */
   leadline_domain domain;
   leadline_phase phase;
   int64_t time_ns;   /* emit: 0 lets the monitor read the clock; callbacks: when it happened */
   const void* token; /* joins an END with its BEGIN on the thread; NULL: the innermost of the domain */
+  /* Callbacks only: 64 bits that belong to this subscription and stay what they are set to, 0 at first. NULL: emit. */
+  uint64_t* scope_data;  /* from the BEGIN of a scope to its END; NULL: an event that does not nest, or no memory */
+  uint64_t* thread_data; /* as long as the thread lives */
   union {
     leadline_operator_event op;
     leadline_memory_event memory;
@@ -173,6 +191,16 @@ typedef struct leadline_event {
     leadline_region_event compile;
   } of;
 } leadline_event;
+/* An event to fill in. */
+static inline leadline_event leadline_event_of(leadline_domain domain, leadline_phase phase) {
+  leadline_event event;
+  memset(&event, 0, sizeof event);
+  event.struct_size = sizeof event;
+  event.version = LEADLINE_MONITOR_VERSION;
+  event.domain = domain;
+  event.phase = phase;
+  return event;
+}
 
 typedef struct leadline_frame {
   uint8_t kind; /* FrameKind of schema/leadline.toml */
@@ -190,12 +218,20 @@ typedef enum leadline_status {
   LEADLINE_ERROR_INVALID = 1,     /* an argument makes no sense */
   LEADLINE_ERROR_FULL = 2,        /* no room: subscribers, or the buffer given (count says what is needed) */
   LEADLINE_ERROR_UNAVAILABLE = 3, /* no provider for it here */
+  LEADLINE_ERROR_NO_MEMORY = 4,
 } leadline_status;
+
+typedef struct leadline_thread {
+  uint64_t tid;
+  leadline_context place; /* inside its innermost open begin as last known; 0: outside all, or not known */
+} leadline_thread;
 
 /* Subscribe to the domains of a mask. Callbacks run on the thread of the event. At most 8 subscribers. */
 LEADLINE_EXPORT leadline_status leadline_monitor_register(uint32_t domains, leadline_callback callback, void* user,
                                                           leadline_subscription* out);
-/* After it returns no callback of this subscription runs or will run. */
+/* After it returns no callback of this subscription runs or will run, so do not hold what a callback waits for. Called
+ * inside a callback (of any subscription) it does not wait: none begins any more, those that run on other threads end.
+ */
 LEADLINE_EXPORT leadline_status leadline_monitor_unregister(leadline_subscription subscription);
 /* Ends all subscriptions and forgets every thread's state. */
 LEADLINE_EXPORT void leadline_monitor_finalize(void);
@@ -207,6 +243,10 @@ LEADLINE_EXPORT void leadline_monitor_emit(const leadline_event* event);
 LEADLINE_EXPORT uint32_t leadline_monitor_active(uint32_t domains);
 /* The calling thread's present place (inside the innermost open begin), or 0. */
 LEADLINE_EXPORT leadline_context leadline_monitor_context(void);
+/* The same as it was published last, without bringing it up to date: for signal handlers. */
+LEADLINE_EXPORT leadline_context leadline_monitor_published(void);
+/* What every thread with events has published. *count as in leadline_callpath_get. Takes no lock. */
+LEADLINE_EXPORT leadline_status leadline_monitor_threads(leadline_thread* threads, size_t* count);
 /* For providers: 1 when a Python frame on the path to a place is of this source file, else 0. Walks the path, so not
  * for the path of an event. Any thread. */
 LEADLINE_EXPORT int leadline_monitor_context_in_file(leadline_context context, const char* file);

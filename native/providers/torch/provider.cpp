@@ -43,6 +43,7 @@ uint64_t this_thread() noexcept {
 
 template <Scope kScope>
 std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) noexcept {
+  Monitor::instance().event_comes();
   leadline_operator_event op{};
   op.name = g_shared.symbols.name(&function);
   op.sequence = -1;

@@ -14,7 +14,7 @@ from typing import Any
 from leadline.capture.native import Native
 
 PHASE = "closure"
-"""The native side knows it (monitor.cpp): modules inside show their forward phase, as they do outside the optimizer."""
+"""Modules inside show their forward phase, as they do outside the optimizer."""
 
 
 class ClosurePhases:
@@ -43,7 +43,7 @@ class ClosurePhases:
     def _phased(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         @functools.wraps(closure)
         def call_closure() -> Any:
-            token = self._native.phase_begin(PHASE)
+            token = self._native.phase_begin(PHASE, outermost=True)
             try:
                 return closure()
             finally:
