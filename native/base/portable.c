@@ -1,5 +1,5 @@
-/* For wheels only (LEADLINE_PORTABLE). The C++ library that is linked in was built where glibc has arc4random (2.36) and
- * refers to it for std::random_device; this one of the same meaning lets the wheel run on older systems. */
+/* For wheels only (LEADLINE_PORTABLE). The C++ library that is linked in was built where glibc has arc4random (2.36)
+ * and refers to it for std::random_device; this one of the same meaning lets the wheel run on older systems. */
 #include <stdint.h>
 #include <sys/random.h>
 

@@ -19,7 +19,11 @@ function overviewPage(shared) {
     { class: "page overview" },
     tiles(shared),
     report.time_split.length
-      ? card("Where the time went", "of each thread's wall time from its first event on; ~ marks an estimate", timeSplit(report))
+      ? card(
+          "Where the time went",
+          "of each thread's wall time from its first event on; ~ marks an estimate",
+          timeSplit(report),
+        )
       : null,
     hotPaths(shared),
     deviceCards(report),
@@ -128,7 +132,9 @@ function timeSplit(report) {
     el(
       "div",
       { class: "legend" },
-      PARTS.filter(([key]) => report.time_split.some((split) => split[key] > 0)).map(([, name, kind]) => el("span", {}, el("span", { class: `dot ${kind}` }), name)),
+      PARTS.filter(([key]) => report.time_split.some((split) => split[key] > 0)).map(([, name, kind]) =>
+        el("span", {}, el("span", { class: `dot ${kind}` }), name),
+      ),
     ),
   );
 }

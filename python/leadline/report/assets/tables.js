@@ -213,15 +213,7 @@ function foldedModules(rows) {
     if (!sum) groups.set(key, { ...row });
     else {
       sum.name = foldedName(row.name);
-      for (const name of [
-        "modules",
-        "time_ns",
-        "self_ns",
-        "forward_ns",
-        "backward_ns",
-        "gpu_time_ns",
-        "alloc_bytes",
-      ])
+      for (const name of ["modules", "time_ns", "self_ns", "forward_ns", "backward_ns", "gpu_time_ns", "alloc_bytes"])
         sum[name] += row[name];
     }
   }
