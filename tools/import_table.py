@@ -71,7 +71,7 @@ PYTHON: dict[str, set[str]] = {
     "capture": {"_native"},
     "profiles": set(),
     "trace": {"profiles"},
-    "analysis": {"trace", "profiles"},
+    "analysis": {"whatif", "trace", "profiles"},
     "whatif": {"trace", "profiles"},
     "convert": {"profiles", "trace"},
     "report": {"profiles", "trace", "analysis", "whatif"},
@@ -84,7 +84,7 @@ PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_native", "_simulate"}
 # The public entry points open offline packages when they are called, never when they are imported.
-PYTHON_LAZY: dict[str, set[str]] = {"": {"profiles", "_native"}, "whatif": {"_simulate"}}
+PYTHON_LAZY: dict[str, set[str]] = {"": {"profiles", "_native"}, "whatif": {"_simulate"}, "profiles": {"analysis"}}
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
     "": set(),

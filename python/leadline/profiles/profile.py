@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.profiles import records
 from leadline.profiles.tables import Columns, Tables
 from leadline.profiles.tree import Tree
+
+if TYPE_CHECKING:
+    from leadline.analysis.findings import Findings
 
 
 class Profile:
@@ -48,6 +52,12 @@ class Profile:
     def events(self) -> Columns:
         """Single events of the trace window, ordered by start; no rows when none was taken."""
         return self.tables["events"]
+
+    def findings(self, *rules: str, settings: Mapping[str, str] | None = None) -> Findings:
+        """What `leadline analyze` says about this profile, the most important first; see leadline.analysis.analyze."""
+        from leadline.analysis.analyze import analyze  # it reads profiles, so it cannot be imported by them
+
+        return analyze(self, rules, settings)
 
     def __repr__(self) -> str:
         return f"<Profile {len(self.tree)} nodes, {self.tables.rows('processes')} processes>"

@@ -5,9 +5,12 @@ next commands.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from leadline.analysis.analyze import quiet
+from leadline.analysis.findings import Finding
 from leadline.profiles import Profile
 from leadline.report import phrases
 from leadline.report.build import build_report
@@ -17,6 +20,7 @@ from leadline.report.text import encodable, for_stream
 from leadline.report.units import duration, in_unit, share, size
 
 _PATHS = 5
+_FINDINGS = 2
 _INDENT = " " * 10
 
 
@@ -28,9 +32,10 @@ def print_summary(path: str, stream: TextIO | None = None) -> None:
     from leadline.profiles import open_profile
 
     target = sys.stderr if stream is None else stream
-    report = build_report(open_profile(path), ReportOptions(top=_PATHS), file=_as_typed(path))
+    profile = open_profile(path)
+    report = build_report(profile, ReportOptions(top=_PATHS), file=_as_typed(path))
     width, colour = for_stream(target)
-    target.write(encodable(render_summary(report, width, colour), target))
+    target.write(encodable(render_summary(report, width, colour, best_findings(profile)), target))
 
 
 def _as_typed(path: str) -> str:
@@ -46,13 +51,22 @@ def summarize(profile: Profile, file: str, width: int = 100) -> str:
     return render_summary(build_report(profile, ReportOptions(top=_PATHS), file=file), width)
 
 
-def render_summary(report: Report, width: int = 100, colour: bool = False) -> str:
+def best_findings(profile: Profile) -> tuple[Finding, ...]:
+    """The two findings that matter most, without simulating: the program has ended and somebody waits."""
+    try:
+        return quiet(profile, simulate=False).findings[:_FINDINGS]
+    except Exception:  # a summary without findings is better than none; `leadline analyze` says what is wrong
+        return ()
+
+
+def render_summary(report: Report, width: int = 100, colour: bool = False, findings: Sequence[Finding] = ()) -> str:
     """The lines, each cut to `width` but for the commands, which must stay whole to be copied."""
     lines = [_first_line(report)]
     lines += [_line("time", phrases.split_text(split), _thread_note(report, i)) for i, split in _main_splits(report)]
     lines += _gpu_lines(report)
     lines += _path_lines(report)
     lines += _memory_lines(report)
+    lines += [_line("" if i else "findings", finding_text(one)) for i, one in enumerate(findings)]
     lines.append(_line("quality", f"{phrases.losses_headline(report)}; {phrases.cost_text(report.cost)}"))
     cut = [_styled(_cut(line, width), colour) for line in lines]
     commands = [("next      " if i == 0 else _INDENT) + visible(c) for i, c in enumerate(report.next_commands)]
@@ -68,6 +82,12 @@ def _first_line(report: Report) -> str:
     wall = f"  {duration(meta.wall_ns)}" if meta.wall_ns else ""
     end = "" if meta.complete else "  (did not end in order: taken from the last segments)"
     return visible(f"leadline  {meta.program}{wall}{end}  >  {meta.file}")
+
+
+def finding_text(one: Finding) -> str:
+    """`The loop waits for data 31 % of the step  train.py:12`."""
+    where = f"  {one.lines[0].short}:{one.lines[0].line}" if one.lines else ""
+    return visible(one.title + where)
 
 
 def _main_splits(report: Report) -> list[tuple[int, TimeSplit]]:

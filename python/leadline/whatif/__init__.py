@@ -20,7 +20,7 @@ from leadline.whatif.kinds import (
     Task,
     TaskKind,
 )
-from leadline.whatif.load import load
+from leadline.whatif.load import graph_of, load
 from leadline.whatif.predict import Prediction, Report, predict, rank, replay
 from leadline.whatif.scenarios import SCENARIOS, Applied, Parameter, Scenario, ScenarioError
 from leadline.whatif.simulator import Result, simulate
@@ -48,6 +48,7 @@ __all__ = [
     "Task",
     "TaskKind",
     "advice",
+    "graph_of",
     "load",
     "predict",
     "rank",

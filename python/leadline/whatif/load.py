@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from leadline.profiles import Profile
 from leadline.profiles.reader import open_profile
 from leadline.trace.profile_window import read_profile
 from leadline.trace.source import sources
@@ -26,7 +27,15 @@ def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None
 
     Raises TraceError when the file cannot be read, holds no events, or has no step in the window.
     """
-    read = _read(path, window)
+    return _graph(_read(path, window))
+
+
+def graph_of(profile: Profile) -> Graph:
+    """The graph of every step in the trace window of a profile that is open; raises TraceError when it has none."""
+    return _graph([(trace, find_steps(trace)) for trace in read_profile(profile)])
+
+
+def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
     order, traces = with_ranks([trace for trace, _ in read])
     windows = [Window(read[place][1].steps, read[place][1].found_by) for place in order]
     if len(traces) == 1:

@@ -1,0 +1,100 @@
+"""`analyze(profile)`: asks every rule, ranks what they found, and lets the what-if simulator speak where it can."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from leadline.analysis.case import CannotTell, Case
+from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
+from leadline.analysis.rules import RULES, Rule, RuleError, find, from_file, installed
+from leadline.analysis.simulated import Simulated
+from leadline.profiles import Profile
+
+_RANK = {Severity.WARNING: 0, Severity.INFO: 1}
+
+
+def analyze(
+    profile: Profile,
+    rules: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    *,
+    simulate: bool = True,
+) -> Findings:
+    """The findings of a profile, the most important first.
+
+    `rules`: names of rules to ask only these, and `.py` files that bring more; without a name all are asked.
+    `settings`: `RULE.OPTION` to a value as on the command line. `simulate`: use the trace window for gains.
+    Raises RuleError for a name, option or file that makes no sense. A rule of others that raises is in `failed`.
+    """
+    chosen, failed = choose(rules)
+    values = _settings(chosen, settings or {})
+    case = Case(profile)
+    found: list[tuple[Rule, Finding]] = []
+    silent: list[NotApplicable] = []
+    own = {id(rule) for rule in RULES}
+    for rule in chosen:
+        try:
+            found += [(rule, one) for one in rule.check(case, values[rule.name])]
+        except CannotTell as reason:
+            silent.append(NotApplicable(rule.name, str(reason)))
+        except Exception as error:
+            if id(rule) in own:
+                raise
+            failed.append(Failed(rule.name, f"{type(error).__name__}: {error}"))
+    simulated = Simulated(profile) if simulate else None
+    made = [one if simulated is None else simulated.better(one) for one in _without_repeats(found)]
+    made.sort(key=lambda one: (_RANK[one.severity], -max(one.weight, one.gain.share), one.rule))
+    loop = case.known_loop
+    notes = [f"{file} has changed since the run: its lines are not shown." for file in sorted(case.sources.changed)]
+    return Findings(
+        tuple(made),
+        tuple(silent),
+        tuple(failed),
+        loop.steps if loop else 0,
+        int(loop.step_ns) if loop else 0,
+        tuple(notes + (list(simulated.notes) if simulated else [])),
+    )
+
+
+def available() -> tuple[list[Rule], list[Failed]]:
+    """Every rule that is installed, and those that could not be loaded."""
+    others, broken = installed()
+    return [*RULES, *others], [Failed(name, reason) for name, reason in broken]
+
+
+def choose(names: Iterable[str]) -> tuple[list[Rule], list[Failed]]:
+    """The rules to ask: those named, or all where none is; those of files besides. Raises RuleError."""
+    known, failed = available()
+    brought = [rule for name in names if name.endswith(".py") for rule in from_file(name)]
+    named = [find(name, known) for name in names if not name.endswith(".py")]
+    chosen = [*(named or known), *brought]
+    return list({rule.name: rule for rule in chosen}.values()), failed
+
+
+def _settings(rules: Sequence[Rule], settings: Mapping[str, str]) -> dict[str, Mapping[str, float]]:
+    by_rule: dict[str, dict[str, str]] = {}
+    for key, value in settings.items():
+        rule, dot, option = key.partition(".")
+        if not dot:
+            raise RuleError(f"--set {key}={value} names no rule; write it like --set hotspot.share=10%.")
+        by_rule.setdefault(find(rule, rules).name, {})[option] = value
+    return {rule.name: rule.values(by_rule.get(rule.name, {})) for rule in rules}
+
+
+def _without_repeats(found: list[tuple[Rule, Finding]]) -> list[Finding]:
+    """Without the findings of general rules on lines that a special one has named."""
+    special = {(line.file, line.line) for rule, one in found if not rule.general for line in one.lines[:1]}
+    return [
+        one
+        for rule, one in found
+        if not rule.general or not one.lines or (one.lines[0].file, one.lines[0].line) not in special
+    ]
+
+
+def quiet(profile: Profile, **asked: Any) -> Findings:
+    """The same without a warning of NumPy on the terminal: for the end of somebody else's run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return analyze(profile, **asked)

@@ -1,0 +1,265 @@
+"""What every rule asks of a profile: its loop, sums by the user's line, what is below which phase, source.
+
+Everything is whole columns, computed once and shared by all rules; objects are made only for what is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leadline.analysis import Analysis
+from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, subtree_sums
+from leadline.analysis.findings import Gain, Line
+from leadline.analysis.loop import Loop, find_loop
+from leadline.analysis.origin import Origin, origin, package_path
+from leadline.analysis.sourcecode import Source, Sources, short_name
+from leadline.profiles import Profile
+from leadline.schema import FrameKind
+
+_ENOUGH_STEPS = 5
+
+
+class CannotTell(Exception):
+    """A rule's question makes no sense for this profile; the text completes "not applicable: ..."."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes of one user's line. `row`: the one with most of the value; `rows`: all; `value`: their sum."""
+
+    row: int
+    rows: Rows
+    value: int
+
+
+class Case:
+    """One profile under examination."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.analysis = Analysis(profile)
+        self.tree = profile.tree
+        program = profile.meta.get("program")
+        cwd = program.get("cwd") if isinstance(program, dict) else ""
+        self.cwd = cwd if isinstance(cwd, str) else ""
+        self.sources = Sources(self.cwd, max((one.end_ns for one in profile.processes), default=0), _hashes(profile))
+        self._phases: dict[str, Mask] = {}
+        self._names: dict[str, Mask] = {}
+        self._inclusive: dict[str, Rows] = {}
+
+    # ---------------------------------------------------------------- the loop
+
+    @cached_property
+    def _found_loop(self) -> Loop | None:
+        return find_loop(self.profile, self.analysis.scopes)
+
+    @property
+    def known_loop(self) -> Loop | None:
+        """The loop, or None where nothing repeats."""
+        return self._found_loop
+
+    @property
+    def loop(self) -> Loop:
+        """The loop; raises CannotTell where there is none, or one of too few steps to tell a habit from an accident."""
+        found = self._found_loop
+        if found is None:
+            raise CannotTell("no training step or repeated call was found")
+        if found.steps < _ENOUGH_STEPS:
+            raise CannotTell(f"only {found.steps} steps were measured; {_ENOUGH_STEPS} are needed")
+        if found.step_ns <= 0:
+            raise CannotTell("no time was measured inside the steps")
+        return found
+
+    @cached_property
+    def total_ns(self) -> int:
+        """Time of all steps."""
+        return int(self.loop.step_ns * self.loop.steps)
+
+    def share(self, ns: float) -> float:
+        """`ns` over all steps as a share of them, 0 to 1."""
+        return min(1.0, max(0.0, ns / self.total_ns)) if self.total_ns > 0 else 0.0
+
+    @cached_property
+    def time(self) -> Rows:
+        """Exclusive time per node over all steps, first calls left out."""
+        return self.loop.time
+
+    @cached_property
+    def inclusive_time(self) -> Rows:
+        """The same with everything below, backward work included."""
+        return subtree_sums(self.tree.shape, self.time)
+
+    @cached_property
+    def has_device(self) -> bool:
+        return bool(self.tree.exclusive("gpu_time").count.any())
+
+    def need_device(self) -> None:
+        """Raises CannotTell for a profile without device work."""
+        if not self.has_device:
+            raise CannotTell("no work on an accelerator was measured")
+
+    @cached_property
+    def gpu_time(self) -> Rows:
+        """Exclusive device time in the loop."""
+        return np.where(self.loop.inside, self.tree.exclusive("gpu_time").sum, 0)
+
+    @cached_property
+    def calls(self) -> Rows:
+        """Calls of operators, regions and phases at every node of the loop."""
+        return np.where(self.loop.inside, self.tree.exclusive("call_time").count, 0)
+
+    # ---------------------------------------------------------------- columns
+
+    def operators(self, *names: str) -> Mask:
+        """Nodes of the loop that are operators of one of these names."""
+        return self.named(FrameKind.OPERATOR, *names) & self.loop.inside
+
+    def named(self, kind: FrameKind, *names: str) -> Mask:
+        """Nodes of that kind and one of these names."""
+        key = f"{int(kind)} {names}"
+        if key not in self._names:
+            frames = np.zeros(len(self.tree.frames["kind"]), np.bool_)
+            for name in names:
+                frames |= self.tree.frame_rows(kind, name)
+            self._names[key] = frames[self.tree.frame_of]
+        return self._names[key]
+
+    def matching(self, kind: FrameKind, pattern: str) -> Mask:
+        """Nodes of that kind whose name the pattern finds."""
+        key = f"{int(kind)} ~ {pattern}"
+        if key not in self._names:
+            self._names[key] = self.tree.frame_rows(kind, pattern=re.compile(pattern))[self.tree.frame_of]
+        return self._names[key]
+
+    def below(self, wanted: Mask) -> Mask:
+        """Nodes that stand at or below a wanted one."""
+        found: Mask = nearest(self.tree.shape, wanted) >= 0
+        return found
+
+    def in_phase(self, name: str) -> Mask:
+        """Nodes at or below a phase of that name."""
+        if name not in self._phases:
+            self._phases[name] = self.below(self.named(FrameKind.PHASE, name))
+        return self._phases[name]
+
+    def in_files(self, pattern: str) -> Mask:
+        """Nodes at or below a Python frame whose file the pattern finds."""
+        compiled = re.compile(pattern)
+        files, of_frame = np.unique(self.tree.frames["file"], return_inverse=True)
+        text = self.tree.tables.strings
+        hit = np.array([bool(compiled.search(text[row])) for row in files.tolist()], np.bool_)[of_frame]
+        return self.below((hit & (self.tree.frames["kind"] == int(FrameKind.PYTHON)))[self.tree.frame_of])
+
+    @cached_property
+    def user_line(self) -> Rows:
+        """For every node a number that it shares with the nodes of the same user's line; -1 where it has none."""
+        columns, user = self.tree.frames, self.analysis.scopes.user
+        lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
+        return at_rows(lines[self.tree.frame_of], user)
+
+    def by_line(self, mask: Mask, values: Rows) -> list[Group]:
+        """Nodes of `mask` with a positive value grouped by the user's line, the largest sum first."""
+        return self.grouped(mask & (self.user_line >= 0), values, self.user_line)
+
+    def grouped(self, mask: Mask, values: Rows, key: Rows) -> list[Group]:
+        """Nodes of `mask` with a positive value grouped by `key`, the largest sum first."""
+        rows = np.flatnonzero(mask & (values > 0))
+        if not len(rows):
+            return []
+        found, group = np.unique(key[rows], return_inverse=True)
+        sums = group_sums(group, values[rows], len(found))
+        order = np.argsort(group, kind="stable")
+        bounds = np.searchsorted(group[order], np.arange(len(found) + 1))
+        made = []
+        for place in np.argsort(-sums, kind="stable").tolist():
+            here = rows[order[bounds[place] : bounds[place + 1]]]
+            made.append(Group(int(here[np.argmax(values[here])]), here, int(sums[place])))
+        return made
+
+    def first_of(self, mask: Mask) -> Mask:
+        """Nodes of `mask` that have none of `mask` above them: where each matter begins."""
+        outer = nearest(self.tree.shape, mask)
+        parent = np.maximum(self.tree.shape.parent, 0)
+        found: Mask = mask & (outer[parent] < 0)
+        found[:1] = mask[:1]
+        return found
+
+    # ---------------------------------------------------------------- words
+
+    def name(self, row: int) -> str:
+        """Name of a node's frame."""
+        return self.tree.text("name", int(self.tree.frame_of[row])) if row >= 0 else ""
+
+    def module(self, row: int) -> str:
+        """Name of the module a node is in; empty where it is in none."""
+        return self.name(int(self.analysis.scopes.module[row]))
+
+    def line(self, row: int) -> Line | None:
+        """The user's line of a node; None where no Python frame is above it."""
+        user = int(self.analysis.scopes.user[row])
+        if user < 0:
+            return None
+        node = self.tree.node(user)
+        return self.line_at(node.file, node.line, "" if node.name == "<module>" else node.name)
+
+    def line_at(self, file: str, line: int, function: str = "") -> Line:
+        """A line of a file with its text and what it stands in."""
+        source = self.sources.of(file)
+        short = short_name(file, self.cwd) if origin(file) == Origin.USER else package_path(file) or file
+        if source is None:
+            return Line(file, line, function, short)
+        return Line(file, line, function, short, source.text(line), self.sources.context(file, line), source.sha256)
+
+    def lines(self, rows: Iterable[int], most: int = 3) -> tuple[Line, ...]:
+        """The distinct user's lines of these nodes, in this order."""
+        found: dict[tuple[str, int], Line] = {}
+        for row in rows:
+            line = self.line(row)
+            if line is not None:
+                found.setdefault((line.file, line.line), line)
+            if len(found) >= most:
+                break
+        return tuple(found.values())
+
+    def source(self, row: int) -> tuple[Source, int] | None:
+        """The source of a node's user line, and the line."""
+        user = int(self.analysis.scopes.user[row])
+        if user < 0:
+            return None
+        node = self.tree.node(user)
+        source = self.sources.of(node.file)
+        return None if source is None else (source, node.line)
+
+    # ---------------------------------------------------------------- gains
+
+    def gain(self, ns: float, fractions: Sequence[float], basis: str) -> Gain:
+        """The gain per step where `ns` over all steps shrinks by these fractions (low, expected, high)."""
+        loop = self.loop
+        part = min(max(ns, 0.0) / loop.steps, loop.step_ns)
+        low, expected, high = (int(part * fraction) for fraction in fractions)
+        return Gain(low, expected, high, basis, "step", int(loop.step_ns))
+
+    def no_gain(self, basis: str) -> Gain:
+        """No time to win, and why."""
+        loop = self.known_loop
+        return Gain(0, 0, 0, basis, "step" if loop else "run", int(loop.step_ns) if loop else 0)
+
+    def per_step(self, count: float) -> float:
+        return count / self.loop.steps
+
+
+def _hashes(profile: Profile) -> dict[str, str]:
+    """SHA-256 of source files as they were when the program ran, as far as the file says."""
+    found: dict[str, str] = {}
+    records: list[Any] = [profile.meta, *profile.meta.get("processes", [])]
+    for record in records:
+        sources = record.get("sources") if isinstance(record, dict) else None
+        if isinstance(sources, dict):
+            found |= {str(file): text for file, text in sources.items() if isinstance(text, str)}
+    return found

@@ -1,0 +1,147 @@
+"""What the analyzer says: findings with the evidence, the user's lines, the remedy and what it should gain. Plain data.
+
+Times are nanoseconds. `gain` is counted per training step where steps were found (`per` is "step"), else over the run.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+class Severity(str, enum.Enum):
+    """`WARNING`: worth a change; `INFO`: worth knowing."""
+
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Time that the remedy saves: 0 <= low <= expected <= high. `basis`: what the numbers rest on, one clause."""
+
+    low_ns: int
+    expected_ns: int
+    high_ns: int
+    basis: str
+    per: str = "step"
+    of_ns: int = 0
+    """The time of the whole step (or run) that the gain is part of; 0 where unknown."""
+
+    @property
+    def share(self) -> float:
+        """Expected gain as a share, 0 to 1, of the step."""
+        return self.expected_ns / self.of_ns if self.of_ns > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of source. `short`: the file as shown; `text`: the line itself, empty where the file cannot be read or has
+    changed; `context`: where it stands ("in the loop at line 41"); `sha256`: of the file it was read from."""
+
+    file: str
+    line: int
+    function: str
+    short: str
+    text: str = ""
+    context: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One problem. `paths`: nodes of the tree that show it; `lines`: the most telling first; `evidence`: sentences with
+    numbers; `weight`: share of the step (of the peak, for memory) that is concerned, for ranking."""
+
+    rule: str
+    severity: Severity
+    title: str
+    gain: Gain
+    paths: tuple[int, ...]
+    lines: tuple[Line, ...]
+    evidence: tuple[str, ...]
+    remedy: str
+    learn_more: str = ""
+    weight: float = 0.0
+    scenario: str = ""
+    """The what-if scenario that can say more about the gain; empty where there is none."""
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """A rule that could not be asked of this profile, and why."""
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A rule of the user's that raised; `error` is one line."""
+
+    rule: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The answer to one profile: findings with the most important first."""
+
+    findings: tuple[Finding, ...]
+    not_applicable: tuple[NotApplicable, ...] = ()
+    failed: tuple[Failed, ...] = ()
+    steps: int = 0
+    step_ns: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+    def __iter__(self) -> Any:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __getitem__(self, place: int) -> Finding:
+        return self.findings[place]
+
+
+def as_object(found: Findings) -> dict[str, Any]:
+    """As `json.dumps` takes it, with stable keys."""
+    return {
+        "format": {"name": "leadline-findings", "version": 1},
+        "steps": found.steps,
+        "step_ns": found.step_ns,
+        "findings": [{**asdict(one), "severity": one.severity.value} for one in found.findings],
+        "not_applicable": [asdict(one) for one in found.not_applicable],
+        "failed": [asdict(one) for one in found.failed],
+        "notes": list(found.notes),
+    }
+
+
+def from_object(saved: Mapping[str, Any]) -> Findings:
+    """What `as_object` made; raises ValueError for anything else."""
+    try:
+        return Findings(
+            tuple(_finding(one) for one in saved["findings"]),
+            tuple(NotApplicable(**one) for one in saved["not_applicable"]),
+            tuple(Failed(**one) for one in saved["failed"]),
+            int(saved["steps"]),
+            int(saved["step_ns"]),
+            tuple(saved["notes"]),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"These are not findings of leadline analyze ({type(error).__name__}: {error}).") from None
+
+
+def _finding(one: Mapping[str, Any]) -> Finding:
+    return Finding(
+        **{
+            **one,
+            "severity": Severity(one["severity"]),
+            "gain": Gain(**one["gain"]),
+            "paths": tuple(one["paths"]),
+            "lines": tuple(Line(**line) for line in one["lines"]),
+            "evidence": tuple(one["evidence"]),
+        }
+    )

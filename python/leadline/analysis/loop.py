@@ -1,0 +1,160 @@
+"""Where a program's training (or inference) loop is in its tree, how often it turns, and what one turn takes.
+
+Sums over a whole run hold imports, set-up and first calls, so no share may be taken of them. The loop is found by its
+anchors, the phases that occur once per step: their nearest common node is the loop's function, and what hangs below it
+is the loop. Every time is then taken without its largest measurement, which is the first call's where that was slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.analysis.columns import Mask, Rows, nearest, preorder
+from leadline.analysis.scopes import Scopes
+from leadline.profiles import Profile, Tree
+from leadline.schema import EventKind, FrameKind
+
+_TRIMMED_FROM = 5  # measurements: below that the largest is too large a part of what is known
+_STEP_LIMITS = 20  # a measurement this many times the mean of all others was a first call, a page fault, another job
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`steps`: turns of the loop; `step_ns`: time of one; `found_by`: what was counted. `inside`: nodes of the loop;
+    `time`: per node exclusive ns over all steps, first calls left out; zero outside. `root`: the node above it all."""
+
+    steps: int
+    step_ns: float
+    found_by: str
+    root: int
+    inside: Mask
+    time: Rows
+    window_step_ns: float
+
+
+def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
+    """The loop of the process that did most; None where nothing repeats."""
+    tree = profile.tree
+    counts = tree.exclusive("call_time").count
+    anchors, steps, found_by = _anchors(tree, scopes, counts)
+    if steps < 1 or not len(anchors):
+        return None
+    root = _common(tree, anchors)
+    inside = _below(tree, root)
+    inside &= ~_setup(tree, root, inside)
+    measured = tree.exclusive("time")
+    inside &= (measured.count == 0) | (measured.count >= max(1, steps // 10))
+    trimmed = without_first_calls(measured.sum, measured.count, measured.max)
+    time = np.where(inside, trimmed, 0)
+    window = _window_step_ns(profile)
+    total = float(time.sum()) / steps
+    return Loop(steps, max(window, total) if window else total, found_by, root, inside, time, window)
+
+
+def without_first_calls(
+    total: NDArray[np.int64], count: NDArray[np.int64], largest: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Sums in which the largest measurement counts as the mean of the others."""
+    enough = count >= _TRIMMED_FROM
+    others = np.where(enough, total - largest, 0)
+    spared = others * (count / np.maximum(count - 1, 1))
+    first = enough & (largest > _STEP_LIMITS * others / np.maximum(count - 1, 1))
+    return np.where(first, spared.astype(np.int64), total)
+
+
+def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
+    """Nodes that stand for one step each, how many steps there were, and what was counted."""
+    kinds = tree.kinds
+    phases = kinds == int(FrameKind.PHASE)
+    time = tree.exclusive("time").sum
+
+    def named(name: str) -> Rows:
+        return np.flatnonzero((tree.frame_rows(FrameKind.PHASE, name)[tree.frame_of]) & phases)
+
+    optimizer, loading, forward = named("optimizer"), named("data loading"), named("forward")
+    for found_by, rows in (("optimizer steps", optimizer), ("batches loaded", loading)):
+        rows = rows[counts[rows] > 0]
+        if not len(rows):
+            continue
+        first = rows[np.argmax(counts[rows])]
+        process = scopes.process[first]
+        steps = int(counts[first])
+        near = np.concatenate((rows, loading[counts[loading] * 2 >= steps]))
+        near = near[(scopes.process[near] == process) & (scopes.thread[near] == scopes.thread[first])]
+        near = np.unique(near[counts[near] * 10 >= steps])
+        return _with_forward(tree, scopes, near, forward, counts, steps), steps, found_by
+    operators = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (counts > 0))
+    inside = operators[scopes.phase[operators] >= 0] if len(forward) else operators
+    if not len(inside):
+        return np.zeros(0, np.int64), 0, ""
+    process = scopes.process[inside[np.argmax(time[inside])]]
+    inside = inside[scopes.process[inside] == process]
+    steps = _usual(counts[inside], time[inside])
+    return inside[counts[inside] >= steps], steps, "calls of the model" if len(forward) else "repeated operators"
+
+
+def _with_forward(tree: Tree, scopes: Scopes, anchors: Rows, forward: Rows, counts: Rows, steps: int) -> Rows:
+    """Forward passes that belong to the same thread: part of the loop wherever the optimizer stands."""
+    if not len(forward) or not len(anchors):
+        return anchors
+    mine = forward[scopes.thread[forward] == scopes.thread[anchors[0]]]
+    inner = nearest(tree.shape, _mask(tree, mine))
+    busy = np.zeros(len(tree), np.int64)
+    np.maximum.at(busy, np.maximum(inner, 0), np.where(inner >= 0, counts, 0))
+    return np.unique(np.concatenate((anchors, mine[busy[mine] * 2 >= steps])))
+
+
+def _mask(tree: Tree, rows: Rows) -> Mask:
+    mask = np.zeros(len(tree), np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def _usual(counts: Rows, time: Rows) -> int:
+    """The number of calls that most time was spent under."""
+    found, group = np.unique(counts, return_inverse=True)
+    weight = np.bincount(group, np.maximum(time, 0) + 1)
+    return int(found[int(np.argmax(weight))])
+
+
+def _common(tree: Tree, rows: Rows) -> int:
+    """The nearest node above all of them."""
+    paths = [tree.path_rows(int(row))[:-1] for row in rows[:2000]]
+    shortest = min(len(path) for path in paths)
+    common = 0
+    for depth in range(shortest):
+        if len({path[depth] for path in paths}) > 1:
+            break
+        common = paths[0][depth]
+    return common
+
+
+def _below(tree: Tree, root: int) -> Mask:
+    place, size = preorder(tree.shape)
+    inside: Mask = (place >= place[root]) & (place < place[root] + size[root])
+    return inside
+
+
+def _setup(tree: Tree, root: int, inside: Mask) -> Mask:
+    """Nodes below a constructor or a weight initialiser: they repeat by layer, not by step."""
+    texts = tree.tables.strings
+    frames = np.flatnonzero(tree.frames["kind"] == int(FrameKind.PYTHON))
+    names = np.unique(tree.frames["name"][frames])
+    setup = [
+        row for row in names.tolist() if texts[row].endswith((".__init__", ".reset_parameters", ".from_pretrained"))
+    ]
+    is_setup = np.isin(tree.frames["name"], np.array(setup, np.int64)) & (tree.frames["kind"] == int(FrameKind.PYTHON))
+    wanted = is_setup[tree.frame_of] & inside
+    wanted[root] = False
+    found: Mask = nearest(tree.shape, wanted) >= 0
+    return found
+
+
+def _window_step_ns(profile: Profile) -> float:
+    """Median step of the trace window; 0 where it holds fewer than two whole ones."""
+    events = profile.events
+    rows = np.flatnonzero((events["kind"] == int(EventKind.STEP)) & (events["duration_ns"] > 0))
+    return float(np.median(events["duration_ns"][rows])) if len(rows) >= 2 else 0.0

@@ -1,0 +1,87 @@
+"""All rules, found by name; one file each. A new one is a file and a line in `RULES`.
+
+Others bring theirs as an entry point of the group `leadline.rules` (a subclass of `Rule`), or as a file that is named.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
+from leadline.analysis.rules.data_loading import DataLoading
+from leadline.analysis.rules.hotspot import Hotspot
+from leadline.analysis.rules.synchronisation import Synchronisation
+
+RULES: tuple[Rule, ...] = (
+    Hotspot(),
+    DataLoading(),
+    Synchronisation(),
+)
+GROUP = "leadline.rules"
+
+__all__ = ["GROUP", "RULES", "CannotTell", "Option", "Rule", "RuleError", "Values", "find", "from_file", "installed"]
+
+
+def find(name: str, rules: Sequence[Rule]) -> Rule:
+    """The rule of that name; raises RuleError, with the nearest name, when there is none."""
+    for rule in rules:
+        if rule.name == name:
+            return rule
+    near = difflib.get_close_matches(name, [rule.name for rule in rules], n=1)
+    raise RuleError(f"There is no rule called {name!r}; {'did you mean ' + near[0] if near else 'see --list'}.")
+
+
+def installed() -> tuple[list[Rule], list[tuple[str, str]]]:
+    """Rules that other packages bring, and those that could not be loaded with the reason."""
+    found: list[Rule] = []
+    failed: list[tuple[str, str]] = []
+    for point in importlib.metadata.entry_points(group=GROUP):
+        try:
+            found.append(_rule(point.load()))
+        except Exception as error:  # somebody else's code
+            failed.append((point.name, f"could not be loaded: {type(error).__name__}: {error}"))
+    return found, failed
+
+
+def from_file(path: str) -> list[Rule]:
+    """The rules of a Python file: every subclass of `Rule` that it defines. Raises RuleError with the place of a
+    mistake."""
+    name = f"leadline_rule_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise RuleError(f"There is no rule file {path}; give a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise RuleError(f"{error.filename or path}:{error.lineno}: {error.msg}.") from None
+    except Exception as error:
+        raise RuleError(f"{path}:{_line_in(error, path)}: {type(error).__name__}: {error}.") from None
+    classes = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]
+    made = [_rule(one) for one in classes if issubclass(one, Rule) and one is not Rule]
+    if not made:
+        raise RuleError(f"{path} defines no rule; it needs a class that derives from leadline.analysis.rules.Rule.")
+    return made
+
+
+def _rule(one: object) -> Rule:
+    made = one() if isinstance(one, type) else one
+    if not isinstance(made, Rule) or not isinstance(getattr(made, "name", None), str):
+        raise RuleError(f"{one!r} is not a rule with a name; derive it from leadline.analysis.rules.Rule.")
+    return made
+
+
+def _line_in(error: BaseException, path: str) -> int:
+    """The last line of the file that the error passed through."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename) == Path(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

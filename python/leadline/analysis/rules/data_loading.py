@@ -1,0 +1,103 @@
+"""`data_loading`: the step waits for its batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent
+from leadline.schema import FrameKind
+
+
+class DataLoading(Rule):
+    name = "data_loading"
+    asks = "Does the training loop wait for its batches?"
+    options = (
+        Option("share", 20, "%", "below that a loader with a tiny model looks the same when all is well"),
+        Option("info", 10, "%", "a tenth of the step is worth knowing"),
+        Option("mean", 50_000, "ns", "a batch that arrives faster than this cannot come much faster"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        loop = case.loop
+        loading = case.named(FrameKind.PHASE, "data loading") & loop.inside
+        if not loading.any():
+            raise CannotTell("no DataLoader was seen in the loop")
+        outer = case.first_of(loading)
+        spent = case.inclusive_time
+        ns = int(spent[outer].sum())
+        share = case.share(ns)
+        batches = int(case.calls[outer].sum())
+        if share <= values["info"] or ns < values["mean"] * max(batches, 1):
+            return []
+        row = int(np.flatnonzero(outer)[np.argmax(spent[outer])])
+        detail = case.tree.node(row).detail
+        workers = _workers(case) if "MultiProcessing" in str(detail.get("loader", "")) else 0
+        evidence = [f"{duration(ns / max(batches, 1))} a batch, {batches:,} batches"]
+        work = case.by_line(case.below(loading) & ~loading, case.time)
+        lines = case.lines([row, *(group.row for group in work[:2])])
+        cpus = _cpus(case)
+        if workers:
+            evidence.append(f"{workers} worker processes on {cpus} CPUs" if cpus else f"{workers} worker processes")
+        else:
+            evidence.append("batches are made in the training process (num_workers=0), which waits meanwhile")
+            if work:
+                first = case.line(work[0].row)
+                where = f"{first.short}:{first.line}" if first else ""
+                evidence.append(f"{percent(work[0].value / max(ns, 1))} of it in operators at {where}")
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING if share >= values["share"] else Severity.INFO,
+                f"The loop waits for data {percent(share)} of the step",
+                case.gain(ns, _fractions(workers, cpus), "bound: time in data loading on the loop's path (Amdahl)"),
+                tuple(np.flatnonzero(outer)[:20].tolist()),
+                lines,
+                tuple(evidence),
+                _remedy(workers, cpus),
+                self.learn_more,
+                share,
+                "data_loading",
+            )
+        ]
+
+
+def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:
+    """Workers overlap loading with the step as far as there are cores for both."""
+    if workers:
+        return 0.0, 0.3, 1.0
+    return (0.0, 0.5, 0.95) if cpus and cpus <= 2 else (0.3, 0.85, 1.0)
+
+
+def _remedy(workers: int, cpus: int) -> str:
+    if not workers:
+        most = max(1, min(8, cpus - 1)) if cpus else 4
+        return (
+            "Make each sample cheaper (work that is the same every time belongs before the loop, tensors are made from "
+            f"one array rather than lists), and let DataLoader(num_workers={most}, persistent_workers=True) prepare "
+            "the next batch while this one is trained on."
+        )
+    if cpus and workers > cpus:
+        return f"There are more workers than CPUs: num_workers={max(1, cpus - 1)} saves their standing in line."
+    return (
+        "Make each sample cheaper, raise prefetch_factor, or store the data as the loader needs it (decoded, in few "
+        "large files); more workers help only while there are idle CPUs."
+    )
+
+
+def _cpus(case: Case) -> int:
+    host = case.profile.meta.get("host")
+    cpus = host.get("cpus") if isinstance(host, dict) else 0
+    return cpus if isinstance(cpus, int) and cpus > 0 else 0
+
+
+def _workers(case: Case) -> int:
+    """Most worker processes alive at once: children of the loop's process."""
+    pids = {one.pid for one in case.profile.processes}
+    children = [one for one in case.profile.processes if one.parent_pid in pids]
+    marks = sorted([(one.start_ns, 1) for one in children] + [(one.end_ns, -1) for one in children])
+    most = alive = 0
+    for _, change in marks:
+        alive += change
+        most = max(most, alive)
+    return most

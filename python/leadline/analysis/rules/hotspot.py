@@ -1,0 +1,83 @@
+"""`hotspot`: one call path takes a large part of the step (DeepContext, section 4.3, analysis 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, module, operator, percent
+
+_ADVICE = (
+    (
+        ("linear", "addmm", "mm", "bmm", "matmul"),
+        "This is matrix multiplication, which is what a model spends its time on: lower precision (torch.autocast "
+        "with bfloat16), a smaller model or more hardware make it faster.",
+    ),
+    (
+        ("conv",),
+        "Convolutions run faster in channels_last memory format and in lower precision; check also whether the input "
+        "is larger than needed.",
+    ),
+    (
+        ("sort", "topk", "unique", "nonzero", "cumsum"),
+        "Sorting and selecting are slow on every device: ask whether the step needs them, on all elements, every time.",
+    ),
+    (
+        ("attention", "softmax"),
+        "F.scaled_dot_product_attention does not write the attention matrix out; use it where the model does not yet.",
+    ),
+)
+_ELSE = (
+    "Look at what stands below it with `leadline report --focus`; nothing here says that it is slower than it must be."
+)
+
+
+class Hotspot(Rule):
+    name = "hotspot"
+    asks = "Which call paths take a large part of the step?"
+    general = True
+    options = (
+        Option("share", 20, "%", "halving less than a fifth of the step gains less than a tenth"),
+        Option("most", 2, "1", "a list of everything large is a table, which `leadline report` has"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        device = case.has_device
+        time = case.gpu_time if device else case.time
+        total = int(time.sum()) if device else case.total_ns
+        groups = case.grouped(time > 0, time, case.analysis.hot_paths.group)
+        if not total:
+            return []
+        made = []
+        for group in groups[: int(values["most"])]:
+            share = group.value / total
+            if share < values["share"]:
+                break
+            made.append(self._finding(case, group.row, group.value, share, np.sort(group.rows).tolist(), device))
+        return made
+
+    def _finding(self, case: Case, row: int, ns: int, share: float, rows: list[int], device: bool) -> Finding:
+        scopes = case.analysis.scopes
+        what = operator(case.name(int(scopes.outer[row]))) or case.name(int(scopes.phase[row])) or "one line"
+        inside = case.module(row)
+        where = f" in {module(inside)}" if inside else ""
+        phase = case.name(int(scopes.phase[row]))
+        back = f" ({phase})" if phase not in ("", "forward", what) else ""
+        of = "the device time" if device else "the step"
+        advice = next((text for keys, text in _ADVICE if any(key in what.lower() for key in keys)), "")
+        return Finding(
+            self.name,
+            Severity.INFO,
+            f"{what}{back}{where} takes {percent(share)} of {of}",
+            case.gain(ns, (0, 0, 1), "bound: all the time of this path, were it gone (Amdahl)"),
+            tuple(rows[:20]),
+            case.lines([row]),
+            (f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}", _paths(len(rows))),
+            advice or _ELSE,
+            self.learn_more,
+            share,
+        )
+
+
+def _paths(number: int) -> str:
+    return f"{number:,} call path{'s' if number != 1 else ''}"

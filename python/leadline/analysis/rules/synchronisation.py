@@ -1,0 +1,88 @@
+"""`synchronisation`: the step stops to wait for the device: `.item()`, `.cpu()`, `nonzero`, explicit waits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+from leadline.schema import FrameKind
+
+
+class Synchronisation(Rule):
+    name = "synchronisation"
+    asks = "Does the step read values back from tensors, or wait for the device?"
+    options = (
+        Option(
+            "per_step", 4, "1", "reading the loss once a step is usual; many reads a step are a habit worth breaking"
+        ),
+        Option("share", 5, "%", "waits that take less of the step are not what makes it slow"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        loop = case.loop
+        ours = loop.inside & ~case.in_phase("optimizer") & ~case.in_phase("data loading") & ~case.in_phase("compile")
+        read = case.operators("aten::_local_scalar_dense") & ours
+        waits = np.where(ours, case.tree.exclusive("sync_time").sum, 0)
+        found = [
+            self._waiting(case, group.row, group.rows, group.value, values) for group in case.by_line(waits > 0, waits)
+        ]
+        made = [one for one in found if one is not None]
+        if not case.has_device:
+            made += self._reads(case, read, values)
+        return made
+
+    def _waiting(self, case: Case, row: int, rows: np.ndarray, ns: int, values: Values) -> Finding | None:
+        share = case.share(ns)
+        if share < values["share"]:
+            return None
+        above = case.name(int(case.analysis.scopes.outer[row])) or case.name(row)
+        count = int(case.tree.exclusive("sync_time").count[rows].sum())
+        return Finding(
+            self.name,
+            Severity.WARNING,
+            f"{above} waits for the device {times(case.per_step(count))} times a step, {percent(share)} of its time",
+            case.gain(ns, (0, 0.5, 1), "bound: the waits on this line; the device's own work remains"),
+            tuple(rows[:20].tolist()),
+            case.lines([row]),
+            (f"{duration(case.per_step(ns))} of waiting a step",),
+            "Keep the value on the device: add losses up as tensors and read them every hundred steps, use torch.where "
+            "instead of boolean indexing, copy with non_blocking=True.",
+            self.learn_more,
+            share,
+            "remove_sync",
+        )
+
+    def _reads(self, case: Case, read: np.ndarray, values: Values) -> list[Finding]:
+        """On the CPU alone nothing waits, but the same program on a GPU would."""
+        made = []
+        for group in case.by_line(read, case.calls):
+            each = case.per_step(group.value)
+            if each < values["per_step"]:
+                break
+            ns = int(case.inclusive_time[group.rows].sum())
+            line = case.line(group.row)
+            inside = f", {line.context}" if line and line.context else ""
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.INFO,
+                    f"Values are read out of tensors {times(each)} times a step{inside}",
+                    case.gain(
+                        ns, (0, 0, 1), "on the CPU only the call itself; on a GPU every read waits for the device"
+                    ),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"{group.value:,} calls of {_reader(case, group.row)} in {case.loop.steps:,} steps",),
+                    "Compute with tensors and read one result at the end of the step (or every hundred steps).",
+                    self.learn_more,
+                    case.share(ns),
+                )
+            )
+        return made[:2]
+
+
+def _reader(case: Case, row: int) -> str:
+    """The operator the user called: `aten::item` rather than what is below it."""
+    outer = int(case.analysis.scopes.outer[row])
+    return case.name(outer) if outer >= 0 and case.tree.kinds[outer] == int(FrameKind.OPERATOR) else case.name(row)

@@ -1,0 +1,49 @@
+"""Gains from the what-if simulator: where a profile holds a trace window, a scenario says more than a bound can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leadline.analysis.findings import Finding, Gain
+from leadline.profiles import Profile
+
+
+class Simulated:
+    """The trace window of one profile, loaded when the first finding asks; each scenario is simulated once."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._graph: object | None = None
+        self._failed = not len(profile.events["start_ns"])
+        self._gains: dict[str, Gain | None] = {}
+        self.notes: list[str] = []
+
+    def better(self, finding: Finding) -> Finding:
+        """The finding with the simulator's gain where it has one."""
+        if not finding.scenario or self._failed:
+            return finding
+        if finding.scenario not in self._gains:
+            self._gains[finding.scenario] = self._simulate(finding.scenario)
+        gain = self._gains[finding.scenario]
+        return finding if gain is None else replace(finding, gain=gain)
+
+    def _simulate(self, scenario: str) -> Gain | None:
+        from leadline.trace.tables import TraceError
+        from leadline.whatif import Graph, GraphError, ScenarioError, graph_of, predict
+
+        try:
+            if self._graph is None:
+                self._graph = graph_of(self._profile)
+            assert isinstance(self._graph, Graph)
+            report = predict(self._graph, [scenario])
+        except ScenarioError:
+            return None  # it does not apply to this window; the bound stands
+        except (TraceError, GraphError) as error:
+            self._failed = True
+            self.notes.append(f"The trace window could not be simulated: {error}.")
+            return None
+        best = report.scenarios[0]
+        saved = [report.replayed_ns - ns for ns in (best.slowest_ns, best.predicted_ns, best.fastest_ns)]
+        low, expected, high = sorted(max(0, int(ns)) for ns in saved)
+        steps = f"steps {report.steps[0]} to {report.steps[-1]}" if report.steps else "the window"
+        return Gain(low, expected, high, f"simulated on {steps} ({scenario})", "step", int(report.replayed_ns))

@@ -1,0 +1,172 @@
+"""Structure of the user's source around a line: the function, loops, `with` blocks and comprehensions it stands in.
+
+Read from the file where it still is what ran: a file written after the run began says nothing about the lines measured,
+and is named in `changed`. Nothing is executed or imported; a file that does not parse has no structure.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_LARGEST = 4 << 20  # bytes of a source file that is read
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A construct around a line. `kind`: "function", "loop", "with" or "comprehension"."""
+
+    kind: str
+    first: int
+    last: int
+    node: ast.AST
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as text and tree; `tree` is None where it does not parse."""
+
+    lines: tuple[str, ...]
+    tree: ast.Module | None
+    sha256: str
+
+    def text(self, line: int) -> str:
+        """The line without its indent; empty where there is none."""
+        return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+
+    def around(self, line: int) -> list[Block]:
+        """What the line stands in, the outermost first."""
+        return [] if self.tree is None else list(_around(self.tree, line))
+
+    def loops(self, line: int) -> list[Block]:
+        """Loops and comprehensions around the line inside its own function, the outermost first."""
+        found: list[Block] = []
+        for block in self.around(line):
+            if block.kind == "function" and block.first < line:
+                found.clear()
+            elif block.kind == "comprehension" or (block.kind == "loop" and block.first < line):  # not its own head
+                found.append(block)
+        return found
+
+    def function(self, line: int) -> ast.AST | None:
+        """The innermost function around the line, or the module."""
+        inner = [block.node for block in self.around(line) if block.kind == "function"]
+        return inner[-1] if inner else self.tree
+
+
+class Sources:
+    """Files of one profile, each read once. `cwd`: where the program ran; `ended_ns`: CLOCK_REALTIME of its end."""
+
+    def __init__(self, cwd: str, ended_ns: int, hashes: dict[str, str] | None = None) -> None:
+        self._cwd = cwd
+        self._ended_ns = ended_ns
+        self._hashes = hashes or {}
+        self._known: dict[str, Source | None] = {}
+        self.changed: set[str] = set()
+
+    def of(self, file: str) -> Source | None:
+        """The source of `file`, or None where it cannot be read or is no longer what ran."""
+        if file not in self._known:
+            self._known[file] = self._read(file)
+        return self._known[file]
+
+    def context(self, file: str, line: int) -> str:
+        """`in the loop at line 41`, `in a comprehension`; empty at top level and where nothing is known."""
+        source = self.of(file)
+        loops = source.loops(line) if source else []
+        if not loops:
+            return ""
+        inner = loops[-1]
+        what = "in a comprehension" if inner.kind == "comprehension" else f"in the loop at line {inner.first}"
+        outer = len(loops) - 1
+        return what + (f", {outer + 1} loops deep" if outer else "")
+
+    def _read(self, file: str) -> Source | None:
+        if not file or file.startswith("<"):
+            return None
+        path = Path(self._cwd, file) if self._cwd else Path(file)
+        try:
+            about = path.stat()
+            if not path.is_file() or about.st_size > _LARGEST:
+                return None
+            data = path.read_bytes()
+        except (OSError, ValueError):
+            return None
+        digest = hashlib.sha256(data).hexdigest()
+        known = self._hashes.get(file)
+        newer = 0 < self._ended_ns < about.st_mtime_ns
+        if (known is not None and known != digest) or (known is None and newer):
+            self.changed.add(file)
+            return None
+        text = data.decode("utf-8", "replace")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the program's own invalid escapes are not our user's business here
+                tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = None
+        return Source(tuple(text.splitlines()), tree, digest)
+
+
+def short_name(file: str, cwd: str) -> str:
+    """The file relative to where the program ran, where it lies below; else as it is."""
+    folder = cwd.rstrip("/") + "/" if cwd else ""
+    return os.path.normpath(file[len(folder) :]) if folder and file.startswith(folder) else file
+
+
+def _around(tree: ast.AST, line: int) -> Iterator[Block]:
+    """By descending into the child that spans the line: nothing is visited that does not stand around it."""
+    at: ast.AST = tree
+    while True:
+        inside = [child for child in _statements(at) if child.lineno <= line <= (child.end_lineno or child.lineno)]
+        if not inside:
+            return
+        at = inside[-1]
+        kind = _kind(at)
+        if kind:
+            yield Block(kind, at.lineno, at.end_lineno or at.lineno, at)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
+    """Nearest nodes below that have a line; those between (arguments, handlers, cases) are passed through."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr | ast.stmt):
+            yield child
+        else:
+            yield from _statements(child)
+
+
+def _kind(node: ast.AST) -> str:
+    if isinstance(node, _LOOPS):
+        return "loop"
+    if isinstance(node, _COMPREHENSIONS):
+        return "comprehension"
+    if isinstance(node, _FUNCTIONS):
+        return "function"
+    return "with" if isinstance(node, ast.With | ast.AsyncWith) else ""
+
+
+def carries_state(loop: ast.AST) -> bool:
+    """Whether one turn of the loop needs what the last one computed: a name that is read before it is written. Sums
+    (`total += ...`) do not count, since they can be done at once."""
+    if isinstance(loop, _COMPREHENSIONS) or not isinstance(loop, _LOOPS):
+        return False
+    written: set[str] = set()
+    early: set[str] = set()
+    for statement in loop.body:
+        stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        if isinstance(statement, ast.AugAssign):
+            continue
+        early |= {
+            n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        } - written
+        written |= stored
+    return bool(early & written)

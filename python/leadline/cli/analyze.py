@@ -1,0 +1,117 @@
+"""`leadline analyze`: named problems of a profile, with evidence, the user's line, the remedy and its gain."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leadline.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from leadline.analysis.findings import Findings
+
+_FORMATS = ("text", "markdown", "json", "sarif", "html")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a .leadline file")
+    parser.add_argument(
+        "--rule",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="ask this rule only (may be given more than once); a .py file adds the rules it defines",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="RULE.KEY=VALUE",
+        dest="settings",
+        help="an option of a rule, such as hotspot.share=10%%",
+    )
+    parser.add_argument("--list", action="store_true", help="list the rules and their options, with reasons")
+    parser.add_argument("--format", choices=_FORMATS, help="text (default, unless the ending of OUT says another)")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+    parser.add_argument(
+        "--save", action="store_true", help="keep the findings in FILE, so that every viewer shows them"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.analysis.analyze import analyze
+    from leadline.analysis.rules import RuleError
+    from leadline.cli.files import open_profile, write_result
+    from leadline.report.findings import ENDINGS, FORMATS
+
+    ending = Path(arguments.output).suffix.lower() if arguments.output else ""
+    chosen = arguments.format or ENDINGS.get(ending, "text")
+    try:
+        if arguments.list:
+            write_result(_listing(arguments.rule, chosen == "markdown"), arguments.output)
+            return 0
+        if not arguments.file:
+            raise CommandError("leadline analyze needs a profile; give it a file, or --list to see its rules.")
+        profile = open_profile(arguments.file)
+        found = analyze(profile, arguments.rule, _settings(arguments.settings))
+    except RuleError as error:
+        raise CommandError(str(error)) from error
+    for broken in found.failed:
+        print(f"leadline: the rule {broken.rule} failed: {broken.error}", file=sys.stderr)
+    if arguments.save:
+        _save(arguments.file, found)
+    text = _terminal(found) if chosen == "text" and arguments.output in (None, "-") else FORMATS[chosen](found)
+    write_result(text, arguments.output)
+    return 0
+
+
+def _terminal(found: Findings) -> str:
+    from leadline.report.findings import as_text
+    from leadline.report.text import encodable, for_stream
+
+    width, colour = for_stream(sys.stdout)
+    return encodable(as_text(found, width, colour), sys.stdout)
+
+
+def _settings(pairs: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or "." not in name:
+            raise CommandError(f"--set {pair} is not RULE.KEY=VALUE; write it like --set hotspot.share=10%.")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _listing(names: Sequence[str], markdown: bool) -> str:
+    """Every rule with its options; as markdown it is the second half of docs/rules.md."""
+    from leadline.analysis.analyze import choose
+
+    rules, _ = choose(names)
+    lines = []
+    for rule in rules:
+        lines += [f"## {rule.name}", "", rule.asks, ""] if markdown else [f"{rule.name}: {rule.asks}"]
+        for option in rule.options:
+            unit = "" if option.unit == "1" else f" {option.unit}"
+            name, indent = (f"`{option.name}`", "- ") if markdown else (option.name, "    ")
+            lines.append(f"{indent}{name} (default {option.default:g}{unit}): {option.reason}")
+        lines += [""] if markdown and rule.options else []
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _save(file: str, found: Findings) -> None:
+    """The findings into the profile's meta.json, in place of older ones."""
+    from leadline.analysis.findings import as_object
+    from leadline.cli.files import open_profile
+    from leadline.profiles import ProfileFileError
+    from leadline.profiles.writer import write_profile
+
+    profile = open_profile(file)
+    profile.meta["findings"] = as_object(found)
+    try:
+        write_profile(file, profile)
+    except ProfileFileError as error:
+        raise CommandError(str(error)) from error

@@ -1,0 +1,47 @@
+"""What all formats of findings say in the same words: the gain, a line, what could not be asked."""
+
+from __future__ import annotations
+
+from leadline.analysis.findings import Finding, Findings, Gain, Line
+from leadline.report.source import visible
+from leadline.report.units import duration, share
+
+
+def gain_text(gain: Gain) -> str:
+    """`saves 1.2 ms of 4.0 ms a step (0 to 3.1 ms)`."""
+    if gain.high_ns <= 0:
+        return f"no time: {gain.basis}"
+    per = "a step" if gain.per == "step" else "a run"
+    whole = f" of {duration(gain.of_ns)}" if gain.of_ns else ""
+    part = f", {share(gain.expected_ns, gain.of_ns)}" if gain.of_ns and gain.expected_ns else ""
+    low = duration(gain.low_ns) if gain.low_ns else "0"
+    if not gain.expected_ns:
+        return f"at most {duration(gain.high_ns)}{whole} {per}; {gain.basis}"
+    return f"about {duration(gain.expected_ns)}{whole} {per}{part} ({low} to {duration(gain.high_ns)}); {gain.basis}"
+
+
+def line_text(line: Line) -> str:
+    """`train.py:41 main, in the loop at line 38`."""
+    where = f"{line.short}:{line.line}" if line.line else line.short
+    return visible(f"{where} {line.function}".rstrip() + (f", {line.context}" if line.context else ""))
+
+
+def headline(found: Findings) -> str:
+    """`2 warnings, 1 note; 30 steps of 4.1 ms`."""
+    warnings = sum(one.severity.value == "warning" for one in found)
+    notes = len(found) - warnings
+    parts = [
+        f"{number} {word}{'s' if number != 1 else ''}" for number, word in ((warnings, "warning"), (notes, "note"))
+    ]
+    steps = f"; {found.steps:,} steps of {duration(found.step_ns)}" if found.steps and found.step_ns else ""
+    return (", ".join(parts) if len(found) else "nothing found") + steps
+
+
+def label(finding: Finding) -> str:
+    return "warning" if finding.severity.value == "warning" else "note"
+
+
+def silent_texts(found: Findings) -> list[str]:
+    """`recompilation: not applicable: no compilation was seen`, and rules that raised."""
+    said = [f"{one.rule}: not applicable: {one.reason}" for one in found.not_applicable]
+    return [visible(text) for text in [*said, *(f"{one.rule}: failed: {one.error}" for one in found.failed)]]

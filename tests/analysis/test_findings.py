@@ -1,0 +1,213 @@
+"""The analyzer as a whole: what it finds in drawn programs, how it ranks, its options, and rules of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from leadline.analysis.analyze import analyze
+from leadline.analysis.findings import as_object, from_object
+from leadline.analysis.rules import RULES, RuleError
+from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
+
+MS = 1_000_000
+
+
+def training(*inside: str, optimizer_ms: int = 1, loading_ms: int = 1, steps: int = 10) -> Profile:
+    """Steps of 10 ms: data loading, forward and backward, optimizer; `inside` are further lines below the loop."""
+    rest = (10 - optimizer_ms - loading_ms) * MS * steps
+    lines = [
+        "process train.py | pid=5",
+        "  thread MainThread | tid=5 wall_ns=100000000",
+        "    python <module> @ /home/ada/train.py:60",
+        "      python main @ /home/ada/train.py:41",
+        f"        phase data loading | time={loading_ms * MS * steps}/{steps} call_time={loading_ms * MS * steps}/{steps}",
+        "      python main @ /home/ada/train.py:42",
+        "        phase forward",
+        "          module model [Net]",
+        f"            operator aten::linear | time={rest}/{steps} call_time={rest}/{steps}",
+        *("      " + line for line in inside),
+        "      python main @ /home/ada/train.py:44",
+        f"        phase optimizer | time={optimizer_ms * MS * steps}/{steps} call_time={optimizer_ms * MS * steps}/{steps}",
+    ]
+    profile = build("\n".join(lines))
+    profile.meta.update(program={"argv": ["train.py"], "cwd": "/home/ada"}, host={"cpus": 8})
+    return profile
+
+
+def names(found):
+    return [one.rule for one in found]
+
+
+def named(found, rule):
+    return next(one for one in found if one.rule == rule)
+
+
+def test_a_loop_that_waits_for_data_is_named_on_its_line():
+    found = analyze(training(loading_ms=6))
+    assert found.steps == 10
+    assert found.step_ns == 10 * MS
+    one = found[0]
+    assert (one.rule, one.severity.value) == ("data_loading", "warning")
+    assert (one.lines[0].short, one.lines[0].line, one.lines[0].function) == ("train.py", 41, "main")
+    assert one.gain.of_ns == 10 * MS
+    assert 0 < one.gain.low_ns <= one.gain.expected_ns <= one.gain.high_ns == 6 * MS
+
+
+def test_a_loop_with_its_data_at_hand_is_not_blamed():
+    assert "data_loading" not in names(analyze(training(loading_ms=1)))
+
+
+def test_a_first_batch_that_takes_long_is_not_every_batch():
+    profile = build(
+        """
+        python main @ t.py:1
+          phase data loading | time=900000000,100000,100000,100000,100000,100000,100000,100000 call_time=900000000,100000,100000,100000,100000,100000,100000,100000
+        python main @ t.py:2
+          phase optimizer | time=8000000/8 call_time=8000000/8
+        """
+    )
+    assert "data_loading" not in names(analyze(profile))
+
+
+def test_set_up_is_no_part_of_the_step():
+    """Constructors repeat once per layer, imports once: neither is in the loop."""
+    found = analyze(
+        training(
+            "python main @ /home/ada/train.py:39",
+            "  python Net.__init__ @ /home/ada/net.py:5",
+            "    operator aten::uniform_ | time=900000000/12 call_time=900000000/12",
+        )
+    )
+    assert found.step_ns == 10 * MS
+
+
+def test_values_read_many_times_a_step_are_named_with_their_count():
+    found = analyze(
+        training(
+            "python main @ /home/ada/train.py:43",
+            "  operator aten::item | time=100000/400 call_time=200000/400",
+            "    operator aten::_local_scalar_dense | time=100000/400 call_time=100000/400",
+        )
+    )
+    one = named(found, "synchronisation")
+    assert one.severity.value == "info"
+    assert "40 times a step" in one.title
+    assert one.lines[0].line == 43
+    assert one.gain.expected_ns == 0  # nothing waits on a CPU
+
+
+def test_the_loss_read_once_a_step_and_the_optimizers_own_reads_are_usual():
+    found = analyze(
+        training(
+            "python main @ /home/ada/train.py:43",
+            "  operator aten::_local_scalar_dense | time=100000/10 call_time=100000/10",
+            "python main @ /home/ada/train.py:45",
+            "  phase optimizer | time=10/10 call_time=10/10",
+            "    operator aten::_local_scalar_dense | time=100000/500 call_time=100000/500",
+        )
+    )
+    assert "synchronisation" not in names(found)
+
+
+def test_waits_for_a_device_name_what_waits():
+    found = analyze(
+        training(
+            "python main @ /home/ada/train.py:43",
+            "  operator aten::nonzero | time=20000000/10 call_time=20000000/10",
+            "    api cudaStreamSynchronize | sync_time=15000000/10",
+            "    kernel scan | gpu_time@0:7=10000000/10",
+        )
+    )
+    one = named(found, "synchronisation")
+    assert one.severity.value == "warning"
+    assert "aten::nonzero" in one.title
+    assert one.gain.high_ns == 1_500_000
+
+
+def test_a_hotspot_gives_way_to_the_rule_that_knows_more():
+    found = analyze(training(loading_ms=6))
+    assert [one.lines[0].line for one in found if one.rule == "hotspot"] == [42]
+
+
+def test_options_change_what_is_found_and_say_why():
+    profile = training(loading_ms=2)
+    assert analyze(profile, ["data_loading"], {"data_loading.share": "50%"})[0].severity.value == "info"
+    assert not analyze(profile, ["data_loading"], {"data_loading.info": "50"})
+    for rule in RULES:
+        assert rule.asks.endswith("?")
+        assert all(option.reason for option in rule.options)
+        assert rule.values({option.name: f"{option.default:g}" for option in rule.options}) == rule.values({})
+
+
+@pytest.mark.parametrize(
+    ("rules", "settings", "sentence"),
+    [
+        (["hotspots"], {}, "did you mean hotspot"),
+        ([], {"hotspot.shares": "1"}, "its options are: share, most"),
+        ([], {"hotspot.share": "many"}, "hotspot.share=many is not a number in %"),
+        ([], {"hotspot.share": "-1"}, "is not a number"),
+        ([], {"share": "1"}, "names no rule"),
+        (["nothing.py"], {}, "There is no rule file nothing.py"),
+    ],
+)
+def test_wrong_names_and_values_are_one_sentence(rules, settings, sentence):
+    with pytest.raises(RuleError, match=sentence.replace("%", "%")):
+        analyze(training(), rules, settings)
+
+
+def test_a_profile_without_steps_says_so_for_every_rule():
+    found = analyze(build("python main @ t.py:1\n  operator aten::add | time=5 call_time=5"))
+    assert not found.findings
+    assert {one.rule for one in found.not_applicable} == {rule.name for rule in RULES}
+    assert all(one.reason for one in found.not_applicable)
+
+
+def test_an_empty_profile_is_no_error():
+    assert not analyze(build("")).findings
+
+
+def test_findings_survive_json():
+    found = analyze(training(loading_ms=6))
+    assert from_object(as_object(found)) == found
+    assert training(loading_ms=6).findings().findings == found.findings
+
+
+RULE = """
+from leadline.analysis.rules import Rule
+from leadline.analysis.rules.base import Finding, Severity
+
+class {name}(Rule):
+    name = "{rule}"
+    asks = "Is it Tuesday?"
+    def check(self, case, values):
+        {body}
+"""
+
+
+def test_a_rule_of_the_users_stands_beside_ours(tmp_path):
+    body = 'return [Finding("mine", Severity.WARNING, "Tuesday", case.no_gain("calendar"), (), (), (), "Wait.")]'
+    (tmp_path / "mine.py").write_text(RULE.format(name="Mine", rule="mine", body=body))
+    found = analyze(training(loading_ms=6), [str(tmp_path / "mine.py")])
+    assert {"mine", "data_loading"} <= set(names(found))
+
+
+def test_a_rule_that_raises_is_named_and_the_others_run(tmp_path):
+    (tmp_path / "bad.py").write_text(RULE.format(name="Bad", rule="bad", body="return 1 / 0"))
+    found = analyze(training(loading_ms=6), [str(tmp_path / "bad.py")])
+    assert [(one.rule, one.error) for one in found.failed] == [("bad", "ZeroDivisionError: division by zero")]
+    assert "data_loading" in names(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("def f(:\n", "bad.py:1: "),
+        ("x = 1\ny = nothing\n", "bad.py:2: NameError"),
+        ("x = 1\n", "defines no rule"),
+    ],
+)
+def test_a_broken_rule_file_is_told_with_the_place(tmp_path, text, sentence):
+    (tmp_path / "bad.py").write_text(text)
+    with pytest.raises(RuleError, match=sentence):
+        analyze(training(), [str(tmp_path / "bad.py")])
