@@ -30,7 +30,7 @@ ALWAYS: list[Row] = [
 ]
 # folders of which at least one test must have passed in a whole run
 MUST_RUN = (
-    "analysis", "capture", "cct", "cli", "compat", "convert", "demo", "docs", "nvidia", "profiles", "report", "schema", "tools",
+    "analysis", "capture", "cct", "cli", "compat", "convert", "demo", "docs", "nvidia", "profiles", "query", "report", "schema", "tools",
     "torch", "trace", "whatif",
 )  # fmt: skip
 

@@ -74,8 +74,9 @@ PYTHON: dict[str, set[str]] = {
     "analysis": {"whatif", "trace", "profiles"},
     "whatif": {"trace", "profiles"},
     "convert": {"profiles", "trace"},
-    "report": {"profiles", "trace", "analysis", "whatif"},
-    "cli": {"", "capture", "profiles", "trace", "analysis", "whatif", "convert", "report", "demo"},
+    "query": {"profiles", "analysis"},
+    "report": {"profiles", "trace", "analysis", "whatif", "query"},
+    "cli": {"", "capture", "profiles", "trace", "analysis", "whatif", "query", "convert", "report", "demo"},
     "demo": set(),
 }
 # files of the package itself that count as part of a folder
@@ -84,7 +85,8 @@ PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 # Compiled modules of this package.
 PYTHON_NATIVE = {"_native", "_simulate"}
 # The public entry points open offline packages when they are called, never when they are imported.
-PYTHON_LAZY: dict[str, set[str]] = {"": {"profiles", "_native"}, "whatif": {"_simulate"}, "profiles": {"analysis"}}
+# A profile opens what answers questions about it when it is asked.
+PYTHON_LAZY: dict[str, set[str]] = {"": {"profiles", "_native"}, "whatif": {"_simulate"}, "profiles": {"analysis", "query"}}
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
     "": set(),
@@ -93,6 +95,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "trace": {"numpy"},
     "analysis": {"numpy"},
     "whatif": {"numpy"},
+    "query": {"numpy"},
     "convert": {"numpy"},
     "report": {"numpy", "rich"},
     "cli": {"numpy", "rich"},
@@ -104,4 +107,5 @@ PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
     "cli": {"torch"},
     "trace": {"orjson"},
     "whatif": {"pyarrow"},
+    "query": {"pandas", "polars", "pyarrow", "duckdb"},
 }

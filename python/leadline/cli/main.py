@@ -42,6 +42,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("run", "leadline.cli.run", "run a Python program and profile it and its children"),
     Verb("report", "leadline.cli.report", "show a profile as text, markdown, JSON or one HTML file"),
     Verb("analyze", "leadline.cli.analyze", "name the problems a profile shows, with evidence, remedy and gain"),
+    Verb("query", "leadline.cli.query", "ask a profile in one line: which paths, what they cost, grouped and sorted"),
     Verb("export", "leadline.cli.export", "write a profile for another viewer"),
     Verb("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
     Verb("doctor", "leadline.cli.doctor", "say what can be measured here, and how to get what cannot"),

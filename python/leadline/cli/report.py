@@ -62,28 +62,22 @@ def run(arguments: argparse.Namespace) -> int:
         write_result(render_json(report), arguments.output)
     elif chosen == "markdown":
         from leadline.report.markdown import render_markdown
+        from leadline.report.text import for_output
 
-        write_result(_for_output(render_markdown(report), arguments.output), arguments.output)
+        write_result(for_output(render_markdown(report), arguments.output), arguments.output)
     elif chosen == "html":
         from leadline.report.html import render_html
 
         write_result(render_html(profile, report).encode(), arguments.output)  # the page says that it is UTF-8
     else:
-        from leadline.report.text import for_stream, render_text
+        from leadline.report.text import for_output, for_stream, render_text
 
         if arguments.output in (None, "-"):
             width, colour = for_stream(sys.stdout)
-            write_result(_for_output(render_text(report, width, colour), None), None)
+            write_result(for_output(render_text(report, width, colour), None), None)
         else:
             write_result(render_text(report), arguments.output)
     return 0
-
-
-def _for_output(text: str, output: str | None) -> str:
-    """`text` as it can be written: a file takes all of it, a terminal what its encoding has."""
-    from leadline.report.text import encodable
-
-    return encodable(text, sys.stdout) if output in (None, "-") else text
 
 
 def _format_of(output: str | None) -> str:

@@ -12,6 +12,7 @@ from leadline.profiles.tree import Tree
 
 if TYPE_CHECKING:
     from leadline.analysis.findings import Findings
+    from leadline.query import QueryResult
 
 
 class Profile:
@@ -58,6 +59,13 @@ class Profile:
         from leadline.analysis.analyze import analyze  # it reads profiles, so it cannot be imported by them
 
         return analyze(self, rules, settings)
+
+    def query(self, text: str) -> QueryResult:
+        """What a one-line query asks, such as `operator:aten::* where phase = backward sort -self top 10`; see
+        docs/query.md. Raises leadline.query.QueryError, one sentence with the place of the mistake."""
+        from leadline.query import query  # opened when it is asked, never when profiles are read
+
+        return query(self, text)
 
     def __repr__(self) -> str:
         return f"<Profile {len(self.tree)} nodes, {self.tables.rows('processes')} processes>"

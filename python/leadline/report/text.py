@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import sys
 from typing import TextIO
 
 from rich.console import Console
@@ -84,6 +85,12 @@ def encodable(text: str, stream: TextIO) -> str:
     except (UnicodeEncodeError, LookupError):
         known = encoding if _known(encoding) else "ascii"
         return text.translate(_ASCII).encode(known, "replace").decode(known)
+
+
+def for_output(text: str, output: str | None) -> str:
+    """`text` as it can be written: a file takes all of it, a terminal (`output` is None or "-") what its encoding
+    has."""
+    return encodable(text, sys.stdout) if output in (None, "-") else text
 
 
 def _known(encoding: str) -> bool:

@@ -1,0 +1,41 @@
+"""`leadline query`: one line asks, a table answers."""
+
+from __future__ import annotations
+
+import argparse
+
+from leadline.cli.errors import CommandError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  leadline query FILE 'operator:aten::* sort -self top 10'\n"
+        "  leadline query FILE 'python:train.py ... operator:aten::index ... kernel:*'\n"
+        "  leadline query FILE 'operator:aten::item where phase != optimizer by line'\n"
+        "  leadline query FILE 'module:*.attn by class show calls, time.per_step'\n\n"
+        "The language is described in docs/query.md."
+    )
+    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    parser.add_argument("query", metavar="EXPR", help="the question, in quotes")
+    parser.add_argument(
+        "--format", choices=("text", "csv", "json"), default="text", help="text (default), or all rows in base units"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile, write_result
+    from leadline.query import QueryError, parse, query
+    from leadline.report.answer import csv_answer, json_answer, text_answer
+    from leadline.report.text import for_output
+
+    try:
+        parse(arguments.query)  # a wrong question is told before a large file is read
+        result = query(open_profile(arguments.file), arguments.query)
+    except QueryError as error:
+        raise CommandError(str(error)) from error
+    render = {"text": text_answer, "csv": csv_answer, "json": json_answer}[arguments.format]
+    write_result(for_output(render(result), arguments.output), arguments.output)
+    return 0

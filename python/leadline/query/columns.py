@@ -1,0 +1,222 @@
+"""Every field that a query may name, as a column with a row per node; each is made when first asked for, and kept.
+
+Where a node has no line of its own (operators, kernels, modules), `file`, `line` and `function` are those of the user's
+line it was called from. `module`, `phase`, `thread`, `process` and `rank` are of the nearest such frame on the path,
+the node itself included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.analysis import Analysis
+from leadline.analysis.columns import at_rows, factorized, preorder
+from leadline.profiles import Measures, Profile
+from leadline.profiles.measures import no_measures
+from leadline.profiles.repeats import without_repeats
+from leadline.profiles.tree import present_name
+from leadline.schema import FrameKind, MetricInfo, MetricKind, metric_info
+
+Rows: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+NUMBER_FIELDS = ("node", "parent", "depth", "line", "rank", "pid", "device")
+STATS = ("sum", "self", "count", "mean", "min", "max", "std", "share", "per_step")
+DIMENSIONS = {"ns": ("ns", 1.0), "bytes": ("bytes", 1.0), "1e-3": ("1", 1e-3), "1e-6": ("1", 1e-6)}
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A text per row: `codes` are places in `values`; every value is there once, and the first is empty."""
+
+    codes: Rows
+    values: list[str]
+
+    def at(self, rows: Rows) -> Texts:
+        return Texts(self.codes[rows], self.values)
+
+    def array(self) -> NDArray[np.object_]:
+        """The texts themselves."""
+        values: NDArray[np.object_] = np.array(self.values, dtype=object)
+        return values[self.codes]
+
+
+class TreeColumns:
+    """The columns of one profile's tree."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.tree = profile.tree
+        self.analysis = Analysis(profile)
+        self._texts: dict[str, Texts] = {}
+        self._numbers: dict[str, Rows] = {}
+
+    @cached_property
+    def before(self) -> Rows:
+        """Place of every node in a walk with parents before children; a node's subtree are `before` to `last`."""
+        return self._preorder[0]
+
+    @cached_property
+    def last(self) -> Rows:
+        """Place of the last node below every node, or its own."""
+        return self._preorder[0] + self._preorder[1] - 1
+
+    @cached_property
+    def _preorder(self) -> tuple[Rows, Rows]:
+        return preorder(self.tree.shape)
+
+    @cached_property
+    def steps(self) -> int:
+        """Training steps of one process: calls of the optimizer at the place that called it most often, in the process
+        with most; 0 where none was seen."""
+        tree = self.tree
+        phases = np.flatnonzero(tree.kinds == int(FrameKind.PHASE))
+        name = tree.frames["name"][tree.frame_of[phases]]
+        optimizer = phases[np.isin(name, tree.tables.strings.rows_equal("optimizer"))]
+        return int(tree.exclusive("call_time").count[optimizer].max(initial=0))
+
+    @cached_property
+    def calls(self) -> Rows:
+        """How often each node was called: its calls, or the kernels, copies and sets that ran."""
+        calls = without_repeats(self.tree).count
+        counted = np.where(calls > 0, calls, 0)
+        work = self.tree.exclusive("gpu_time").count
+        repeated = self.tree.exclusive("repeated_call_time").count
+        return np.where((counted > 0) | (repeated > 0), counted, work)
+
+    @cached_property
+    def metrics(self) -> tuple[MetricInfo, ...]:
+        """Metrics that this profile measured."""
+        return self.tree.measured
+
+    def text(self, name: str) -> Texts:
+        """A column of `TEXT_FIELDS`."""
+        if name not in self._texts:
+            self._texts[name] = self._make_text(name)
+        return self._texts[name]
+
+    def number(self, name: str) -> Rows:
+        """A column of `NUMBER_FIELDS`; -1 where there is none."""
+        if name not in self._numbers:
+            self._numbers[name] = self._make_number(name)
+        return self._numbers[name]
+
+    def total(self, metric: MetricKind) -> float:
+        """The whole of an additive metric, which shares are shares of, in its base unit."""
+        return float(self.tree.inclusive(metric).sum[0])
+
+    def on_device(self, device: int) -> Mask:
+        """Nodes with a measurement on a device of that number, of any process."""
+        rows = np.flatnonzero(self.tree.tables["devices"]["index"] == device)
+        table = self.tree.tables["metrics"]
+        mask = np.zeros(len(self.tree), np.bool_)
+        mask[table["node"][np.isin(table["device"], rows) & (table["count"] > 0)]] = True
+        return mask
+
+    @cached_property
+    def _where(self) -> Rows:
+        """The node whose frame says file and line: itself, else the user's line."""
+        own = (self.tree.frames["file"] != 0) & (self.tree.frames["line"] > 0)
+        return np.where(own[self.tree.frame_of], np.arange(len(self.tree)), self.analysis.scopes.user)
+
+    def _make_text(self, name: str) -> Texts:
+        tree, scopes = self.tree, self.analysis.scopes if name not in ("kind", "name") else None
+        if name == "kind":
+            return Texts(tree.kinds.astype(np.int64) + 1, ["", *(str(FrameKind(number)) for number in range(256))])
+        if name == "name" or scopes is None:
+            return self._strings("name", np.arange(len(tree)))
+        if name == "file":
+            return self._strings("file", self._where)
+        if name == "function":
+            return self._strings("name", np.where(self._where == np.arange(len(tree)), self._python(), scopes.user))
+        column = "module" if name == "class" else "name"
+        rows = {"module": scopes.module, "class": scopes.module, "phase": scopes.phase, "thread": scopes.thread}
+        return self._strings(column, rows.get(name, scopes.process))
+
+    def _python(self) -> Rows:
+        python = self.tree.kinds == int(FrameKind.PYTHON)
+        return np.where(python, np.arange(len(self.tree)), self.analysis.scopes.user)
+
+    def _strings(self, column: str, rows: Rows) -> Texts:
+        """A text column of the frames of the nodes `rows`."""
+        tree = self.tree
+        frame = np.where(rows >= 0, tree.frame_of[np.maximum(rows, 0)].astype(np.int64), -1)
+        numbers = at_rows(tree.frames[column], frame, 0)
+        found = np.zeros(max(tree.tables.rows("strings"), 1), np.bool_)
+        found[numbers] = True
+        found[0] = True
+        used = np.flatnonzero(found)
+        place = np.cumsum(found) - 1
+        texts = [tree.tables.strings[row] for row in used.tolist()]
+        unique: dict[str, int] = {"": 0}
+        code = np.array([unique.setdefault(text, len(unique)) for text in texts], np.int64)
+        return Texts(code[place[numbers]], list(unique))
+
+    def _make_number(self, name: str) -> Rows:
+        tree = self.tree
+        if name == "node":
+            return np.arange(len(tree), dtype=np.int64)
+        if name == "parent":
+            return tree.parent.astype(np.int64)
+        if name == "depth":
+            return tree.shape.depth.astype(np.int64)
+        if name == "line":
+            frame = np.where(self._where >= 0, tree.frame_of[np.maximum(self._where, 0)].astype(np.int64), -1)
+            return at_rows(tree.frames["line"], frame, 0)
+        if name == "device":
+            return self._devices()
+        table = tree.tables["processes"]
+        row_of_node = np.full(len(tree), -1, np.int64)
+        row_of_node[table["node"]] = np.arange(len(table["node"]))
+        return at_rows(table[name], at_rows(row_of_node, self.analysis.scopes.process))
+
+    def _devices(self) -> Rows:
+        """The device's number in its process; -1 for the CPU alone, -2 for several."""
+        table = self.tree.tables["metrics"]
+        there = (table["device"] >= 0) & (table["count"] > 0)
+        index = self.tree.tables["devices"]["index"].astype(np.int64)
+        lowest = np.full(len(self.tree), np.iinfo(np.int64).max)
+        highest = np.full(len(self.tree), -1, np.int64)
+        device = index[table["device"][there]]
+        np.minimum.at(lowest, table["node"][there], device)
+        np.maximum.at(highest, table["node"][there], device)
+        return np.where(highest < 0, -1, np.where(lowest == highest, highest, -2))
+
+
+def find_metric(name: str) -> MetricInfo | None:
+    """The metric of that name, also by the name it had before; None where there is none."""
+    try:
+        return metric_info(MetricKind.of(present_name(name)))
+    except KeyError:
+        return None
+
+
+def dimension(info: MetricInfo) -> tuple[str, float]:
+    """(`ns`, `bytes` or `1`, what one of the metric's unit is in it)."""
+    return DIMENSIONS.get(info.unit, ("1", 1.0))
+
+
+def grouped_measures(own: Measures, rows: Rows, groups: Rows, number: int) -> Measures:
+    """The measurements at nodes `rows` as one set per group 0..number-1."""
+    order = np.argsort(groups, kind="stable")
+    rows, groups = rows[order], groups[order]
+    first = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1]))) if len(rows) else np.zeros(0, np.int64)
+    if not len(first):
+        return no_measures(number)
+    return Measures(
+        count=np.add.reduceat(own.count[rows], first),
+        sum=np.add.reduceat(own.sum[rows], first),
+        min=np.minimum.reduceat(own.min[rows], first),
+        max=np.maximum.reduceat(own.max[rows], first),
+        sum_squares=np.add.reduceat(own.sum_squares[rows], first),
+    )
+
+
+def numbered(columns: list[Rows]) -> Rows:
+    """Equal numbers, from 0, for rows that are equal in every column."""
+    return factorized(*columns)

@@ -1,0 +1,131 @@
+"""A query as plain data, as the parser leaves it. Positions count characters of the text, for messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from leadline.schema import FrameKind
+
+TEXT_FIELDS = ("kind", "name", "file", "function", "module", "class", "phase", "thread", "process")
+"""Fields that hold a text per node; a query compares them with words."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What a name or file must look like: the whole of it (`glob`, `exact`), or some part (`regex`)."""
+
+    text: str
+    how: Literal["glob", "exact", "regex"]
+    position: int
+
+
+@dataclass(frozen=True)
+class Number:
+    """In the base unit of its dimension: `ns`, `bytes`, `%` (as a fraction) or `1`."""
+
+    value: float
+    dimension: str
+    position: int
+
+
+@dataclass(frozen=True)
+class Text:
+    value: str
+    position: int
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column by name, or `metric.stat`."""
+
+    name: str
+    stat: str
+    position: int
+
+    def __str__(self) -> str:
+        return f"{self.name}.{self.stat}" if self.stat else self.name
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    operator: Literal["+", "-", "*", "/"]
+    left: Value
+    right: Value
+    position: int
+
+
+Value: TypeAlias = Number | Text | Field | Arithmetic
+
+
+@dataclass(frozen=True)
+class Compare:
+    """`in` compares with several values, every other operator with one."""
+
+    operator: Literal["=", "!=", "<", "<=", ">", ">=", "~", "in"]
+    left: Value
+    right: tuple[Value, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`under`: a node above is meant by the path; `above`: a node below is; `calls`: a child is."""
+
+    name: Literal["under", "above", "calls"]
+    path: Path
+    position: int
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Condition
+
+
+@dataclass(frozen=True)
+class Both:
+    left: Condition
+    right: Condition
+
+
+@dataclass(frozen=True)
+class Either:
+    left: Condition
+    right: Condition
+
+
+Condition: TypeAlias = Compare | Relation | Not | Both | Either
+
+
+@dataclass(frozen=True)
+class Step:
+    """One part of a path. `child`: directly below the part before, else anywhere below it."""
+
+    child: bool
+    kind: FrameKind | None
+    name: Pattern | None
+    file: Pattern | None
+    line: int | None
+    condition: Condition | None
+    position: int
+
+
+@dataclass(frozen=True)
+class Path:
+    steps: tuple[Step, ...]
+    position: int
+
+
+@dataclass(frozen=True)
+class Query:
+    """`events`: rows are events of the trace window at the nodes of the path, else the nodes themselves."""
+
+    text: str
+    events: bool
+    path: Path
+    where: Condition | None
+    by: tuple[Field, ...]
+    show: tuple[Field, ...]
+    sort: Field | None
+    descending: bool
+    top: int | None
