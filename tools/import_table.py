@@ -86,7 +86,11 @@ PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 PYTHON_NATIVE = {"_native", "_simulate"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
-PYTHON_LAZY: dict[str, set[str]] = {"": {"profiles", "_native"}, "whatif": {"_simulate"}, "profiles": {"analysis", "query"}}
+PYTHON_LAZY: dict[str, set[str]] = {
+    "": {"profiles", "_native"},
+    "whatif": {"_simulate"},
+    "profiles": {"analysis", "query"},
+}
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
     "": set(),
