@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from leadline.analysis import Analysis
 from leadline.analysis.columns import at_rows, factorized, preorder
+from leadline.analysis.loop import find_loop
 from leadline.profiles import Measures, Profile
 from leadline.profiles.measures import no_measures
 from leadline.profiles.repeats import without_repeats
@@ -72,13 +73,9 @@ class TreeColumns:
 
     @cached_property
     def steps(self) -> int:
-        """Training steps of one process: calls of the optimizer at the place that called it most often, in the process
-        with most; 0 where none was seen."""
-        tree = self.tree
-        phases = np.flatnonzero(tree.kinds == int(FrameKind.PHASE))
-        name = tree.frames["name"][tree.frame_of[phases]]
-        optimizer = phases[np.isin(name, tree.tables.strings.rows_equal("optimizer"))]
-        return int(tree.exclusive("call_time").count[optimizer].max(initial=0))
+        """Turns of the program's loop, as `leadline analyze` counts them; 0 where nothing repeats."""
+        loop = find_loop(self.profile, self.analysis.scopes)
+        return 0 if loop is None else loop.steps
 
     @cached_property
     def calls(self) -> Rows:

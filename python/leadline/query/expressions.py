@@ -161,7 +161,7 @@ class Evaluator:
             return Quantity(values / total if total else np.zeros(len(values)), "%")
         if stat == "per_step":
             if not self.columns.steps:
-                raise self.error("this profile has no steps: no optimizer was called in it", field.position)
+                raise self.error("this profile has no steps: nothing in it repeats", field.position)
             return Quantity(values / self.columns.steps, unit)
         return Quantity(values, unit, total)
 

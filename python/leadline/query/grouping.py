@@ -105,7 +105,7 @@ class Groups:
             return Quantity(values / total if total else np.zeros(len(values)), "%")
         if stat == "per_step":
             if not self.rows.columns.steps:
-                raise self.rows.error("this profile has no steps: no optimizer was called in it", field.position)
+                raise self.rows.error("this profile has no steps: nothing in it repeats", field.position)
             return Quantity(values / self.rows.columns.steps, unit)
         return Quantity(values, unit, total)
 
