@@ -18,7 +18,7 @@ from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sum
 from leadline.analysis.findings import Gain, Line
 from leadline.analysis.loop import Loop, find_loop
 from leadline.analysis.origin import Origin, origin, package_path
-from leadline.analysis.sourcecode import Source, Sources, short_name
+from leadline.analysis.sourcecode import Block, Source, Sources, short_name
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
@@ -110,6 +110,20 @@ class Case:
         return np.where(self.loop.inside, self.tree.exclusive("gpu_time").sum, 0)
 
     @cached_property
+    def cost_with_all_below(self) -> Rows:
+        """What a change would save: device time where there is some, else time; per node with everything below."""
+        return subtree_sums(self.tree.shape, self.gpu_time) if self.has_device else self.inclusive_time
+
+    @cached_property
+    def cost_of_all(self) -> int:
+        """What shares of that cost are shares of."""
+        return int(self.gpu_time.sum()) if self.has_device else self.total_ns
+
+    @property
+    def cost_name(self) -> str:
+        return "the device time" if self.has_device else "the step"
+
+    @cached_property
     def calls(self) -> Rows:
         """Calls of operators, regions and phases at every node of the loop."""
         return np.where(self.loop.inside, self.tree.exclusive("call_time").count, 0)
@@ -190,6 +204,41 @@ class Case:
         found[:1] = mask[:1]
         return found
 
+    def outermost(self, mask: Mask) -> Rows:
+        """For every node the outermost node of `mask` on its path; -1 where there is none."""
+        return nearest(self.tree.shape, self.first_of(mask))
+
+    def inner_loop(self, row: int) -> tuple[str, Block] | None:
+        """The innermost loop of the user's source around a node's path that is not the training loop: its file and
+        where it is. A function between the two is passed through."""
+        steps = self._step_loops
+        for at in reversed(self.tree.path_rows(row)):
+            if self.tree.kinds[at] != int(FrameKind.PYTHON):
+                continue
+            node = self.tree.node(at)
+            if origin(node.file) != Origin.USER:
+                continue
+            source = self.sources.of(node.file)
+            loops = source.loops(node.line) if source else []
+            for block in reversed(loops):
+                if (node.file, block.first) not in steps:
+                    return node.file, block
+            if loops:
+                return None
+        return None
+
+    @cached_property
+    def _step_loops(self) -> set[tuple[str, int]]:
+        """Loops around the lines that occur once per step."""
+        found: set[tuple[str, int]] = set()
+        for row in self.loop.anchors[:50].tolist():
+            for at in self.tree.path_rows(row):
+                if self.tree.kinds[at] == int(FrameKind.PYTHON):
+                    node = self.tree.node(at)
+                    source = self.sources.of(node.file) if origin(node.file) == Origin.USER else None
+                    found |= {(node.file, block.first) for block in source.blocks(node.line)} if source else set()
+        return found
+
     # ---------------------------------------------------------------- words
 
     def name(self, row: int) -> str:
@@ -244,6 +293,13 @@ class Case:
         part = min(max(ns, 0.0) / loop.steps, loop.step_ns)
         low, expected, high = (int(part * fraction) for fraction in fractions)
         return Gain(low, expected, high, basis, "step", int(loop.step_ns))
+
+    def gain_beside(self, ns: float, fractions: Sequence[float], basis: str) -> Gain:
+        """The same for time that the step's own does not hold, such as compilation."""
+        loop = self.loop
+        part = max(ns, 0.0) / loop.steps
+        low, expected, high = (int(part * fraction) for fraction in fractions)
+        return Gain(low, expected, high, basis, "step", int(loop.step_ns + part))
 
     def no_gain(self, basis: str) -> Gain:
         """No time to win, and why."""

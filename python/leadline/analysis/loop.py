@@ -18,18 +18,21 @@ from leadline.profiles import Profile, Tree
 from leadline.schema import EventKind, FrameKind
 
 _TRIMMED_FROM = 5  # measurements: below that the largest is too large a part of what is known
+_BY_CALLS = "calls of the model"
 _STEP_LIMITS = 20  # a measurement this many times the mean of all others was a first call, a page fault, another job
 
 
 @dataclass(frozen=True)
 class Loop:
     """`steps`: turns of the loop; `step_ns`: time of one; `found_by`: what was counted. `inside`: nodes of the loop;
-    `time`: per node exclusive ns over all steps, first calls left out; zero outside. `root`: the node above it all."""
+    `time`: per node exclusive ns over all steps, first calls left out; zero outside. `root`: the node above it all;
+    `anchors`: nodes that occur once per step."""
 
     steps: int
     step_ns: float
     found_by: str
     root: int
+    anchors: Rows
     inside: Mask
     time: Rows
     window_step_ns: float
@@ -42,16 +45,22 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     anchors, steps, found_by = _anchors(tree, scopes, counts)
     if steps < 1 or not len(anchors):
         return None
-    root = _common(tree, anchors)
-    inside = _below(tree, root)
-    inside &= ~_setup(tree, root, inside)
+    setup = _setup(tree)
+    around = anchors
+    if found_by != _BY_CALLS:
+        forward = np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "forward")[tree.frame_of])
+        around = _with_forward(tree, scopes, anchors, forward, counts, steps)
+    root = _function(tree, _common(tree, around), np.where(setup, 0, counts), steps)
+    above = np.array(tree.path_rows(root), np.int64)
+    inside = _below(tree, root) & ~(setup & ~np.isin(nearest(tree.shape, _setup_frames(tree)), above))
+    inside &= nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) < 0
     measured = tree.exclusive("time")
     inside &= (measured.count == 0) | (measured.count >= max(1, steps // 10))
     trimmed = without_first_calls(measured.sum, measured.count, measured.max)
     time = np.where(inside, trimmed, 0)
     window = _window_step_ns(profile)
     total = float(time.sum()) / steps
-    return Loop(steps, max(window, total) if window else total, found_by, root, inside, time, window)
+    return Loop(steps, max(window, total) if window else total, found_by, root, anchors, inside, time, window)
 
 
 def without_first_calls(
@@ -85,7 +94,7 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
         near = np.concatenate((rows, loading[counts[loading] * 2 >= steps]))
         near = near[(scopes.process[near] == process) & (scopes.thread[near] == scopes.thread[first])]
         near = np.unique(near[counts[near] * 10 >= steps])
-        return _with_forward(tree, scopes, near, forward, counts, steps), steps, found_by
+        return near, steps, found_by
     operators = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (counts > 0))
     inside = operators[scopes.phase[operators] >= 0] if len(forward) else operators
     if not len(inside):
@@ -93,7 +102,7 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
     process = scopes.process[inside[np.argmax(time[inside])]]
     inside = inside[scopes.process[inside] == process]
     steps = _usual(counts[inside], time[inside])
-    return inside[counts[inside] >= steps], steps, "calls of the model" if len(forward) else "repeated operators"
+    return inside[counts[inside] >= steps], steps, _BY_CALLS
 
 
 def _with_forward(tree: Tree, scopes: Scopes, anchors: Rows, forward: Rows, counts: Rows, steps: int) -> Rows:
@@ -138,8 +147,35 @@ def _below(tree: Tree, root: int) -> Mask:
     return inside
 
 
-def _setup(tree: Tree, root: int, inside: Mask) -> Mask:
+def _function(tree: Tree, row: int, counts: Rows, steps: int) -> int:
+    """The node below which the loop's whole function hangs. A Python node is one line of a function: where other lines
+    of it repeat once per step too, they belong to the loop, and what stands above all of them is its place."""
+    found, kinds, frames = row, tree.kinds, tree.frames
+    place, size = preorder(tree.shape)
+    order = np.argsort(place, kind="stable")
+    busy = np.concatenate(([0], np.cumsum(counts[order] * 2 >= steps)))
+    while row > 0:
+        parent = int(tree.parent[row])
+        if kinds[row] == int(FrameKind.PYTHON):
+            mine = int(tree.frame_of[row])
+            for other in tree.shape.children(parent).tolist():
+                frame = int(tree.frame_of[other])
+                same = all(frames[column][frame] == frames[column][mine] for column in ("file", "name", "first_line"))
+                begin = int(place[other])
+                if other != row and same and busy[begin + int(size[other])] > busy[begin]:
+                    found = parent
+                    break
+        row = parent
+    return found
+
+
+def _setup(tree: Tree) -> Mask:
     """Nodes below a constructor or a weight initialiser: they repeat by layer, not by step."""
+    found: Mask = nearest(tree.shape, _setup_frames(tree)) >= 0
+    return found
+
+
+def _setup_frames(tree: Tree) -> Mask:
     texts = tree.tables.strings
     frames = np.flatnonzero(tree.frames["kind"] == int(FrameKind.PYTHON))
     names = np.unique(tree.frames["name"][frames])
@@ -147,9 +183,7 @@ def _setup(tree: Tree, root: int, inside: Mask) -> Mask:
         row for row in names.tolist() if texts[row].endswith((".__init__", ".reset_parameters", ".from_pretrained"))
     ]
     is_setup = np.isin(tree.frames["name"], np.array(setup, np.int64)) & (tree.frames["kind"] == int(FrameKind.PYTHON))
-    wanted = is_setup[tree.frame_of] & inside
-    wanted[root] = False
-    found: Mask = nearest(tree.shape, wanted) >= 0
+    found: Mask = is_setup[tree.frame_of]
     return found
 
 

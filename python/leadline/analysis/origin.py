@@ -34,7 +34,7 @@ _DEMO = re.compile(r"(?:^|/)leadline/demo/[^/]+\.py$")  # stands for a user's pr
 def origin(file: str) -> Origin:
     """Whose code lives in `file`. Code from stdin, `exec` or a notebook cell counts as the user's."""
     path = file.replace("\\", "/")
-    if not path or path.startswith("<frozen ") or path in ("<string>", "<built-in>", "~"):
+    if not path or path.startswith(("<frozen ", "<eval_with_key>")) or path in ("<string>", "<built-in>", "~"):
         return Origin.RUNTIME
     if _DEMO.search(path):
         return Origin.USER

@@ -56,6 +56,10 @@ class Source:
                 found.append(block)
         return found
 
+    def blocks(self, line: int) -> list[Block]:
+        """Loops around the line, those included whose own head it is."""
+        return [block for block in self.around(line) if block.kind in ("loop", "comprehension")]
+
     def function(self, line: int) -> ast.AST | None:
         """The innermost function around the line, or the module."""
         inner = [block.node for block in self.around(line) if block.kind == "function"]
@@ -163,10 +167,19 @@ def carries_state(loop: ast.AST) -> bool:
     early: set[str] = set()
     for statement in loop.body:
         stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        if isinstance(statement, ast.AugAssign):
+        if isinstance(statement, ast.AugAssign) or _adds(statement):
             continue
         early |= {
             n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
         } - written
         written |= stored
     return bool(early & written)
+
+
+def _adds(statement: ast.stmt) -> bool:
+    """`total = total + ...`."""
+    if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)):
+        return False
+    sides = {one.id for one in (statement.value.left, statement.value.right) if isinstance(one, ast.Name)}
+    stored = {one.id for one in statement.targets if isinstance(one, ast.Name)}
+    return isinstance(statement.value.op, ast.Add) and bool(sides & stored)

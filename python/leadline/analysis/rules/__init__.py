@@ -12,15 +12,43 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from leadline.analysis.rules.allocator import Allocator
 from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
+from leadline.analysis.rules.compile_time import CompileTime
 from leadline.analysis.rules.data_loading import DataLoading
+from leadline.analysis.rules.deterministic_backward import DeterministicBackward
+from leadline.analysis.rules.first_steps import FirstSteps
+from leadline.analysis.rules.forward_backward import ForwardBackward
+from leadline.analysis.rules.graph_breaks import GraphBreaks
 from leadline.analysis.rules.hotspot import Hotspot
+from leadline.analysis.rules.kernel_fusion import KernelFusion
+from leadline.analysis.rules.layout_conversion import LayoutConversion
+from leadline.analysis.rules.logging_in_loop import LoggingInLoop
+from leadline.analysis.rules.optimizer_loop import OptimizerLoop
+from leadline.analysis.rules.python_overhead import PythonOverhead
+from leadline.analysis.rules.recompilation import Recompilation
+from leadline.analysis.rules.redundant_work import RedundantWork
 from leadline.analysis.rules.synchronisation import Synchronisation
+from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
 
 RULES: tuple[Rule, ...] = (
     Hotspot(),
+    KernelFusion(),
+    ForwardBackward(),
     DataLoading(),
     Synchronisation(),
+    OptimizerLoop(),
+    LayoutConversion(),
+    DeterministicBackward(),
+    Allocator(),
+    Recompilation(),
+    GraphBreaks(),
+    CompileTime(),
+    FirstSteps(),
+    PythonOverhead(),
+    ThreadOversubscription(),
+    RedundantWork(),
+    LoggingInLoop(),
 )
 GROUP = "leadline.rules"
 

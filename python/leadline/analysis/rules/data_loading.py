@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.processes import cpus as count_cpus
+from leadline.analysis.rules.processes import workers as count_workers
 from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
 
@@ -32,11 +34,11 @@ class DataLoading(Rule):
             return []
         row = int(np.flatnonzero(outer)[np.argmax(spent[outer])])
         detail = case.tree.node(row).detail
-        workers = _workers(case) if "MultiProcessing" in str(detail.get("loader", "")) else 0
+        workers = count_workers(case) if "MultiProcessing" in str(detail.get("loader", "")) else 0
         evidence = [f"{duration(ns / max(batches, 1))} a batch, {batches:,} batches"]
         work = case.by_line(case.below(loading) & ~loading, case.time)
         lines = case.lines([row, *(group.row for group in work[:2])])
-        cpus = _cpus(case)
+        cpus = count_cpus(case)
         if workers:
             evidence.append(f"{workers} worker processes on {cpus} CPUs" if cpus else f"{workers} worker processes")
         else:
@@ -83,21 +85,3 @@ def _remedy(workers: int, cpus: int) -> str:
         "Make each sample cheaper, raise prefetch_factor, or store the data as the loader needs it (decoded, in few "
         "large files); more workers help only while there are idle CPUs."
     )
-
-
-def _cpus(case: Case) -> int:
-    host = case.profile.meta.get("host")
-    cpus = host.get("cpus") if isinstance(host, dict) else 0
-    return cpus if isinstance(cpus, int) and cpus > 0 else 0
-
-
-def _workers(case: Case) -> int:
-    """Most worker processes alive at once: children of the loop's process."""
-    pids = {one.pid for one in case.profile.processes}
-    children = [one for one in case.profile.processes if one.parent_pid in pids]
-    marks = sorted([(one.start_ns, 1) for one in children] + [(one.end_ns, -1) for one in children])
-    most = alive = 0
-    for _, change in marks:
-        alive += change
-        most = max(most, alive)
-    return most

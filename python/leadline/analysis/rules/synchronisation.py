@@ -76,7 +76,7 @@ class Synchronisation(Rule):
                     (f"{group.value:,} calls of {_reader(case, group.row)} in {case.loop.steps:,} steps",),
                     "Compute with tensors and read one result at the end of the step (or every hundred steps).",
                     self.learn_more,
-                    case.share(ns),
+                    max(case.share(ns), 0.1),
                 )
             )
         return made[:2]

@@ -1,0 +1,22 @@
+"""Rows are looked up by indexing, whose backward pass adds them one by one in a fixed order."""
+
+import torch
+from torch import nn
+
+torch.set_num_threads(1)
+torch.manual_seed(0)
+
+
+def main():
+    table = nn.Parameter(torch.randn(2000, 64))
+    optimizer = torch.optim.SGD([table], lr=0.01)
+    rows = torch.randint(0, 2000, (20, 16384))
+    for chosen in rows:
+        optimizer.zero_grad()
+        vectors = table[chosen]  # problem
+        loss = vectors.mean()
+        loss.backward()
+        optimizer.step()
+
+
+main()

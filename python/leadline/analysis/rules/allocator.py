@@ -1,0 +1,145 @@
+"""`allocator`: memory that stays from step to step, or is taken from the driver again and again."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from leadline.analysis.columns import factorized
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import percent, size, times
+from leadline.schema import FrameKind
+
+
+class Allocator(Rule):
+    name = "allocator"
+    asks = "Does memory grow from step to step, or come from the driver in every step?"
+    options = (
+        Option("alive", 80, "%", "of what a line allocated over all steps was alive at the peak: it was kept"),
+        Option("peak", 20, "%", "of the peak; less is no danger"),
+        Option("least", 1_000_000, "bytes", "a smaller leak is a list of numbers"),
+        Option("driver", 0.5, "1", "requests to the driver a step once warm; the caching allocator needs none"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        if not case.tree.exclusive("alloc_bytes").count.any():
+            raise CannotTell("memory was not measured")
+        return self._kept(case, values) + self._driver(case, values)
+
+    def _kept(self, case: Case, values: Values) -> list[Finding]:
+        tree, loop = case.tree, case.loop
+        allocated, alive = tree.exclusive("alloc_bytes"), tree.exclusive("peak_live_bytes").sum
+        each_step = loop.inside & (allocated.count >= max(5, 0.9 * loop.steps))
+        for phase in ("optimizer", "data loading", "compile"):
+            each_step &= ~case.in_phase(phase)
+        kept = each_step & (alive >= values["alive"] * allocated.sum) & (allocated.sum > 0)
+        total = int(alive.sum())
+        held = int(alive[kept].sum())
+        if held < values["least"] or held < values["peak"] * total:
+            return []
+        rows = np.flatnonzero(kept)
+        rows = rows[np.argsort(-alive[rows], kind="stable")]
+        names = np.unique(factorized(case.user_line[rows], rows))
+        keepers = self._keepers(case, rows)
+        known = {(line.file, line.line) for line in keepers}
+        lines = (*keepers, *(one for one in case.lines(rows.tolist()) if (one.file, one.line) not in known))
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"Memory of every step is kept: {size(held)}, {percent(held / total)} of the peak",
+                case.no_gain("memory, until there is none left"),
+                tuple(rows[:20].tolist()),
+                lines[:3],
+                (
+                    f"{size(held / loop.steps)} more with each of {loop.steps:,} steps, on {len(names)} call paths",
+                    "what a line allocated in all steps was alive when memory peaked",
+                ),
+                "Keep numbers or detached tensors (loss.detach(), loss.item()) across steps: a loss holds the "
+                "whole graph "
+                "that it was computed by.",
+                self.learn_more,
+                held / total / 2,
+            )
+        ]
+
+    def _keepers(self, case: Case, rows: np.ndarray) -> tuple[Line, ...]:
+        """Lines of the loop's function that put a tensor computed in the loop away: `losses.append(loss)`."""
+        found: list[Line] = []
+        seen: set[tuple[str, int]] = set()
+        for row in [*case.loop.anchors[:20].tolist(), *rows[:5].tolist()]:
+            for at in case.tree.path_rows(row):
+                if case.tree.kinds[at] != int(FrameKind.PYTHON):
+                    continue
+                node = case.tree.node(at)
+                source = case.sources.of(node.file)
+                function = source.function(node.line) if source and node.file.endswith(".py") else None
+                place = (node.file, getattr(function, "lineno", 0))
+                if function is None or place in seen or "/site-packages/" in node.file:
+                    continue
+                seen.add(place)
+                name = "" if node.name == "<module>" else node.name
+                found += [case.line_at(node.file, line, name) for line in _put_away(function)]
+        return tuple({(line.file, line.line): line for line in found}.values())[:2]
+
+    def _driver(self, case: Case, values: Values) -> list[Finding]:
+        taken = case.tree.exclusive("device_alloc_bytes")
+        number = np.where(case.loop.inside, taken.count, 0)
+        made = []
+        for group in case.by_line(number > 0, number):
+            each = case.per_step(group.value)
+            if each < values["driver"]:
+                break
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"Memory is taken from the driver {times(each)} times a step",
+                    case.no_gain("each request stops the device; how long is not measured"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"{size(int(taken.sum[group.rows].sum()))} in {case.loop.steps:,} steps",),
+                    "Leave out torch.cuda.empty_cache(), pad inputs to few sizes, or set "
+                    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+                    self.learn_more,
+                    0.1,
+                )
+            )
+        return made[:1]
+
+
+def _put_away(function: ast.AST) -> list[int]:
+    """Lines in loops of `function` that keep (append, add up) a name which was assigned in that loop from a call."""
+    found = []
+    for loop in (node for node in ast.walk(function) if isinstance(node, ast.For | ast.While | ast.AsyncFor)):
+        computed = {
+            target.id
+            for node in ast.walk(loop)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call | ast.BinOp)
+            for target in node.targets
+            if isinstance(target, ast.Name) and not _is_number(node.value)
+        }
+        for node in ast.walk(loop):
+            kept: ast.AST | None = None
+            if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+                kept = node.value
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("append", "add", "appendleft")
+                and node.args
+            ):
+                kept = node.args[0]
+            if isinstance(kept, ast.Name) and kept.id in computed:
+                found.append(int(getattr(node, "lineno", 0)))
+    return sorted(set(found))
+
+
+def _is_number(value: ast.expr) -> bool:
+    """`loss.item()`, `float(loss)`, `loss.detach()`: nothing that holds a graph."""
+    if not isinstance(value, ast.Call):
+        return False
+    called = value.func
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name in ("item", "float", "int", "detach", "tolist", "len", "numpy")

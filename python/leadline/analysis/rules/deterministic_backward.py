@@ -1,0 +1,43 @@
+"""`deterministic_backward`: the gradient of indexing is added up in a fixed order (DeepContext, section 6.1)."""
+
+from __future__ import annotations
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent
+from leadline.schema import FrameKind
+
+
+class DeterministicBackward(Rule):
+    name = "deterministic_backward"
+    asks = "Does the backward pass of indexing take a noticeable part of the step?"
+    options = (Option("share", 5, "%", "less of the step is not worth another way to look rows up"),)
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        back = case.matching(FrameKind.OPERATOR, r"^(Index|Take)Backward\d*$") & case.loop.inside
+        if not case.in_phase("backward").any():
+            raise CannotTell("no backward pass was measured")
+        made = []
+        for group in case.by_line(case.first_of(back), case.cost_with_all_below):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["share"]:
+                break
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"The gradient of indexing takes {percent(share)} of {case.cost_name}",
+                    case.gain(group.value, (0, 0.6, 1), "bound: the backward pass of this index"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (
+                        f"{duration(case.per_step(group.value))} a step in {case.name(group.row)}, which adds "
+                        "rows that "
+                        "are chosen twice in a fixed order",
+                    ),
+                    "Look rows up with torch.nn.functional.embedding or torch.index_select, whose gradients are added "
+                    "without an order.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made

@@ -1,0 +1,87 @@
+"""`forward_backward`: an operator whose backward pass takes far longer than its forward (DeepContext, analysis 3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import factorized, group_sums
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+from leadline.schema import FrameKind
+
+_TWO_PRODUCTS = (
+    "linear",
+    "mm",
+    "matmul",
+    "conv",
+    "attention",
+    "einsum",
+    "lstm",
+    "gru",
+    "rnn",
+    "batch_norm",
+    "layer_norm",
+)
+_SPREADS = frozenset(
+    f"aten::{name}" for name in ("mean", "sum", "expand", "relu", "square", "pow", "norm", "std", "var")
+)
+"""Their gradient is as large as the input, or writes what the value only read: slower by nature."""
+
+
+class ForwardBackward(Rule):
+    name = "forward_backward"
+    asks = "Is there an operator whose backward pass takes several times its forward pass?"
+    general = True
+    options = (
+        Option("ratio", 2, "1", "the paper's bound; a gradient is as much work again as the value"),
+        Option(
+            "products",
+            10,
+            "1",
+            "products and convolutions have two gradients; healthy models showed 2.3 to 8",
+        ),
+        Option("share", 15, "%", "ratios of operators that take little time mean nothing"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        phases = case.first_of(case.named(FrameKind.PHASE, "backward") & case.loop.inside)
+        if not phases.any():
+            raise CannotTell("no backward pass was measured")
+        tree, scopes = case.tree, case.analysis.scopes
+        whole = case.cost_with_all_below
+        rows = np.flatnonzero(phases)
+        owner = scopes.outer[np.maximum(tree.shape.parent[rows], 0)]
+        rows, owner = rows[owner >= 0], owner[owner >= 0]
+        backward = group_sums(owner, whole[rows], len(tree))
+        forward = np.maximum(whole - backward, 0)
+        names = tree.frames["name"][tree.frame_of].astype(np.int64)
+        made = []
+        for group in case.grouped(backward > 0, backward, factorized(case.user_line, names)):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["share"]:
+                break
+            before = int(forward[group.rows].sum())
+            ratio = group.value / max(before, 1)
+            operator = case.name(group.row)
+            limit = values["products"] if any(word in operator for word in _TWO_PRODUCTS) else values["ratio"]
+            if ratio < limit or operator in _SPREADS:
+                continue
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.INFO,
+                    f"The backward pass of {operator} takes {times(ratio)} times its forward pass",
+                    case.gain(max(group.value - before, 0), (0, 0, 1), "bound: as fast backward as forward"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (
+                        f"{duration(case.per_step(before))} forward, {duration(case.per_step(group.value))} backward a "
+                        f"step, {percent(share)} of {case.cost_name}",
+                    ),
+                    "See what the gradient does with `leadline report --focus`; often another operator with the same "
+                    "result has a cheaper one.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:2]

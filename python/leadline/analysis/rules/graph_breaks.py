@@ -1,0 +1,52 @@
+"""`graph_breaks`: a compiled function falls into pieces with Python between them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import percent
+from leadline.schema import FrameKind
+
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>\w+?)_at_(?P<line>\d+)")
+
+
+class GraphBreaks(Rule):
+    name = "graph_breaks"
+    asks = "Does a compiled function fall into several graphs?"
+    options = (Option("share", 5, "%", "of the step that runs behind a break; less is not worth looking at"),)
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        if not case.named(FrameKind.PHASE, "compile").any():
+            raise CannotTell("nothing was compiled")
+        resumed = case.matching(FrameKind.PYTHON, _RESUMED.pattern)
+        behind = int(case.inclusive_time[case.first_of(resumed & case.loop.inside)].sum())
+        share = case.share(behind)
+        places: dict[tuple[str, int], Line] = {}
+        for row in np.flatnonzero(resumed & case.loop.inside)[:1000].tolist():
+            node = case.tree.node(row)
+            found = _RESUMED.search(node.name)
+            if found:
+                line = int(found["line"])
+                places.setdefault((node.file, line), case.line_at(node.file, line, found["function"]))
+        if not places or share < values["share"]:
+            return []
+        lines = tuple(sorted(places.values(), key=lambda line: (line.file, line.line)))
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"Compiled code breaks at {len(lines)} place{'s' if len(lines) != 1 else ''}; {percent(share)} "
+                "of the step runs behind",
+                case.gain(behind, (0, 0.1, 0.6), "judged: what runs behind the break would be compiled with the rest"),
+                tuple(np.flatnonzero(resumed)[:20].tolist()),
+                lines[:3],
+                ("after a break Python goes on, and what follows is compiled as a function of its own",),
+                "Remove what cannot be traced (.item(), print, data-dependent if) from compiled code; "
+                "torch.compile(fullgraph=True) names the reason.",
+                self.learn_more,
+                share,
+            )
+        ]

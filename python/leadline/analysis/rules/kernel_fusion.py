@@ -1,0 +1,102 @@
+"""`kernel_fusion`: many small kernels, or chains of elementwise operators (DeepContext, analysis 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import at_rows, factorized
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, listed, percent, times
+from leadline.schema import FrameKind
+
+_ELEMENTWISE = tuple(
+    f"aten::{name}"
+    for name in (
+        *("add", "sub", "rsub", "mul", "div", "neg", "abs", "pow", "square", "sqrt", "rsqrt", "exp", "log", "log1p"),
+        *("tanh", "sigmoid", "erf", "sin", "cos", "relu", "clamp", "clamp_min", "where", "reciprocal", "maximum"),
+        *("minimum", "softplus", "silu", "gelu", "masked_fill", "addcmul", "addcdiv", "lerp", "sign"),
+    )
+)
+
+
+class KernelFusion(Rule):
+    name = "kernel_fusion"
+    asks = "Are there many small kernels, or chains of elementwise operators, that could be one?"
+    options = (
+        Option("kernel", 10_000, "ns", "launching takes about as long as a kernel of this length runs"),
+        Option("kernels", 20, "1", "of one line and step; a few small ones are everywhere"),
+        Option("chain", 5, "1", "elementwise operators in one function; each reads and writes everything"),
+        Option("share", 20, "%", "models that write GELU out stay below on the CPU"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        return self._small_kernels(case, values) if case.has_device else self._chains(case, values)
+
+    def _small_kernels(self, case: Case, values: Values) -> list[Finding]:
+        measures = case.tree.exclusive("gpu_time")
+        kernels = (case.tree.kinds == int(FrameKind.KERNEL)) & case.loop.inside & ~case.in_phase("optimizer")
+        number = np.where(kernels, measures.count, 0)
+        idle = case.tree.exclusive("gpu_idle_time").sum
+        made = []
+        for group in case.by_line(kernels, number):
+            each = case.per_step(group.value)
+            if each < values["kernels"]:
+                break
+            ns = int(case.gpu_time[group.rows].sum())
+            share = ns / max(case.cost_of_all, 1)
+            if ns / group.value >= values["kernel"] or share < 0.05:
+                continue
+            line = case.user_line[group.row]
+            waiting = int(idle[(case.user_line == line) & case.loop.inside].sum())
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"{times(each)} kernels a step of {duration(ns / group.value)} each, {percent(share)} of the "
+                    "device time",
+                    case.gain(ns + waiting, (0, 0.4, 0.9), "bound: these kernels and the idle time between them"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"the device idles {duration(case.per_step(waiting))} a step on this line",),
+                    "Let torch.compile fuse them, or capture the step in a CUDA graph.",
+                    self.learn_more,
+                    share,
+                    "fuse_elementwise",
+                )
+            )
+        return made[:2]
+
+    def _chains(self, case: Case, values: Values) -> list[Finding]:
+        tree, scopes = case.tree, case.analysis.scopes
+        wanted = case.operators(*_ELEMENTWISE) & (scopes.outer == np.arange(len(tree)))
+        for phase in ("optimizer", "data loading", "compile", "backward"):
+            wanted &= ~case.in_phase(phase)
+        names = tree.frames["name"][tree.frame_of].astype(np.int64)
+        files = tree.frames["file"][tree.frame_of].astype(np.int64)
+        function = factorized(at_rows(files, scopes.user), at_rows(names, scopes.user))
+        made = []
+        for group in case.grouped(wanted & (scopes.user >= 0), case.inclusive_time, function):
+            share = case.share(group.value)
+            if share < values["share"]:
+                break
+            kinds = sorted({case.name(int(row)) for row in group.rows[:200]})
+            if len(kinds) < 3 or len(group.rows) < values["chain"]:
+                continue
+            order = group.rows[np.argsort(-case.inclusive_time[group.rows], kind="stable")]
+            name = case.name(int(scopes.user[group.row]))
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"{name} is a chain of elementwise operators, {percent(share)} of the step",
+                    case.gain(group.value, (0.1, 0.5, 0.9), "bound: the chain with its backward pass"),
+                    tuple(order[:20].tolist()),
+                    case.lines(order.tolist()),
+                    (f"{len(group.rows)} operators ({listed(kinds)}), each reads and writes the whole tensor",),
+                    "Use the operator that PyTorch has for it (F.gelu, F.cross_entropy, F.layer_norm, ...), or put "
+                    "torch.compile around the function.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:2]

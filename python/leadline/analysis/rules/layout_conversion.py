@@ -1,0 +1,108 @@
+"""`layout_conversion`: tensors change memory format or type back and forth (DeepContext, sections 6.2 and 6.7)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import at_rows, factorized
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, module, percent, times
+from leadline.schema import FrameKind
+
+_LAYOUT, _TYPE = ("aten::contiguous",), ("aten::to", "aten::_to_copy", "aten::type_as")
+_KERNELS = r"nchwToNhwc|nhwcToNchw"
+
+
+class LayoutConversion(Rule):
+    name = "layout_conversion"
+    asks = "Are tensors converted in memory format, type or device and back again?"
+    options = (
+        Option("share", 5, "%", "healthy models convert for less than one percent"),
+        Option("pair", 2, "1", "a conversion to something and one back, per step and module; one alone is needed work"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        tree, scopes = case.tree, case.analysis.scopes
+        asked = case.operators(*_LAYOUT, *_TYPE) & (scopes.outer == np.arange(len(tree)))
+        asked &= ~case.in_phase("backward") & ~case.in_phase("optimizer")
+        asked &= ~case.in_phase("data loading") & ~case.in_phase("compile")
+        copies = case.operators("aten::copy_", "aten::_to_copy", "aten::clone")
+        works = np.zeros(len(tree), np.bool_)
+        works[scopes.outer[np.flatnonzero(copies & (case.calls > 0) & (scopes.outer >= 0))]] = True
+        names = tree.frames["name"][tree.frame_of].astype(np.int64)
+        files = tree.frames["file"][tree.frame_of].astype(np.int64)
+        function = factorized(at_rows(files, scopes.user), at_rows(names, scopes.user))
+        made = self._kernels(case, values)
+        for group in case.grouped(asked & works & (scopes.user >= 0), case.cost_with_all_below, function):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["share"]:
+                break
+            modules = len(np.unique(scopes.module[group.rows]))
+            calls = case.per_step(float(case.calls[group.rows].sum()))
+            if len(group.rows) < values["pair"] * modules or calls < values["pair"]:
+                continue
+            made.append(self._finding(case, group.row, group.rows, group.value, share, calls, modules))
+        return made[:2]
+
+    def _finding(
+        self, case: Case, row: int, rows: np.ndarray, ns: int, share: float, calls: float, modules: int
+    ) -> Finding:
+        layout = bool(case.operators(*_LAYOUT)[rows].any())
+        what = "memory format" if layout else "type"
+        remedy = (
+            "Convert once, before the loop: model.to(memory_format=torch.channels_last) and the same for the "
+            "input; norm "
+            "layers keep it."
+            if layout
+            else "Keep one type through the function: the fused operators (F.layer_norm, F.rms_norm, softmax "
+            "with dtype=) "
+            "compute in float32 inside, and torch.autocast casts each weight once."
+        )
+        inside = case.module(row)
+        where = f" in {module(inside)}" if inside else ""
+        order = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")]
+        return Finding(
+            self.name,
+            Severity.WARNING,
+            f"Tensors change their {what} {times(calls)} times a step{where}, {percent(share)} of {case.cost_name}",
+            case.gain(ns, (0.2, 0.7, 1), "bound: the conversions with their backward passes"),
+            tuple(order[:20].tolist()),
+            case.lines(order.tolist()),
+            (
+                f"{duration(case.per_step(ns))} a step",
+                f"{len(rows)} conversions in {modules} module{'s' if modules != 1 else ''}",
+            ),
+            remedy,
+            self.learn_more,
+            share,
+        )
+
+    def _kernels(self, case: Case, values: Values) -> list[Finding]:
+        """Conversions that a library makes inside an operator show as kernels only."""
+        if not case.has_device:
+            return []
+        flips = case.matching(FrameKind.KERNEL, _KERNELS)
+        made = []
+        for group in case.by_line(flips, case.gpu_time):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["share"]:
+                break
+            calls = case.per_step(float(case.tree.exclusive("gpu_time").count[group.rows].sum()))
+            made.append(self._finding_of_kernels(case, group.row, group.rows, group.value, share, calls))
+        return made
+
+    def _finding_of_kernels(
+        self, case: Case, row: int, rows: np.ndarray, ns: int, share: float, calls: float
+    ) -> Finding:
+        return Finding(
+            self.name,
+            Severity.WARNING,
+            f"The device turns tensors between NCHW and NHWC, {percent(share)} of its time",
+            case.gain(ns, (0.5, 0.9, 1), "bound: the conversion kernels"),
+            tuple(rows[:20].tolist()),
+            case.lines([row]),
+            (f"{times(calls)} kernels a step, {duration(case.per_step(ns))}",),
+            "Keep model and input in channels_last: model.to(memory_format=torch.channels_last), norm layers included.",
+            self.learn_more,
+            share,
+        )

@@ -1,0 +1,50 @@
+"""`logging_in_loop`: every step prints or logs tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+from leadline.schema import FrameKind
+
+_LOGS = r"(^|/)torch/_tensor_str\.py$|(^|/)(tensorboardX?|wandb|mlflow|tqdm)/|(^|/)logging/__init__\.py$"
+
+
+class LoggingInLoop(Rule):
+    name = "logging_in_loop"
+    asks = "Does every step print or log tensors?"
+    options = (
+        Option("share", 5, "%", "more than that is the price of a change of one line"),
+        Option("info", 1, "%", "the operators of printing; its formatting in Python comes on top"),
+        Option("per_step", 0.5, "1", "every tenth step is what one should do"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        inside = case.in_files(_LOGS) & case.loop.inside
+        operators = inside & (case.tree.kinds == int(FrameKind.OPERATOR))
+        made = []
+        for group in case.by_line(inside, case.time):
+            share = case.share(group.value)
+            rows = group.rows[operators[group.rows]]
+            often = case.per_step(float(case.calls[rows].max(initial=0)))
+            if share < values["info"] or often < values["per_step"]:
+                continue
+            number = case.per_step(float(case.calls[rows].sum()))
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING if share >= values["share"] else Severity.INFO,
+                    f"Every step prints or logs tensors, {percent(share)} of its time in operators alone",
+                    case.gain(
+                        group.value, (0.8, 0.95, 1), "the operators of printing; formatting in Python comes on top"
+                    ),
+                    tuple(np.sort(rows)[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"{times(number)} operators, {duration(case.per_step(group.value))} a step",),
+                    "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:1]

@@ -1,0 +1,60 @@
+"""`optimizer_loop`: the optimizer goes through the parameters one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+from leadline.schema import FrameKind
+
+_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
+
+
+class OptimizerLoop(Rule):
+    name = "optimizer_loop"
+    asks = "Does the optimizer update parameters one by one?"
+    options = (
+        Option(
+            "share", 30, "%", "healthy models of a few layers spend 10 to 25 % of a CPU step in the default optimizer"
+        ),
+        Option("info", 15, "%", "below that a fused optimizer gains a few percent"),
+        Option("operators", 40, "1", "a fused or foreach optimizer runs a handful of operators"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        phase = case.named(FrameKind.PHASE, "optimizer") & case.loop.inside
+        if not phase.any():
+            raise CannotTell("no optimizer was seen")
+        if (case.matching(FrameKind.OPERATOR, r"^aten::_fused_") & case.below(phase)).any():
+            return []
+        outer = case.first_of(phase)
+        ns = int(case.inclusive_time[outer].sum()) - self._closures(case, phase)
+        inside = case.below(phase) & (case.tree.kinds == int(FrameKind.OPERATOR))
+        each = case.per_step(float(case.calls[inside].sum()))
+        share = case.share(ns)
+        if share < values["info"] or each < values["operators"]:
+            return []
+        row = int(np.flatnonzero(outer)[np.argmax(case.inclusive_time[outer])])
+        kind = str(case.tree.node(row).detail.get("optimizer", "the optimizer"))
+        fix = "fused=True" if kind in _FUSED else "foreach=True where it has that option"
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING if share >= values["share"] else Severity.INFO,
+                f"{kind} runs {times(each)} operators a step, {percent(share)} of its time",
+                case.gain(ns, (0.1, 0.6, 0.95), "bound: the optimizer's part of the step"),
+                tuple(np.flatnonzero(outer)[:20].tolist()),
+                case.lines([row]),
+                (f"{duration(case.per_step(ns))} of {duration(case.loop.step_ns)} a step",),
+                f"Construct it with {fix}: one operator then updates all parameters.",
+                self.learn_more,
+                share,
+                "fused_optimizer",
+            )
+        ]
+
+    def _closures(self, case: Case, phase: np.ndarray) -> int:
+        """Time of closures, which are the model's work below the optimizer's call."""
+        closure = case.first_of(case.named(FrameKind.PHASE, "closure") & case.below(phase) & case.loop.inside)
+        return int(case.inclusive_time[closure].sum())

@@ -1,0 +1,108 @@
+"""`python_overhead`: Python calls operators one element at a time, or takes the step itself."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+from leadline.analysis.sourcecode import carries_state
+from leadline.schema import FrameKind
+
+
+class PythonOverhead(Rule):
+    name = "python_overhead"
+    asks = "Does a Python loop call operators once per element, or Python take most of the step?"
+    options = (
+        Option(
+            "calls", 24, "1", "calls of one operator on one path and step; layers of one class repeat a dozen times"
+        ),
+        Option("share", 10, "%", "less of the step is not worth rewriting a loop"),
+        Option("python", 50, "%", "of a step of the trace window that is spent outside operators and loading"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        return self._loops(case, values) + self._between(case, values)
+
+    def _loops(self, case: Case, values: Values) -> list[Finding]:
+        scopes = case.analysis.scopes
+        outer = (scopes.outer == np.arange(len(case.tree))) & (case.tree.kinds == int(FrameKind.OPERATOR))
+        many = outer & (case.calls >= values["calls"] * case.loop.steps)
+        for phase in ("backward", "optimizer", "data loading", "compile"):
+            many &= ~case.in_phase(phase)
+        found: dict[tuple[str, int], tuple[ast.AST, list[int]]] = {}
+        for row in np.flatnonzero(many)[:2000].tolist():
+            around = case.inner_loop(row)
+            if around is not None:
+                file, block = around
+                found.setdefault((file, block.first), (block.node, []))[1].append(row)
+        made = [
+            self._finding(case, file, first, node, np.array(rows), values)
+            for (file, first), (node, rows) in found.items()
+        ]
+        return sorted((one for one in made if one is not None), key=lambda one: -one.weight)[:2]
+
+    def _finding(
+        self, case: Case, file: str, first: int, node: ast.AST, rows: np.ndarray, values: Values
+    ) -> Finding | None:
+        ns = int(case.inclusive_time[rows].sum())
+        share = case.share(ns)
+        if share < values["share"] or carries_state(node):
+            return None
+        each = case.per_step(float(case.calls[rows].max()))
+        total = case.per_step(float(case.calls[rows].sum()))
+        order = rows[np.argsort(-case.inclusive_time[rows], kind="stable")]
+        called = _lines_in_loop(case, int(order[0]), file, node)
+        head = case.line_at(file, first)
+        return Finding(
+            self.name,
+            Severity.WARNING,
+            f"The loop at line {first} calls operators {times(each)} times a step, {percent(share)} of its time",
+            case.gain(ns, (0.2, 0.8, 1), "bound: the operators called in the loop"),
+            tuple(order[:20].tolist()),
+            (called, head) if called else (head,),
+            (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
+            "No turn of the loop needs what another one computed: stack the elements and call the operators once "
+            "for all.",
+            self.learn_more,
+            share,
+        )
+
+    def _between(self, case: Case, values: Values) -> list[Finding]:
+        """Only a trace window knows how long a step takes with the Python between operators."""
+        loop = case.loop
+        known = float(loop.time.sum()) / loop.steps
+        if not loop.window_step_ns or case.has_device:
+            return []
+        share = 1 - known / loop.window_step_ns
+        if share < values["python"]:
+            return []
+        ns = (loop.window_step_ns - known) * loop.steps
+        return [
+            Finding(
+                self.name,
+                Severity.INFO,
+                f"{percent(share)} of a step is spent outside operators, in Python and in calling them",
+                case.gain(ns, (0, 0.3, 1), "bound: steps of the trace window less their operators"),
+                (loop.root,),
+                case.lines([loop.root]),
+                (f"{duration(loop.window_step_ns)} a step, of which operators {duration(known)}",),
+                "Give each call more to do (a larger batch), or let torch.compile run the model without Python "
+                "between.",
+                self.learn_more,
+                share / 2,
+            )
+        ]
+
+
+def _lines_in_loop(case: Case, row: int, file: str, loop: ast.AST) -> Line | None:
+    """The line of the loop's body on the path to a node."""
+    first, last = getattr(loop, "lineno", 0), getattr(loop, "end_lineno", 0)
+    for at in reversed(case.tree.path_rows(row)):
+        if case.tree.kinds[at] == int(FrameKind.PYTHON):
+            node = case.tree.node(at)
+            if node.file == file and first <= node.line <= last:
+                return case.line_at(file, node.line, "" if node.name == "<module>" else node.name)
+    return None

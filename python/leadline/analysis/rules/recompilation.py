@@ -1,0 +1,48 @@
+"""`recompilation`: torch.compile compiles the same function over and over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent
+from leadline.schema import FrameKind
+
+
+class Recompilation(Rule):
+    name = "recompilation"
+    asks = "Does torch.compile compile the same function again and again?"
+    options = (
+        Option("times", 3, "1", "one for the first call and one for dynamic shapes is what a healthy program needs"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        phase = case.named(FrameKind.PHASE, "compile")
+        if not phase.any():
+            raise CannotTell("nothing was compiled")
+        outer = case.first_of(phase)
+        calls, whole = case.tree.exclusive("call_time"), case.tree.inclusive("time").sum
+        made = []
+        for group in case.by_line(outer, whole):
+            number = int(calls.count[group.rows].max(initial=0))
+            if number < values["times"]:
+                continue
+            again = int(group.value * (number - 1) / number)
+            run = max(int(whole.sum(where=outer)) + case.total_ns, 1)
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"The function called here was compiled {number} times, {percent(group.value / run)} of the run",
+                    case.gain_beside(again, (0.5, 0.9, 1), "bound: all compilations but one, spread over the steps"),
+                    tuple(np.sort(group.rows)[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"{duration(group.value / number)} a compilation, {number} in {case.loop.steps:,} steps",),
+                    "See why with TORCH_LOGS=recompiles: numbers that change belong into tensors, sizes that "
+                    "change are "
+                    "marked with dynamic=True or torch._dynamo.mark_dynamic.",
+                    self.learn_more,
+                    group.value / run,
+                )
+            )
+        return made[:2]

@@ -1,0 +1,135 @@
+"""`redundant_work`: what was computed before is computed again, or recorded for a backward pass that never comes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import above, at_rows, group_sums
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, size, times
+from leadline.schema import FrameKind
+
+_JOINS = ("aten::cat", "aten::stack", "aten::pad", "aten::constant_pad_nd")
+_FACTORIES = tuple(f"aten::{name}" for name in ("ones", "zeros", "full", "arange", "eye", "linspace", "tril", "triu"))
+
+
+class RedundantWork(Rule):
+    name = "redundant_work"
+    asks = "Is something computed or copied again that was there already?"
+    options = (
+        Option("share", 5, "%", "more than that pays for a change"),
+        Option("info", 1, "%", "masks of healthy models take half a percent"),
+        Option("growth", 4, "1", "the largest join against the smallest; padding to a batch's longest row stays below"),
+        Option("held", 4, "1", "layers whose output is kept; without gradients two are alive at once"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        found = self._growing(case, values) + self._rebuilt(case, values) + self._recorded(case, values)
+        return sorted(found, key=lambda one: -one.weight)
+
+    def _growing(self, case: Case, values: Values) -> list[Finding]:
+        """Joins whose sizes are an arithmetic progression: the mean is the middle of smallest and largest."""
+        sizes = case.tree.exclusive("alloc_bytes")
+        mean = sizes.sum / np.maximum(sizes.count, 1)
+        middle = (sizes.min.astype(np.float64) + sizes.max) / 2
+        grows = case.operators(*_JOINS) & ~case.in_phase("backward") & (sizes.count >= 20)
+        grows &= (sizes.max >= values["growth"] * np.maximum(sizes.min, 1)) & (np.abs(mean - middle) <= 0.05 * middle)
+        made = []
+        for group in case.by_line(grows, case.inclusive_time):
+            share = case.share(group.value)
+            if share < values["info"]:
+                break
+            row = group.row
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING if share >= values["share"] else Severity.INFO,
+                    f"{case.name(row)} copies a tensor that grows at each call, {percent(share)} of the step",
+                    case.gain(group.value, (0.5, 0.9, 1), "bound: the time of these copies"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([row]),
+                    (
+                        f"from {size(int(sizes.min[row]))} to {size(int(sizes.max[row]))} in even steps, "
+                        f"{int(sizes.count[row]):,} calls, {size(int(sizes.sum[row]))} copied in all",
+                    ),
+                    "Collect the parts in a list and join them once, or write into a tensor that was made large "
+                    "enough.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:1]
+
+    def _rebuilt(self, case: Case, values: Values) -> list[Finding]:
+        """Constants made by the same line in several modules in every step."""
+        scopes = case.analysis.scopes
+        made_here = case.operators(*_FACTORIES) & (scopes.module >= 0) & ~case.in_phase("backward")
+        made_here &= ~case.in_phase("optimizer") & ~case.in_phase("data loading")
+        made = []
+        for group in case.by_line(case.first_of(made_here), case.inclusive_time):
+            share = case.share(group.value)
+            if share < values["info"]:
+                break
+            modules = len(np.unique(scopes.module[group.rows]))
+            if modules < 3:
+                continue
+            kinds = sorted({case.name(int(row)) for row in group.rows[:50]})
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING if share >= values["share"] else Severity.INFO,
+                    f"{modules} modules each make the same constant in every step, {percent(share)} of it",
+                    case.gain(group.value, (0.4, (modules - 1) / modules, 1), "bound: all but the first of them"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"{', '.join(kinds)}: {duration(case.per_step(group.value))} a step",),
+                    "Make it once, in the constructor (register_buffer) or at the top of the model's forward, "
+                    "and hand it on.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:1]
+
+    def _recorded(self, case: Case, values: Values) -> list[Finding]:
+        """Forward passes without a backward pass whose layers' outputs were all alive at the peak."""
+        tree, loop = case.tree, case.loop
+        backward = case.named(FrameKind.PHASE, "backward")
+        alive = tree.exclusive("peak_live_bytes").sum
+        calls = tree.exclusive("alloc_bytes").count
+        if not backward.any() or not alive.any():
+            return []
+        forward = case.first_of(case.named(FrameKind.PHASE, "forward") & loop.inside)
+        top = case.outermost(forward)
+        has_backward = group_sums(top, backward.astype(np.int64), len(tree)) > 0
+        layers = (
+            (alive > 0) & (top >= 0) & (calls > 0) & (at_rows(case.analysis.scopes.module, np.arange(len(tree))) >= 0)
+        )
+        each = np.where(layers, tree.exclusive("alloc_bytes").sum // np.maximum(calls, 1), 0)
+        kept = layers & (alive >= each // 2) & (alive <= 2 * each)
+        number = group_sums(np.where(kept, top, -1), np.ones(len(tree), np.int64), len(tree))
+        held = group_sums(np.where(kept, top, -1), alive, len(tree))
+        wrong = forward & ~has_backward & (number >= values["held"]) & (held * 5 >= int(alive.sum()))
+        made = []
+        for group in case.by_line(wrong, held):
+            row = int(above(tree.shape, np.arange(len(tree)))[group.row])
+            ns = int(case.inclusive_time[group.rows].sum())
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"A forward pass without a backward pass keeps {size(group.value)} for one",
+                    case.gain(ns, (0, 0, 0.3), "memory first; recording takes little of the time"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([row]),
+                    (
+                        f"{times(float(number[group.row]))} layers' outputs were alive at the peak, "
+                        f"{percent(held[group.row] / max(int(alive.sum()), 1))} of it",
+                        "no operator below this line has a backward pass",
+                    ),
+                    "Put it below `with torch.no_grad():` (or torch.inference_mode()).",
+                    self.learn_more,
+                    group.value / max(int(alive.sum()), 1) / 2,
+                )
+            )
+        return made[:1]
