@@ -75,8 +75,9 @@ PYTHON: dict[str, set[str]] = {
     "whatif": {"trace", "profiles"},
     "convert": {"profiles", "trace"},
     "query": {"profiles", "analysis"},
-    "report": {"profiles", "trace", "analysis", "whatif", "query"},
-    "cli": {"", "capture", "profiles", "trace", "analysis", "whatif", "query", "convert", "report", "demo"},
+    "compare": {"profiles", "analysis"},
+    "report": {"profiles", "trace", "analysis", "whatif", "query", "compare"},
+    "cli": {"", "capture", "profiles", "trace", "analysis", "whatif", "query", "compare", "convert", "report", "demo"},
     "demo": set(),
 }
 # files of the package itself that count as part of a folder
@@ -87,7 +88,7 @@ PYTHON_NATIVE = {"_native", "_simulate"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
-    "": {"profiles", "_native"},
+    "": {"profiles", "compare", "_native"},
     "whatif": {"_simulate"},
     "profiles": {"analysis", "query"},
 }
@@ -100,6 +101,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "analysis": {"numpy"},
     "whatif": {"numpy"},
     "query": {"numpy"},
+    "compare": {"numpy"},
     "convert": {"numpy"},
     "report": {"numpy", "rich"},
     "cli": {"numpy", "rich"},

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from leadline.capture.config import Options, TraceWindow
     from leadline.capture.errors import ProfileError
     from leadline.capture.region import region
+    from leadline.compare import diff
     from leadline.profiles.reader import open_profile as open
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ProfileError",
     "TraceWindow",
     "__version__",
+    "diff",
     "open",
     "pause",
     "profile",
@@ -51,6 +53,8 @@ def _source(name: str) -> tuple[str, str] | None:
             return "leadline.capture.config", name
         case "ProfileError":
             return "leadline.capture.errors", name
+        case "diff":
+            return "leadline.compare", "diff"
         case "open":
             return "leadline.profiles", "open_profile"
     return None

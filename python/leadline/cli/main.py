@@ -43,6 +43,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("report", "leadline.cli.report", "show a profile as text, markdown, JSON or one HTML file"),
     Verb("analyze", "leadline.cli.analyze", "name the problems a profile shows, with evidence, remedy and gain"),
     Verb("query", "leadline.cli.query", "ask a profile in one line: which paths, what they cost, grouped and sorted"),
+    Verb("diff", "leadline.cli.diff", "compare profiles from before and after a change, per step and path"),
+    Verb("gate", "leadline.cli.gate", "fail when profiles are slower or larger than a baseline"),
     Verb("export", "leadline.cli.export", "write a profile for another viewer"),
     Verb("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
     Verb("doctor", "leadline.cli.doctor", "say what can be measured here, and how to get what cannot"),
@@ -80,7 +82,9 @@ def _dispatch(argv: Sequence[str]) -> int:
         module = cast(VerbModule, importlib.import_module(verb.module))
         parser = argparse.ArgumentParser(prog=f"leadline {verb.name}", description=_sentence(verb.help))
         module.add_arguments(parser)
-        return module.run(parser.parse_args(argv[1:]))
+        words = list(argv[1:])
+        prepare = getattr(module, "split", None)  # of verbs for which `--` has a meaning of its own
+        return module.run(parser.parse_args(words if prepare is None else prepare(words)))
     parser = overview_parser()
     if parser.parse_args(argv).version:
         from leadline import __version__

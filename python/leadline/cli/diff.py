@@ -1,0 +1,53 @@
+"""`leadline diff A [A2 ...] -- B [B2 ...]`: what changed, per step and path."""
+
+from __future__ import annotations
+
+import argparse
+
+from leadline.cli.errors import CommandError
+
+_FORMATS = ("text", "markdown", "json", "html")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} A [A2 ...] -- B [B2 ...] [--format FORMAT] [-o OUT]"
+    parser.add_argument("files", metavar="FILE", nargs="+", help="profiles from before, --, profiles from after")
+    parser.add_argument("--format", choices=_FORMATS, default="text")
+    parser.add_argument("--top", metavar="N", type=int, default=10, help="rows per table (default: 10)")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+
+
+def split(argv: list[str]) -> list[str]:
+    """argparse takes `--` away; a mark that no file is called by stands for it."""
+    return [SIDES if word == "--" else word for word in argv]
+
+
+SIDES = "\x00sides"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile, write_result
+    from leadline.compare import compare
+    from leadline.report.comparison import html_comparison, json_comparison, markdown_comparison, text_comparison
+    from leadline.report.text import for_output
+
+    files = list(arguments.files)
+    if SIDES in files:
+        at = files.index(SIDES)
+        before, after = files[:at], files[at + 1 :]
+    elif len(files) == 2:
+        before, after = files[:1], files[1:]
+    else:
+        raise CommandError("Two sides are needed: leadline diff A [A2 ...] -- B [B2 ...].")
+    if not before or not after or SIDES in after:
+        raise CommandError("Each side needs at least one profile: leadline diff A [A2 ...] -- B [B2 ...].")
+    if arguments.top < 1:
+        raise CommandError("--top needs a number of rows of 1 or more.")
+    found = compare([open_profile(file) for file in before], [open_profile(file) for file in after])
+    if arguments.format == "json":
+        text = json_comparison(found)
+    else:
+        forms = {"text": text_comparison, "markdown": markdown_comparison, "html": html_comparison}
+        text = forms[arguments.format](found, arguments.top)
+    write_result(for_output(text, arguments.output), arguments.output)
+    return 0

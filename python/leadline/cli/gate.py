@@ -1,0 +1,57 @@
+"""`leadline gate B --against A`: exit code 0 passed, 1 failed, 2 no verdict."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from leadline.cli.errors import CommandError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from leadline.compare.comparable import ASPECTS
+
+    parser.epilog = (
+        "Exit code 0: within the limits. 1: beyond them; the paths are named. 2: not comparable, no more than noise, "
+        "or wrong arguments."
+    )
+    parser.add_argument("files", metavar="B", nargs="+", help="profiles from after the change")
+    parser.add_argument("--against", metavar="A", nargs="+", required=True, help="profiles from before: the baseline")
+    parser.add_argument("--max-slowdown", metavar="PERCENT", type=_percent, help="of a step's time (default: 5%%)")
+    parser.add_argument("--max-memory", metavar="PERCENT", type=_percent, help="of peak and allocated bytes")
+    parser.add_argument("--allow", metavar="ASPECT", action="append", default=[], choices=ASPECTS,
+                        help=f"may differ between the sides: {', '.join(ASPECTS)}")  # fmt: skip
+    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage; write it like 5%")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile, write_result
+    from leadline.compare import Limits, compare, judge
+    from leadline.report.comparison import json_comparison, markdown_comparison, text_verdict
+    from leadline.report.text import for_output
+
+    if not arguments.files:
+        raise CommandError("The gate needs at least one profile.")
+    found = compare(
+        [open_profile(file) for file in arguments.against], [open_profile(file) for file in arguments.files]
+    )
+    slowdown = 0.05 if arguments.max_slowdown is None else arguments.max_slowdown
+    verdict = judge(found, Limits(slowdown, arguments.max_memory, tuple(arguments.allow)))
+    text = text_verdict(verdict)
+    if arguments.format == "json":
+        text = json_comparison(found, verdict)
+    elif arguments.format == "markdown":
+        text = f"**{text.splitlines()[0]}**\n\n" + "\n".join(f"- {line}" for line in verdict.reasons)
+        text += "\n\n" + markdown_comparison(found)
+    write_result(for_output(text, None), None)
+    return verdict.code

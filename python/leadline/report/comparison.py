@@ -1,0 +1,184 @@
+"""A comparison as text, Markdown for a pull request, JSON and one HTML page. What hinders comparing comes before any
+number."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+
+from leadline.compare import Change, Diff, Figure, Verdict
+from leadline.report.answer import rows_text
+from leadline.report.phrases import name_text
+from leadline.report.units import duration, number, size
+
+STEP = " › "
+_JSON_ROWS = 1_000
+
+
+def text_comparison(diff: Diff, top: int = 10) -> str:
+    """For a terminal."""
+    lines = [*_hindrances(diff), _runs(diff), ""]
+    lines += rows_text(("per step", "A", "B", "change", "interval", ""), _totals(diff), _RIGHT)
+    for title, changes in _sections(diff, top):
+        lines += ["", title]
+        lines += rows_text(("path", "A", "B", "change", "calls", ""), [_change(one) for one in changes], _RIGHT)
+    for name, rows in diff.groups.items():
+        lines += ["", f"by {name}"]
+        lines += rows_text((name, "A", "B", "change"), _group(rows, top), (False, True, True, True))
+    lines += [""] + [f"renamed   {name_text(a)} is now {name_text(b)}" for a, b in diff.renamed[:top]]
+    lines += [f"moved     {name_text(name)} from {a} to {b}" for name, a, b in diff.moved[:top]]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def markdown_comparison(diff: Diff, top: int = 10) -> str:
+    """Fits a comment of a pull request."""
+    blocks = ["\n".join(f"> **Not the same conditions.** {_cell(line)}" for line in _hindrances(diff))]
+    blocks += [_runs(diff), _table(("per step", "A", "B", "change", "interval", "verdict"), _totals(diff))]
+    for title, changes in _sections(diff, top):
+        rows = [_change(one) for one in changes]
+        blocks += [f"### {title}", _table(("path", "A", "B", "change", "calls", "verdict"), rows)]
+    for name, groups in diff.groups.items():
+        table = _table((name, "A", "B", "change"), _group(groups, top))
+        blocks.append(f"<details><summary>by {name}</summary>\n\n{table}\n\n</details>")
+    blocks += [f"Renamed: `{_cell(a)}` is now `{_cell(b)}`." for a, b in diff.renamed[:top]]
+    blocks += [f"Moved: `{_cell(name)}` from {_cell(a)} to {_cell(b)}." for name, a, b in diff.moved[:top]]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def json_comparison(diff: Diff, verdict: Verdict | None = None, most: int = _JSON_ROWS) -> str:
+    """Every field of `leadline.compare.Diff`; times are nanoseconds per step, ratios B over A."""
+    limited = dataclasses.replace(diff, changes=diff.changes[:most])
+    data = dataclasses.asdict(limited)
+    data["change_count"] = len(diff.changes)
+    if verdict is not None:
+        data["verdict"] = {"code": verdict.code, "word": verdict.word, "reasons": verdict.reasons}
+    return json.dumps(_finite(data), indent=1) + "\n"
+
+
+def html_comparison(diff: Diff, top: int = 50) -> str:
+    """One self-contained page without scripts."""
+    parts = [f"<p class=bad>{html.escape(line)}</p>" for line in _hindrances(diff)]
+    parts.append(f"<p>{html.escape(_runs(diff))}</p>")
+    parts.append(_html_table(("per step", "A", "B", "change", "interval", "verdict"), _totals(diff)))
+    for title, changes in _sections(diff, top):
+        rows = [_change(one) for one in changes]
+        parts += [f"<h2>{title}</h2>", _html_table(("path", "A", "B", "change", "calls", "verdict"), rows)]
+    for name, groups in diff.groups.items():
+        parts += [f"<h2>by {name}</h2>", _html_table((name, "A", "B", "change"), _group(groups, top))]
+    moved = [f"{a} is now {b}" for a, b in diff.renamed] + [f"{n} moved from {a} to {b}" for n, a, b in diff.moved]
+    parts += [f"<p>{html.escape(name_text(line))}</p>" for line in moved[:top]]
+    return _PAGE.format(body="\n".join(parts))
+
+
+def text_verdict(verdict: Verdict) -> str:
+    """`gate: failed`, the reasons, the paths."""
+    lines = [f"gate: {verdict.word}", *(f"  {reason}" for reason in verdict.reasons)]
+    lines += [f"  {_change(one)[0]}  {_change(one)[3]}" for one in verdict.paths]
+    return "\n".join(lines) + "\n"
+
+
+_RIGHT = (False, True, True, True, True, False)
+_PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>Leadline diff</title>
+<style>body{{font:14px system-ui;margin:2em;max-width:110em}}td,th{{padding:.2em .8em;text-align:right;border-bottom:1px
+solid #8884}}td:first-child,th:first-child{{text-align:left}}.bad{{color:#c00;font-weight:600}}</style>
+<h1>What changed</h1>
+{body}
+</html>
+"""
+
+
+def _hindrances(diff: Diff) -> list[str]:
+    return [name_text(sentence) for _, sentence in diff.differences]
+
+
+def _runs(diff: Diff) -> str:
+    a, b = diff.runs
+    return f"A: {a} run{'s' * (a != 1)} of {diff.steps[0]:,} steps, B: {b} of {diff.steps[1]:,}. {diff.smallest}" + (
+        f" {diff.doubt}" if diff.doubt else ""
+    )
+
+
+def _totals(diff: Diff) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("time", *_figure(diff.step))]
+    if diff.gpu is not None:
+        rows.append(("device time", *_figure(diff.gpu)))
+    for name, (a, b), show in (
+        ("allocated memory", diff.alloc, size),
+        ("peak memory (whole run)", diff.peak, size),
+        ("calls", diff.calls, number),
+    ):
+        if a or b:
+            rows.append((name, show(a), show(b), _percent(a, b), "", ""))
+    return rows
+
+
+def _figure(figure: Figure) -> tuple[str, str, str, str, str]:
+    interval = f"{100 * (figure.low - 1):+.1f} to {100 * (figure.high - 1):+.1f}%"
+    verdict = figure.verdict
+    return duration(figure.a), duration(figure.b), _percent(figure.a, figure.b), interval, verdict
+
+
+def _sections(diff: Diff, top: int) -> list[tuple[str, list[Change]]]:
+    paths = [one for one in diff.changes if one.status in ("both", "renamed")]
+    sections = [
+        ("slower paths", [one for one in paths if one.delta_ns > 0]),
+        ("faster paths", [one for one in paths if one.delta_ns < 0]),
+        ("added", [one for one in diff.changes if one.status == "added"]),
+        ("removed", [one for one in diff.changes if one.status == "removed"]),
+    ]
+    return [(title, changes[:top]) for title, changes in sections if changes]
+
+
+def _change(change: Change) -> tuple[str, ...]:
+    calls = f"{number(round(change.calls[0], 1))}"
+    if change.calls[0] != change.calls[1]:
+        calls += f" to {number(round(change.calls[1], 1))}"
+    delta = duration(abs(change.delta_ns))
+    text = STEP.join(name_text(part) for part in change.path)
+    verdict = "" if change.status in ("added", "removed") else change.time.verdict
+    sign = "+" if change.delta_ns >= 0 else "-"
+    return _cut(text), duration(change.time.a), duration(change.time.b), sign + delta, calls, verdict
+
+
+def _group(rows: tuple[tuple[str, float, float], ...], top: int) -> list[tuple[str, ...]]:
+    return [
+        (name_text(name) if name else "(none)", duration(a), duration(b), _percent(a, b)) for name, a, b in rows[:top]
+    ]
+
+
+def _percent(a: float, b: float) -> str:
+    return f"{100 * (b / a - 1):+.1f}%" if a else "new" if b else "0.0%"
+
+
+def _cut(text: str, width: int = 110) -> str:
+    return text if len(text) <= width else text[: width // 3] + " … " + text[-(2 * width // 3 - 3) :]
+
+
+def _cell(text: str) -> str:
+    return name_text(text).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [
+        header,
+        ("---", *("---:" for _ in header[1:])),
+        *(tuple(_cell(cell) if cell else "" for cell in row) for row in rows),
+    ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _html_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")):
+        return None
+    return value

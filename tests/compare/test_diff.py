@@ -1,0 +1,176 @@
+"""What a user who compares two versions of a program reads, and when the gate closes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import leadline
+from leadline.cli import main as cli
+from leadline.compare import Limits, compare, judge
+from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
+from leadline.profiles.writer import write_profile
+
+STEPS = 10
+
+
+def run(
+    mm: int = 1000, relu: int = 400, *, function: str = "step", line: int = 10, extra: str = "", pid: int = 7,
+    bytes_: int = 64, steps: int = STEPS, argv: tuple[str, ...] = ("train.py",), file: str = "/a/train.py", rank: int = -1,
+) -> Profile:  # fmt: skip
+    """A training run of `steps` steps; times are ns per step of the operators."""
+    many = lambda value: ",".join([str(value)] * steps)  # noqa: E731
+    text = f"""
+process /usr/bin/python train.py | pid={pid} rank={rank}
+  thread main
+    python main @ {file}:{line + 40} | first_line={line + 30}
+      python {function} @ {file}:{line} | first_line={line - 1}
+        module model.h.0 [Block]
+          phase forward
+            operator aten::mm | time={many(mm)} call_time={many(mm)} alloc_bytes={many(bytes_)}
+        module model.h.1 [Block]
+          operator aten::relu | time={many(relu)} call_time={many(relu)}
+        phase optimizer | time={many(100)} call_time={many(100)}
+{extra}
+"""
+    profile = build(text)
+    profile.meta["program"]["argv"] = list(argv)
+    return profile
+
+
+def by_name(diff):
+    return {change.name: change for change in diff.changes}
+
+
+def test_every_nanosecond_of_the_difference_stands_in_one_row():
+    extra = "          operator aten::sort | time=500,500,500,500,500,500,500,500,500,500\n"
+    diff = compare([run()], [run(mm=2000, relu=300, extra="        module model.h.2 [Block]\n" + extra)])
+    changes = by_name(diff)
+    assert (changes["aten::mm"].time.a, changes["aten::mm"].time.b) == (1000, 2000)
+    assert (changes["aten::relu"].time.a, changes["aten::relu"].time.b) == (400, 300)
+    assert (changes["model.h.2"].status, changes["model.h.2"].time.b) == ("added", 500)
+    assert sum(change.delta_ns for change in diff.changes) == diff.step.b - diff.step.a == 1400
+    assert changes["aten::mm"].path == ("main", "step", "model.h.0", "forward", "aten::mm")
+    assert {name: (a, b) for name, a, b in diff.groups["module"]}["model.h.*"] == (1400, 2800)
+    assert {name: (a, b) for name, a, b in diff.groups["operator class"]}["matrix product"] == (1000, 2000)
+
+
+def test_moved_lines_other_pids_and_folders_are_no_change():
+    diff = compare([run()], [run(line=200, pid=4711, file="/b/c/train.py")])
+    assert diff.changes == ()
+    assert ("step", "train.py:9", "train.py:199") in diff.moved
+    assert diff.differences == ()
+
+
+def test_a_renamed_function_is_the_same_function():
+    diff = compare([run()], [run(mm=1500, function="train_step")])
+    assert diff.renamed == (("step", "train_step"),)
+    assert [change.name for change in diff.changes] == ["aten::mm"]
+    other = compare([run()], [build("python other @ b.py:1\n  operator aten::fft | time=5")])
+    assert other.renamed == ()
+
+
+def test_ranks_meet_their_own_rank():
+    assert compare([run(rank=1, pid=1)], [run(rank=1, pid=9)]).changes == ()
+    statuses = {change.status for change in compare([run(rank=0)], [run(rank=1)]).changes}
+    assert statuses == {"added", "removed"}
+
+
+def test_steps_normalise():
+    diff = compare([run(steps=10)], [run(steps=15)])
+    assert (diff.step.a, diff.step.b) == (1500, 1500)
+    assert diff.steps == (10, 15)
+    assert diff.changes == ()
+
+
+def test_one_run_per_side_states_its_minimum():
+    diff = compare([run()], [run(mm=1200)])
+    assert diff.step.verdict == "no clear change"
+    assert "1.3x" in diff.smallest
+    verdict = judge(diff, Limits(0.05))
+    assert verdict.code == 2
+    assert "noise" in verdict.reasons[0]
+    failed = judge(compare([run()], [run(mm=2000)]), Limits(0.05))
+    assert failed.code == 1
+    assert failed.paths[0].name == "aten::mm"
+
+
+def test_many_runs_find_a_small_change_and_no_change_in_noise():
+    noise = (0, 13, 5, 21, 9)
+    base = [run(mm=1000 + one, relu=400 + one // 2) for one in noise]
+    slower = [run(mm=1150 + one, relu=402 + one // 2) for one in noise]
+    same = [run(mm=1002 + one, relu=401 + one // 2) for one in reversed(noise)]
+    diff = compare(base, slower)
+    assert diff.exact
+    assert by_name(diff)["aten::mm"].time.verdict == "slower"
+    assert diff.step.low < 1.1 < diff.step.high
+    verdict = judge(diff, Limits(0.05))
+    assert verdict.code == 1
+    assert [change.name for change in verdict.paths] == ["aten::mm"]
+    assert judge(compare(base, same), Limits(0.05)).code == 0
+    assert judge(diff, Limits(0.5)).code == 0
+
+
+def test_memory_is_gated_exactly():
+    diff = compare([run()], [run(bytes_=100)])
+    assert judge(diff, Limits(None, 0.05)).code == 1
+    assert judge(diff, Limits(None, 0.60)).code == 0
+    assert judge(diff, Limits(0.05)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (run(argv=("eval.py",)), "The program differs: train.py against eval.py"),
+        (run(argv=("train.py", "--batch", "8")), "The arguments differ: no arguments against --batch 8"),
+        (run(steps=100), "10 to 100 steps"),
+    ],
+)
+def test_what_cannot_be_compared_says_so_before_any_number(other, says, tmp_path, capsys):
+    diff = compare([run()], [other])
+    verdict = judge(diff, Limits(0.05))
+    assert verdict.code == 2
+    assert "not comparable" in verdict.reasons[0]
+    assert any(says in reason for reason in verdict.reasons)
+    assert judge(diff, Limits(0.05, allowed=(diff.differences[0][0],))).code == 0
+    write_profile(tmp_path / "a.leadline", run())
+    write_profile(tmp_path / "b.leadline", other)
+    assert cli.main(["diff", str(tmp_path / "a.leadline"), str(tmp_path / "b.leadline")]) == 0
+    text = capsys.readouterr().out
+    assert says in text.splitlines()[0]
+
+
+def test_profiles_of_nothing_compare_without_a_traceback():
+    empty = build("process p")
+    diff = compare([empty], [empty])
+    assert diff.changes == ()
+    assert judge(diff, Limits(0.05)).code == 2
+
+
+def test_the_commands(tmp_path, capsys):
+    names = []
+    for place, profile in enumerate((run(), run(mm=1001), run(mm=3000), run(mm=3001))):
+        names.append(str(tmp_path / f"{place}|<x>.leadline"))
+        write_profile(names[-1], profile)
+    a, a2, b, b2 = names
+    assert cli.main(["diff", a, a2, "--", b, b2]) == 0
+    text = capsys.readouterr().out
+    assert "A: 2 runs of 10 steps, B: 2" in text
+    assert "main › step › model.h.0 › forward › aten::mm" in text
+    assert cli.main(["diff", a, b, "--format", "markdown"]) == 0
+    assert "| --- | ---: |" in capsys.readouterr().out
+    assert cli.main(["diff", a, b, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["step"]["b"] == 3500
+    assert cli.main(["diff", a, b, "--format", "html", "-o", str(tmp_path / "d.html")]) == 0
+    assert "aten::mm" in (tmp_path / "d.html").read_text()
+    assert cli.main(["diff", a, a2, b]) == 2
+    assert cli.main(["diff", a, "--"]) == 2
+    assert cli.main(["gate", b, "--against", a, "--max-slowdown", "5%"]) == 1
+    assert "aten::mm" in capsys.readouterr().out
+    assert cli.main(["gate", a2, "--against", a, "--max-memory", "5%"]) == 0
+    with pytest.raises(SystemExit):
+        cli.main(["gate", a2, "--against", a, "--max-slowdown", "fast"])
+    assert leadline.diff(a, b).step.b == 3500
+    assert leadline.diff([run(), a], [b]).runs == (2, 1)
