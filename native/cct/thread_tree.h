@@ -70,18 +70,6 @@ class ThreadTree {
       count_moved(added);
   }
 
-  // A part of a value whose other parts were or will be added too: the last one counts, with the value as a whole.
-  void add_part(NodeId node, MetricKind metric, std::int64_t value) noexcept {
-    MetricValues part;
-    part.sum = value;
-    if (!nodes_.merge(node, {metric, kCpuDevice, kNoStream}, part)) count_dropped();
-  }
-  void add_last_part(NodeId node, MetricKind metric, std::int64_t value, std::int64_t whole) noexcept {
-    MetricValues part = MetricValues::of(whole);
-    part.sum = value;
-    if (!nodes_.merge(node, {metric, kCpuDevice, kNoStream}, part)) count_dropped();
-  }
-
   void prefetch(NodeId node) const noexcept { nodes_.prefetch(node); }
 
   ThreadStats& stats() noexcept { return stats_; }

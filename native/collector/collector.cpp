@@ -239,8 +239,9 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
   if (scope.earlier_ns != 0) [[unlikely]] {
     const int64_t own_ns = std::max<int64_t>(duration_ns - scope.child_ns, 0);
-    lane.tree->add_last_part(node, MetricKind::kCallTime, duration_ns, scope.earlier_ns + duration_ns);
-    lane.tree->add_last_part(node, MetricKind::kTime, own_ns, own_ns);
+    lane.tree->add(node, MetricKind::kCallTime, kCpuDevice, kNoStream, scope.earlier_ns + duration_ns);
+    // One that ends while it is suspended makes no stay where it ends.
+    if (duration_ns != 0) lane.tree->add(node, MetricKind::kTime, kCpuDevice, kNoStream, own_ns);
   } else if (scope.children == 0) {
     lane.tree->add(node, kLeafTime, kCpuDevice, kNoStream, duration_ns);
   } else {
@@ -256,7 +257,8 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   if (scopes.size() > 1) {
     Scope& above = scopes[scopes.size() - 2];
     above.child_ns += duration_ns;
-    ++above.children;
+    // A call of several stays is not the whole of a call around one of them.
+    above.children += scope.earlier_ns == 0 ? 1 : 2;
     above.last_child_node = raw(node);
     above.last_child_ns = duration_ns;
     above.last_child_frame = frame;

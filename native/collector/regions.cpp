@@ -63,7 +63,8 @@ void Collector::book_data_loading(const Scope& scope, int64_t duration_ns, Threa
   lane.tree->stats().data_ns.fetch_add(waited_ns, std::memory_order_relaxed);
 }
 
-// What scopes took in stays that are over is booked where they were. They count when they end.
+// What scopes took in stays that are over is booked where they were, a value for each stay. The call is one: it counts
+// and has its length where it ends.
 void Collector::on_scopes_moved(ThreadState& thread) noexcept {
   Lane* own = lane(thread);
   if (own == nullptr) return;
@@ -78,15 +79,16 @@ void Collector::on_scopes_moved(ThreadState& thread) noexcept {
   const auto stood = std::find_if(scopes.rbegin(), scopes.rend(),
                                   [](const Scope& scope) { return is_region(scope) && !scope.returned; });
   if (left != path.departed().end()) {
-    own->tree->add_part(node_of(*left), MetricKind::kRunningTime, ran_ns);
+    left->scope.running_ns += ran_ns;
   } else if (stood != scopes.rend()) {
     stood->running_ns += ran_ns;
   }
   for (const CallPath::Departed& stay : path.departed()) {
     const NodeId node = node_of(stay);
     const int64_t own_ns = std::max<int64_t>(stay.elapsed_ns - stay.scope.child_ns, 0);
-    own->tree->add_part(node, MetricKind::kCallTime, stay.elapsed_ns);
-    own->tree->add_part(node, MetricKind::kTime, own_ns);
+    own->tree->add(node, MetricKind::kTime, kCpuDevice, kNoStream, own_ns);
+    if (is_region(stay.scope))
+      own->tree->add(node, MetricKind::kRunningTime, kCpuDevice, kNoStream, stay.scope.running_ns);
     const std::string_view name = own->tree->text(own->tree->frame_key(own->tree->frame_of(node)).name);
     if (stay.scope.kind == ScopeKind::kPhase && name == kDataLoading)
       book_data_loading(stay.scope, stay.elapsed_ns, thread, *own);
@@ -105,7 +107,9 @@ void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node,
   std::vector<Scope>& scopes = path.scopes();
   Scope& scope = scopes.back();
   run_to_border(lane, &scope);
-  lane.tree->add(node, MetricKind::kRunningTime, kCpuDevice, kNoStream, scope.running_ns);
+  if (duration_ns != 0 || scope.earlier_ns == 0) {
+    lane.tree->add(node, MetricKind::kRunningTime, kCpuDevice, kNoStream, scope.running_ns);
+  }
   if (is_phase(scope, kDataLoading, path)) {
     book_data_loading(scope, duration_ns, thread, lane);
   } else if (is_phase(scope, kOptimizer, path) && !steps_given_.load(std::memory_order_relaxed)) {

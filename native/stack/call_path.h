@@ -91,7 +91,8 @@ class CallPath {
   Scope* innermost() noexcept { return scopes_.empty() ? nullptr : &scopes_.back(); }
   void clear() noexcept;
 
-  // A stay on the path that is over while the scope goes on. `scope` as it was, without what this stay added.
+  // A stay on the path that is over while the scope goes on elsewhere or later. `scope` as it was, without what this
+  // stay added. A region whose frame has returned makes no new stay: it is moved with its clock running.
   struct Departed {
     uint64_t slot;  // of its entry
     int64_t elapsed_ns;
@@ -120,6 +121,7 @@ class CallPath {
   struct Aside {
     Scope scope;
     PathEntry entry;
+    bool runs_on = false;  // it is only moved: its clock did not stop
   };
 
   size_t walk(uintptr_t stop, bool* found);
@@ -136,6 +138,8 @@ class CallPath {
   bool bring_up_from_below(const void* token, int64_t time_ns, uint64_t* dropped);
   void take_up_aside();
   void leave(size_t index, int64_t time_ns);
+  void lift(size_t index, int64_t time_ns);
+  bool off_chain(const Scope& scope, size_t end) const noexcept;
   void place(std::vector<Aside>& scopes, size_t end, int64_t time_ns);
   void replace_scopes(bool anchored, size_t end, size_t settled);
   void anchor_anew(Scope& scope, const Scope* around) const noexcept;

@@ -27,6 +27,10 @@ size_t CallPath::position(const Scope& scope, size_t end) const noexcept {
   return kNowhere;
 }
 
+bool CallPath::off_chain(const Scope& scope, size_t end) const noexcept {
+  return scope.anchor != 0 && position(scope, end) == kNowhere;
+}
+
 bool CallPath::parked_in_walk(size_t end) const noexcept {
   if (parked_.empty()) return false;
   for (size_t i = 0; i < end; ++i) {
@@ -54,6 +58,18 @@ void CallPath::leave(size_t index, int64_t time_ns) {
   if (slot != 0) scope.earlier_ns += elapsed_ns;
   scope.begin_ns = time_ns;
   scope.child_ns = 0;
+  scope.running_ns = 0;
+  moved_ = true;
+}
+
+// A scope is taken up with its clock running, to be put elsewhere at once. The scope around is told what it took until
+// now; the one around its new place is told the opposite, since it will be told the whole.
+void CallPath::lift(size_t index, int64_t time_ns) {
+  if (index > 0) {
+    Scope& around = scopes_[index - 1];
+    around.child_ns += std::max<int64_t>(time_ns - scopes_[index].begin_ns, 0);
+    around.children += 2;  // as in leave()
+  }
   moved_ = true;
 }
 
@@ -61,8 +77,12 @@ void CallPath::put_back(const Aside& aside, int64_t time_ns) {
   Scope& scope = scopes_.emplace_back(aside.scope);
   scope.python_base = static_cast<uint32_t>(shown_.size());
   scope.entry = static_cast<uint32_t>(entries_.size());
-  scope.begin_ns = time_ns;
-  scope.returned = true;
+  if (!aside.runs_on) {
+    scope.begin_ns = time_ns;
+    scope.returned = true;
+  } else if (scopes_.size() > 1) {
+    scopes_[scopes_.size() - 2].child_ns -= std::max<int64_t>(time_ns - scope.begin_ns, 0);
+  }
   entries_.push_back(PathEntry{aside.entry.frame});
   moved_ = true;
 }
@@ -112,24 +132,30 @@ void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
       end = scope.anchor_inside ? at + 1 : at;
     }
   }
-  for (size_t i = scopes_.size(); i-- > standing;) leave(i, now);
-  std::vector<Aside> moved;
-  Scope around;
-  bool enclosed = standing > 0;
-  if (enclosed) around = scopes_[standing - 1];
   size_t outlived = 0;
+  size_t suspended = scopes_.size();  // the outermost that cannot go on
   for (size_t i = standing; i < scopes_.size(); ++i) {
-    Aside aside{scopes_[i], entries_[scopes_[i].entry]};
-    Scope& scope = aside.scope;
+    Scope& scope = scopes_[i];
     const bool region = scope.kind == ScopeKind::kRegion || scope.kind == ScopeKind::kPhase;
-    const bool gone = scope.anchor != 0 && position(scope, end) == kNowhere;
-    if (gone && region && !scope.suspends) anchor_anew(scope, enclosed ? &around : nullptr);
-    around = scope;
-    enclosed = true;
-    if (scope.anchor != 0 && position(scope, end) == kNowhere) {
+    const bool gone = off_chain(scope, end);
+    if (gone && region && !scope.suspends) anchor_anew(scope, i == 0 ? nullptr : &scopes_[i - 1]);
+    const bool stays_off = off_chain(scope, end);
+    if (stays_off) suspended = std::min(suspended, i);
+    outlived += gone && !stays_off ? 1 : 0;
+  }
+  for (size_t i = scopes_.size(); i-- > standing;) {
+    if (i < suspended) {
+      lift(i, now);
+    } else {
+      leave(i, now);
+    }
+  }
+  std::vector<Aside> moved;
+  for (size_t i = standing; i < scopes_.size(); ++i) {
+    const Aside aside{scopes_[i], entries_[scopes_[i].entry], i < suspended};
+    if (off_chain(aside.scope, end)) {
       park(aside);
     } else {
-      outlived += gone ? 1 : 0;
       moved.push_back(aside);
     }
   }

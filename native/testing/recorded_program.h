@@ -15,10 +15,7 @@
 namespace leadline::testing {
 
 // One row of a metric, of all devices and streams.
-struct Measured {
-  std::uint64_t count = 0;
-  std::int64_t sum = 0;
-};
+using Measured = MetricValues;
 
 class RecordedProgram {
  public:
@@ -75,8 +72,8 @@ class RecordedProgram {
     for (std::size_t row = 0; row < shown.metrics.node.size(); ++row) {
       if (shown.metrics.metric[row] != static_cast<std::uint8_t>(metric) || path(shown.metrics.node[row]) != where)
         continue;
-      found.count += shown.metrics.count[row];
-      found.sum += shown.metrics.sum[row];
+      const auto& rows = shown.metrics;
+      found.merge({rows.count[row], rows.sum[row], rows.min[row], rows.max[row], rows.sum_squares[row]});
     }
     return found;
   }

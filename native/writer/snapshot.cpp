@@ -83,12 +83,8 @@ void fill_tree(Snapshot& snapshot, const MergedTree& tree) {
     const NodeId node{i};
     snapshot.nodes.parent.push_back(static_cast<std::int32_t>(raw(tree.nodes().parent(node))));  // kNoNode is -1
     snapshot.nodes.frame.push_back(raw(tree.nodes().frame(node)));
-    tree.nodes().for_each_metric(node, [&](const MetricKey& key, MetricValues values) {
-      if (values.count == 0) {
-        if (values.sum == 0) return;  // its thread is just making it
-        // A scope was here for a part of its time and ended elsewhere, or has not ended.
-        values = MetricValues::of(values.sum);
-      }
+    tree.nodes().for_each_metric(node, [&](const MetricKey& key, const MetricValues& values) {
+      if (values.count == 0) return;  // its thread is just making it
       tables::Metrics& table = snapshot.metrics;
       table.node.push_back(i);
       table.metric.push_back(static_cast<std::uint8_t>(key.metric));

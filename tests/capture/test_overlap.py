@@ -112,17 +112,19 @@ def spans(profile: Profile, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("program", "units", "inside"),
+    ("program", "units", "inside", "calls"),
     [
-        (EXIT_STACK, 15, ["first > second"]),
-        (BY_HAND, 15, ["second"]),
-        (HELPER, 15, ["first > second"]),
-        (GENERATOR, 15, [""]),
-        (AWAIT, 10, ["first > part", "second > part"]),
+        (EXIT_STACK, 15, ["first > second"], {"first": 1, "second": 1, "inside": 1}),
+        (BY_HAND, 15, ["second"], {"first": 1, "second": 1, "inside": 1}),
+        (HELPER, 15, ["first > second"], {"first": 1, "second": 1, "inside": 1}),
+        (GENERATOR, 15, [""], {"first": 3, "second": 3, "inside": 3}),
+        (AWAIT, 10, ["first > part", "second > part"], {"first": 1, "second": 1, "part": 2, "inside": 2}),
     ],
     ids=["ExitStack", "by hand", "helper", "generator", "await"],
 )
-def test_every_nanosecond_counts_once(place, program: str, units: int, inside: list[str]) -> None:
+def test_every_nanosecond_counts_once(
+    place, program: str, units: int, inside: list[str], calls: dict[str, int]
+) -> None:
     place.write("script.py", "import leadline\n" + BEGIN + program + END)
     result = place.leadline("run", "-q", "script.py")
     assert (result.returncode, result.stderr.decode()) == (0, "")
@@ -134,6 +136,13 @@ def test_every_nanosecond_counts_once(place, program: str, units: int, inside: l
     for node in regions:
         below = sum(child.inclusive("time").sum for child in node.children)
         assert node.inclusive("time").sum == node.exclusive("time").sum + below
-        assert node.exclusive("call_time").sum >= node.exclusive("time").sum
+    for name, number in calls.items():
+        of_calls = [node.exclusive("call_time") for node in regions if node.name == name]
+        own_ns = sum(node.exclusive("time").sum for node in regions if node.name == name)
+        assert sum(values.count for values in of_calls) == number  # each once, wherever it went on
+        assert sum(values.sum for values in of_calls) >= own_ns
+        for values in of_calls:
+            assert values.min * values.count <= values.sum <= values.max * values.count
+            assert values.sum**2 <= values.sum_squares * max(values.count, 1) * (1 + 1e-9)
     assert spans(profile, "inside") == inside
     assert not profile.losses

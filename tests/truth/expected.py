@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 
 Body = list[Any]
 LEFT_OUT: dict[str, str] = {
-    "overlap": "a region that goes on at another place of the tree counts as a call at each",
-    "stacked": "a region that goes on at another place of the tree counts as a call at each",
-    "suspended": "a region that goes on at another place of the tree counts as a call at each",
     "region around a pause": "a region that is open across a pause is lost",
 }
 """Faults that are known and not mended: generated programs avoid them, and each has an `xfail` in test_generated.py."""

@@ -23,10 +23,6 @@ SLEW = 500e-6
 STEP_NS = 10_000_000
 """What setting the clock may move it at once without being told to step."""
 
-REGIONS_IN_PIECES_SUM_UP = False
-"""Regions that leave the path and come back are booked in pieces, and minimum, maximum and sum of squares do not follow
-yet: `test_generated.py` has the case as an `xfail`, which says when this can be True."""
-
 Contradictions = Iterator[str]
 
 
@@ -39,11 +35,6 @@ def counts_and_sums(profile: Profile) -> Contradictions:
         yield f"metrics row {row} ({kinds[row]}) counts nothing"
     for row in np.flatnonzero(rows["min"] < 0).tolist():
         yield f"metrics row {row} ({kinds[row]}) has the minimum {rows['min'][row]}"
-    if not REGIONS_IN_PIECES_SUM_UP:
-        of_regions = np.isin(profile.tree.kinds[rows["node"]], [int(FrameKind.REGION), int(FrameKind.PHASE)])
-        rows = {name: values[~of_regions] for name, values in rows.items()}
-        count, total = rows["count"].astype(np.float64), rows["sum"]
-        kinds = [kind for kind, left_out in zip(kinds, of_regions.tolist(), strict=True) if not left_out]
     low, high = rows["min"] * count, rows["max"] * count
     slack = 1e-9 * np.maximum(np.abs(low), np.abs(high)) + 1
     for row in np.flatnonzero((total < low - slack) | (total > high + slack)).tolist():

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.truth import invariants
 from tests.truth.expected import LEFT_OUT, programs, truth
 from tests.truth.invariants import contradictions
 
@@ -104,12 +103,6 @@ def test_each_way_of_nesting_is_told_truly(name: str, of_cases: dict[str, Profil
 
 
 # a failing program is printed; shrinking would run whole batches again and again
-@pytest.mark.xfail(strict=True, reason="minimum, maximum and squares of a region in pieces are not those of its calls")
-def test_regions_of_coroutines_sum_up(of_cases: dict[str, Profile], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invariants, "REGIONS_IN_PIECES_SUM_UP", True)
-    assert not invariants.contradictions(of_cases["interleaved"])
-
-
 many = settings(
     deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, phases=[Phase.explicit, Phase.generate]
 )
