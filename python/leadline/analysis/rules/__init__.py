@@ -14,40 +14,54 @@ from pathlib import Path
 
 from leadline.analysis.rules.allocator import Allocator
 from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
+from leadline.analysis.rules.communication import Communication
 from leadline.analysis.rules.compile_time import CompileTime
+from leadline.analysis.rules.cpu_latency import CpuLatency
 from leadline.analysis.rules.data_loading import DataLoading
 from leadline.analysis.rules.deterministic_backward import DeterministicBackward
 from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
 from leadline.analysis.rules.graph_breaks import GraphBreaks
 from leadline.analysis.rules.hotspot import Hotspot
+from leadline.analysis.rules.imbalance import Imbalance
 from leadline.analysis.rules.kernel_fusion import KernelFusion
 from leadline.analysis.rules.layout_conversion import LayoutConversion
 from leadline.analysis.rules.logging_in_loop import LoggingInLoop
+from leadline.analysis.rules.matmul_shape import MatmulShape
 from leadline.analysis.rules.optimizer_loop import OptimizerLoop
+from leadline.analysis.rules.pageable_copies import PageableCopies
 from leadline.analysis.rules.python_overhead import PythonOverhead
 from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
+from leadline.analysis.rules.small_copies import SmallCopies
 from leadline.analysis.rules.synchronisation import Synchronisation
 from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
+from leadline.analysis.rules.unused_device import UnusedDevice
 
 RULES: tuple[Rule, ...] = (
     Hotspot(),
     KernelFusion(),
     ForwardBackward(),
+    CpuLatency(),
     DataLoading(),
     Synchronisation(),
     OptimizerLoop(),
     LayoutConversion(),
     DeterministicBackward(),
+    SmallCopies(),
+    PageableCopies(),
     Allocator(),
     Recompilation(),
     GraphBreaks(),
     CompileTime(),
     FirstSteps(),
     PythonOverhead(),
+    MatmulShape(),
+    Communication(),
+    Imbalance(),
     ThreadOversubscription(),
     RedundantWork(),
+    UnusedDevice(),
     LoggingInLoop(),
 )
 GROUP = "leadline.rules"

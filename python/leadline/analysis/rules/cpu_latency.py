@@ -1,0 +1,53 @@
+"""`cpu_latency`: the device idles while the CPU works (DeepContext, analysis 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+
+
+class CpuLatency(Rule):
+    name = "cpu_latency"
+    asks = "Does the device idle while the CPU works on one line?"
+    options = (
+        Option("share", 10, "%", "of the step that the device idles for one line"),
+        Option("ratio", 2, "1", "CPU time against device time; idleness behind a fast line is not its fault"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        case.need_device()
+        idle = np.where(case.loop.inside, case.tree.exclusive("gpu_idle_time").sum, 0)
+        if not idle.any():
+            raise CannotTell("idle time of the device was not measured")
+        made = []
+        for group in case.by_line(idle > 0, idle):
+            share = case.share(group.value)
+            if share < values["share"]:
+                break
+            here = case.user_line == case.user_line[group.row]
+            cpu, device = int(case.time[here].sum()), int(case.gpu_time[here].sum())
+            if cpu < values["ratio"] * device:
+                continue
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"The device idles {percent(share)} of the step behind this line",
+                    case.gain(group.value, (0, 0.5, 1), "bound: the idle time charged to this line"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (
+                        f"{duration(case.per_step(cpu))} on the CPU for {duration(case.per_step(device))} on the "
+                        "device "
+                        f"a step ({times(cpu / max(device, 1))} times)",
+                    ),
+                    "Let the CPU run ahead: prepare batches in workers, avoid waits for the device, give each "
+                    "call more "
+                    "work, or capture the step in a CUDA graph.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:2]

@@ -1,0 +1,52 @@
+"""`imbalance`: one rank works longer than the others, who wait for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import at_rows, group_sums
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.collectives import collectives
+from leadline.analysis.rules.words import duration, percent
+
+
+class Imbalance(Rule):
+    name = "imbalance"
+    asks = "Does one rank work longer than the others?"
+    options = (Option("share", 10, "%", "more than the mean; a few percent are noise of machines"),)
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        ranks = [one for one in case.profile.processes if one.rank >= 0]
+        if len(ranks) < 2:
+            raise CannotTell("fewer than two ranks were measured")
+        steps = case.loop.steps
+        tree = case.tree
+        metric = "gpu_time" if case.has_device else "time"
+        time = np.where(case.below(collectives(case)), 0, tree.exclusive(metric).sum)
+        place = np.full(len(tree), -1, np.int64)
+        for number, one in enumerate(ranks):
+            place[one.node.row] = number
+        rank_of = at_rows(place, case.analysis.scopes.process)
+        own = group_sums(rank_of, time, len(ranks))
+        mean, most = float(own.mean()), int(np.argmax(own))
+        excess = own[most] / mean - 1 if mean else 0.0
+        if excess < values["share"]:
+            return []
+        groups = case.by_line(rank_of == most, np.where(rank_of == most, time, 0))
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"Rank {ranks[most].rank} works {percent(excess)} longer than the mean",
+                case.gain((own[most] - mean), (0, 0.7, 1), "bound: the slowest rank as fast as the mean"),
+                tuple(group.row for group in groups[:5]),
+                case.lines([group.row for group in groups]),
+                (
+                    f"{duration(own[most] / steps)} a step outside communication, {duration(mean / steps)} on average, "
+                    f"{duration(own.min() / steps)} at least",
+                ),
+                "Give each rank the same amount of work: equal shares of data, sequences of like length together.",
+                self.learn_more,
+                min(1.0, excess),
+            )
+        ]

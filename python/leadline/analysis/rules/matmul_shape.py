@@ -1,0 +1,61 @@
+"""`matmul_shape`: matrix products of sizes that tensor cores cannot use well."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import percent
+
+_PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
+
+
+class MatmulShape(Rule):
+    name = "matmul_shape"
+    asks = "Do matrix products have sizes that are no multiples of eight?"
+    options = (
+        Option("share", 10, "%", "of the device time in such products"),
+        Option("least", 64, "1", "smaller sizes are limited by other things"),
+        Option("multiple", 8, "1", "what tensor cores want of 16-bit operands"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        case.need_device()
+        products = case.first_of(case.operators(*_PRODUCTS))
+        rows = np.flatnonzero(products & (case.cost_with_all_below > 0))
+        rows = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")][:200]
+        shapes = {row: case.tree.node(row).detail.get("shapes") for row in rows.tolist()}
+        if not any(shapes.values()):
+            raise CannotTell("shapes were not recorded (leadline run --shapes)")
+        made = []
+        for row, dims in shapes.items():
+            odd = _odd(dims, int(values["least"]), max(1, int(values["multiple"])))
+            ns = int(case.cost_with_all_below[row])
+            share = ns / max(case.cost_of_all, 1)
+            if not odd or share < values["share"]:
+                continue
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"{case.name(row)} works on sizes {', '.join(map(str, odd))}, {percent(share)} of {case.cost_name}",
+                    case.gain(ns, (0, 0.2, 0.6), "judged: padded to a multiple of eight"),
+                    (row,),
+                    case.lines([row]),
+                    (f"inputs {dims}",),
+                    "Pad these sizes to a multiple of 8 (64 is better): vocabulary, hidden sizes, batch.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:2]
+
+
+def _odd(dims: object, least: int, multiple: int) -> list[int]:
+    """Sizes of at least `least` that are no multiples."""
+    found: set[int] = set()
+    for one in dims if isinstance(dims, list) else []:
+        for size in one if isinstance(one, list) else []:
+            if isinstance(size, int) and size >= least and size % multiple:
+                found.add(size)
+    return sorted(found)

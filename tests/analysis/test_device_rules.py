@@ -1,0 +1,119 @@
+"""Rules about devices and ranks, on drawn profiles: each problem and what must not be taken for it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.analysis.test_findings import named, names, training
+
+from leadline.analysis.analyze import analyze
+from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
+
+LINE = "python main @ /home/ada/train.py:43"
+
+
+def copies(number, each_bytes, name="Memcpy HtoD (Pageable -> Device)", ns=1000):
+    return (
+        LINE,
+        f"  operator aten::copy_ | time={number * 100}/{number} call_time={number * 100}/{number}",
+        f"    copy {name} | gpu_time@0:7={number * ns}/{number} copy_bytes@0:7={number * each_bytes}/{number}",
+    )
+
+
+def test_many_small_copies_are_named_and_few_are_not():
+    one = named(analyze(training(*copies(400, 64))), "small_copies")
+    assert "40 copies a step of 64 B" in one.title
+    assert one.lines[0].line == 43
+    assert "small_copies" not in names(analyze(training(*copies(40, 64))))
+    assert "small_copies" not in names(analyze(training(*copies(400, 1_000_000))))
+
+
+def test_batches_from_pageable_memory_are_named_and_pinned_ones_are_not():
+    slow = 1_000_000
+    assert named(analyze(training(*copies(10, 1_000_000, ns=slow))), "pageable_copies").lines[0].line == 43
+    pinned = copies(10, 1_000_000, "Memcpy HtoD (Pinned -> Device)", slow)
+    assert "pageable_copies" not in names(analyze(training(*pinned)))
+    assert "pageable_copies" not in names(analyze(training(*copies(10, 8, ns=slow))))
+
+
+def test_small_kernels_of_one_line_are_one_finding():
+    lines = (LINE, "  operator aten::add | time=400/400 call_time=400/400", "    kernel add | gpu_time@0:7=800000/400")
+    one = named(analyze(training(*lines)), "kernel_fusion")
+    assert "40 kernels a step of 2.0 µs" in one.title
+    large = (
+        LINE,
+        "  operator aten::add | time=400/400 call_time=400/400",
+        "    kernel add | gpu_time@0:7=80000000/400",
+    )
+    assert "kernel_fusion" not in names(analyze(training(*large)))
+
+
+def test_a_device_that_idles_behind_a_line_names_the_line():
+    lines = (
+        LINE,
+        "  operator aten::stack | time=50000000/10 call_time=50000000/10 gpu_idle_time=40000000/10",
+        "    kernel stack | gpu_time@0:7=1000000/10",
+    )
+    one = named(analyze(training(*lines)), "cpu_latency")
+    assert one.lines[0].line == 43
+    assert one.gain.high_ns == 4_000_000
+
+
+def test_kernels_that_turn_layouts_are_named():
+    lines = (
+        LINE,
+        "  operator aten::convolution | time=100/10 call_time=100/10",
+        "    kernel void cudnn::nchwToNhwcKernel<float> | gpu_time@0:7=2000000/10",
+        "    kernel conv | gpu_time@0:7=9000000/10",
+    )
+    assert "NCHW" in named(analyze(training(*lines)), "layout_conversion").title
+
+
+def test_sizes_that_are_no_multiples_of_eight():
+    def product(shape, detail=True):
+        told = f' detail={{"shapes":{shape}}}' if detail else ""
+        return (
+            LINE,
+            f"  operator aten::mm | time=100/10 call_time=100/10{told}",
+            "    kernel gemm | gpu_time@0:7=9000000/10",
+        )
+
+    assert "50257" in named(analyze(training(*product("[[512,768],[768,50257]]"))), "matmul_shape").title
+    assert "matmul_shape" not in names(analyze(training(*product("[[512,768],[768,50264]]"))))
+    silent = analyze(training(*product("", detail=False))).not_applicable
+    assert next(one.reason for one in silent if one.rule == "matmul_shape").startswith("shapes were not recorded")
+
+
+def test_memory_from_the_driver_in_every_step():
+    lines = (LINE, "  operator aten::empty | time=100/10 call_time=100/10 alloc_bytes=10/10 device_alloc_bytes@0=80/10")
+    assert "1 times a step" in named(analyze(training(*lines)), "allocator").title
+
+
+def test_a_device_that_did_nothing():
+    builder = ProfileBuilder()
+    process = builder.process("train.py")
+    builder.thread(process, "main")
+    builder.device(process, 0, "H200", uuid="a")
+    assert "unused_device" in names(analyze(builder.profile()))
+    lines = (LINE, "  operator aten::mm | time=100/10 call_time=100/10", "    kernel gemm | gpu_time@0:7=9000000/10")
+    assert "unused_device" not in names(analyze(training(*lines)))
+
+
+@pytest.mark.parametrize(("slowest", "found"), [(80, True), (52, False)])
+def test_a_rank_that_works_longer(slowest, found):
+    def rank(number, work):
+        return f"""
+process train.py | pid={10 + number} rank={number}
+  thread main | tid={10 + number}
+    python main @ train.py:5
+      operator aten::mm | time={work}000000/10 call_time={work}000000/10
+    python main @ train.py:6
+      operator c10d::allreduce_ | time={100 - work}000000/10 call_time={100 - work}000000/10
+    python main @ train.py:7
+      phase optimizer | time=10/10 call_time=10/10"""
+
+    told = analyze(build("".join([rank(0, 50), rank(1, 50), rank(2, slowest)]).lstrip("\n")))
+    assert ("imbalance" in names(told)) == found
+    if found:
+        assert "Rank 2" in named(told, "imbalance").title
+    assert "communication" in names(analyze(build(rank(0, 50).lstrip("\n"))))
