@@ -30,8 +30,8 @@ ALWAYS: list[Row] = [
 ]
 # folders of which at least one test must have passed in a whole run
 MUST_RUN = (
-    "analysis", "capture", "cct", "cli", "compare", "compat", "convert", "demo", "docs", "nvidia", "problems", "profiles", "query",
-    "report", "schema", "tools", "torch", "trace", "whatif",
+    "agent", "analysis", "capture", "cct", "cli", "compare", "compat", "convert", "demo", "docs", "nvidia", "problems", "profiles",
+    "query", "report", "schema", "tools", "torch", "trace", "whatif",
 )  # fmt: skip
 
 

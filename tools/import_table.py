@@ -77,7 +77,22 @@ PYTHON: dict[str, set[str]] = {
     "query": {"profiles", "analysis"},
     "compare": {"profiles", "analysis"},
     "report": {"profiles", "trace", "analysis", "whatif", "query", "compare"},
-    "cli": {"", "capture", "profiles", "trace", "analysis", "whatif", "query", "compare", "convert", "report", "demo"},
+    "agent": {"profiles", "trace", "analysis", "whatif", "query", "compare", "report"},
+    "notebook": {"capture", "profiles", "analysis", "query", "compare", "report"},
+    "cli": {
+        "",
+        "capture",
+        "profiles",
+        "trace",
+        "analysis",
+        "whatif",
+        "query",
+        "compare",
+        "convert",
+        "report",
+        "agent",
+        "demo",
+    },
     "demo": set(),
 }
 # files of the package itself that count as part of a folder
@@ -90,7 +105,7 @@ PYTHON_NATIVE = {"_native", "_simulate"}
 PYTHON_LAZY: dict[str, set[str]] = {
     "": {"profiles", "compare", "_native"},
     "whatif": {"_simulate"},
-    "profiles": {"analysis", "query"},
+    "profiles": {"analysis", "query", "notebook"},
 }
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
@@ -102,6 +117,8 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "whatif": {"numpy"},
     "query": {"numpy"},
     "compare": {"numpy"},
+    "agent": set(),
+    "notebook": set(),
     "convert": {"numpy"},
     "report": {"numpy", "rich"},
     "cli": {"numpy", "rich"},
@@ -113,5 +130,7 @@ PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
     "cli": {"torch"},
     "trace": {"orjson"},
     "whatif": {"pyarrow"},
+    "agent": {"mcp"},
+    "notebook": {"IPython"},
     "query": {"pandas", "polars", "pyarrow", "duckdb"},
 }

@@ -55,6 +55,8 @@ def _source(name: str) -> tuple[str, str] | None:
             return "leadline.capture.errors", name
         case "diff":
             return "leadline.compare", "diff"
+        case "load_ipython_extension":
+            return "leadline.notebook.magic", "load_ipython_extension"
         case "open":
             return "leadline.profiles", "open_profile"
     return None

@@ -67,5 +67,11 @@ class Profile:
 
         return query(self, text)
 
+    def _repr_html_(self) -> str:
+        """What Jupyter shows."""
+        from leadline.notebook.page import profile_html
+
+        return profile_html(self)
+
     def __repr__(self) -> str:
         return f"<Profile {len(self.tree)} nodes, {self.tables.rows('processes')} processes>"

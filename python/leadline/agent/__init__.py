@@ -1,0 +1,1 @@
+"""Profiles for agents, over the Model Context Protocol."""

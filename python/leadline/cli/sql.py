@@ -1,0 +1,50 @@
+"""`leadline sql`: DuckDB over the views of a profile."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+
+from leadline.cli.errors import CommandError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from leadline.query.views import VIEWS
+
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "views:\n" + "\n".join(f"  {name}: {about}" for name, about in VIEWS.items())
+    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    parser.add_argument("statement", metavar="SQL", help="the statement, in quotes")
+    parser.add_argument("--format", choices=("text", "csv", "json"), default="text")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile, write_result
+    from leadline.query import SqlError
+    from leadline.query.views import run_sql
+    from leadline.report.text import for_output
+
+    try:
+        names, rows = run_sql(open_profile(arguments.file), arguments.statement)
+    except SqlError as error:
+        raise CommandError(str(error)) from error
+    write_result(for_output(_rendered(names, rows, arguments.format), arguments.output), arguments.output)
+    return 0
+
+
+def _rendered(names: list[str], rows: list[tuple[object, ...]], form: str) -> str:
+    from leadline.report.answer import rows_text
+    from leadline.report.source import visible
+
+    if form == "json":
+        return json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str) + "\n"
+    if form == "csv":
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator="\n").writerows([names, *rows])
+        return stream.getvalue()
+    shown = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
+    right = [all(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
+    return "\n".join(rows_text(names, shown, right)) + "\n"

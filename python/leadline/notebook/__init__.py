@@ -1,0 +1,1 @@
+"""Profiles in Jupyter: what they show of themselves, and the cell magic."""
