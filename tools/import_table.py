@@ -126,7 +126,17 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
 }
 # third-party packages inside a function only: frameworks that the profiled program brings
 PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
-    "capture": {"torch", "numpy"},
+    "capture": {
+        "torch",
+        "numpy",
+        "tomli",
+        "transformers",
+        "lightning",
+        "pytorch_lightning",
+        "accelerate",
+        "ignite",
+        "composer",
+    },
     "cli": {"torch"},
     "trace": {"orjson"},
     "whatif": {"pyarrow"},

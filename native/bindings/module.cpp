@@ -235,6 +235,9 @@ NB_MODULE(_native, m) {
       "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);
   m.def("step", &step, nb::arg("n") = -1);
+  m.def(
+      "step_begin", [](int64_t n) { Session::instance().begin_step(n); }, nb::arg("n"));
+  m.def("trace_take_back", [] { Session::instance().take_back_trace(); });
   m.def("trace_start", [] { Session::instance().open_trace(); });
   m.def("trace_stop", [] { Session::instance().close_trace(); });
   m.def(

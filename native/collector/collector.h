@@ -46,6 +46,9 @@ class Collector final : public Subscriber {
   // Training steps ended so far: told by the program, or else seen at the end of the first optimizer's step.
   int64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
 
+  // A step begins now, after work that belongs to none (or as the first one); -1: its number will be told at its end.
+  void begin_step(int64_t number, int64_t time_ns) noexcept;
+
   // Opens the trace window when `wait` steps have ended and closes it `count` steps later. Called before the first
   // step.
   void trace_steps(int64_t wait, int64_t count, uint64_t max_events) noexcept;

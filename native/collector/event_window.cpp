@@ -29,7 +29,7 @@ void EventLane::finish(EventSlot slot, std::int64_t duration_ns) noexcept {
 }
 
 void EventWindow::open(std::uint64_t max_events) noexcept {
-  limit_.store(max_events, std::memory_order_relaxed);
+  limit_.store(max_events + taken_back_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   opened_.store(true, std::memory_order_relaxed);
   from_ns_.store(now_ns(), std::memory_order_relaxed);
   until_ns_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed);
@@ -45,6 +45,13 @@ void EventWindow::close() noexcept {
   const std::int64_t time_ns = now_ns();
   until_ns_.store(time_ns, std::memory_order_relaxed);
   if (shared_ != nullptr) shared_->until_ns.store(time_ns, std::memory_order_relaxed);
+}
+
+void EventWindow::take_back() noexcept {
+  told_from_ns_.store(now_ns(), std::memory_order_relaxed);
+  const std::uint64_t kept = taken_.load(std::memory_order_relaxed);
+  const std::uint64_t before = taken_back_.exchange(kept, std::memory_order_relaxed);
+  limit_.fetch_add(kept - before, std::memory_order_relaxed);
 }
 
 void EventWindow::decide() noexcept {
@@ -96,12 +103,14 @@ EventLane& EventWindow::create_lane() {
 }
 
 void EventWindow::for_each_event(const std::function<void(const TraceEvent&)>& f) const {
+  const std::int64_t told_from_ns = told_from_ns_.load(std::memory_order_relaxed);
   const std::uint32_t lanes = lanes_->size();
   for (std::uint32_t i = 0; i < lanes; ++i) {
     const EventLane& lane = *(*lanes_)[i];
     const std::uint32_t events = lane.events_.size();
     for (std::uint32_t at = 0; at < events; ++at) {
       TraceEvent event = lane.events_[at].event;
+      if (event.start_ns < told_from_ns) continue;
       event.duration_ns = lane.events_[at].duration_ns.load(std::memory_order_relaxed);
       f(event);
     }
@@ -142,6 +151,8 @@ void EventWindow::forget_events() noexcept {
   from_ns_.store(0, std::memory_order_relaxed);
   until_ns_.store(0, std::memory_order_relaxed);
   taken_.store(0, std::memory_order_relaxed);
+  taken_back_.store(0, std::memory_order_relaxed);
+  told_from_ns_.store(kEver, std::memory_order_relaxed);
   lanes_.emplace();
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,6 +92,10 @@ class EventWindow final : public TraceEventSource {
   // any. False when children cannot see them. No other thread may use the window meanwhile.
   bool share(const std::string& path, const std::string& parent_path) noexcept;
 
+  // Of what was kept so far nothing is told any more, and it does not count against the limit: the window was opened
+  // for a step that turned out not to be wanted. Its memory is freed by clear().
+  void take_back() noexcept;
+
   // A lane for the calling thread, which keeps the reference until clear(). Throws std::bad_alloc.
   EventLane& create_lane();
 
@@ -106,6 +111,7 @@ class EventWindow final : public TraceEventSource {
  private:
   friend class EventLane;
   static constexpr std::uint32_t kPortion = 64;
+  static constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::min();
   static constexpr std::size_t kAncestors = 4;  // worker, fork server, training process, launcher
   std::uint32_t take_portion() noexcept;
   // The nearest ancestor that decides; null where none does, or this process does itself.
@@ -125,6 +131,8 @@ class EventWindow final : public TraceEventSource {
   std::atomic<std::int64_t> until_ns_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint64_t> taken_{0};
+  std::atomic<std::uint64_t> taken_back_{0};       // of these, how many were taken back
+  std::atomic<std::int64_t> told_from_ns_{kEver};  // events that began before were taken back
   SharedTimes shared_;                             // this process's own, for its children
   std::array<SharedTimes, kAncestors> ancestors_;  // nearest first
   std::atomic<bool> following_{false};

@@ -64,6 +64,26 @@ TEST_CASE("Events are kept only while the window is open, and that is no loss") 
   CHECK(losses.total(LossKind::kEventsDropped) == 0);
 }
 
+TEST_CASE("What was taken back is told no more and leaves its room to others") {
+  LossCounters losses;
+  FakeClock clock(100);
+  EventWindow window(losses);
+  EventLane& lane = window.create_lane();
+  window.open(64);
+  for (std::int64_t i = 0; i < 64; ++i) CHECK(lane.add(at(100 + i)) != kNoEvent);
+  clock.set(200);
+  window.close();
+  window.take_back();
+  CHECK(durations(window).empty());
+  clock.set(300);
+  window.open(64);
+  for (std::int64_t i = 0; i < 64; ++i) CHECK(lane.add(at(300 + i)) != kNoEvent);
+  CHECK(lane.add(at(400)) == kNoEvent);
+  CHECK(durations(window).size() == 64);
+  window.clear();
+  CHECK(durations(window).empty());
+}
+
 TEST_CASE("An event that has not ended has duration -1 until it is finished") {
   LossCounters losses;
   EventWindow window(losses);

@@ -1,4 +1,6 @@
 // Training steps, and the trace window that is counted in them.
+#include <algorithm>
+
 #include "collector/collector.h"
 
 namespace leadline {
@@ -9,6 +11,16 @@ void Collector::trace_steps(int64_t wait, int64_t count, uint64_t max_events) no
   trace_max_events_ = max_events;
   window_.limit(max_events);
   if (wait == 0) window_.open(max_events);
+}
+
+void Collector::begin_step(int64_t number, int64_t time_ns) noexcept {
+  steps_given_.store(true, std::memory_order_relaxed);
+  if (number > 0) {
+    const uint64_t before = static_cast<uint64_t>(number - 1) % step_ends_ns_.size();
+    step_ends_ns_[before].store(time_ns, std::memory_order_relaxed);
+  }
+  steps_.store(number, std::memory_order_release);
+  last_step_ns_.store(time_ns, std::memory_order_relaxed);
 }
 
 // The step that ran at a time; the oldest one known for times before that.
@@ -34,7 +46,7 @@ void Collector::end_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
 }
 
 void Collector::book_step(Lane& lane, int64_t number, int64_t time_ns) noexcept {
-  const int64_t ended = number >= 0 ? number : steps_.load(std::memory_order_relaxed);
+  const int64_t ended = number >= 0 ? number : std::max<int64_t>(steps_.load(std::memory_order_relaxed), 0);
   step_ends_ns_[static_cast<uint64_t>(ended) % step_ends_ns_.size()].store(time_ns, std::memory_order_relaxed);
   steps_.store(ended + 1, std::memory_order_release);
   const int64_t before_ns = last_step_ns_.exchange(time_ns, std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -233,6 +234,14 @@ void Session::close_trace() noexcept {
   if (running()) collector_->window().close();
 }
 
+void Session::take_back_trace() noexcept {
+  if (running()) collector_->window().take_back();
+}
+
+void Session::begin_step(int64_t number) noexcept {
+  if (running()) collector_->begin_step(number, now_ns());
+}
+
 void Session::trace_steps(int64_t wait, int64_t count) noexcept {
   if (running()) collector_->trace_steps(wait, count, options_.trace_max_events);
 }
@@ -254,7 +263,7 @@ SessionCost Session::cost() const {
     cost.held_bytes += collector_->held_bytes();
     cost.nodes = collector_->trees().node_count();
     cost.threads = collector_->trees().size();
-    cost.steps = collector_->steps();
+    cost.steps = std::max<int64_t>(collector_->steps(), 0);
   }
   return cost;
 }

@@ -66,6 +66,10 @@ class Session {
 
   void open_trace() noexcept;
   void close_trace() noexcept;
+  // Forgets what the window has kept so far.
+  void take_back_trace() noexcept;
+  // A training step begins now; -1: its number will be told at its end.
+  void begin_step(int64_t number) noexcept;
   // Keeps single events of `count` training steps after the first `wait`.
   void trace_steps(int64_t wait, int64_t count) noexcept;
   // See EventWindow::share; false while no session runs.

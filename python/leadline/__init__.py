@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from leadline.capture.config import Options, TraceWindow
     from leadline.capture.errors import ProfileError
     from leadline.capture.region import region
+    from leadline.capture.training.profiler import build_profiler
+    from leadline.capture.training.timers import CUDATimer, CUDATimerCollection
     from leadline.compare import diff
     from leadline.profiles.reader import open_profile as open
 
 __all__ = [
+    "CUDATimer",
+    "CUDATimerCollection",
     "Options",
     "ProfileError",
     "TraceWindow",
     "__version__",
+    "build_profiler",
     "diff",
     "open",
     "pause",
@@ -51,6 +56,12 @@ def _source(name: str) -> tuple[str, str] | None:
             return "leadline.capture.region", name
         case "Options" | "TraceWindow":
             return "leadline.capture.config", name
+        case "build_profiler":
+            return "leadline.capture.training.profiler", name
+        case "CUDATimer" | "CUDATimerCollection":
+            return "leadline.capture.training.timers", name
+        case "training":
+            return "leadline.training", ""
         case "ProfileError":
             return "leadline.capture.errors", name
         case "diff":
@@ -66,7 +77,8 @@ def __getattr__(name: str) -> Any:
     source = _source(name)
     if source is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(source[0]), source[1])
+    module = importlib.import_module(source[0])
+    value = getattr(module, source[1]) if source[1] else module
     globals().setdefault(name, value)
     return value
 

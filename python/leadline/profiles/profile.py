@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from leadline.profiles import records
 from leadline.profiles.tables import Columns, Tables
 from leadline.profiles.tree import Tree
+from leadline.schema import EventKind
 
 if TYPE_CHECKING:
     from leadline.analysis.findings import Findings
     from leadline.query import QueryResult
+
+
+@dataclass(frozen=True)
+class Window:
+    """What the trace window of a profile holds; `steps` are the training steps of which it has the whole, in order."""
+
+    steps: tuple[int, ...]
 
 
 class Profile:
@@ -72,6 +83,13 @@ class Profile:
         from leadline.notebook.page import profile_html
 
         return profile_html(self)
+
+    @cached_property
+    def window(self) -> Window:
+        """Which steps the trace window holds; none when no window was taken or the program has no steps."""
+        events = self.events
+        steps = np.unique(np.asarray(events["step"])[np.asarray(events["kind"]) == EventKind.STEP])
+        return Window(tuple(steps.tolist()))
 
     def __repr__(self) -> str:
         return f"<Profile {len(self.tree)} nodes, {self.tables.rows('processes')} processes>"

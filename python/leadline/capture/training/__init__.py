@@ -1,0 +1,1 @@
+"""Profiling from inside a training loop: what to record, when, and where it goes."""

@@ -1,0 +1,79 @@
+"""Names of the files of a training run: they never collide, and the oldest go where only so many are wanted.
+
+A name is HOST_rankR_START.leadline, START being the second (UTC) in which measuring began; a second start in one second
+takes a number behind it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import time
+from pathlib import Path
+
+from leadline.capture.config import PART_SUFFIX, SUFFIX
+from leadline.capture.errors import ProfileError
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9.-]+")
+MERGED = "merged"
+
+
+def prepare_folder(folder: Path) -> Path:
+    """The folder, made where it did not exist, as a whole path; raises ProfileError when it cannot be written."""
+    try:
+        folder = folder.expanduser().absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ProfileError(f"Cannot write profiles to {folder}: {reason}; choose another trace_dir.") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ProfileError(f"Cannot write profiles to {folder}: no permission; choose another trace_dir.")
+    return folder
+
+
+def stem_of_rank(rank: int, host: str = "") -> str:
+    """HOST_rankR: how all names of a rank on a machine begin."""
+    return f"{_UNSAFE.sub('-', host or socket.gethostname()) or 'host'}_rank{rank}"
+
+
+def claim_name(folder: Path, rank: int, seconds: float | None = None) -> Path:
+    """A name that no other process has or will be given; raises ProfileError.
+
+    The empty file that stands for the claim is replaced by the profile.
+    """
+    started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() if seconds is None else seconds))
+    base = f"{stem_of_rank(rank)}_{started}"
+    for number in range(1000):
+        path = folder / (f"{base}-{number}{SUFFIX}" if number else f"{base}{SUFFIX}")
+        try:
+            path.open("x").close()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise ProfileError(f"Cannot write {path}: {error.strerror}; choose another trace_dir.") from None
+        return path
+    raise ProfileError(f"There are a thousand profiles called {base} in {folder}; remove some.")
+
+
+def remove_oldest(folder: Path, rank: int, max_files: int, keep: Path) -> list[Path]:
+    """Remove profiles of this rank on this machine until `max_files` are left; returns what was removed.
+
+    `keep` is never removed, and neither is one that is still being written. `max_files` = 0 removes nothing.
+    """
+    if max_files <= 0:
+        return []
+    mine = [
+        path
+        for path in folder.glob(f"{stem_of_rank(rank)}_*{SUFFIX}")
+        if path != keep and not path.with_name(path.stem + PART_SUFFIX).exists()
+    ]
+    mine.sort(key=lambda path: (path.name[: len(stem_of_rank(rank)) + 17], path.stat().st_mtime_ns, path.name))
+    removed = []
+    for path in mine[: max(0, len(mine) - (max_files - 1))]:
+        with contextlib.suppress(OSError):
+            path.unlink()
+            path.with_suffix(".json").unlink(missing_ok=True)
+            removed.append(path)
+    return removed

@@ -1,0 +1,225 @@
+"""Windows in a job that runs: asked for by a signal, a file in the trace folder, or a request to the loopback address.
+
+A signal opens the window on the rank that it is sent to. A file or a request for all ranks names an absolute step that
+lies ahead, so that every rank opens at the same one without a collective: the first rank that sees a file without a
+step number writes the number down, and everyone reads it at the end of each step (one `stat`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from leadline.capture.messages import say
+from leadline.capture.training.config import TrainingConfig
+from leadline.capture.training.files import stem_of_rank
+
+REQUEST = "record-now"
+"""Name of the file that asks: empty, or JSON such as {"steps": 3} or {"first": 1200, "steps": 3}."""
+AGREED = ".record-at"
+AHEAD = 5
+"""Steps between a request and its window: what ranks may be apart."""
+
+
+class Demand:
+    """The window that was asked for: [first, first + steps). The loop reads it, other threads and signals set it."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[int, int | None] | None = None
+        self._from = 0
+        self._to = 0
+        self.now = -1
+
+    def ask(self, steps: int, first: int | None = None) -> None:
+        """Record `steps` steps from `first` on, or from the next one to begin. Safe in a signal handler."""
+        self._asked = (max(1, steps), first)
+
+    def settle(self, ended: int) -> None:
+        """The step `ended` has ended: what was asked meanwhile begins with the next one."""
+        self.now = ended
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            steps, first = asked
+            self._from = ended + 1 if first is None else first
+            self._to = self._from + steps
+
+    def covers(self, step: int) -> bool:
+        return self._from <= step < self._to
+
+
+class Listener(Protocol):
+    """A way to ask."""
+
+    def poll(self, ended: int) -> None:
+        """The step `ended` has ended."""
+
+    def close(self) -> None:
+        """Nobody can ask any more."""
+
+
+def listen(config: TrainingConfig, demand: Demand, folder: Path, rank: int) -> Listener | None:
+    """Open the configured way to ask; a sentence and None when that is impossible."""
+    kind, steps = config.on_demand, config.on_demand_steps
+    try:
+        if kind == "signal":
+            return SignalListener(demand, steps)
+        if kind == "file":
+            return FileListener(demand, folder, steps)
+        return HttpListener(demand, folder, rank, steps)
+    except (OSError, ValueError) as error:
+        say(f"windows cannot be opened by {kind} here: {error}.")
+        return None
+
+
+class SignalListener:
+    """SIGUSR2 opens a window on this rank. A handler that the program had is called too."""
+
+    def __init__(self, demand: Demand, steps: int, number: int = signal.SIGUSR2) -> None:
+        self._demand = demand
+        self._number = number
+
+        def ask(received: int, frame: Any) -> None:
+            demand.ask(steps)
+            if callable(self._before):
+                self._before(received, frame)
+
+        self._handler = ask
+        self._before = signal.getsignal(number)
+        signal.signal(number, ask)  # ValueError outside of the main thread
+
+    def poll(self, ended: int) -> None:
+        self._demand.settle(ended)
+
+    def close(self) -> None:
+        if signal.getsignal(self._number) is self._handler:
+            with contextlib.suppress(ValueError, TypeError):
+                signal.signal(self._number, self._before)
+
+
+class FileListener:
+    """A file called `record-now` in the trace folder opens a window on all ranks, at the same step."""
+
+    def __init__(self, demand: Demand, folder: Path, steps: int) -> None:
+        self._demand = demand
+        self._folder = folder
+        self._steps = steps
+        self._seen = self._stamp(folder / AGREED)
+
+    def poll(self, ended: int) -> None:
+        agreed = self._folder / AGREED
+        if (self._folder / REQUEST).exists():
+            self._agree(ended)
+        stamp = self._stamp(agreed)
+        if stamp is not None and stamp != self._seen:
+            self._seen = stamp
+            self._take(agreed, ended)
+        self._demand.settle(ended)
+
+    def close(self) -> None:
+        pass
+
+    def _agree(self, ended: int) -> None:
+        """One rank alone can rename the request; it writes down the step."""
+        mine = self._folder / f".{REQUEST}.{os.getpid()}"
+        try:
+            (self._folder / REQUEST).rename(mine)
+            asked = _numbers(mine.read_text())
+            mine.unlink()
+            first = asked.get("first", ended + 1 + AHEAD)
+            mine.write_text(json.dumps({"first": first, "steps": asked.get("steps", self._steps)}))
+            mine.replace(self._folder / AGREED)
+        except OSError:
+            return  # another rank was faster
+
+    def _take(self, agreed: Path, ended: int) -> None:
+        try:
+            asked = _numbers(agreed.read_text())
+        except OSError:
+            return
+        first = asked.get("first", ended + 1)
+        if first <= ended:
+            say(f"the window asked for at step {first} has passed on this rank, which is at step {ended}.")
+            return
+        self._demand.ask(asked.get("steps", self._steps), first)
+
+    @staticmethod
+    def _stamp(path: Path) -> tuple[int, int] | None:
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ino
+
+
+class HttpListener:
+    """POST http://127.0.0.1:PORT/window?steps=3[&first=120][&all=1] with the token of the port file.
+
+    HOST_rankR.port in the trace folder, readable by this user only, holds `PORT TOKEN`.
+    """
+
+    def __init__(self, demand: Demand, folder: Path, rank: int, steps: int) -> None:
+        self._demand = demand
+        self._files = FileListener(demand, folder, steps)
+        self._port_file = folder / f"{stem_of_rank(rank)}.port"
+        token = secrets.token_hex(16)
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                url = urlsplit(self.path)
+                if not secrets.compare_digest(self.headers.get("X-Leadline-Token", ""), token):
+                    return self._answer(403, "the token of the port file is missing")
+                if url.path != "/window":
+                    return self._answer(404, "there is only /window")
+                asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
+                if not all(value.isdigit() for value in asked.values()):
+                    return self._answer(400, "steps, first and all are numbers")
+                numbers = {name: int(value) for name, value in asked.items()}
+                if numbers.pop("all", 0):
+                    (folder / REQUEST).write_text(json.dumps(numbers))
+                else:
+                    demand.ask(numbers.get("steps", steps), numbers.get("first"))
+                return self._answer(200, "asked")
+
+            def _answer(self, code: int, text: str) -> None:
+                body = f"{text}\n".encode()
+                self.send_response(code)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, name="leadline-window", daemon=True).start()
+        self._port_file.touch(mode=0o600)
+        self._port_file.write_text(f"{self._server.server_address[1]} {token}\n")
+
+    def poll(self, ended: int) -> None:
+        self._files.poll(ended)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        with contextlib.suppress(OSError):
+            self._port_file.unlink()
+
+
+def _numbers(text: str) -> dict[str, int]:
+    """The whole numbers of a JSON object; nothing of anything else."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): value for name, value in found.items() if type(value) is int and value >= 0}

@@ -1,0 +1,256 @@
+"""The profiler of a training loop: starts measuring, opens and closes windows at exact step numbers, ends in one file.
+
+Promises: never an exception into the loop and never a collective, so no rank waits for a profiler; whatever goes wrong
+is one sentence on stderr. `step(n)` names the step that has just ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+from leadline.capture.api import start as start_measuring
+from leadline.capture.current import CURRENT
+from leadline.capture.errors import ProfileError
+from leadline.capture.messages import say
+from leadline.capture.session import Session
+from leadline.capture.training.config import TrainingConfig, read_config
+from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest
+from leadline.capture.training.journal import Journal
+from leadline.capture.training.on_demand import Demand, Listener, listen
+from leadline.capture.training.schedule import described, last_step, phase
+
+
+def build_profiler(config: object = None, *, rank: int | None = None, **keywords: Any) -> TrainingProfiler | None:
+    """The profiler of this rank, or None when profiling is disabled or this rank is not to be measured.
+
+    `config`: see `read_config`; `keywords` are fields of TrainingConfig and win. `rank`: by default RANK of the
+    environment, else 0. Raises ProfileError for a wrong configuration, on every rank alike.
+    """
+    checked = read_config(config, **keywords)
+    number = environment_number("RANK", 0) if rank is None else int(rank)
+    local = environment_number("LOCAL_RANK", number)
+    if not checked.enable or not checked.rank_measures(number, local):
+        return None
+    return TrainingProfiler(checked, number)
+
+
+def environment_number(name: str, default: int) -> int:
+    """A number that a launcher has put into the environment."""
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else default
+
+
+class TrainingProfiler:
+    """Measures a training loop. `start`, `step` after every step, `stop`; or as a `with` block around the loop."""
+
+    def __init__(self, config: TrainingConfig, rank: int) -> None:
+        self.config = config
+        self.rank = rank
+        self.path: Path | None = None
+        """The profile; None until it is made, and where somebody else's session measures."""
+        self.folder = Path(config.trace_dir)
+        self.journal = Journal(config, rank)
+        self._demand = Demand()
+        self._listener: Listener | None = None
+        self._running = False
+        self._session: Session | None = None
+        self._open = False
+        self._unproven = False  # the window is open for a first step of which the number is not known yet
+        self._next: int | None = None
+        self._said: set[str] = set()
+
+    # ---------------------------------------------------------------- the loop
+
+    def start(self, next_step: int | None = None) -> None:
+        """Begin measuring. `next_step`: number of the step that comes first, where the loop knows it; without it the
+        first `step(n)` tells. Says a sentence and does nothing when measuring cannot begin."""
+        if self._running:
+            say("this profiler has been started already; its second start() does nothing.")
+            return
+        try:
+            self._start_session()
+        except ProfileError as error:
+            say(f"{error} Training goes on without a profile.")
+            return
+        self._running = True
+        _stop_at_exit(self)
+        self._next = next_step
+        native = CURRENT.native
+        if native is not None:
+            native.step_begin(-1 if next_step is None else next_step)
+        self.journal.begin(next_step)
+        self._unproven = next_step is None
+        if next_step is None or self._recorded(next_step):
+            self._set_open(True)
+        last = last_step(self.config)
+        if next_step is not None and last is not None and next_step > last and not self.config.on_demand:
+            say(f"training goes on at step {next_step}; the window ({described(self.config)}) has passed.")
+        if self._listener is None and self.config.on_demand:
+            self._listener = listen(self.config, self._demand, self.folder, self.rank)
+
+    def begin_step(self, number: int | None = None) -> None:
+        """A step begins: what has passed since the last one ended (evaluation, a checkpoint) is not step time."""
+        if not self._running:
+            return
+        if number is not None and self._unproven:
+            self._unproven = False
+            if not self._recorded(number):
+                self._take_back()
+        number = self._next if number is None else number
+        native = CURRENT.native
+        if native is not None:
+            native.step_begin(-1 if number is None else number)
+        self.journal.begin(number)
+
+    def step(self, number: int | None = None) -> None:
+        """The step `number` has ended; without a number it is the one after the last. With `accumulation` in the
+        configuration, the numbers are those of micro-batches."""
+        if not self._running:
+            return
+        number = (self._next or 0) if number is None else int(number)
+        if self.config.accumulation > 1:
+            micro, number = number, number // self.config.accumulation
+            self._next = micro + 1
+            if (micro + 1) % self.config.accumulation:
+                return
+        else:
+            self._next = number + 1
+        if not self._in_order(number):
+            return
+        if (self._unproven or self._open) and not self._recorded(number):
+            self._take_back() if self._unproven else self._set_open(False)
+        self._unproven = False
+        session = CURRENT.session
+        if session is not None:
+            session.step(number)
+        self.journal.end(number, recorded=self._open)
+        if self._listener is not None:
+            self._listener.poll(number)
+        else:
+            self._demand.settle(number)
+        self._set_open(self._recorded(number + 1))
+
+    def stop(self) -> Path | None:
+        """End measuring and make the file; returns its path. A second call does nothing."""
+        if not self._running:
+            return self.path
+        self._running = False
+        if self._listener is not None:
+            self._listener.close()
+        cut = self._open and self.journal.last_step is not None and self.config.active is None
+        if self._unproven:
+            self._take_back()
+        self._set_open(False)
+        if cut and not self._demand.covers((self.journal.last_step or 0) + 1):
+            say(f"the run ended after step {self.journal.last_step}, inside the window ({described(self.config)}).")
+        session: Session | None = self._session
+        self._session = None
+        if session is not None and CURRENT.session is session:
+            self.path = session.stop()
+        self.journal.finish(self.path)
+        if self.path is not None:
+            remove_oldest(self.folder, self.rank, self.config.max_files, self.path)
+        return self.path
+
+    def __enter__(self) -> TrainingProfiler:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def request_window(self, steps: int | None = None, first: int | None = None) -> None:
+        """Record `steps` steps from `first` on, by default the configured number from the next one."""
+        self._demand.ask(steps or self.config.on_demand_steps, first)
+
+    @property
+    def recorded_steps(self) -> tuple[int, ...]:
+        """Numbers of the steps that windows have recorded so far."""
+        return tuple(self.journal.recorded)
+
+    # ---------------------------------------------------------------- inside
+
+    def _start_session(self) -> None:
+        session = CURRENT.session
+        if session is not None and session.inner:
+            raise ProfileError(f"Measuring into {session.output} is already under way, and a process has one profiler.")
+        self.folder = prepare_folder(self.folder)
+        if session is not None:
+            say(f"this program is measured into {session.output}; the training profiler opens its windows there.")
+            self.journal.place = None
+            return
+        claimed = claim_name(self.folder, self.rank)
+        try:
+            start_measuring(
+                claimed,
+                shapes=self.config.shapes,
+                memory=self.config.memory,
+                trace_max_events=self.config.max_events,
+                quiet=True,
+            )
+        except BaseException:
+            with contextlib.suppress(OSError):
+                claimed.unlink()
+            raise
+        self._session = CURRENT.session
+        self.journal.place = claimed
+        self.journal.write()
+
+    def _recorded(self, step: int) -> bool:
+        return phase(self.config, step).recorded or self._demand.covers(step)
+
+    def _set_open(self, wanted: bool) -> None:
+        native = CURRENT.native
+        if wanted == self._open or native is None:
+            return
+        self._open = wanted
+        if wanted:
+            native.trace_start()
+        else:
+            native.trace_stop()
+
+    def _take_back(self) -> None:
+        """The first step was none to be recorded: what the window has kept of it goes."""
+        self._set_open(False)
+        if CURRENT.native is not None:
+            CURRENT.native.trace_take_back()
+
+    def _in_order(self, number: int) -> bool:
+        last = self.journal.last_step
+        if last is None or number > last:
+            return True
+        if number == last:
+            self._say_once(
+                f"step {number} was told twice; with gradient accumulation, tell each step once, at its end, or set "
+                "accumulation."
+            )
+            return False
+        self._say_once(f"steps go backwards, from {last} to {number}; they are counted under their numbers.")
+        return True
+
+    def _say_once(self, sentence: str) -> None:
+        kind = sentence.split(",")[0].split(" ", 2)[-1]
+        if kind not in self._said:
+            self._said.add(kind)
+            say(sentence)
+
+
+def _stop_at_exit(profiler: TrainingProfiler) -> None:
+    """A loop that ends by an exception, or whose framework has no hook for the end, still leaves its summary's facts.
+
+    Registered behind the session's own handler, so it runs before it.
+    """
+    reference = weakref.ref(profiler)
+    pid = os.getpid()
+
+    def stop() -> None:
+        alive = reference()
+        if alive is not None and os.getpid() == pid:
+            alive.stop()
+
+    atexit.register(stop)
