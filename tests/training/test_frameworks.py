@@ -1,0 +1,134 @@
+"""Callbacks with the real packages: step numbers are the framework's own, also with accumulation, evaluation, resume."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+import leadline
+from leadline import training
+
+torch = pytest.importorskip("torch", reason="the frameworks train torch models")
+
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 16
+
+    def __getitem__(self, index: int):
+        torch.manual_seed(index)
+        return {"x": torch.randn(4), "labels": torch.randn(1)}
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(7)
+        self.layer = torch.nn.Linear(4, 1)
+
+    def forward(self, x, labels=None):
+        out = self.layer(x)
+        return {"loss": (out - labels).pow(2).mean(), "logits": out}
+
+
+def window(folder: Path) -> list[int]:
+    (path,) = folder.glob("*.leadline")
+    profile = leadline.open(str(path))
+    facts = json.loads(path.with_suffix(".json").read_text())
+    assert list(profile.window.steps) == facts["recorded_steps"]
+    return list(profile.window.steps)
+
+
+def train_with_transformers(folder: Path, callbacks, *, resume: bool = False, steps: int = 6) -> list[float]:
+    transformers = pytest.importorskip("transformers", reason="its Trainer is tested")
+    arguments = transformers.TrainingArguments(
+        output_dir=str(folder / "out"), max_steps=steps, per_device_train_batch_size=2, gradient_accumulation_steps=2,
+        eval_strategy="steps", eval_steps=2, save_steps=3, logging_steps=1, report_to=[], disable_tqdm=True,
+        use_cpu=True, dataloader_pin_memory=False, save_strategy="steps",
+    )  # fmt: skip
+    trainer = transformers.Trainer(
+        model=Model(), args=arguments, train_dataset=Data(), eval_dataset=Data(), callbacks=callbacks
+    )
+    trainer.train(resume_from_checkpoint=str(folder / "out" / "checkpoint-3") if resume else None)
+    return [float(entry["loss"]).hex() for entry in trainer.state.log_history if "loss" in entry]
+
+
+def test_transformers_counts_optimizer_steps_also_after_a_resume(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="its Trainer is tested")
+    callback = training.HFTrainerCallback(enable=True, trace_dir=str(tmp_path / "a"), start_step=2, end_step=5)
+    losses = train_with_transformers(tmp_path, [callback])
+    assert window(tmp_path / "a") == [2, 3, 4]
+    resumed = training.HFTrainerCallback(enable=True, trace_dir=str(tmp_path / "b"), start_step=2, end_step=5)
+    train_with_transformers(tmp_path, [resumed], resume=True)
+    assert window(tmp_path / "b") == [3, 4]
+    assert losses == train_with_transformers(tmp_path / "plain", []), "a profile must not change the loss"
+
+
+def test_lightning_counts_optimizer_steps_not_batches(tmp_path: Path) -> None:
+    warnings.simplefilter("ignore")
+    lightning = pytest.importorskip("lightning.pytorch", reason="its Trainer is tested")
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = Model()
+
+        def training_step(self, batch, index):
+            return self.model(**batch)["loss"]
+
+        def validation_step(self, batch, index):
+            return self.model(**batch)["loss"]
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    callback = training.LightningCallback(enable=True, trace_dir=str(tmp_path / "a"), start_step=1, end_step=4)
+    loader = torch.utils.data.DataLoader(Data(), batch_size=2)
+    trainer = lightning.Trainer(
+        accelerator="cpu", max_epochs=2, accumulate_grad_batches=2, callbacks=[callback], logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, default_root_dir=tmp_path,
+    )  # fmt: skip
+    trainer.fit(Module(), loader, loader)
+    assert trainer.global_step == 8
+    assert window(tmp_path / "a") == [1, 2, 3]
+
+
+def test_ignite_iterations_make_steps(tmp_path: Path) -> None:
+    engine = pytest.importorskip("ignite.engine", reason="its Engine is tested")
+    handler = training.IgniteHandler(
+        enable=True, trace_dir=str(tmp_path), start_step=2, end_step=4, accumulation=2, rank=0
+    )
+    trainer = handler.attach(engine.Engine(lambda engine, batch: batch))
+    trainer.run(range(6), max_epochs=2)
+    assert window(tmp_path) == [2, 3]
+
+
+def test_an_error_in_ignite_stays_an_error(tmp_path: Path) -> None:
+    engine = pytest.importorskip("ignite.engine", reason="its Engine is tested")
+
+    def fail(engine, batch):
+        if batch == 3:
+            raise KeyError("batch")
+
+    handler = training.IgniteHandler(enable=True, trace_dir=str(tmp_path), start_step=1, end_step=9, rank=0)
+    with pytest.raises(KeyError):
+        handler.attach(engine.Engine(fail)).run(range(6))
+    assert window(tmp_path) == [1, 2]
+
+
+def test_accelerate_counts_steps_of_the_prepared_optimizer(tmp_path: Path) -> None:
+    accelerate = pytest.importorskip("accelerate", reason="it is tested")
+    accelerator = accelerate.Accelerator(gradient_accumulation_steps=2, cpu=True)
+    model = Model()
+    loader = torch.utils.data.DataLoader(Data(), batch_size=2)
+    model, optimizer, loader = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.01), loader)
+    with training.AccelerateTracker(
+        accelerator, optimizer, next_step=100, enable=True, trace_dir=str(tmp_path), start_step=101, end_step=103
+    ):
+        for batch in loader:
+            with accelerator.accumulate(model):
+                accelerator.backward(model(**batch)["loss"])
+                optimizer.step()
+                optimizer.zero_grad()
+    assert window(tmp_path) == [101, 102]
