@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from leadline.capture.training.timers import CUDATimer, CUDATimerCollection
     from leadline.compare import diff
     from leadline.profiles.reader import open_profile as open
+    from leadline.report.training import print_summary
 
 __all__ = [
     "CUDATimer",
@@ -38,6 +39,7 @@ __all__ = [
     "diff",
     "open",
     "pause",
+    "print_summary",
     "profile",
     "region",
     "resume",
@@ -60,6 +62,8 @@ def _source(name: str) -> tuple[str, str] | None:
             return "leadline.capture.training.profiler", name
         case "CUDATimer" | "CUDATimerCollection":
             return "leadline.capture.training.timers", name
+        case "print_summary":
+            return "leadline.report.training", name
         case "training":
             return "leadline.training", ""
         case "ProfileError":

@@ -11,7 +11,7 @@ def make() -> type:
     """ComposerCallback(config, **keywords), for `Trainer(callbacks=[...])`."""
     from composer.core import Callback
 
-    class ComposerCallback(Callback):
+    class ComposerCallback(Callback):  # type: ignore[misc]  # not installed where types are checked
         """Profiles `Trainer.fit`. Evaluation and checkpoints lie between steps and are in none."""
 
         def __init__(self, config: object = None, **keywords: Any) -> None:

@@ -1,0 +1,128 @@
+"""What kind of work an operator or a kernel does, as data: whole words, the operator before the kernel's name.
+
+The order of the rules is the order of the rows. A kernel is classed by the innermost operator above it that has a
+class; only where there is none does its own name decide, word by word, since names mislead (`volta_sgemm` runs
+convolutions, `ncclDevComm` holds an `mm`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from leadline.analysis.columns import Rows
+from leadline.profiles import Tree
+from leadline.schema import FrameKind
+
+CLASSES = (
+    "communication", "copy", "attention", "convolution", "matrix product", "normalisation", "embedding", "optimizer",
+    "softmax", "pooling", "random", "sort", "element-wise", "fused", "unknown",
+)  # fmt: skip
+_OPERATORS: Mapping[str, str] = {
+    "communication": "c10d c10d_functional record_param_comms nccl gloo allreduce all_reduce",
+    "copy": "copy_ _to_copy contiguous clone cat stack fill_ zero_ zeros ones zeros_like ones_like full pin_memory",
+    "attention": (
+        "scaled_dot_product_attention flash_attention efficient_attention _flash_attention_forward "
+        "_flash_attention_backward _efficient_attention_forward _efficient_attention_backward flex_attention"
+    ),
+    "convolution": "convolution conv1d conv2d conv3d convolution_backward cudnn_convolution mkldnn_convolution",
+    "matrix product": "mm addmm bmm baddbmm matmul linear addmv mv dot _scaled_mm _grouped_mm einsum",
+    "normalisation": (
+        "layer_norm native_layer_norm batch_norm native_batch_norm group_norm native_group_norm rms_norm "
+        "native_layer_norm_backward native_batch_norm_backward cudnn_batch_norm instance_norm"
+    ),
+    "embedding": "embedding embedding_bag embedding_dense_backward index_select _embedding_bag",
+    "optimizer": "_fused_adam_ _fused_adamw_ _fused_sgd_",
+    "softmax": "softmax _softmax log_softmax _log_softmax _softmax_backward_data nll_loss nll_loss_forward",
+    "pooling": "max_pool2d avg_pool2d adaptive_avg_pool2d max_pool2d_with_indices max_pool2d_with_indices_backward",
+    "random": "dropout native_dropout bernoulli_ normal_ uniform_ randn rand randint randperm",
+    "sort": "sort topk argsort multinomial unique",
+    "element-wise": (
+        "add add_ sub sub_ mul mul_ div div_ pow pow_ exp log sqrt rsqrt tanh sigmoid relu relu_ gelu silu neg abs sum "
+        "mean where clamp clamp_min threshold_backward gelu_backward silu_backward addcmul_ addcdiv_ lerp_ sqrt_ max "
+        "min cos sin masked_fill masked_fill_ eq ne gt lt ge le mse_loss tanh_backward sigmoid_backward item"
+    ),
+}
+_KERNELS: tuple[tuple[str, str], ...] = (
+    ("communication", r"^nccl(dev)?kernel|^nccl|rccl"),
+    ("copy", r"^mem(cpy|set)\b"),
+    ("fused", r"^triton_"),
+    ("attention", r"flash_(fwd|bwd)|fmha|attention"),
+    ("convolution", r"conv|fft2d|implicit_|winograd|nchwtonhwc|nhwctonchw|dgrad|wgrad"),
+    ("matrix product", r"gemm|gemv|nvjet|cublas|\bcijk"),
+    ("normalisation", r"norm|batchnorm|welford"),
+    ("optimizer", r"adam|multi_tensor_apply"),
+    ("embedding", r"embedding"),
+    ("softmax", r"softmax"),
+    ("element-wise", r"elementwise|vectorized|reduce_kernel"),
+)
+_FIND_OPERATOR = {word: name for name, words in _OPERATORS.items() for word in words.split()}
+_FUNCTIONAL = ("c10d::", "_c10d_functional::", "nccl:", "gloo:", "record_param_comms", "mpi:", "ucc:")
+
+
+@lru_cache(maxsize=65536)
+def class_of_operator(name: str) -> str:
+    """The class of an operator, empty for one that has none of its own (it may hold others)."""
+    if name.startswith(_FUNCTIONAL):
+        return "communication"
+    if name.startswith("Optimizer.step#"):
+        return "optimizer"
+    word = name.rsplit("::", 1)[-1].split(".")[0]
+    found = _FIND_OPERATOR.get(word, "")
+    if not found and word.startswith("_foreach_"):
+        return "element-wise"
+    return (
+        found
+        or _FIND_OPERATOR.get(word.removeprefix("_scaled_dot_product_"), "")
+        or ("attention" if word.startswith("_scaled_dot_product_") else "")
+    )
+
+
+@lru_cache(maxsize=65536)
+def class_of_kernel(name: str) -> str:
+    """The class that a kernel's name tells, `unknown` where it tells none."""
+    plain = name.lower().removeprefix("void ")
+    for found, pattern in _KERNELS:
+        if found == "convolution" and plain.startswith("fbgemm"):
+            continue
+        if found == "matrix product" and "fbgemm" in plain:
+            continue
+        if re.search(pattern, plain):
+            return found
+    return "unknown"
+
+
+def classes_of_nodes(tree: Tree) -> Rows:
+    """Per node a row of CLASSES, by the innermost operator on its path that has a class; work in an optimizer's step
+    that would be element-wise or a copy is the optimizer's. -1 where no operator tells."""
+    kinds, parent = tree.kinds, tree.parent
+    frames = len(tree.frames["kind"])
+    operators = tree.frames["kind"] == int(FrameKind.OPERATOR)
+    regions = (tree.frames["kind"] == int(FrameKind.REGION)) | (tree.frames["kind"] == int(FrameKind.COLLECTIVE))
+    own = np.full(frames, -1, np.int64)
+    optimizing = np.zeros(frames, np.bool_)
+    for frame in np.flatnonzero(operators | regions | (tree.frames["kind"] == int(FrameKind.PHASE))).tolist():
+        name = tree.text("name", frame)
+        if tree.frames["kind"][frame] == int(FrameKind.PHASE):
+            optimizing[frame] = name == "optimizer"
+        elif found := class_of_operator(name):
+            optimizing[frame] = name.startswith("Optimizer.step#")
+            own[frame] = CLASSES.index(found) if operators[frame] or found == "communication" else -1
+    made = own[tree.frame_of]
+    inside = optimizing[tree.frame_of]
+    borders = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
+    made_list, inside_list = made.tolist(), inside.tolist()
+    update = CLASSES.index("optimizer")
+    weak = {CLASSES.index("element-wise"), CLASSES.index("copy"), -1}
+    for row, above in enumerate(np.asarray(parent).tolist()):
+        if above < 0 or borders[row]:
+            continue
+        inside_list[row] = inside_list[row] or inside_list[above]
+        if made_list[row] < 0:
+            made_list[row] = made_list[above]
+        if inside_list[row] and made_list[row] in weak:
+            made_list[row] = update
+    return np.array(made_list, np.int64)

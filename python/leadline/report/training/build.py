@@ -1,0 +1,185 @@
+"""From a profile and what the loop wrote beside it to the summary. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leadline.analysis import Analysis
+from leadline.analysis.overlap import Intervals, WallSplit, wall_split
+from leadline.analysis.workclass import CLASSES, class_of_kernel, classes_of_nodes
+from leadline.profiles import Profile
+from leadline.report.paths import PathWords
+from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
+from leadline.schema import EventKind, FrameKind
+
+MOST_HOT = 15
+_DEVICE_FRAMES = (FrameKind.KERNEL, FrameKind.COPY, FrameKind.COLLECTIVE)
+
+
+def build_summary(
+    profile: Profile, facts: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = (), name: str = ""
+) -> TrainingSummary:
+    """The summary of one rank; `facts` is its side file, `others` those of the job's other ranks."""
+    analysis = Analysis(profile)
+    nodes = _node_classes(profile)
+    on_device = bool(analysis.exclusive("gpu_time").any())
+    metric = "gpu_time" if on_device else "time"
+    device_names = [device.name for device in profile.devices if device.name]
+    host = profile.meta.get("host") or {}
+    cores = host.get("cpus") or host.get("cpu_count")
+    hardware = tuple(dict.fromkeys(device_names)) or (
+        str(host.get("cpu") or "CPU") + (f", {cores} cores" if cores else ""),
+    )
+    world = int(facts.get("world_size", 1))
+    known = {int(facts.get("rank", 0)), *(int(other.get("rank", -1)) for other in others if other.get("complete"))}
+    return TrainingSummary(
+        program=Path(str(facts.get("program", ""))).name,
+        profile=name,
+        host=str(facts.get("host", "")),
+        rank=int(facts.get("rank", 0)),
+        world_size=world,
+        missing_ranks=tuple(sorted({int(other["rank"]) for other in others if "rank" in other} - known)),
+        hardware=hardware,
+        schedule=str(facts.get("schedule", "")),
+        started_at_ns=int(facts.get("started_at_ns", 0)),
+        steps=_steps(profile, facts),
+        metric=metric,
+        walls=tuple(_walls(profile, nodes)),
+        shares=tuple(_shares(analysis, nodes, metric)),
+        hot=tuple(_hot(analysis, metric)),
+        peaks=tuple(_peaks(analysis)),
+        data_ns=sum(thread.data_ns for thread in profile.threads),
+        losses=tuple(f"{loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail}" for loss in profile.losses),
+    )
+
+
+def _steps(profile: Profile, facts: Mapping[str, Any]) -> Steps:
+    times = sorted(int(value) for value in facts.get("step_ns", ()))
+    count = int(facts.get("steps", 0))
+    return Steps(
+        count=count,
+        first=facts.get("first_step"),
+        last=facts.get("last_step"),
+        recorded=profile.window.steps,
+        mean_ns=int(facts.get("steps_sum_ns", 0)) / count if count else 0.0,
+        median_ns=statistics.median(times) if times else 0.0,
+        p95_ns=float(np.percentile(times, 95)) if times else 0.0,
+        min_ns=times[0] if times else 0,
+        max_ns=times[-1] if times else 0,
+        std_ns=statistics.pstdev(times) if times else 0.0,
+        between_ns=int(facts.get("between_steps_ns", 0)),
+    )
+
+
+def _node_classes(profile: Profile) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Rows of CLASSES per node; device work without a telling operator by its own name, else unknown."""
+    tree = profile.tree
+    found = classes_of_nodes(tree)
+    kinds = tree.kinds
+    for row in np.flatnonzero(np.isin(kinds, [int(kind) for kind in _DEVICE_FRAMES])).tolist():
+        kind = FrameKind(int(kinds[row]))
+        own = class_of_kernel(tree.text("name", int(tree.frame_of[row])))
+        if kind == FrameKind.COLLECTIVE or own == "communication":
+            found[row] = CLASSES.index("communication")
+        elif kind == FrameKind.COPY:
+            found[row] = CLASSES.index("copy")
+        elif found[row] < 0:
+            found[row] = CLASSES.index(own)
+    return np.where(found < 0, CLASSES.index("unknown"), found)
+
+
+def _walls(profile: Profile, nodes: Any) -> list[tuple[str, WallSplit]]:
+    """One per device with events in the window, else one per process, in which operators compute."""
+    events = profile.events
+    start = np.asarray(events["start_ns"]).astype(np.int64)
+    length = np.asarray(events["duration_ns"]).astype(np.int64)
+    kind, node = np.asarray(events["kind"]), np.asarray(events["node"]).astype(np.int64)
+    thread, device = np.asarray(events["thread"]), np.asarray(events["device"])
+    process_of = np.array([item.process for item in profile.threads], np.int64)
+    spans = np.stack([start, start + np.maximum(length, 0)], axis=1)
+    done = length >= 0
+    is_step = kind == int(EventKind.STEP)
+    classes = nodes[node] if node.size else node
+    told = (classes == CLASSES.index("communication")) & done
+    found = []
+    for process in profile.processes:
+        mine = (thread >= 0) & (process_of[np.maximum(thread, 0)] == process.row) if process_of.size else thread >= 0
+        windows = spans[mine & is_step]
+        if not windows.size:
+            continue
+        work = np.isin(
+            kind, [int(EventKind.KERNEL), int(EventKind.COLLECTIVE), int(EventKind.COPY), int(EventKind.SET)]
+        )
+        rows = [item.row for item in profile.devices if item.process == process.row]
+        used = [row for row in rows if (work & (device == row)).any()]
+        for row in used:
+            here = work & done & (device == row)
+            moves = np.isin(kind, [int(EventKind.COPY), int(EventKind.SET)])
+            found.append((f"{profile.devices[row].name or 'device'} {profile.devices[row].index}", wall_split(
+                windows, spans[here & ~told & ~moves], spans[here & told & ~moves], spans[here & moves]
+            )))  # fmt: skip
+        if not used:
+            operators = mine & done & (kind == int(EventKind.OPERATOR))
+            talking = (
+                mine & told & np.isin(kind, [int(EventKind.OPERATOR), int(EventKind.REGION), int(EventKind.COLLECTIVE)])
+            )
+            label = "CPU" if len(profile.processes) == 1 else f"CPU of process {process.pid}"
+            nothing: Intervals = np.zeros((0, 2), np.int64)
+            found.append((label, wall_split(windows, spans[operators & ~told], spans[talking], nothing)))
+    return found
+
+
+def _shares(analysis: Analysis, nodes: Any, metric: str) -> list[Share]:
+    tree = analysis.tree
+    measures = tree.exclusive(metric)
+    rows = np.ones(len(tree), np.bool_)
+    if metric == "time":
+        rows = (analysis.scopes.inner >= 0) & (tree.kinds != int(FrameKind.PYTHON))
+    found = []
+    for number, name in enumerate(CLASSES):
+        here = rows & (nodes == number) & (measures.sum != 0)
+        if here.any():
+            found.append(Share(name, int(measures.sum[here].sum()), int(measures.count[here].sum())))
+    return sorted(found, key=lambda share: -share.time_ns)
+
+
+def _hot(analysis: Analysis, metric: str) -> list[Hot]:
+    tree, scopes = analysis.tree, analysis.scopes
+    measures = tree.exclusive(metric)
+    kinds = [int(kind) for kind in _DEVICE_FRAMES] if metric == "gpu_time" else [int(FrameKind.OPERATOR)]
+    rows = np.flatnonzero(np.isin(tree.kinds, kinds) & (measures.sum > 0))
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    for row in rows.tolist():
+        groups.setdefault((int(tree.frame_of[row]), int(scopes.user[row]), int(scopes.module[row])), []).append(row)
+    ranked = sorted(groups.values(), key=lambda several: -int(measures.sum[several].sum()))[:MOST_HOT]
+    words = PathWords(analysis, "", frames=False)
+    found = []
+    for several in ranked:
+        node, module = tree.node(several[0]), int(scopes.module[several[0]])
+        place = words.place(several[0])
+        found.append(Hot(
+            name=node.name, kind=node.kind, time_ns=int(measures.sum[several].sum()),
+            calls=int(measures.count[several].sum()), place=f"{place.short}:{place.line}" if place else "",
+            module=tree.text("name", int(tree.frame_of[module])) if module >= 0 else "",
+        ))  # fmt: skip
+    return found
+
+
+def _peaks(analysis: Analysis) -> list[tuple[str, int]]:
+    devices = analysis.profile.devices
+    return [(devices[peak.device].name if peak.device >= 0 else "CPU", peak.held) for peak in analysis.peaks]
+
+
+def changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[Change, ...]:
+    """What differs by more than a hundredth from the summary before, as `as_json` made both."""
+    found = []
+    for name, value in now.get("figures", {}).items():
+        old = before.get("figures", {}).get(name)
+        if isinstance(old, int | float) and not isinstance(old, bool) and abs(value - old) > 0.01 * max(abs(old), 1):
+            found.append(Change(name, float(old), float(value)))
+    return tuple(found)

@@ -1,0 +1,130 @@
+"""The summary as GitHub-flavoured Markdown, which experiment trackers show too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from leadline.report.markdown import code, escaped
+from leadline.report.training.model import TrainingSummary
+from leadline.report.units import duration, number, share, size
+
+
+def render(summary: TrainingSummary) -> str:
+    """The whole page; ends with a newline."""
+    parts = [_run(summary), _steps(summary), _wall(summary), _classes(summary), _hot(summary), _rest(summary)]
+    parts.append(_changes(summary))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(heads)} |", "|" + "|".join([" --- "] + [" ---: "] * (len(heads) - 1)) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _run(summary: TrainingSummary) -> str:
+    started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(summary.started_at_ns / 1e9))
+    ranks = f"rank {summary.rank} of {summary.world_size}" if summary.world_size > 1 else "one rank"
+    lines = [
+        f"## Leadline training summary: {code(summary.program) or 'program'}",
+        "",
+        f"{started} on {escaped(summary.host)}, {ranks}; {escaped(', '.join(summary.hardware))}; window: "
+        f"{summary.schedule}; profile {code(summary.profile)}.",
+    ]
+    if summary.missing_ranks:
+        missing = ", ".join(str(rank) for rank in summary.missing_ranks)
+        lines += ["", f"**Without rank {missing}: it did not end in order.**"]
+    return "\n".join(lines)
+
+
+def _steps(summary: TrainingSummary) -> str:
+    steps = summary.steps
+    if not steps.count:
+        return "### Steps\n\nThe loop told of no step."
+    recorded = _ranges(steps.recorded) or "none: no window was opened"
+    row = [
+        f"{steps.count} ({steps.first} to {steps.last})",
+        recorded,
+        duration(steps.mean_ns),
+        duration(steps.median_ns),
+    ]
+    row += [duration(steps.p95_ns), duration(steps.min_ns), duration(steps.max_ns), duration(steps.std_ns)]
+    heads = ["steps", "recorded", "mean", "median", "p95", "least", "most", "std"]
+    between = f"\n\nBetween steps (evaluation, checkpoints): {duration(steps.between_ns)}." if steps.between_ns else ""
+    return "### Steps\n\n" + _table(heads, [row]) + between
+
+
+def _wall(summary: TrainingSummary) -> str:
+    if not summary.walls:
+        return ""
+    rows = []
+    for name, wall in summary.walls:
+        parts = (wall.compute_ns, wall.exposed_communication_ns, wall.exposed_copy_ns, wall.idle_ns)
+        rows.append([escaped(name), duration(wall.window_ns)])
+        rows[-1] += [f"{duration(part)} ({share(part, wall.window_ns)})" for part in parts]
+        rows[-1].append(duration(wall.overlapped_ns))
+    heads = ["device", "wall", "compute", "exposed communication", "exposed copy", "idle", "hidden communication"]
+    note = "Wall time of the recorded steps. Compute, exposed communication, exposed copy and idle add up to it."
+    return f"### Where the time goes\n\n{note}\n\n" + _table(heads, rows)
+
+
+def _classes(summary: TrainingSummary) -> str:
+    if not summary.shares:
+        return ""
+    total = sum(item.time_ns for item in summary.shares)
+    what = "Device time" if summary.metric == "gpu_time" else "Time of operators on the CPU"
+    rows = [
+        [item.name, duration(item.time_ns), share(item.time_ns, total), number(item.calls)] for item in summary.shares
+    ]
+    note = f"{what} of the whole run, summed over streams and threads: {duration(total)}. Each nanosecond counts once."
+    return f"### By class of work\n\n{note}\n\n" + _table(["class", "time", "share", "calls"], rows)
+
+
+def _hot(summary: TrainingSummary) -> str:
+    if not summary.hot:
+        return ""
+    total = sum(item.time_ns for item in summary.shares)
+    rows = [
+        [
+            code(item.name[:120]),
+            duration(item.time_ns),
+            share(item.time_ns, total),
+            number(item.calls),
+            code(item.place),
+            code(item.module),
+        ]
+        for item in summary.hot
+    ]
+    title = "Top kernels" if summary.metric == "gpu_time" else "Top operators"
+    return f"### {title}\n\n" + _table(["name", "time", "share", "calls", "line", "module"], rows)
+
+
+def _rest(summary: TrainingSummary) -> str:
+    lines = [f"- Peak memory of tensors, {escaped(name)}: {size(held)}." for name, held in summary.peaks]
+    if summary.data_ns:
+        lines.append(f"- Threads spent {duration(summary.data_ns)} in data loading.")
+    lines += [f"- Not measured: {escaped(loss)}" for loss in summary.losses]
+    return "### Memory, data, losses\n\n" + "\n".join(lines) if lines else ""
+
+
+def _changes(summary: TrainingSummary) -> str:
+    if not summary.changes:
+        return ""
+    rows = []
+    for change in summary.changes:
+        show = duration if change.name.endswith("_ns") else size if change.name.endswith("_bytes") else number
+        name = change.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+        gone = f"{100 * (change.now / change.before - 1):+.1f}%" if change.before else ""
+        rows.append([escaped(name), show(change.before), show(change.now), gone])
+    return "### Since the last summary in this folder\n\n" + _table(["figure", "before", "now", "change"], rows)
+
+
+def _ranges(steps: Sequence[int]) -> str:
+    """5 to 7, 12: runs of neighbours."""
+    runs: list[list[int]] = []
+    for step in steps:
+        if runs and step == runs[-1][1] + 1:
+            runs[-1][1] = step
+        else:
+            runs.append([step, step])
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in runs)

@@ -1,0 +1,81 @@
+"""The summary of a training run. Times are nanoseconds, sizes bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leadline.analysis.overlap import WallSplit
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Wall time of the steps that the loop told of, between their begin and end."""
+
+    count: int
+    first: int | None
+    last: int | None
+    recorded: tuple[int, ...]
+    mean_ns: float
+    median_ns: float
+    p95_ns: float
+    min_ns: int
+    max_ns: int
+    std_ns: float
+    between_ns: int
+    """Between steps: evaluation, checkpoints, whatever the loop does there."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Time of one class of work, summed over streams and threads; `exposed_ns` is wall time."""
+
+    name: str
+    time_ns: int
+    calls: int
+
+
+@dataclass(frozen=True)
+class Hot:
+    """A kernel or operator with the user's line and the module that it ran for."""
+
+    name: str
+    kind: str
+    time_ns: int
+    calls: int
+    place: str
+    module: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure of this summary and of the one before it in the folder."""
+
+    name: str
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """Everything that summary.md shows."""
+
+    program: str
+    profile: str
+    host: str
+    rank: int
+    world_size: int
+    missing_ranks: tuple[int, ...]
+    hardware: tuple[str, ...]
+    schedule: str
+    started_at_ns: int
+    steps: Steps
+    metric: str
+    """`gpu_time` where there is device work, else `time`: of operators on the CPU."""
+    walls: tuple[tuple[str, WallSplit], ...]
+    """Device (or process) and how the recorded steps' wall time splits there."""
+    shares: tuple[Share, ...]
+    hot: tuple[Hot, ...]
+    peaks: tuple[tuple[str, int], ...]
+    data_ns: int
+    losses: tuple[str, ...]
+    changes: tuple[Change, ...] = ()

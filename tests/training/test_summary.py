@@ -1,0 +1,102 @@
+"""summary.md of real runs: figures near the known truth, comparison with the last one, ranks that are missing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from tests.training.loops import run
+
+import leadline
+from leadline.report.training import as_json, summarize
+from leadline.training import build_profiler
+
+HERE = Path(__file__).parent
+
+
+def launched(folder: Path, program: Path, ranks: int) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), str(program), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+
+
+def test_a_loop_of_known_truth(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="its collectives are measured")
+    done = launched(tmp_path, HERE / "gloo_loop.py", 2)
+    assert done.returncode == 0, done.stderr
+    truth = json.loads((tmp_path / "truth").read_text())
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    ((name, wall),) = summary["walls"]
+    assert (name, summary["steps"]["recorded"], summary["missing_ranks"]) == ("CPU", [2, 3, 4, 5], [])
+    parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+    assert sum(wall[part] for part in parts) == wall["window_ns"]
+    near = 0.02 * wall["window_ns"]
+    assert wall["window_ns"] == pytest.approx(sum(truth.values()), abs=near)
+    assert wall["compute_ns"] == pytest.approx(truth["compute"], abs=near)
+    assert wall["exposed_communication_ns"] == pytest.approx(truth["exposed"], abs=near)
+    assert wall["idle_ns"] == pytest.approx(truth["idle"], abs=near)
+    assert wall["overlapped_ns"] > 0
+    classes = {share["name"] for share in summary["shares"]}
+    assert {"matrix product", "communication"} <= classes
+    assert "### Where the time goes" in done.stdout
+    assert (tmp_path / "summary.md").read_text() in done.stdout
+    assert len(list(tmp_path.glob("*.leadline"))) == 2
+
+
+def test_a_rank_that_was_killed_is_named_and_the_others_are_whole(tmp_path: Path) -> None:
+    program = tmp_path / "loop.py"
+    program.write_text(
+        textwrap.dedent("""
+            import os, signal, sys, leadline
+            rank = int(sys.argv[2])
+            profiler = leadline.build_profiler(enable=True, start_step=0, end_step=9, trace_dir=sys.argv[1], rank=rank)
+            profiler.start()
+            for step in range(4):
+                if rank == 2 and step == 2:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                profiler.step(step)
+            profiler.stop()
+        """)
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    environment |= {"WORLD_SIZE": "4", "MASTER_PORT": "29999"}
+    folder = tmp_path / "profiles"
+    codes = []
+    for rank in (3, 2, 1, 0):
+        command = [sys.executable, str(program), str(folder), str(rank)]
+        codes.append(subprocess.run(command, env=environment, timeout=120, capture_output=True, check=False).returncode)
+    assert codes == [0, -signal.SIGKILL, 0, 0]
+    (zero,) = folder.glob("*_rank0_*.leadline")
+    assert summarize(zero).missing_ranks == (2,)
+    for rank in (0, 1, 3):
+        (path,) = folder.glob(f"*_rank{rank}_*.leadline")
+        assert leadline.open(str(path)).window.steps == (0, 1, 2, 3)
+
+
+def test_only_rank_0_prints_and_nothing_is_no_error(tmp_path: Path, capsys) -> None:
+    assert leadline.print_summary(None) == ""
+    profiler = build_profiler(enable=True, trace_dir=str(tmp_path), rank=1)
+    assert leadline.print_summary(profiler) == ""
+    profiler = build_profiler(enable=True, trace_dir=str(tmp_path), rank=0)
+    assert leadline.print_summary(profiler) == ""
+    assert "no profile of this run" in capsys.readouterr().err
+
+
+def test_what_changed_since_the_last_summary(tmp_path: Path) -> None:
+    run(tmp_path, range(3), start_step=0, end_step=2)
+    (path,) = tmp_path.glob("*.leadline")
+    figures = as_json(summarize(path))["figures"]
+    (tmp_path / "summary.json").write_text(json.dumps({"figures": {"step_mean_ns": 2 * figures["step_mean_ns"]}}))
+
+    class Stopped:
+        rank = 0
+
+    Stopped.path = path
+    text = leadline.print_summary(Stopped())
+    assert "| step mean |" in text
+    assert "-50.0%" in text
+    assert json.loads((tmp_path / "summary.json").read_text())["changes"][0]["name"] == "step_mean_ns"
