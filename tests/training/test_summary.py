@@ -24,27 +24,40 @@ def launched(folder: Path, program: Path, ranks: int) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
 
 
-def test_a_loop_of_known_truth(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory):
+    """Truth, summary and standard output of a loop on two ranks."""
     pytest.importorskip("torch", reason="its collectives are measured")
-    done = launched(tmp_path, HERE / "gloo_loop.py", 2)
+    folder = tmp_path_factory.mktemp("loop")
+    done = launched(folder, HERE / "gloo_loop.py", 2)
     assert done.returncode == 0, done.stderr
-    truth = json.loads((tmp_path / "truth").read_text())
-    summary = json.loads((tmp_path / "summary.json").read_text())
+    truth = json.loads((folder / "truth").read_text())
+    return truth, json.loads((folder / "summary.json").read_text()), done.stdout, folder
+
+
+def test_a_loop_on_two_ranks(loop) -> None:
+    _, summary, printed, folder = loop
     ((name, wall),) = summary["walls"]
     assert (name, summary["steps"]["recorded"], summary["missing_ranks"]) == ("CPU", [2, 3, 4, 5], [])
     parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
     assert sum(wall[part] for part in parts) == wall["window_ns"]
+    assert wall["idle_ns"] >= 4 * 50e6, "each recorded step sleeps for 50 ms"
+    assert wall["exposed_communication_ns"] > 0
+    assert {"matrix product", "communication"} <= {share["name"] for share in summary["shares"]}
+    assert "### Where the time goes" in printed
+    assert (folder / "summary.md").read_text() in printed
+    assert len(list(folder.glob("*.leadline"))) == 2
+
+
+@pytest.mark.slow  # on a machine where others compute, what the loop measures of itself is no truth
+def test_every_part_is_within_2_percent_of_the_wall_time(loop) -> None:
+    truth, summary, _, _ = loop
+    ((_, wall),) = summary["walls"]
     near = 0.02 * wall["window_ns"]
     assert wall["window_ns"] == pytest.approx(sum(truth.values()), abs=near)
     assert wall["compute_ns"] == pytest.approx(truth["compute"], abs=near)
     assert wall["exposed_communication_ns"] == pytest.approx(truth["exposed"], abs=near)
     assert wall["idle_ns"] == pytest.approx(truth["idle"], abs=near)
-    assert wall["overlapped_ns"] > 0
-    classes = {share["name"] for share in summary["shares"]}
-    assert {"matrix product", "communication"} <= classes
-    assert "### Where the time goes" in done.stdout
-    assert (tmp_path / "summary.md").read_text() in done.stdout
-    assert len(list(tmp_path.glob("*.leadline"))) == 2
 
 
 def test_a_rank_that_was_killed_is_named_and_the_others_are_whole(tmp_path: Path) -> None:
