@@ -23,6 +23,8 @@ from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
 _ENOUGH_STEPS = 5
+MOST_GROUPS = 500
+"""No rule reports more than a few; a tree of a million nodes may have as many lines."""
 
 
 class CannotTell(Exception):
@@ -182,7 +184,7 @@ class Case:
         return self.grouped(mask & (self.user_line >= 0), values, self.user_line)
 
     def grouped(self, mask: Mask, values: Rows, key: Rows) -> list[Group]:
-        """Nodes of `mask` with a positive value grouped by `key`, the largest sum first."""
+        """Nodes of `mask` with a positive value grouped by `key`, the largest sum first, at most MOST_GROUPS."""
         rows = np.flatnonzero(mask & (values > 0))
         if not len(rows):
             return []
@@ -191,7 +193,7 @@ class Case:
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(len(found) + 1))
         made = []
-        for place in np.argsort(-sums, kind="stable").tolist():
+        for place in np.argsort(-sums, kind="stable")[:MOST_GROUPS].tolist():
             here = rows[order[bounds[place] : bounds[place + 1]]]
             made.append(Group(int(here[np.argmax(values[here])]), here, int(sums[place])))
         return made
