@@ -130,6 +130,17 @@ def test_a_hotspot_gives_way_to_the_rule_that_knows_more():
     assert [one.lines[0].line for one in found if one.rule == "hotspot"] == [42]
 
 
+def test_special_notes_come_before_general_ones():
+    found = analyze(
+        training(
+            "python main @ /home/ada/train.py:43",
+            "  operator aten::item | time=100000/400 call_time=200000/400",
+            "    operator aten::_local_scalar_dense | time=100000/400 call_time=100000/400",
+        )
+    )
+    assert names(found) == ["synchronisation", "hotspot"]
+
+
 def test_options_change_what_is_found_and_say_why():
     profile = training(loading_ms=2)
     assert analyze(profile, ["data_loading"], {"data_loading.share": "50%"})[0].severity.value == "info"

@@ -45,7 +45,8 @@ def analyze(
             failed.append(Failed(rule.name, f"{type(error).__name__}: {error}"))
     simulated = Simulated(profile) if simulate else None
     made = [one if simulated is None else simulated.better(one) for one in _without_repeats(found)]
-    made.sort(key=lambda one: (_RANK[one.severity], -max(one.weight, one.gain.share), one.rule))
+    general = {rule.name for rule in chosen if rule.general}
+    made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -max(one.weight, one.gain.share), one.rule))
     loop = case.known_loop
     notes = [f"{file} has changed since the run: its lines are not shown." for file in sorted(case.sources.changed)]
     return Findings(
