@@ -192,6 +192,7 @@ void module_register(uintptr_t parent, uintptr_t child, std::string name) {
 }
 
 int resume_after_fork(void*) {
+  const nb::gil_scoped_release no_gil;  // another thread that forks may wait for its segment
   Session::instance().after_fork_in_parent();
   return 0;
 }
@@ -218,7 +219,8 @@ NB_MODULE(_native, m) {
   m.def("flush", &flush);
   m.def("is_running", [] { return Session::instance().running(); });
   m.def("stats", &stats);
-  m.def("write_status", [] { return Session::instance().write_status(); });
+  m.def(
+      "write_status", [] { return Session::instance().write_status(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none());
   m.def(
       "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); },
@@ -255,7 +257,8 @@ NB_MODULE(_native, m) {
   m.def("module_register", &module_register);
   m.def("module_name", [](uintptr_t id) { return Monitor::instance().modules().qualified(id).name; });
   m.def("module_forget", [](uintptr_t id) { Monitor::instance().modules().forget(id); });
-  m.def("before_fork", [] { Session::instance().before_fork(); });
+  m.def(
+      "before_fork", [] { Session::instance().before_fork(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def("after_fork_in_parent", &after_fork_in_parent);
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);

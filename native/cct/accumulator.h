@@ -90,6 +90,17 @@ class alignas(64) Accumulator {
     sum_squares_.store(values.sum_squares, relaxed);
   }
 
+  // As if nothing had been added.
+  void reset() noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    const MetricValues none;
+    count_.store(none.count, relaxed);
+    sum_.store(none.sum, relaxed);
+    min_.store(none.min, relaxed);
+    max_.store(none.max, relaxed);
+    sum_squares_.store(none.sum_squares, relaxed);
+  }
+
   // Any thread.
   MetricValues values() const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;

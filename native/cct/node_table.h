@@ -98,6 +98,11 @@ class NodeTable {
     return true;
   }
 
+  // Forgets what was measured; the nodes stay, and rooms for measurements with a count of 0.
+  void reset_metrics() noexcept {
+    for (std::uint32_t at = 0; at < accumulators_.size(); ++at) accumulators_[at].reset();
+  }
+
   // --- any thread, for ids below size() or received from the writer ------------------------------------------------
 
   NodeId parent(NodeId node) const noexcept { return nodes_[raw(node)].parent; }

@@ -34,6 +34,9 @@ class TraceEventSource {
   // Whether there ever was a window, so that an empty one differs from none.
   virtual bool was_opened() const noexcept = 0;
 
+  // Grows with every event that comes or ends, and never otherwise.
+  virtual std::uint64_t changes() const noexcept = 0;
+
   // Every event there is, in no order; may run while threads add more.
   virtual void for_each_event(const std::function<void(const TraceEvent&)>& f) const = 0;
 };

@@ -25,7 +25,9 @@ EventSlot EventLane::add(const TraceEvent& event) noexcept {
 
 void EventLane::finish(EventSlot slot, std::int64_t duration_ns) noexcept {
   const auto number = static_cast<std::uint32_t>(slot);
-  if (number < events_.size()) events_[number].duration_ns.store(duration_ns, std::memory_order_relaxed);
+  if (number >= events_.size()) return;
+  events_[number].duration_ns.store(duration_ns, std::memory_order_relaxed);
+  finished_.store(finished_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 void EventWindow::open(std::uint64_t max_events) noexcept {
@@ -122,6 +124,13 @@ std::uint64_t EventWindow::size() const noexcept {
   const std::uint32_t lanes = lanes_->size();
   for (std::uint32_t i = 0; i < lanes; ++i) events += (*lanes_)[i]->size();
   return events;
+}
+
+std::uint64_t EventWindow::changes() const noexcept {
+  std::uint64_t changes = size();
+  const std::uint32_t lanes = lanes_->size();
+  for (std::uint32_t i = 0; i < lanes; ++i) changes += (*lanes_)[i]->finished_.load(std::memory_order_acquire);
+  return changes;
 }
 
 std::size_t EventWindow::held_bytes() const noexcept {

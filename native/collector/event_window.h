@@ -53,7 +53,8 @@ class EventLane {
     std::atomic<std::int64_t> duration_ns;
   };
   EventWindow* window_;
-  std::uint32_t portion_ = 0;  // events this lane may still add without asking
+  std::uint32_t portion_ = 0;               // events this lane may still add without asking
+  std::atomic<std::uint32_t> finished_{0};  // times that finish() changed an event
   ChunkedArray<Stored> events_;
 };
 
@@ -101,6 +102,7 @@ class EventWindow final : public TraceEventSource {
 
   void for_each_event(const std::function<void(const TraceEvent&)>& f) const override;
   std::uint64_t size() const noexcept;
+  std::uint64_t changes() const noexcept override;
   std::size_t held_bytes() const noexcept;
 
   // For a new session: forgets events, lanes and whom to follow; no other thread may use the window meanwhile.

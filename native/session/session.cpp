@@ -38,7 +38,31 @@ class Session::Flusher {
     halt();
     termination::forget();
   }
-  // Starts the thread, again after rest().
+  // Ends the thread. A signal that comes now stays pending, for whoever writes the last segment.
+  void halt() {
+    const std::lock_guard lock(changing_);
+    end();
+  }
+  // As halt(), and until wake() a signal ends the process at once. Threads that fork at a time rest together.
+  void rest() {
+    const std::lock_guard lock(changing_);
+    ++resting_;
+    end();
+    termination::forget();
+    if (const int signal = termination::pending(); signal != 0) {
+      session_.write(true);
+      termination::die(signal);
+    }
+  }
+  void wake() {
+    const std::lock_guard lock(changing_);
+    if (resting_ > 0) --resting_;
+    if (resting_ == 0) begin();
+  }
+  Flusher(const Flusher&) = delete;
+  Flusher& operator=(const Flusher&) = delete;
+
+ private:
   void begin() {
     if (thread_.joinable()) return;
     stop_.store(false);
@@ -59,27 +83,13 @@ class Session::Flusher {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
-  // Ends the thread. A signal that comes now stays pending, for whoever writes the last segment.
-  void halt() {
+  void end() {
     if (!thread_.joinable()) return;
     stop_.store(true);
     sem_post(wake_);
     thread_.join();
     wait_until_uncounted(tid_.load());
   }
-  // As halt(), and until begin() a signal ends the process at once.
-  void rest() {
-    halt();
-    termination::forget();
-    if (const int signal = termination::pending(); signal != 0) {
-      session_.write(true);
-      termination::die(signal);
-    }
-  }
-  Flusher(const Flusher&) = delete;
-  Flusher& operator=(const Flusher&) = delete;
-
- private:
   // A joined thread may still be listed for a moment. Python warns of a fork when it sees more than one thread.
   static void wait_until_uncounted(pid_t tid) {
     char path[64];
@@ -127,6 +137,8 @@ class Session::Flusher {
   sem_t* wake_ = nullptr;  // a semaphore, since a signal handler can post nothing else
   std::atomic<bool> stop_{false};
   std::atomic<pid_t> tid_{0};
+  std::mutex changing_;  // one thread at a time begins or ends the thread
+  int resting_ = 0;      // rests without their wake()
   std::thread thread_;
 };
 
@@ -179,7 +191,7 @@ WriteResult Session::write(bool complete) {
   process_.complete = complete;
   const SegmentSources sources{collector_->trees(),   losses(), process_, &collector_->ledger(), &collector_->window(),
                                &collector_->devices()};
-  const WriteResult result = write_segment(options_.segment_path, sources);
+  const WriteResult result = writer_.write(options_.segment_path, sources, complete);
   if (!result) status_ = describe(result, options_.segment_path);
   flush_ns_.fetch_add(now_ns() - begin_ns);
   return result;
@@ -196,6 +208,7 @@ WriteResult Session::stop() {
   const WriteResult result = write(true);
   flusher_.reset();
   if (const int signal = termination::pending(); signal != 0) termination::die(signal);
+  writer_.clear();
   collector_.reset();
   Monitor::instance().forget_subscriber_state();
   return result;
@@ -260,7 +273,7 @@ SessionCost Session::cost() const {
   cost.flush_ns = flush_ns_.load();
   cost.held_bytes = monitor.held_bytes;
   if (collector_ != nullptr) {
-    cost.held_bytes += collector_->held_bytes();
+    cost.held_bytes += collector_->held_bytes() + writer_.held_bytes();
     cost.nodes = collector_->trees().node_count();
     cost.threads = collector_->trees().size();
     cost.steps = std::max<int64_t>(collector_->steps(), 0);
@@ -279,7 +292,7 @@ void Session::before_fork() {
 }
 
 void Session::after_fork_in_parent() {
-  if (flusher_ != nullptr) flusher_->begin();
+  if (flusher_ != nullptr) flusher_->wake();
   for (Provider* provider : providers()) provider->after_fork_parent();
 }
 
@@ -290,6 +303,7 @@ void Session::after_fork(const std::string& segment_path) {
   new (&writing_) std::mutex();
   new (&providers_busy_) std::mutex();
   new (&status_) std::string();
+  new (&writer_) SegmentWriter();
   Monitor::instance().after_fork();
   for (Provider* provider : providers()) provider->after_fork_child();
   if (!running()) return;

@@ -80,7 +80,8 @@ class Session {
   // What the last failed write said, or empty.
   std::string write_status() const;
   // Around a fork: the flush thread rests, so that no lock of its is copied in the wrong state and the parent that
-  // forks counts one thread less. Nothing else of the session may be called between the two.
+  // forks counts one thread less. It may have to wait for a segment that is being written, so the GIL may not be held.
+  // Several threads may fork at a time.
   void before_fork();
   void after_fork_in_parent();
   // In the child of a fork: forget what the parent measured and go on into another file. Without a path: measure no
@@ -104,6 +105,7 @@ class Session {
   bool paused_ = false;
   mutable std::mutex providers_busy_;  // one call to a provider at a time
   mutable std::mutex writing_;         // one segment at a time; also guards process_ and status_
+  SegmentWriter writer_;               // guarded by writing_
   std::string status_;
   std::atomic<int64_t> flush_ns_{0};
 };

@@ -60,6 +60,44 @@ TEST_CASE("a session writes a segment, and another one may follow") {
   std::filesystem::remove(options.segment_path);
 }
 
+TEST_CASE("events stand beside the segment while the session runs, and in it at the end") {
+  Session& session = Session::instance();
+  SessionOptions options;
+  options.segment_path = segment_path();
+  options.flush_interval_s = 0;
+  REQUIRE(session.start(options, &g_why));
+  session.open_trace();
+  for (int i = 0; i < 1000; ++i) run_operator("aten::mm");
+  session.close_trace();
+  const uint64_t first = session.flush().bytes;
+  CHECK(std::filesystem::exists(events_path(options.segment_path)));
+  run_operator("aten::add");
+  CHECK(session.flush().bytes < first / 4);
+  const WriteResult last = session.stop();
+  CHECK(last.bytes > first);
+  CHECK_FALSE(std::filesystem::exists(events_path(options.segment_path)));
+  std::filesystem::remove(options.segment_path);
+}
+
+TEST_CASE("threads that fork at a time rest together") {
+  Session& session = Session::instance();
+  SessionOptions options;
+  options.segment_path = segment_path();
+  options.flush_interval_s = 0.001;
+  REQUIRE(session.start(options, &g_why));
+  const auto fork_often = [&session] {
+    for (int i = 0; i < 50; ++i) {
+      session.before_fork();
+      session.after_fork_in_parent();
+    }
+  };
+  std::thread other(fork_often);
+  fork_often();
+  other.join();
+  CHECK(session.stop());
+  std::filesystem::remove(options.segment_path);
+}
+
 TEST_CASE("a backward operator finds its forward on another thread, or is counted") {
   Session& session = Session::instance();
   SessionOptions options;

@@ -15,22 +15,33 @@ std::uint32_t& entry(std::vector<std::uint32_t>& numbers, std::uint32_t id, std:
 
 }  // namespace
 
-MergedTree::MergedTree(const TreeRegistry& trees, std::string_view process_name, std::string_view process_detail)
+MergedTree::MergedTree(const TreeRegistry& trees)
     : trees_(trees), budget_(std::numeric_limits<std::int64_t>::max()), nodes_(budget_) {
+  made(nodes_.append(kNoNode, made(frames_.intern(FrameKey()))));
+}
+
+std::size_t MergedTree::held_bytes() const noexcept {
+  std::size_t bytes = strings_.held_bytes() + frames_.held_bytes() + nodes_.held_bytes();
+  for (const ThreadState& state : threads_) {
+    bytes += (state.strings.capacity() + state.frames.capacity() + state.nodes.capacity()) * sizeof(std::uint32_t);
+  }
+  return bytes;
+}
+
+void MergedTree::update(std::string_view process_name, std::string_view process_detail) {
   FrameKey key;
-  const NodeId root = made(nodes_.append(kNoNode, made(frames_.intern(key))));
   key.kind = FrameKind::kProcess;
   key.name = string(process_name);
   key.detail = string(process_detail);
-  process_node_ = made(nodes_.child(root, made(frames_.intern(key))));
-}
-
-void MergedTree::add_all_threads() {
+  process_frame_ = made(frames_.intern(key));
+  if (process_node_ == kNoNode) process_node_ = made(nodes_.child(NodeId{0}, process_frame_));
+  nodes_.reset_metrics();
   const std::uint32_t count = trees_.size();
   for (std::uint32_t i = 0; i < count; ++i) {
     const ThreadIndex thread{i};
     const ThreadTree& tree = trees_[thread];
-    state_of(thread);
+    ThreadState& state = state_of(thread);
+    state.frame = frame_by_name(tree);
     const std::uint32_t nodes = tree.node_count();
     for (std::uint32_t at = 0; at < nodes; ++at) {
       const NodeId node = resolve(thread, NodeId{at});
@@ -112,13 +123,9 @@ MergedTree::ThreadState& MergedTree::state_of(ThreadIndex thread) {
   // Rows of `threads` are the registry's numbers, so every thread before this one gets its state too.
   while (threads_.size() <= raw(thread)) {
     const ThreadTree& tree = trees_[ThreadIndex{static_cast<std::uint32_t>(threads_.size())}];
-    FrameKey key;
-    key.kind = FrameKind::kThread;
-    key.name = string(tree.name());
-    // Threads of one name stay apart.
-    key.detail = string("{\"tid\": " + std::to_string(tree.tid()) + "}");
     ThreadState state;
-    state.root = made(nodes_.append(process_node_, made(frames_.intern(key))));
+    state.frame = frame_by_name(tree);
+    state.root = made(nodes_.append(process_node_, state.frame));
     state.strings.assign(tree.strings().size(), kUnknown);
     state.frames.assign(tree.frames().size(), kUnknown);
     state.nodes.assign(tree.node_count(), kUnknown);
@@ -126,6 +133,15 @@ MergedTree::ThreadState& MergedTree::state_of(ThreadIndex thread) {
     threads_.push_back(std::move(state));
   }
   return threads_[raw(thread)];
+}
+
+FrameId MergedTree::frame_by_name(const ThreadTree& tree) {
+  FrameKey key;
+  key.kind = FrameKind::kThread;
+  key.name = string(tree.name());
+  // Threads of one name stay apart.
+  key.detail = string("{\"tid\": " + std::to_string(tree.tid()) + "}");
+  return made(frames_.intern(key));
 }
 
 std::uint32_t& MergedTree::number_of(Place place) {

@@ -1,4 +1,5 @@
 // All trees of the process as one: root, process, threads, and below them what each thread measured, grafts resolved.
+// It only grows: a node, frame or string keeps its number from one update to the next.
 //
 // Reads the threads' trees while they are being written: what is published when a node is looked at is taken.
 // Works with memory proportional to the trees; throws std::bad_alloc.
@@ -18,13 +19,13 @@ namespace leadline {
 
 class MergedTree {
  public:
-  // `process_name` and `process_detail` make the process frame.
-  MergedTree(const TreeRegistry& trees, std::string_view process_name, std::string_view process_detail);
+  explicit MergedTree(const TreeRegistry& trees);
   MergedTree(const MergedTree&) = delete;
   MergedTree& operator=(const MergedTree&) = delete;
 
-  // Takes over every thread's nodes and metrics.
-  void add_all_threads();
+  // Takes over what is new of every thread, and all metrics anew. `process_name` and `process_detail` make the frame of
+  // the process.
+  void update(std::string_view process_name, std::string_view process_detail);
 
   // The node of this tree for a node of a thread's tree; the process node when there is no such thread or node.
   NodeId resolve(ThreadIndex thread, NodeId node);
@@ -35,10 +36,15 @@ class MergedTree {
   NodeId process_node() const noexcept { return process_node_; }
   NodeId thread_node(ThreadIndex thread) { return state_of(thread).root; }
   bool has_thread(ThreadIndex thread) const noexcept { return raw(thread) < trees_.size(); }
+  // Names may change while the program runs; that of a node's own frame is the one at its making.
+  FrameId process_frame() const noexcept { return process_frame_; }
+  FrameId thread_frame(ThreadIndex thread) { return state_of(thread).frame; }
   std::uint32_t thread_count() const noexcept { return static_cast<std::uint32_t>(threads_.size()); }
 
   // Grafts whose target does not exist or that point below themselves; their work hangs under their own thread.
   std::uint64_t broken_grafts() const noexcept { return broken_grafts_; }
+
+  std::size_t held_bytes() const noexcept;
 
   const StringTable& strings() const noexcept { return strings_; }
   const FrameTable& frames() const noexcept { return frames_; }
@@ -48,6 +54,7 @@ class MergedTree {
   // Per thread, what has been taken over: number here for each number there, kUnknown where not yet.
   struct ThreadState {
     NodeId root;
+    FrameId frame;  // by its present name
     std::vector<std::uint32_t> strings;
     std::vector<std::uint32_t> frames;
     std::vector<std::uint32_t> nodes;
@@ -64,6 +71,7 @@ class MergedTree {
   bool exists(Place place) const noexcept;
   NodeId break_circle();
   FrameId frame(ThreadIndex thread, FrameId frame);
+  FrameId frame_by_name(const ThreadTree& tree);
   StringId string(ThreadIndex thread, StringId string);
   NodeId made(NodeId node) const;
   FrameId made(FrameId frame) const;
@@ -73,7 +81,8 @@ class MergedTree {
   StringTable strings_;
   FrameTable frames_;
   NodeTable nodes_;
-  NodeId process_node_;
+  NodeId process_node_ = kNoNode;
+  FrameId process_frame_ = kNoFrame;
   std::vector<ThreadState> threads_;
   std::vector<Place> way_;  // of resolve(), kept for its memory
   std::uint64_t broken_grafts_ = 0;

@@ -44,8 +44,8 @@ TEST_CASE("Threads stay apart, strings and frames become one") {
   Fixture::child(b, b.root(), "other");
   const NodeId in_a = Fixture::child(a, a.root(), "f");
   const NodeId in_b = Fixture::child(b, b.root(), "f");
-  MergedTree tree(f.registry, "train.py", "{}");
-  tree.add_all_threads();
+  MergedTree tree(f.registry);
+  tree.update("train.py", "{}");
   const NodeId x = tree.resolve(a.index(), in_a);
   const NodeId y = tree.resolve(b.index(), in_b);
   CHECK(x != y);
@@ -66,8 +66,8 @@ TEST_CASE("Work under a graft hangs under the other thread's node, together with
     tree->add(Fixture::child(*tree, backward, "addmm"), MetricKind::kTime, kCpuDevice, kNoStream, 10);
   }
   a.add(Fixture::child(a, forward, "backward"), MetricKind::kTime, kCpuDevice, kNoStream, 1);
-  MergedTree tree(f.registry, "p", "");
-  tree.add_all_threads();
+  MergedTree tree(f.registry);
+  tree.update("p", "");
   const NodeId addmm = tree.resolve(b.index(), NodeId{3});
   CHECK(path(tree, addmm) == "/main/linear/backward/addmm");
   CHECK(sum(tree, addmm) == 20);
@@ -82,8 +82,8 @@ TEST_CASE("What was measured once for both is call time and CPU time, together w
   for (const std::int64_t leaf_ns : {5, 7}) a.add(add, kLeafTime, kCpuDevice, kNoStream, leaf_ns);
   a.add(add, MetricKind::kCallTime, kCpuDevice, kNoStream, 30);
   a.add(add, MetricKind::kTime, kCpuDevice, kNoStream, 20);
-  MergedTree tree(f.registry, "p", "");
-  tree.add_all_threads();
+  MergedTree tree(f.registry);
+  tree.update("p", "");
   std::size_t kinds = 0;
   tree.nodes().for_each_metric(tree.resolve(a.index(), add), [&](const MetricKey& key, const MetricValues& values) {
     ++kinds;
@@ -104,8 +104,8 @@ TEST_CASE("Grafts lead through grafts, also of threads that came later") {
   const NodeId in_b = Fixture::child(b, b.graft(c.index(), in_c), "y");
   const NodeId in_a = Fixture::child(a, a.graft(b.index(), in_b), "z");
   const NodeId onto_graft = Fixture::child(a, a.graft(b.index(), b.graft(c.index(), in_c)), "w");
-  MergedTree tree(f.registry, "p", "");
-  tree.add_all_threads();
+  MergedTree tree(f.registry);
+  tree.update("p", "");
   CHECK(path(tree, tree.resolve(a.index(), in_a)) == "/c/x/y/z");
   CHECK(path(tree, tree.resolve(a.index(), onto_graft)) == "/c/x/w");
 }
@@ -115,8 +115,8 @@ TEST_CASE("A graft to nowhere falls under its own thread and is counted") {
   ThreadTree& a = f.registry.create(1, "a");
   const NodeId no_thread = Fixture::child(a, a.graft(ThreadIndex{9}, NodeId{0}), "x");
   const NodeId no_node = Fixture::child(a, a.graft(a.index(), NodeId{1'000}), "y");
-  MergedTree tree(f.registry, "p", "");
-  tree.add_all_threads();
+  MergedTree tree(f.registry);
+  tree.update("p", "");
   CHECK(path(tree, tree.resolve(a.index(), no_thread)) == "/a/x");
   CHECK(path(tree, tree.resolve(a.index(), no_node)) == "/a/y");
   CHECK(tree.broken_grafts() == 2);
@@ -135,8 +135,8 @@ TEST_CASE("Grafts that point below themselves end under their thread") {
   REQUIRE(x == NodeId{2});
   REQUIRE(y == NodeId{2});
   const NodeId itself = a.graft(a.index(), NodeId{a.node_count()});
-  MergedTree tree(f.registry, "p", "");
-  tree.add_all_threads();
+  MergedTree tree(f.registry);
+  tree.update("p", "");
   CHECK(tree.broken_grafts() == 2);
   CHECK(tree.resolve(a.index(), itself) == tree.thread_node(a.index()));
   const std::string x_path = path(tree, tree.resolve(a.index(), x));
@@ -153,7 +153,37 @@ TEST_CASE("A path of a hundred thousand frames needs no stack") {
   NodeId deep = b.root();
   for (int i = 0; i < 100'000; ++i) deep = Fixture::child(b, deep, i % 2 == 0 ? "even" : "odd");
   const NodeId leaf = Fixture::child(a, a.graft(b.index(), deep), "leaf");
-  MergedTree tree(f.registry, "p", "");
+  MergedTree tree(f.registry);
+  tree.update("p", "");
   tree.resolve(a.index(), leaf);
   CHECK(tree.nodes().size() == 2 + 2 + 100'000 + 1);
+}
+
+TEST_CASE("Numbers stay while the trees grow, and measurements are taken anew") {
+  Fixture f;
+  ThreadTree& a = f.registry.create(1, "a");
+  const NodeId outer = Fixture::child(a, a.root(), "outer");
+  a.add(outer, MetricKind::kTime, kCpuDevice, kNoStream, 3);
+  MergedTree tree(f.registry);
+  tree.update("", "{}");
+  const std::uint32_t before = tree.nodes().size();
+  const NodeId known = tree.resolve(a.index(), outer);
+  const NodeId process = tree.process_node();
+  // Another thread, work below a graft, a node between others, names that become known later.
+  ThreadTree& b = f.registry.create(2, "b");
+  const NodeId grafted = Fixture::child(b, b.graft(a.index(), outer), "grafted");
+  const NodeId inner = Fixture::child(a, outer, "inner");
+  a.add(outer, MetricKind::kTime, kCpuDevice, kNoStream, 4);
+  tree.update("train.py", "{\"rank\": 1}");
+  CHECK(tree.resolve(a.index(), outer) == known);
+  CHECK(tree.process_node() == process);
+  CHECK(tree.strings().text(tree.frames()[tree.process_frame()].name) == "train.py");
+  CHECK(sum(tree, known) == 7);
+  CHECK(raw(tree.resolve(b.index(), grafted)) >= before);
+  CHECK(raw(tree.resolve(a.index(), inner)) >= before);
+  CHECK(path(tree, tree.resolve(b.index(), grafted)) == "/a/outer/grafted");
+  const std::uint32_t after = tree.nodes().size();
+  tree.update("train.py", "{\"rank\": 1}");
+  CHECK(tree.nodes().size() == after);
+  CHECK(sum(tree, known) == 7);
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -77,23 +78,22 @@ class WithoutFileSizeSignal {
   sigset_t before_{};
 };
 
-bool write_tables(ZipWriter& zip, const Snapshot& snapshot) {
+template <class Table>
+bool write_table(ZipWriter& zip, const Table& table) {
   bool good = true;
-  snapshot.for_each_table([&](const auto& table) {
-    table.for_each_column([&](std::string_view column, const auto& values) {
-      if (!good) return;
-      using Value = typename std::remove_cvref_t<decltype(values)>::value_type;
-      const std::string name = std::string(table.kName) + "." + std::string(column) + ".npy";
-      good = zip.add(name, npy_header(npy_type<Value>(), values.size()), std::as_bytes(std::span(values)));
-    });
+  table.for_each_column([&](std::string_view column, const auto& values) {
+    if (!good) return;
+    using Value = typename std::remove_cvref_t<decltype(values)>::value_type;
+    const std::string name = std::string(table.kName) + "." + std::string(column) + ".npy";
+    good = zip.add(name, npy_header(npy_type<Value>(), values.size()), std::as_bytes(std::span(values)));
   });
-  return good && zip.finish();
+  return good;
 }
 
-WriteResult write_file(const std::string& path, const SegmentSources& sources) {
-  const Snapshot snapshot = take_snapshot(sources);
+// A file of what `tables` adds; it takes the place of `path` when it is whole.
+template <class Tables>
+WriteResult write_file(const std::string& path, const Tables& tables) {
   WriteResult result;
-  result.nodes = static_cast<std::uint32_t>(snapshot.nodes.parent.size());
   const auto fail = [&](WriteError error, int system_errno) {
     result.error = error;
     result.system_errno = system_errno;
@@ -103,10 +103,20 @@ WriteResult write_file(const std::string& path, const SegmentSources& sources) {
   TemporaryFile file(path + ".tmp");
   if (file.descriptor() < 0) return fail(WriteError::kOpen, errno);
   ZipWriter zip(file.descriptor());
-  if (!write_tables(zip, snapshot)) return fail(WriteError::kWrite, zip.system_errno());
+  if (!tables(zip) || !zip.finish()) return fail(WriteError::kWrite, zip.system_errno());
   if (!file.close()) return fail(WriteError::kWrite, errno);
   if (!file.rename_to(path)) return fail(WriteError::kRename, errno);
   result.bytes = zip.bytes();
+  return result;
+}
+
+WriteResult write_tables(const std::string& path, const Snapshot& snapshot) {
+  WriteResult result = write_file(path, [&](ZipWriter& zip) {
+    bool good = true;
+    snapshot.for_each_table([&](const auto& table) { good = good && write_table(zip, table); });
+    return good;
+  });
+  result.nodes = static_cast<std::uint32_t>(snapshot.nodes.parent.size());
   return result;
 }
 
@@ -137,12 +147,64 @@ std::string describe(const WriteResult& result, const std::string& path) {
   return {};
 }
 
-WriteResult write_segment(const std::string& path, const SegmentSources& sources) noexcept {
+std::string events_path(const std::string& segment_path) {
+  constexpr std::string_view kEnd = ".segment";
+  return segment_path.ends_with(kEnd) ? segment_path.substr(0, segment_path.size() - kEnd.size()) + ".events"
+                                      : segment_path + ".events";
+}
+
+// What stays from one segment to the next.
+struct SegmentWriter::Kept {
+  Kept(const SegmentSources& sources, const std::string& written_to)
+      : trees(&sources.trees), path(written_to), tree(sources.trees) {}
+  const TreeRegistry* trees;
+  std::string path;
+  MergedTree tree;
+  std::optional<std::uint64_t> events;  // what changes() said before those in the file were read
+};
+
+SegmentWriter::SegmentWriter() = default;
+SegmentWriter::~SegmentWriter() = default;
+
+void SegmentWriter::clear() noexcept {
+  kept_.reset();
+  held_bytes_.store(0, std::memory_order_relaxed);
+}
+
+WriteResult SegmentWriter::write_files(const std::string& path, const SegmentSources& sources, bool whole) {
+  if (kept_ == nullptr || kept_->trees != &sources.trees || kept_->path != path) {
+    kept_ = std::make_unique<Kept>(sources, path);
+    // Its nodes would be named by numbers that are no longer theirs.
+    unlink(events_path(path).c_str());
+  }
+  const bool opened = sources.events != nullptr && sources.events->was_opened();
+  const std::uint64_t changes = opened ? sources.events->changes() : 0;
+  const bool changed = opened && (whole || kept_->events != changes);
+  Snapshot snapshot = take_snapshot(kept_->tree, sources, changed ? WithEvents::kYes : WithEvents::kNo);
+  held_bytes_.store(kept_->tree.held_bytes(), std::memory_order_relaxed);
+  std::optional<tables::Events> apart;
+  if (!whole) apart = std::exchange(snapshot.events, std::nullopt);
+  WriteResult result = write_tables(path, snapshot);
+  if (!result) return result;
+  if (whole) {
+    if (kept_->events) unlink(events_path(path).c_str());
+    kept_->events.reset();
+  } else if (apart) {
+    const WriteResult beside = write_file(events_path(path), [&](ZipWriter& zip) { return write_table(zip, *apart); });
+    if (!beside) return beside;
+    kept_->events = changes;
+    result.bytes += beside.bytes;
+  }
+  return result;
+}
+
+WriteResult SegmentWriter::write(const std::string& path, const SegmentSources& sources, bool whole) noexcept {
   WriteResult result;
   try {
-    result = write_file(path, sources);
+    result = write_files(path, sources, whole);
   } catch (...) {  // only std::bad_alloc is thrown below; whatever it is must not reach the program
     result.error = WriteError::kOutOfMemory;
+    clear();  // cut off in the middle of an update
   }
   if (!result) {
     try {
@@ -152,6 +214,11 @@ WriteResult write_segment(const std::string& path, const SegmentSources& sources
     }
   }
   return result;
+}
+
+WriteResult write_segment(const std::string& path, const SegmentSources& sources) noexcept {
+  SegmentWriter writer;
+  return writer.write(path, sources, true);
 }
 
 }  // namespace leadline

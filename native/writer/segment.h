@@ -5,7 +5,10 @@
 // stays as it was.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/device_table.h"
@@ -56,7 +59,39 @@ struct WriteResult {
 // One sentence: what failed, why, and what to do. Empty for success.
 std::string describe(const WriteResult& result, const std::string& path);
 
-// Writes `path` + ".tmp" and renames it to `path`. A failure counts the loss write_failed with its sentence.
+// Writes one segment after the other of one process, by one thread at a time. Numbers of nodes, frames, strings and
+// threads are the same in all of them, unless memory was short in between.
+//
+// The events of a trace window stand beside the segments of a process that runs, in `path` with the end ".events"
+// instead of ".segment", and are written again only when they have changed: a closed window costs nothing more. They
+// are put in place after the segment that has their nodes, and what is older names nodes of every newer segment, so a
+// process may die between the two. The last segment holds them itself.
+class SegmentWriter {
+ public:
+  SegmentWriter();
+  ~SegmentWriter();
+
+  // Writes `path` + ".tmp" and renames it to `path`; another path or another registry of trees begins anew. A failure
+  // counts the loss write_failed with its sentence. `whole`: the last one, which holds the events itself.
+  WriteResult write(const std::string& path, const SegmentSources& sources, bool whole) noexcept;
+
+  // Forgets what was kept, and its memory.
+  void clear() noexcept;
+
+  // The tree that is kept for the numbers' sake; any thread.
+  std::size_t held_bytes() const noexcept { return held_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Kept;
+  WriteResult write_files(const std::string& path, const SegmentSources& sources, bool whole);
+
+  std::unique_ptr<Kept> kept_;
+  std::atomic<std::size_t> held_bytes_{0};
+};
+
+// One segment, events included.
 WriteResult write_segment(const std::string& path, const SegmentSources& sources) noexcept;
+// Where the events of a running process stand.
+std::string events_path(const std::string& segment_path);
 
 }  // namespace leadline

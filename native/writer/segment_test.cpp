@@ -69,6 +69,30 @@ struct Fixture {
   }
 };
 
+class Events final : public TraceEventSource {
+ public:
+  bool was_opened() const noexcept override { return opened; }
+  std::uint64_t changes() const noexcept override { return events.size() + ended; }
+  void for_each_event(const std::function<void(const TraceEvent&)>& f) const override {
+    for (const TraceEvent& event : events) f(event);
+  }
+  void add(const ThreadTree& tree, std::int64_t start_ns) {
+    TraceEvent event;
+    event.start_ns = start_ns;
+    event.tree = event.thread = tree.index();
+    event.node = NodeId{tree.node_count() - 1};
+    events.push_back(event);
+  }
+  bool opened = true;
+  std::uint64_t ended = 0;
+  std::vector<TraceEvent> events;
+};
+
+std::uint64_t inode(const std::string& path) {
+  struct stat found {};
+  return stat(path.c_str(), &found) == 0 ? found.st_ino : 0;
+}
+
 }  // namespace
 
 TEST_CASE("The same measurements give the same bytes, and nothing else stays in the folder") {
@@ -209,6 +233,7 @@ TEST_CASE("Segments are whole while threads measure, and the last one has everyt
   MemoryLedger ledger(losses);
   const ProcessInfo process{7, 1, -1, -1, "train.py", 100, 200, false};
   const SegmentSources sources{registry, losses, process, &ledger};
+  SegmentWriter writer;
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> steps{0};
   std::vector<std::thread> threads;
@@ -223,6 +248,7 @@ TEST_CASE("Segments are whole while threads measure, and the last one has everyt
     CHECK(now >= before);
     before = now;
     CHECK(write_segment(folder.file("a.segment"), sources));
+    CHECK(writer.write(folder.file("b.segment"), sources, false));
   }
   stop = true;
   for (auto& thread : threads) thread.join();
@@ -231,4 +257,80 @@ TEST_CASE("Segments are whole while threads measure, and the last one has everyt
   CHECK(measured_steps(last) == steps);
   CHECK(last.threads.tid.size() == kThreads);
   CHECK(losses.total(LossKind::kWriteFailed) == 0);
+}
+
+TEST_CASE("The events of a window that has closed are not written again, and the last segment holds them") {
+  const Folder folder;
+  Fixture f;
+  f.measure();
+  Events events;
+  f.sources.events = &events;
+  for (int i = 0; i < 10'000; ++i) events.add(f.registry[ThreadIndex{0}], i);
+  const std::string path = folder.file("a.segment");
+  const std::string beside = folder.file("a.events");
+  CHECK(events_path(path) == beside);
+  SegmentWriter writer;
+  const WriteResult first = writer.write(path, f.sources, false);
+  REQUIRE(first);
+  CHECK(first.bytes == content(path).size() + content(beside).size());
+  const std::string written = content(beside);
+  CHECK(written.size() > 10'000 * sizeof(std::int64_t));
+  const std::uint64_t file = inode(beside);
+  for (int flush = 0; flush < 3; ++flush) {
+    f.measure();
+    const WriteResult next = writer.write(path, f.sources, false);
+    REQUIRE(next);
+    CHECK(next.bytes == content(path).size());
+    CHECK(next.bytes < first.bytes / 4);
+    CHECK(inode(beside) == file);
+  }
+  events.events[0].duration_ns = 5;
+  ++events.ended;
+  CHECK(writer.write(path, f.sources, false));
+  CHECK(content(beside) != written);
+  CHECK(content(beside).size() == written.size());
+  const WriteResult last = writer.write(path, f.sources, true);
+  CHECK(last.bytes > first.bytes);
+  CHECK(folder.files() == 1);
+  CHECK(content(path).find("events.start_ns.npy") != std::string::npos);
+}
+
+TEST_CASE("Events that cannot be written leave the earlier ones, and come when there is room") {
+  const Folder folder;
+  Fixture f;
+  f.measure();
+  Events events;
+  f.sources.events = &events;
+  events.add(f.registry[ThreadIndex{0}], 1);
+  const std::string path = folder.file("a.segment");
+  const std::string beside = folder.file("a.events");
+  SegmentWriter writer;
+  REQUIRE(writer.write(path, f.sources, false));
+  const std::string earlier = content(beside);
+  events.add(f.registry[ThreadIndex{0}], 2);
+  std::filesystem::create_directories(beside + ".tmp");
+  CHECK_FALSE(writer.write(path, f.sources, false));
+  CHECK(f.losses.total(LossKind::kWriteFailed) == 1);
+  CHECK(content(beside) == earlier);
+  std::filesystem::remove(beside + ".tmp");
+  CHECK(writer.write(path, f.sources, false));
+  CHECK(content(beside).size() > earlier.size());
+}
+
+TEST_CASE("A writer that begins anew takes away the events of the one before") {
+  const Folder folder;
+  Fixture f;
+  f.measure();
+  Events events;
+  f.sources.events = &events;
+  events.add(f.registry[ThreadIndex{0}], 1);
+  const std::string path = folder.file("a.segment");
+  SegmentWriter writer;
+  REQUIRE(writer.write(path, f.sources, false));
+  writer.clear();
+  CHECK(writer.held_bytes() == 0);
+  events.opened = false;
+  REQUIRE(writer.write(path, f.sources, false));
+  CHECK(folder.files() == 1);
+  CHECK(writer.held_bytes() > 0);
 }

@@ -10,12 +10,6 @@
 namespace leadline {
 namespace {
 
-std::string process_detail(const ProcessInfo& process) {
-  std::string detail = "{\"pid\": " + std::to_string(process.pid);
-  if (process.rank >= 0) detail += ", \"rank\": " + std::to_string(process.rank);
-  return detail + "}";
-}
-
 // The shares of one node on one device may come from several threads; the node's peak is one measurement of their sum.
 void add_peak_shares(MergedTree& tree, MemoryLedger& ledger) {
   struct Share {
@@ -120,8 +114,11 @@ void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& tree
     tables::Threads& table = snapshot.threads;
     table.process.push_back(0);
     table.tid.push_back(thread.tid());
-    table.name.push_back(raw(tree.string(thread.name())));
-    table.node.push_back(raw(tree.thread_node(ThreadIndex{i})));
+    const StringId name = tree.string(thread.name());
+    const NodeId node = tree.thread_node(ThreadIndex{i});
+    table.name.push_back(raw(name));
+    table.node.push_back(raw(node));
+    snapshot.nodes.frame[raw(node)] = raw(tree.thread_frame(ThreadIndex{i}));
     table.operator_ns.push_back(stats.operator_ns.load(relaxed));
     table.data_ns.push_back(stats.data_ns.load(relaxed));
     const std::int64_t first_ns = stats.first_ns.load(relaxed);
@@ -137,6 +134,7 @@ void fill_process(Snapshot& snapshot, MergedTree& tree, const ProcessInfo& proce
   table.rank.push_back(process.rank);
   table.local_rank.push_back(process.local_rank);
   table.node.push_back(raw(tree.process_node()));
+  snapshot.nodes.frame[raw(tree.process_node())] = raw(tree.process_frame());
   table.name.push_back(raw(tree.string(process.name)));
   table.start_ns.push_back(process.start_ns);
   table.end_ns.push_back(process.end_ns);
@@ -195,17 +193,23 @@ void fill_strings(Snapshot& snapshot, const StringTable& strings) {
   }
 }
 
+std::string process_detail(const ProcessInfo& process) {
+  std::string detail = "{\"pid\": " + std::to_string(process.pid);
+  if (process.rank >= 0) detail += ", \"rank\": " + std::to_string(process.rank);
+  return detail + "}";
+}
+
 }  // namespace
 
-Snapshot take_snapshot(const SegmentSources& sources) {
+Snapshot take_snapshot(MergedTree& tree, const SegmentSources& sources, WithEvents events) {
   Snapshot snapshot;
-  MergedTree tree(sources.trees, sources.process.name, process_detail(sources.process));
-  tree.add_all_threads();
+  tree.update(sources.process.name, process_detail(sources.process));
   if (sources.ledger != nullptr) {
     add_peak_shares(tree, *sources.ledger);
     add_freed_later(tree, *sources.ledger);
   }
-  if (sources.events != nullptr && sources.events->was_opened()) snapshot.events = events_table(tree, *sources.events);
+  const bool with_events = events == WithEvents::kYes && sources.events != nullptr && sources.events->was_opened();
+  if (with_events) snapshot.events = events_table(tree, *sources.events);
   fill_tree(snapshot, tree);
   fill_threads(snapshot, tree, sources.trees);
   fill_process(snapshot, tree, sources.process);
@@ -213,6 +217,11 @@ Snapshot take_snapshot(const SegmentSources& sources) {
   fill_losses(snapshot, tree, sources.losses);
   fill_strings(snapshot, tree.strings());
   return snapshot;
+}
+
+Snapshot take_snapshot(const SegmentSources& sources) {
+  MergedTree tree(sources.trees);
+  return take_snapshot(tree, sources, WithEvents::kYes);
 }
 
 }  // namespace leadline

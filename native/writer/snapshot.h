@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/schema_generated.h"
+#include "writer/merged_tree.h"
 #include "writer/segment.h"
 
 namespace leadline {
@@ -34,7 +35,12 @@ struct Snapshot {
   }
 };
 
-// Throws std::bad_alloc. May run while threads measure.
+enum class WithEvents : bool { kNo, kYes };
+
+// Throws std::bad_alloc, after which `tree` is of no use. May run while threads measure. `tree` is brought up to date;
+// it is of the same trees as `sources`.
+Snapshot take_snapshot(MergedTree& tree, const SegmentSources& sources, WithEvents events);
+// With a tree of its own, and events.
 Snapshot take_snapshot(const SegmentSources& sources);
 
 }  // namespace leadline

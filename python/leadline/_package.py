@@ -29,6 +29,7 @@ PART_FORMAT = 2
 """1: everything lay in the part directory itself; 2: in a folder in it, named by the session's id."""
 SESSION_FILE = "session.json"
 SEGMENT_SUFFIX = ".segment"
+EVENTS_SUFFIX = ".events"
 META_MEMBER = "meta.json"
 _COPY_BYTES = 1 << 20
 _ID_LENGTH = 16
@@ -50,6 +51,8 @@ class ProcessPart:
     """Its last segment, or None when it never wrote one."""
     record: dict[str, Any]
     """Its side file; empty when there was none or it could not be read."""
+    events: Path | None
+    """The events of its trace window, where they stand beside the segment: it did not write the last, whole one."""
 
     complete: bool
     """Whether its last segment holds all it measured: it stopped, or was ended by a signal that let it write."""
@@ -67,8 +70,8 @@ class Part:
 
     @property
     def single(self) -> bool:
-        """Whether nothing has to be merged: one process, stopped in order."""
-        return len(self.processes) == 1 and self.processes[0].complete
+        """Whether nothing has to be merged: one process, stopped in order, everything in its segment."""
+        return len(self.processes) == 1 and self.processes[0].complete and self.processes[0].events is None
 
 
 def session_folder(directory: Path) -> Path:
@@ -100,7 +103,9 @@ def read_part(directory: Path) -> Part:
         record = _read_object(folder / f"{stem}.json")
         written = segment.exists()
         complete = written and (record.get("complete") is True or _is_last(segment))
-        processes.append(ProcessPart(stem, segment if written else None, record, complete))
+        events = folder / f"{stem}{EVENTS_SUFFIX}"
+        beside = events if written and events.exists() else None
+        processes.append(ProcessPart(stem, segment if written else None, record, beside, complete))
     processes.sort(key=_start_order)
     return Part(directory, session, tuple(processes))
 

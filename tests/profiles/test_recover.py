@@ -1,5 +1,6 @@
 """Part directories of runs that ended in every way become one file, and the file says what is missing."""
 
+import io
 import json
 import subprocess
 import sys
@@ -30,6 +31,21 @@ def worker(pid: int, time: int) -> Profile:
     )
 
 
+def traced(pid: int, more: str = "") -> Profile:
+    return build(
+        f"""
+        process train.py | pid={pid} complete=0
+          thread MainThread
+            operator aten::add #add | time=5
+            {more}
+        """,
+        events="""
+        start_ns duration_ns kind     node thread
+        10       5           operator add  0
+        """,
+    )
+
+
 def leave(part: Path, pid: int, *, time: int = 1, complete: bool = True, segment: bytes | None = None) -> None:
     """What one process leaves behind; an empty `segment` is none."""
     part.mkdir(exist_ok=True)
@@ -44,6 +60,17 @@ def leave(part: Path, pid: int, *, time: int = 1, complete: bool = True, segment
     data = packed(members_of(worker(pid, time), meta=False), zipfile.ZIP_STORED) if segment is None else segment
     if data:
         (part / f"{pid}-{pid}000.segment").write_bytes(data)
+
+
+def leave_events_beside(part: Path, pid: int) -> None:
+    """Move the events of the process's segment into the file beside it."""
+    segment = part / f"{pid}-{pid}000.segment"
+    with zipfile.ZipFile(segment) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    events = {name: data for name, data in members.items() if name.startswith("events.")}
+    assert events
+    segment.write_bytes(packed({name: data for name, data in members.items() if name not in events}, zipfile.ZIP_STORED))
+    segment.with_suffix(".events").write_bytes(packed(events, zipfile.ZIP_STORED))
 
 
 @pytest.fixture
@@ -87,6 +114,48 @@ def test_a_killed_process_is_taken_from_its_last_segment_and_says_so(part: Path)
     assert list(incomplete(done.profile)) == [12]
     assert "ended without stopping" in incomplete(done.profile)[12]
     assert done.profile.meta["complete"] is False
+
+
+def segment_of(profile: Profile) -> bytes:
+    return packed(members_of(profile, meta=False), zipfile.ZIP_STORED)
+
+
+def test_events_beside_the_segment_are_found(part: Path) -> None:
+    leave(part, 11, complete=False, segment=segment_of(traced(11)))
+    leave_events_beside(part, 11)
+    profile = recover_part(part).profile
+    assert profile.table("events")["start_ns"].tolist() == [10]
+    assert profile.tree.node(int(profile.table("events")["node"][0])).name == "aten::add"
+
+
+def test_a_process_killed_between_segment_and_events_keeps_the_earlier_events(part: Path) -> None:
+    leave(part, 11, complete=False, segment=segment_of(traced(11)))
+    leave_events_beside(part, 11)
+    later = segment_of(traced(11, more="operator aten::mm | time=7"))
+    with zipfile.ZipFile(io.BytesIO(later)) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist() if not name.startswith("events.")}
+    (part / "11-11000.segment").write_bytes(packed(kept, zipfile.ZIP_STORED))
+    profile = recover_part(part).profile
+    assert len(profile.tree.find(name="aten::mm")) == 1
+    assert profile.tree.node(int(profile.table("events")["node"][0])).name == "aten::add"
+
+
+def test_events_that_a_whole_segment_has_itself_are_not_counted_twice(part: Path) -> None:
+    leave(part, 11, segment=segment_of(traced(11)))
+    whole = (part / "11-11000.segment").read_bytes()
+    leave_events_beside(part, 11)
+    (part / "11-11000.segment").write_bytes(whole)
+    assert recover_part(part).profile.table("events")["start_ns"].tolist() == [10]
+
+
+def test_events_that_cannot_be_read_cost_a_loss_and_nothing_else(part: Path) -> None:
+    leave(part, 11, segment=segment_of(traced(11)))
+    leave_events_beside(part, 11)
+    (part / "11-11000.events").write_bytes(b"PK")
+    profile = recover_part(part).profile
+    assert len(profile.tree.find(name="aten::add")) == 1
+    assert [(loss.kind, loss.count) for loss in profile.losses] == [(LossKind.EVENTS_DROPPED, 1)]
+    assert "is cut off" in profile.losses[0].detail
 
 
 def test_a_process_without_a_side_file_is_not_lost(part: Path) -> None:

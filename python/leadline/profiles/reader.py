@@ -39,10 +39,25 @@ def open_profile(path: str | os.PathLike[str], limits: Limits | None = None) -> 
             raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
 
 
-def open_segment(path: str | os.PathLike[str], limits: Limits | None = None) -> Tables:
-    """The tables of one process as its writer left them; raises ProfileFileError."""
+def open_segment(
+    path: str | os.PathLike[str],
+    limits: Limits | None = None,
+    events: str | os.PathLike[str] | None = None,
+) -> Tables:
+    """The tables of one process as its writer left them; raises ProfileFileError.
+
+    `events`: the file beside the segment that holds the events of a trace window. It is not looked at where the segment
+    has events of its own. The process may go on writing: what the events name stands in every later segment."""
+    tables = FORMATS[-1].tables
+    beside: dict[str, Array] | None = None
+    if events is not None:  # before the segment, so that the segment is the later one
+        with open_archive(events, limits or Limits()) as archive:
+            beside = _read_columns(archive, {"events": tables["events"]})["events"]
     with open_archive(path, limits or Limits()) as archive:
-        return _checked(archive.name, _read_columns(archive, FORMATS[-1].tables))
+        columns = _read_columns(archive, tables)
+        if beside is not None and not any(f"events.{column.name}.npy" in archive for column in tables["events"].columns):
+            columns["events"] = beside
+        return _checked(archive.name, columns)
 
 
 def _format_of(name: str, meta: dict[str, Any], formats: Sequence[Format]) -> Format:

@@ -64,7 +64,7 @@ def recover_part(directory: str | os.PathLike[str]) -> Recovered:
                     if isinstance(reason, str) and reason
                     else f"Process {process.stem} ended before it had written anything."
                 )
-            tables = open_segment(process.segment)
+            tables = _opened(process.segment, process.events)
         except ProfileFileError as error:
             reasons.append(str(error))
             absent.append(_only_the_loss(process, str(error)))
@@ -107,13 +107,23 @@ def _well_typed(part: _package.Part) -> _package.Part:
     return replace(part, session=well_typed(part.session), processes=processes)
 
 
+def _opened(segment: Path, events: Path | None) -> Tables:
+    """A segment with the events beside it, or without them and with a loss where they cannot be read."""
+    if events is None:
+        return open_segment(segment)
+    try:
+        return open_segment(segment, events=events)
+    except ProfileFileError as error:
+        return _with_loss(open_segment(segment), 0, LossKind.EVENTS_DROPPED, f"The trace window is missing: {error}")
+
+
 def _with_completeness(tables: Tables, process: _package.ProcessPart) -> Tables:
     """`complete` as the process's side file says, and a loss for every process that did not stop in order."""
     count = tables.rows("processes")
     processes = {**tables["processes"], "complete": np.full(count, process.complete, "|u1")}
     changed = Tables({**tables.columns, "processes": processes})
     for row in [] if process.complete else range(count):
-        changed = _with_loss(changed, row, _incomplete_sentence(process))
+        changed = _with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process))
     return changed
 
 
@@ -128,7 +138,7 @@ def _incomplete_sentence(process: _package.ProcessPart) -> str:
     return f"Process {pid} ended without stopping; what it did after its last segment is missing."
 
 
-def _with_loss(tables: Tables, process: int, sentence: str) -> Tables:
+def _with_loss(tables: Tables, process: int, kind: LossKind, sentence: str) -> Tables:
     """One more row in `losses`, its sentence as one more string (merging makes strings distinct again)."""
     text = np.frombuffer(sentence.encode(), dtype="|u1")
     data, offsets = tables["strings"]["bytes"], tables["strings"]["offsets"]
@@ -137,7 +147,7 @@ def _with_loss(tables: Tables, process: int, sentence: str) -> Tables:
         "bytes": np.concatenate([data[:end], text]),
         "offsets": np.append(offsets, np.array(end + len(text), offsets.dtype)),
     }
-    added = {"process": process, "kind": int(LossKind.PROCESS_INCOMPLETE), "count": 1, "detail": tables.rows("strings")}
+    added = {"process": process, "kind": int(kind), "count": 1, "detail": tables.rows("strings")}
     row = columns_from_rows("losses", [added])
     losses = {name: np.concatenate([values, row[name]]) for name, values in tables["losses"].items()}
     return Tables({**tables.columns, "strings": strings, "losses": losses})
