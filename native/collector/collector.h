@@ -82,6 +82,20 @@ class Collector final : public Subscriber {
   void on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node, ThreadState& thread, Lane& lane) noexcept;
   void on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
+  // The part of a piece of work from `from` to `to` of `whole`.
+  struct Part {
+    uint64_t from = 0;
+    uint64_t to = 1;
+    uint64_t whole = 1;
+    // Rounded where parts meet: those of all parts together are the value.
+    int64_t of(int64_t value) const noexcept { return up_to(to, value) - up_to(from, value); }
+    int64_t up_to(uint64_t end, int64_t value) const noexcept {
+      return end == whole ? value : end == 0 ? 0 : static_cast<int64_t>(Wide{value} * end / whole);
+    }
+    __extension__ using Wide = __int128;
+  };
+  NodeId book_activity(const leadline_gpu_activity_event& event, const Part& part, Lane& lane) noexcept;
+  NodeId book_shares(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   NodeId activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   NodeId find_activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   bool is_place(leadline_context context) const noexcept;

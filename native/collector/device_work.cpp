@@ -111,24 +111,66 @@ NodeId Collector::activity_node(const leadline_gpu_activity_event& event, Lane& 
   }
 }
 
-void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
-  if (!is_place(event.context)) losses().count(LossKind::kGpuRecordUnattributed, 1);
+// Books one place's part of a piece of work and answers with its node.
+NodeId Collector::book_activity(const leadline_gpu_activity_event& event, const Part& part, Lane& lane) noexcept {
   const NodeId node = activity_node(event, lane);
   const int16_t device = devices_.row(device_type(event.device_type), event.device);
   const auto stream = static_cast<int32_t>(event.stream);
-  if (event.name != nullptr) lane.tree->add(node, MetricKind::kGpuTime, device, stream, event.duration_ns);
-  for (uint32_t i = 0; i < event.measure_count; ++i) {
-    const leadline_measure& measure = event.measures[i];
-    if (measure.metric >= kMetricKindCount) continue;
-    lane.tree->add(node, static_cast<MetricKind>(measure.metric), device, stream, measure.value);
+  const auto add = [&](NodeId at, const leadline_measure* measures, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (measures[i].metric >= kMetricKindCount) continue;
+      lane.tree->add(at, static_cast<MetricKind>(measures[i].metric), device, stream, part.of(measures[i].value));
+    }
+  };
+  if (event.name != nullptr) lane.tree->add(node, MetricKind::kGpuTime, device, stream, part.of(event.duration_ns));
+  add(node, event.measures, event.measure_count);
+  const auto text = [](const char* given) { return given == nullptr ? "" : given; };
+  for (uint32_t i = 0; event.name != nullptr && i < event.child_count; ++i) {
+    const leadline_activity_child& child = event.children[i];
+    const FrameId frame = lane.plain(static_cast<FrameKind>(child.frame_kind), text(child.name), text(child.file),
+                                     child.line, text(child.detail), child.address);
+    add(lane.tree->child(node, frame), child.measures, child.measure_count);
+  }
+  return node;
+}
+
+// As if each place had launched its share.
+NodeId Collector::book_shares(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
+  Part part{0, 0, 0};
+  for (uint32_t i = 0; i < event.share_count; ++i) part.whole += event.shares[i].millionths;
+  const bool equal = part.whole == 0;  // nobody knows
+  if (equal) part.whole = event.share_count;
+  NodeId first = kNoNode;
+  leadline_gpu_activity_event one = event;
+  bool unknown = false;
+  for (uint32_t i = 0; i < event.share_count; ++i) {
+    one.context = event.shares[i].context;
+    unknown = unknown || !is_place(one.context);
+    part.from = part.to;
+    part.to += equal ? 1 : event.shares[i].millionths;
+    if (part.from == part.to) continue;
+    const NodeId node = book_activity(one, part, lane);
+    if (first == kNoNode) first = node;
+  }
+  if (unknown) losses().count(LossKind::kGpuRecordUnattributed, 1);
+  return first;
+}
+
+void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
+  NodeId node = kNoNode;
+  if (event.share_count != 0) [[unlikely]] {
+    node = book_shares(event, lane);
+  } else {
+    if (!is_place(event.context)) losses().count(LossKind::kGpuRecordUnattributed, 1);
+    node = book_activity(event, Part{}, lane);
   }
   if (event.name == nullptr || !window_.covers(event.start_ns)) return;
   TraceEvent row;
   row.start_ns = event.start_ns;
   row.duration_ns = event.duration_ns;
   row.kind = static_cast<EventKind>(event.event_kind);
-  row.device = device;
-  row.stream = stream;
+  row.device = devices_.row(device_type(event.device_type), event.device);
+  row.stream = static_cast<int32_t>(event.stream);
   row.tree = lane.tree->index();
   row.node = node;
   row.correlation = event.correlation;

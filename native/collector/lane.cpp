@@ -17,14 +17,15 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   cpu_begin_ns = thread_cpu_ns() - its_tree.stats().cpu_ns.load(std::memory_order_relaxed);
 }
 
-FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line,
-                    std::string_view detail) noexcept {
+FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail,
+                    uint64_t address) noexcept {
   FrameKey key;
   key.kind = kind;
   key.name = tree->string(name);
   key.file = tree->string(file);
   key.line = line;
   key.detail = tree->string(detail);
+  key.address = address;
   return tree->frame(key);
 }
 

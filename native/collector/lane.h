@@ -31,8 +31,8 @@ class Lane {
     return translate(index);
   }
   FrameId phase(std::string_view name) noexcept;
-  FrameId plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line,
-                std::string_view detail) noexcept;
+  FrameId plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail,
+                uint64_t address = 0) noexcept;
 
   // The place of a node of another thread in this thread's tree.
   NodeId graft(ThreadIndex thread, NodeId node) noexcept;

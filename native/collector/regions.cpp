@@ -1,5 +1,6 @@
 // What regions and phases tell beside their wall time: how long their thread ran, data loading, the end of a step.
 #include <algorithm>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,9 +38,15 @@ void Collector::home_region(leadline_context asked_at, CallPath& path, Lane& lan
   if (path.entries().size() != 1 || !is_place(asked_at)) return;
   const ThreadIndex tree{static_cast<uint32_t>((asked_at >> 32) - 1)};
   if (tree == lane.tree->index()) return;
-  std::string thread = "{\"thread\": \"";
-  for (const char c : lane.tree->name()) thread += c == '"' || c == '\\' ? '?' : c;
-  const FrameId phase = lane.plain(FrameKind::kPhase, kOnAnotherThread, {}, 0, thread + "\"}");
+  FrameId phase = kNoFrame;
+  try {
+    std::string thread = "{\"thread\": \"";
+    for (const char c : lane.tree->name()) thread += c == '"' || c == '\\' ? '?' : c;
+    phase = lane.plain(FrameKind::kPhase, kOnAnotherThread, {}, 0, thread + "\"}");
+  } catch (const std::bad_alloc&) {
+    losses().count(LossKind::kInternalError, 1, "no memory for the place of a helper thread's work");
+    return;
+  }
   const NodeId parent = lane.tree->child(lane.graft(tree, NodeId{static_cast<uint32_t>(asked_at)}), phase);
   PathEntry& entry = path.entries().back();
   entry.slot = uint64_t{raw(lane.tree->child(parent, lane.frame(entry.frame)))} + 1;

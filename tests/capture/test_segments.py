@@ -1,6 +1,7 @@
 """What a process leaves while it runs: segments whose numbers stay, events beside them, and a fork in mid-write."""
 
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 from leadline.profiles.reader import open_segment
@@ -54,7 +55,7 @@ def test_numbers_of_nodes_are_the_same_in_successive_segments_and_in_their_event
     tables = [open_segment(place.folder / f"{name}.segment") for name in ("first", "second", "third")]
     paths = [places(one) for one in tables]
     assert len(paths[0]) < len(paths[1]) < len(paths[2])
-    for earlier, later in zip(paths[:-1], paths[1:], strict=True):
+    for earlier, later in pairwise(paths):
         assert later[: len(earlier)] == earlier
     assert paths[0][-1].endswith("/a")
     # The window was closed before the first segment: its events belong to every later one as well.

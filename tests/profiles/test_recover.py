@@ -69,7 +69,9 @@ def leave_events_beside(part: Path, pid: int) -> None:
         members = {name: archive.read(name) for name in archive.namelist()}
     events = {name: data for name, data in members.items() if name.startswith("events.")}
     assert events
-    segment.write_bytes(packed({name: data for name, data in members.items() if name not in events}, zipfile.ZIP_STORED))
+    segment.write_bytes(
+        packed({name: data for name, data in members.items() if name not in events}, zipfile.ZIP_STORED)
+    )
     segment.with_suffix(".events").write_bytes(packed(events, zipfile.ZIP_STORED))
 
 

@@ -137,6 +137,24 @@ typedef enum leadline_via {
   LEADLINE_VIA_BEFORE = 2, /* made before measuring: "captured before profiling", graph and nodes by number */
 } leadline_via;
 
+/* One of several places that a piece of work was made for (a fused kernel). */
+typedef struct leadline_share {
+  leadline_context context;
+  uint32_t millionths; /* of the work; taken relative to the sum of all shares */
+} leadline_share;
+
+/* A frame below the frame of a piece of work, such as an instruction of a kernel, with what was measured there. */
+typedef struct leadline_activity_child {
+  uint8_t frame_kind; /* FrameKind */
+  const char* name;
+  const char* detail; /* JSON object or NULL */
+  const char* file;   /* or NULL */
+  int32_t line;       /* 0 where unknown */
+  uint64_t address;   /* 0 for none */
+  const leadline_measure* measures;
+  uint32_t measure_count;
+} leadline_activity_child;
+
 typedef struct leadline_gpu_activity_event {
   leadline_context context; /* where it was launched; 0: unknown, counted as loss gpu_record_unattributed */
   leadline_context via;     /* CUDA graphs: the path at capture or instantiation; 0 for none */
@@ -159,6 +177,12 @@ typedef struct leadline_gpu_activity_event {
   uint64_t frame; /* not 0: for the life of the process the same number means the same frame_kind, name, detail, file
                      and line, so that none of them needs to be looked up again */
   int32_t device_type; /* as in leadline_memory_event; 0 is CUDA here */
+  /* Where `share_count` is not 0 the work hangs at each of these places instead of `context`, with its share of every
+   * value: integers that add up to the value. It counts once at each. A trace window keeps one event, at the first. */
+  const leadline_share* shares;
+  uint32_t share_count;
+  const leadline_activity_child* children; /* not where `name` is NULL */
+  uint32_t child_count;
 } leadline_gpu_activity_event;
 
 typedef struct leadline_gpu_module_event {

@@ -55,7 +55,8 @@ def open_segment(
             beside = _read_columns(archive, {"events": tables["events"]})["events"]
     with open_archive(path, limits or Limits()) as archive:
         columns = _read_columns(archive, tables)
-        if beside is not None and not any(f"events.{column.name}.npy" in archive for column in tables["events"].columns):
+        own = any(f"events.{column.name}.npy" in archive for column in tables["events"].columns)
+        if beside is not None and not own:
             columns["events"] = beside
         return _checked(archive.name, columns)
 

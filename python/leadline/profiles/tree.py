@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles.measures import Measures, Stat, exclusive_measures
+from leadline.profiles.moments import OF_A_MOMENT, exclusive_at_peaks, inclusive_at_peaks, moment_devices
 from leadline.profiles.rollup import Shape, inclusive_measures
 from leadline.profiles.tables import Array, Columns, Tables
 from leadline.schema import FrameKind, MetricInfo, MetricKind, metric_info
@@ -215,14 +216,24 @@ class Tree:
             stack.extend(self.shape.children(row)[::-1].tolist())
 
     def exclusive(self, metric: str | MetricKind, device: int | None = None, stream: int | None = None) -> Measures:
-        """Accumulators of every node, exclusive; gathered once per (metric, device, stream) and kept."""
+        """Accumulators of every node, exclusive; gathered once per (metric, device, stream) and kept. `peak_live_bytes`
+        without a device is that of the device with most, since devices peak at different moments."""
         key = (metric_kind(metric), device, stream)
         if key not in self._exclusive:
-            self._exclusive[key] = exclusive_measures(self.tables["metrics"], len(self), *key)
+            metrics = self.tables["metrics"]
+            apart = key[0] in OF_A_MOMENT and device is None
+            self._exclusive[key] = (
+                exclusive_at_peaks(metrics, len(self), key[0], stream)
+                if apart
+                else exclusive_measures(metrics, len(self), *key)
+            )
         return self._exclusive[key]
 
     def inclusive(self, metric: str | MetricKind, device: int | None = None, stream: int | None = None) -> Measures:
-        """Accumulators of every node with its subtree; rolled up once and kept. Raises ValueError when not additive."""
+        """Accumulators of every node with its subtree; rolled up once and kept. Raises ValueError when not additive.
+
+        `peak_live_bytes` is added up within a process and on a device only: without a device it is that of the device
+        with most, and above the processes (the root) that of the process with most."""
         key = (metric_kind(metric), device, stream)
         if not metric_info(key[0]).additive:
             raise ValueError(
@@ -230,7 +241,12 @@ class Tree:
                 f"use exclusive({str(key[0])!r}) instead."
             )
         if key not in self._inclusive:
-            self._inclusive[key] = inclusive_measures(self.shape, self.exclusive(*key))
+            if key[0] in OF_A_MOMENT:
+                devices = moment_devices(self.tables["metrics"], key[0]) if device is None else [device]
+                apart = [self.exclusive(key[0], one, stream) for one in devices]
+                self._inclusive[key] = inclusive_at_peaks(self.shape, self.kinds, apart)
+            else:
+                self._inclusive[key] = inclusive_measures(self.shape, self.exclusive(*key))
         return self._inclusive[key]
 
     def frame_rows(

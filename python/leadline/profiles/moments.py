@@ -1,0 +1,61 @@
+"""Metrics of a moment: bytes alive at the peak of one process on one device. Every process and device peaks at a moment
+of its own, so sums stay below a process and on a device; where several meet, the largest is what can be said truly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profiles.measures import Measures, exclusive_measures, no_measures
+from leadline.profiles.rollup import Shape, inclusive_measures
+from leadline.profiles.tables import Columns
+from leadline.schema import FrameKind, MetricKind
+
+OF_A_MOMENT = frozenset({MetricKind.PEAK_LIVE_BYTES})
+_COLUMNS = ("count", "sum", "min", "max", "sum_squares")
+
+
+def moment_devices(metrics: Columns, metric: MetricKind) -> list[int]:
+    """The devices (rows, -1 for the CPU) that the metric was measured on."""
+    rows = (metrics["metric"] == int(metric)) & (metrics["count"] != 0)
+    return [int(device) for device in np.unique(metrics["device"][rows])]
+
+
+def exclusive_at_peaks(metrics: Columns, nodes: int, metric: MetricKind, stream: int | None) -> Measures:
+    """Of every node the device that has most."""
+    devices = moment_devices(metrics, metric)
+    return _largest([exclusive_measures(metrics, nodes, metric, device, stream) for device in devices], nodes)
+
+
+def inclusive_at_peaks(shape: Shape, kinds: NDArray[np.uint8], exclusive: Sequence[Measures]) -> Measures:
+    """Rolled up within a process, for each device of `exclusive` (its measures) by itself; of every node the device
+    that has most, and of what stands above processes the process that has most."""
+    return _largest([_within_processes(shape, kinds, one) for one in exclusive], shape.size)
+
+
+def _within_processes(shape: Shape, kinds: NDArray[np.uint8], exclusive: Measures) -> Measures:
+    inclusive = inclusive_measures(shape, exclusive)
+    processes = np.flatnonzero(kinds == int(FrameKind.PROCESS))
+    largest_last = processes[np.argsort(inclusive.sum[processes], kind="stable")]
+    columns = [getattr(inclusive, name) for name in _COLUMNS]
+    for process in largest_last.tolist():
+        above = int(shape.parent[process])
+        while above >= 0:
+            for column in columns:
+                column[above] = column[process]
+            above = int(shape.parent[above])
+    return inclusive
+
+
+def _largest(measures: Sequence[Measures], rows: int) -> Measures:
+    if not measures:
+        return no_measures(rows)
+    best = measures[0].copy()
+    for one in measures[1:]:
+        better = (one.count > 0) & ((best.count == 0) | (one.sum > best.sum))
+        for name in _COLUMNS:
+            getattr(best, name)[better] = getattr(one, name)[better]
+    return best
