@@ -236,6 +236,9 @@ NB_MODULE(_native, m) {
   m.def(
       "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);
+  m.def(
+      "waited", [](int64_t ns) { leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kWaitTime), ns, 0); },
+      nb::arg("ns"));
   m.def("step", &step, nb::arg("n") = -1);
   m.def(
       "step_begin", [](int64_t n) { Session::instance().begin_step(n); }, nb::arg("n"));

@@ -55,6 +55,23 @@ uint64_t leadline_monitor_new_frame(void) {
   return frames.fetch_add(1, std::memory_order_relaxed);
 }
 
+void leadline_monitor_measure(uint32_t metric, int64_t value, int64_t time_ns) {
+  leadline_event event{};
+  leadline_gpu_activity_event& activity = event.of.gpu_activity;
+  activity.context = Monitor::instance().context();
+  if (activity.context == 0) return;
+  const leadline_measure measure{metric, value};
+  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+  event.phase = LEADLINE_INSTANT;
+  event.time_ns = time_ns != 0 ? time_ns : leadline::now_ns();
+  activity.device = -1;
+  activity.stream = -1;
+  activity.start_ns = event.time_ns;
+  activity.measures = &measure;
+  activity.measure_count = 1;
+  Monitor::instance().emit(event);
+}
+
 int64_t leadline_monitor_now(void) { return leadline::now_ns(); }
 
 leadline_status leadline_callpath_get(uint32_t sources, leadline_frame* frames, size_t* count) {

@@ -73,7 +73,7 @@ def test_communication_keeps_its_waits():
     """A collective of 400 that sleeps 250 of it, beside 100 of operators; Python 150: the thread ran for 400."""
     found = main_parts(
         "operator_ns=500 data_ns=0 cpu_ns=400",
-        "operator c10d::allreduce_ | time=350 wait_time=250",
+        'operator c10d::allreduce_ | time=350 wait_time=250 detail={"role":"communication"}',
         '  operator record_param_comms | time=50 detail={"collective":"allreduce"}',
         "operator aten::add | time=100",
     )
@@ -85,6 +85,34 @@ def test_a_provider_may_name_a_collective_of_any_framework():
         "operator_ns=500 data_ns=0 cpu_ns=500", 'operator horovod | time=500 detail={"collective":"allreduce"}'
     )
     assert found == {"communication": 500, "idle": 500}
+
+
+def test_a_wait_for_other_ranks_outside_operators_is_communication():
+    """Work.wait() for 400 of which 30 ran; operators 100, Python 200, asleep 300."""
+    found = main_parts(
+        "operator_ns=100 data_ns=0 cpu_ns=330",
+        'region Work.wait | time=400 running_time=30 detail={"role":"communication"}',
+        "  python all_reduce @ /a/c10d.py:3 | wait_time=370",
+        "operator aten::add | time=100",
+    )
+    assert found == {"operators": 100, "python": 200, "communication": 400, "idle": 300}
+
+
+def test_what_a_helper_thread_did_for_a_line_is_the_helpers():
+    """The main thread launches for 50 and computes for 300; the helper talks for 600, of which 100 ran."""
+    found = splits("""
+    process p | pid=5
+      thread main | tid=5 wall_ns=1000 operator_ns=350 cpu_ns=400
+        python step @ /a/t.py:7
+          operator c10d::allreduce_ | time=50 detail={"role":"communication"}
+            phase on another thread | detail={"thread":"gloo"}
+              region gloo:all_reduce | time=600 running_time=100
+          operator aten::mm | time=300
+      thread gloo | tid=6 wall_ns=1000 cpu_ns=100
+    """)
+    assert parts(found["main"]) == {"operators": 300, "python": 50, "communication": 50, "idle": 600}
+    assert parts(found["gloo"]) == {"communication": 600, "idle": 400}
+    assert [place.time_ns for place in found["gloo"].places["communication"]] == [600]
 
 
 def test_compilation_outside_and_inside_of_operators():
@@ -163,7 +191,7 @@ def test_where_each_part_happened():
 amount = st.integers(-10, 10**6) | st.integers(0, 2**62)
 METRICS = ["time", "sync_time", "wait_time", "running_time"]
 FRAMES = [
-    ("operator", "aten::mm"), ("operator", "c10d::allreduce_"), ("phase", "backward"), ("phase", "compile"),
+    ("operator", "aten::mm"), ("phase", "on another thread"), ("phase", "backward"), ("phase", "compile"),
     ("phase", "data loading"), ("phase", "forward"), ("api", "cudaStreamSynchronize"), ("region", "r"),
 ]  # fmt: skip
 

@@ -67,7 +67,7 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
     """
     tree = profile.tree
     call, own = tree.exclusive("call_time"), tree.exclusive("time")
-    whole = _own_thread_time(profile)
+    whole = _own_thread(profile, "time")
     complete = np.array([process.complete for process in profile.processes], np.bool_)
     process = _process_of_node(profile)
     moved = np.zeros(len(profile.processes) + 1, np.bool_)
@@ -88,8 +88,8 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
 def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
     """On each thread all exclusive times together last at most as long as the thread was seen, and so do its parts."""
     tree = profile.tree
-    whole = _own_thread_time(profile)
-    running = tree.inclusive("running_time")
+    whole, running = _own_thread(profile, "time"), _own_thread(profile, "running_time")
+    borders = tree.inclusive("running_time").count
     for thread in profile.threads:
         row, name = thread.node.row, f"thread {thread.name or thread.tid}"
         same_node = [other for other in profile.threads if other.node.row == row]
@@ -98,11 +98,11 @@ def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
                 continue
             name = f"{len(same_node)} threads {thread.name}"
         wall, cpu = sum(one.wall_ns for one in same_node), sum(one.cpu_ns for one in same_node)
-        clocks = CLOCKS_NS * (2 + int(running.count[row]))
+        clocks = CLOCKS_NS * (2 + int(borders[row]))
         if whole[row] > wall:
             yield f"{name} spent {whole[row]} ns of the {wall} ns that it was seen"
-        if running.sum[row] > min(cpu, wall) + clocks:
-            yield f"{name} ran {running.sum[row]} ns in regions of {cpu} ns that it ran and {wall} ns that it was seen"
+        if running[row] > min(cpu, wall) + clocks:
+            yield f"{name} ran {running[row]} ns in regions of {cpu} ns that it ran and {wall} ns that it was seen"
         for one in same_node:
             if min(one.wall_ns, one.cpu_ns, one.operator_ns, one.data_ns) < 0:
                 yield f"{name} has a time below zero: {one}"
@@ -185,11 +185,35 @@ def references_tell_processes_apart(profile: Profile) -> Contradictions:
         yield f"metrics row {row} names the device of another process"
 
 
+def helpers_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
+    """As above, with what hangs below other threads' lines, which names the thread; several may have one name."""
+    whole = _own_thread(profile, "time")
+    for (process, name), elsewhere in _done_for_others(profile).items():
+        threads = [thread for thread in profile.threads if (thread.process, thread.name) == (process, name)]
+        spent = elsewhere + sum(int(whole[row]) for row in {thread.node.row for thread in threads})
+        wall = sum(thread.wall_ns for thread in threads)
+        if not threads or spent > wall:
+            yield f"{len(threads)} threads {name} spent {spent} ns of the {wall} ns that they were seen"
+
+
+def waits_are_part_of_the_time(profile: Profile) -> Contradictions:
+    """What a scope and all inside it waited lasts no longer than they did; none waits for less than no time."""
+    time, wait = _own_thread(profile, "time"), _own_thread(profile, "wait_time")
+    count = profile.tree.inclusive("wait_time").count
+    scopes = (FrameKind.OPERATOR, FrameKind.REGION, FrameKind.PHASE)
+    inside = np.isin(profile.tree.kinds, [int(kind) for kind in scopes]) & (profile.tree.exclusive("time").count > 0)
+    for row in np.flatnonzero(inside & (wait > time + CLOCKS_NS * count)).tolist():
+        node = profile.tree.node(row)
+        yield f"{node.kind} {node.name} (node {row}) waited {wait[row]} ns of {time[row]} ns"
+
+
 INVARIANTS: tuple[Callable[[Profile], Contradictions], ...] = (
     counts_and_sums,
     inclusive_is_own_and_children,
     calls_are_their_own_time_and_their_parts,
     threads_spend_no_more_than_there_is,
+    helpers_spend_no_more_than_there_is,
+    waits_are_part_of_the_time,
     bytes_balance,
     events_nest_inside_their_process,
     references_tell_processes_apart,
@@ -225,12 +249,24 @@ def _later(profile: Profile) -> NDArray[np.bool_]:
     return later
 
 
-def _own_thread_time(profile: Profile) -> NDArray[np.int64]:
-    """`time` of every node and of what its thread did inside it; the branches of `_later` are not carried up."""
-    whole = [int(value) for value in profile.tree.exclusive("time").sum]
+def _own_thread(profile: Profile, metric: str) -> NDArray[np.int64]:
+    """A metric of every node and of what its thread did inside it; the branches of `_later` are not carried up."""
+    whole = [int(value) for value in profile.tree.exclusive(metric).sum]
     later = _later(profile).tolist()
     parent = profile.tree.parent.tolist()
     for row in range(len(whole) - 1, 0, -1):
         if not later[row]:
             whole[parent[row]] += whole[row]
     return np.array(whole, np.int64)
+
+
+def _done_for_others(profile: Profile) -> dict[tuple[int, str], int]:
+    """By process and name of a thread: `time` of what it did below other threads' lines."""
+    tree = profile.tree
+    whole, process = _own_thread(profile, "time"), _process_of_node(profile)
+    found: dict[tuple[int, str], int] = {}
+    elsewhere = _later(profile) & tree.frame_rows("phase", "on another thread")[tree.frame_of]
+    for row in np.flatnonzero(elsewhere).tolist():
+        key = (int(process[row]), str(tree.node(row).detail.get("thread")))
+        found[key] = found.get(key, 0) + int(whole[row])
+    return found

@@ -278,6 +278,9 @@ LEADLINE_EXPORT int leadline_monitor_context_in_file(leadline_context context, c
 LEADLINE_EXPORT void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail);
 /* For providers: a number for leadline_gpu_activity_event.frame that nobody has been given before. */
 LEADLINE_EXPORT uint64_t leadline_monitor_new_frame(void);
+/* For providers: book a value of a metric (schema/leadline.toml) at the calling thread's present place; nothing while
+ * measuring is paused. `time_ns`: when, 0 for now. */
+LEADLINE_EXPORT void leadline_monitor_measure(uint32_t metric, int64_t value, int64_t time_ns);
 /* Nanoseconds of CLOCK_MONOTONIC, as cheap as the machine allows. */
 LEADLINE_EXPORT int64_t leadline_monitor_now(void);
 

@@ -1,13 +1,18 @@
 #include "providers/torch/input_text.h"
 
+#include <cstring>
+#include <string_view>
+
 #include "providers/torch/json_text.h"
 #include "providers/torch/old_string_types.h"
 
 namespace leadline::torch {
-const char* InputText::describe(const Symbols& symbols, const RecordFunction& function) noexcept {
+const char* InputText::describe(const Symbols& symbols, const RecordFunction& function, const char* role) noexcept {
   try {
     const Shapes shapes = symbols.input_shapes(function, false);
-    text_ = "{\"shapes\": [";
+    text_ = role == nullptr ? "{" : std::string_view(role, std::strlen(role) - 1);
+    if (role != nullptr) text_ += ", ";
+    text_ += "\"shapes\": [";
     for (size_t i = 0; i < shapes.size(); ++i) {
       text_ += i == 0 ? "[" : ", [";
       for (size_t j = 0; j < shapes[i].size(); ++j) {
@@ -36,7 +41,7 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
     text_ += "}";
     return text_.c_str();
   } catch (...) {
-    return nullptr;
+    return role;
   }
 }
 

@@ -9,8 +9,9 @@ namespace leadline::torch {
 
 class InputText {
  public:
-  // Valid as long as this object; nullptr when there is nothing to say.
-  const char* describe(const Symbols& symbols, const RecordFunction& function) noexcept;
+  // Valid as long as this object; nullptr when there is nothing to say. `role`: a JSON object of which the text gets
+  // the keys too, or nullptr.
+  const char* describe(const Symbols& symbols, const RecordFunction& function, const char* role) noexcept;
 
  private:
   std::string text_;

@@ -22,28 +22,23 @@ uintptr_t our_kind(const Symbols& symbols) noexcept {
 
 }  // namespace
 
-LaunchPlace::LaunchPlace(const Symbols& symbols, leadline_context place)
-    : restore_(symbols.set_debug_info), before_(symbols.current_debug_info()) {
-  auto information = std::make_shared<Information>();
-  information->place = place;
-  symbols.push_debug_info(our_kind(symbols), std::move(information));
+LaunchPlace::LaunchPlace(const Symbols& symbols) noexcept {
+  if (symbols.push_debug_info == nullptr) return;
+  const leadline_context place = leadline_monitor_context();
+  if (place == 0) return;
+  try {
+    auto information = std::make_shared<Information>();
+    information->place = place;
+    before_ = symbols.current_debug_info();
+    symbols.push_debug_info(our_kind(symbols), std::move(information));
+    restore_ = symbols.set_debug_info;
+  } catch (...) {
+    before_.reset();  // for want of memory: the work stands where it ran
+  }
 }
 
 void LaunchPlace::close() noexcept {
-  if (!open_) return;
-  open_ = false;
-  restore_(std::move(before_));
-}
-
-std::unique_ptr<ObserverContext> LaunchPlace::open(const Symbols& symbols) noexcept {
-  if (symbols.push_debug_info == nullptr) return nullptr;
-  const leadline_context place = leadline_monitor_context();
-  if (place == 0) return nullptr;
-  try {
-    return std::make_unique<LaunchPlace>(symbols, place);
-  } catch (...) {
-    return nullptr;  // for want of memory: the work stands where it ran
-  }
+  if (restore_ != nullptr) std::exchange(restore_, nullptr)(std::move(before_));
 }
 
 leadline_context LaunchPlace::read(const Symbols& symbols) noexcept {

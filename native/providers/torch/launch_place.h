@@ -13,29 +13,22 @@
 
 namespace leadline::torch {
 
-// Whether an operator may hand work to other threads.
-inline bool launches_work(const char* operator_name) noexcept {
-  return operator_name[0] == 'c' && operator_name[1] == '1' && operator_name[2] == '0' && operator_name[3] == 'd';
-}
-
 // While it lives, threads that this one hands work to find the present place.
-class LaunchPlace final : public ObserverContext {
+class LaunchPlace {
  public:
-  // nullptr where torch does not let us, or there is no place.
-  static std::unique_ptr<ObserverContext> open(const Symbols& symbols) noexcept;
+  // Does nothing where torch does not let us, or there is no place.
+  explicit LaunchPlace(const Symbols& symbols) noexcept;
   // The place that the work of this thread was asked for at; 0 when nobody said.
   static leadline_context read(const Symbols& symbols) noexcept;
 
-  LaunchPlace(const Symbols& symbols, leadline_context place);
-  ~LaunchPlace() override { close(); }
+  ~LaunchPlace() { close(); }
   LaunchPlace(const LaunchPlace&) = delete;
   LaunchPlace& operator=(const LaunchPlace&) = delete;
   void close() noexcept;
 
  private:
-  void (*restore_)(std::shared_ptr<void>);
+  void (*restore_)(std::shared_ptr<void>) = nullptr;  // not null while it is open
   std::shared_ptr<void> before_;
-  bool open_ = true;
 };
 
 }  // namespace leadline::torch

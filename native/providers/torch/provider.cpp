@@ -6,6 +6,7 @@
 #include "monitor/monitor.h"
 #include "providers/torch/collective_text.h"
 #include "providers/torch/coming_node.h"
+#include "providers/torch/communication.h"
 #include "providers/torch/input_text.h"
 #include "providers/torch/launch_place.h"
 #include "providers/torch/scope_names.h"
@@ -64,16 +65,19 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
     CollectiveText collective;
     op.inputs = collective.describe(g_shared.symbols);
     Monitor::instance().begin_operator(op, &function);
-  } else if (g_shared.shapes) [[unlikely]] {
+    return Communication::open(g_shared.symbols, false);
+  }
+  const bool talks = kScope == Scope::kFunction && communicates(op.name);
+  if (g_shared.shapes) [[unlikely]] {
     InputText inputs;
-    op.inputs = inputs.describe(g_shared.symbols, function);
+    op.inputs = inputs.describe(g_shared.symbols, function, talks ? kCommunication : nullptr);
     Monitor::instance().begin_operator(op, &function);
   } else {
+    if (talks) [[unlikely]]
+      op.inputs = kCommunication;
     Monitor::instance().begin_operator(op, &function);
   }
-  if (launches_work(op.name)) [[unlikely]]
-    return LaunchPlace::open(g_shared.symbols);
-  return nullptr;
+  return talks ? Communication::open(g_shared.symbols, true) : nullptr;
 }
 
 void region(const RecordFunction& function, leadline_phase phase) noexcept {
@@ -108,7 +112,7 @@ template <Scope kScope>
 void on_end(const RecordFunction& function, ObserverContext* context) {
   if constexpr (kScope == Scope::kFunction) {
     if (context != nullptr) [[unlikely]]
-      static_cast<LaunchPlace*>(context)->close();
+      static_cast<Communication*>(context)->close();
   }
   if (!g_shared.running.load(std::memory_order_relaxed)) return;
   if constexpr (kScope == Scope::kUserScope) {

@@ -6,7 +6,7 @@ Measured, per thread: wall and CPU time, time in outermost operators and in data
 
     operators       in operators, less what of it was communication, compilation or a wait
     data            in data loading outside operators, less waits for a device
-    communication   in collectives' operators, their waits included
+    communication   in what providers declare to be communication, its waits included
     compile         in the phase `compile`, wherever it stands
     device_wait     waits for a device
     other_wait      other known waits; and, as an estimate, what another thread did of this thread's backward pass
@@ -18,7 +18,8 @@ is waited for by spinning, unless told otherwise). Data loading and compilation 
 
 The tree books backward work under the forward lines of the thread that ran forward. Where the operators of that thread
 say that it did not run them, they are counted for the thread of the process whose operators the tree does not explain:
-autograd's device thread.
+autograd's device thread. What a helper thread did for a line (the phase `on another thread`) is the helper's, which
+the phase names.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ PARTS = ("operators", "python", "data", "communication", "compile", "device_wait
 MOST_PLACES = 3
 _OPERATORS, _PYTHON, _DATA, _COMMUNICATION, _COMPILE, _DEVICE, _OTHER, _IDLE = range(len(PARTS))
 _BUSY, _RAN = 0.005, 0.05  # shares of the longest thread's wall time that make a thread worth showing
-_COLLECTIVE_NAMES = ("c10d::", "_c10d_functional::", "c10d_functional::", "record_param_comms")
-_COLLECTIVE_DETAIL = '"collective"'  # a provider names the collective in the frame's detail
+_COMMUNICATES = ('"role":"communication"', '"collective":')
+"""A provider says so in the detail of an operator or region, or names the collective there."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,15 @@ class Split:
 @dataclass(frozen=True)
 class _Nodes:
     """Per node: `thread` that ran it (row, -1 for none), `part`, whether in an operator, in data loading; `away`: row
-    of the thread that waited while another ran it, -1 for none. `in_loading`, `in_compile`: in an operator that is in
-    data loading or compilation, so its CPU time is in their running time."""
+    of the thread that waited while another ran it, -1 for none. `within_one`: in an operator that is in data loading,
+    in compilation, in a region of communication, so its CPU time is in their running time."""
 
     thread: Rows
     part: Rows
     in_operator: Mask
     loading: Mask
     away: Rows
-    in_loading: Mask
-    in_compile: Mask
+    within_one: tuple[Mask, Mask, Mask]
 
 
 def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
@@ -88,7 +88,7 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
     time, sync, wait, running = (
         np.maximum(tree.exclusive(metric).sum, 0) for metric in ("time", "sync_time", "wait_time", "running_time")
     )
-    left = np.maximum(np.maximum(time - sync, 0) - wait, 0)
+    left = np.maximum(np.maximum(time - sync, 0) - _waits_of_scopes(tree, wait), 0)
     waited = np.where((nodes.part == _DATA) | (nodes.part == _COMMUNICATION), nodes.part, _OTHER)
     amounts = _Amounts(nodes, len(threads))
     booked = [(nodes.part, left), (np.full(len(tree), _DEVICE), sync), (waited, wait)]
@@ -113,6 +113,13 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
     return [one[-1] for one in sorted(made, key=lambda one: one[:3])]
 
 
+def _waits_of_scopes(tree: Tree, wait: Rows) -> Rows:
+    """Waits at the nodes whose `time` holds them: the innermost scope's, also if a line of Python inside it waited."""
+    timed = (FrameKind.OPERATOR, FrameKind.REGION, FrameKind.PHASE, FrameKind.API, FrameKind.THREAD, FrameKind.PROCESS)
+    scope = nearest(tree.shape, np.isin(tree.kinds, [int(kind) for kind in timed]))
+    return group_sums(scope, wait, len(tree))
+
+
 class _Amounts:
     """Sums per thread of each part inside operators, in data loading outside them, and elsewhere."""
 
@@ -133,15 +140,15 @@ class _Amounts:
 
 
 def _facts(nodes: _Nodes, threads: int, time: Rows, wait: Rows, running: Rows | None) -> dict[str, NDArray[np.int64]]:
-    """Per thread: time asleep in operators, time that another thread ran for it, CPU time of data loading and of
-    compilation outside operators (the last two only where it was measured)."""
+    """Per thread: time asleep in operators, time that another thread ran for it, CPU time of data loading, compilation
+    and communication outside operators (only where it was measured)."""
 
     def sums(where: Mask, values: Rows, thread: Rows = nodes.thread) -> NDArray[np.int64]:
         return group_sums(np.where(where, thread, -1), values, threads)
 
     facts = {"asleep": sums(nodes.in_operator, wait), "away": sums(nodes.in_operator, time, nodes.away)}
     if running is not None:
-        for part, operators in ((_DATA, nodes.in_loading), (_COMPILE, nodes.in_compile)):
+        for part, operators in zip((_DATA, _COMPILE, _COMMUNICATION), nodes.within_one, strict=True):
             outside = (nodes.part == part) & ~nodes.in_operator
             facts[PARTS[part]] = np.maximum(sums(outside, running) - sums(operators, time), 0)
     return facts
@@ -170,11 +177,12 @@ def _split(thread: Thread, amounts: list[list[int]], facts: dict[str, int]) -> t
     take(room, _DATA, room)
 
     room = thread.wall_ns - operators - data
-    spun, compiled = min(outside[_DEVICE], room), min(outside[_COMPILE], room)
+    spun, compiled, talked = (min(outside[part], room) for part in (_DEVICE, _COMPILE, _COMMUNICATION))
     for part in (_DEVICE, _OTHER, _COMMUNICATION, _COMPILE):
         room = take(room, part, outside[part])
     ran = operators - min(facts["asleep"], operators) + spun
     ran += min(facts.get(PARTS[_DATA], data), data) + min(facts.get(PARTS[_COMPILE], compiled), compiled)
+    ran += min(facts.get(PARTS[_COMMUNICATION], 0), talked)
     estimated = [PARTS[_PYTHON], PARTS[_IDLE]] if room else []
     room = take(room, _PYTHON, thread.cpu_ns - ran)
     if room and facts["away"] > 0:
@@ -191,19 +199,45 @@ def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
     place = np.full(len(tree), -1, np.int64)
     for thread in threads:
         place[thread.node.row] = thread.row
-    thread_of = at_rows(place, scopes.thread)
-    in_operator = scopes.inner >= 0
+    helper = _helper_threads(profile, scopes, border)
+    elsewhere = helper >= 0
+    helped = nearest(tree.shape, elsewhere | border)
+    thread_of = np.where(at_rows(elsewhere, helped, 0) > 0, at_rows(helper, helped), at_rows(place, scopes.thread))
+    operator = kinds == int(FrameKind.OPERATOR)
+    in_operator = within(tree, operator, border | elsewhere) >= 0
     loading, compiling, backward = (
-        within(tree, _phase(tree, name), border) >= 0 for name in ("data loading", "compile", "backward")
+        within(tree, _phase(tree, name), border | elsewhere) >= 0 for name in ("data loading", "compile", "backward")
     )
-    talking = within(tree, _collectives(tree)[tree.frame_of], border) >= 0
+    communicates = _communication(tree)[tree.frame_of]
+    talking = within(tree, communicates, border) >= 0
+    in_region = within(tree, communicates & ~operator, border) >= 0
     part = np.select([compiling, talking, in_operator, loading], [_COMPILE, _COMMUNICATION, _OPERATORS, _DATA], _PYTHON)
     ran_by = _who_ran_backward(profile, thread_of, in_operator, backward)
     ran = np.where(backward, at_rows(ran_by, thread_of), thread_of)
     away = np.where(ran != thread_of, thread_of, -1)
     outermost = nearest(tree.shape, _first_operators(tree, scopes))  # of the operators around a node
-    within_one = [in_operator & (at_rows(phase, outermost, 0) > 0) for phase in (loading & ~compiling, compiling)]
-    return _Nodes(ran, part.astype(np.int64), in_operator, loading, away, *within_one)
+    in_loading, in_compile, in_talk = (
+        in_operator & (at_rows(phase, outermost, 0) > 0) for phase in (loading & ~compiling, compiling, in_region)
+    )
+    return _Nodes(ran, part.astype(np.int64), in_operator, loading, away, (in_loading, in_compile, in_talk))
+
+
+def _helper_threads(profile: Profile, scopes: Scopes, border: Mask) -> Rows:
+    """At each phase `on another thread` the row of the thread that it names, -1 at every other node."""
+    tree = profile.tree
+    found = np.full(len(tree), -1, np.int64)
+    process_of = {thread.node.row: thread.process for thread in profile.threads}
+    longest: dict[tuple[int, str], Thread] = {}  # of the threads of a process that share a name
+    for thread in profile.threads:
+        known = longest.setdefault((thread.process, thread.name), thread)
+        if thread.wall_ns > known.wall_ns:
+            longest[thread.process, thread.name] = thread
+    for row in np.flatnonzero(_phase(tree, "on another thread") & ~border).tolist():
+        name = tree.node(row).detail.get("thread")
+        helper = longest.get((process_of.get(int(scopes.thread[row]), -1), name)) if isinstance(name, str) else None
+        if helper is not None:
+            found[row] = helper.row
+    return found
 
 
 def _first_operators(tree: Tree, scopes: Scopes) -> Mask:
@@ -236,18 +270,17 @@ def _phase(tree: Tree, name: str) -> Mask:
     return mask
 
 
-def _collectives(tree: Tree) -> Mask:
-    """Frames that are communication: a provider says so in their detail, or their name does."""
-    operator = tree.frames["kind"] == int(FrameKind.OPERATOR)
-    found: Mask = np.zeros(len(operator), np.bool_)
-    for column, is_one in (
-        ("name", lambda text: text.startswith(_COLLECTIVE_NAMES)),
-        ("detail", lambda text: _COLLECTIVE_DETAIL in text),
-    ):
-        ids = np.unique(tree.frames[column][operator])
-        yes = [row for row in ids.tolist() if is_one(tree.tables.strings[row])]
-        found |= operator & np.isin(tree.frames[column], np.array(yes, np.int64))
-    return found
+def _communication(tree: Tree) -> Mask:
+    """Frames of operators and regions that are communication."""
+    kinds, detail = tree.frames["kind"], tree.frames["detail"]
+    able = (kinds == int(FrameKind.OPERATOR)) | (kinds == int(FrameKind.REGION))
+    said = []
+    for row in np.unique(detail[able]).tolist():
+        text = tree.tables.strings[row].replace(" ", "")
+        if any(sign in text for sign in _COMMUNICATES):
+            said.append(row)
+    mask: Mask = able & np.isin(detail, np.array(said, np.int64))
+    return mask
 
 
 def _places(

@@ -17,6 +17,7 @@ from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
 from leadline.capture.providers.torch_loading import BatchMarks
 from leadline.capture.providers.torch_native import TorchNative
+from leadline.capture.providers.torch_waits import KnownWaits
 
 if TYPE_CHECKING:
     from leadline.capture.providers.torch_modules import ModuleTracker
@@ -39,6 +40,7 @@ class TorchProvider:
         self._modules: ModuleTracker | None = None
         self._closures: ClosurePhases | None = None
         self._batches = BatchMarks(native)
+        self._waits = KnownWaits(native)
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
         self._attached = False
 
@@ -50,6 +52,7 @@ class TorchProvider:
         """Take away the callbacks and the module hooks."""
         self._hook.uninstall()
         self._batches.uninstall()
+        self._waits.uninstall()
         if self._modules is not None:
             self._modules.uninstall()
             self._modules = None
@@ -87,6 +90,7 @@ class TorchProvider:
             return
         self._attached = True
         self._batches.install()
+        self._waits.install()
         self._status = {"ok": True, "version": version, "message": str(result.get("message") or "")}
         self._closures = ClosurePhases(self._native)
         if self._options.modules:

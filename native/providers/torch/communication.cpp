@@ -1,0 +1,37 @@
+#include "providers/torch/communication.h"
+
+#include <new>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "leadline/monitor.h"
+
+namespace leadline::torch {
+namespace {
+
+thread_local int64_t t_waited_inside_ns = 0;
+
+}  // namespace
+
+std::unique_ptr<ObserverContext> Communication::open(const Symbols& symbols, bool launching) noexcept {
+  return std::unique_ptr<ObserverContext>(new (std::nothrow) Communication(launching ? &symbols : nullptr));
+}
+
+Communication::Communication(const Symbols* symbols) noexcept
+    : thread_(&t_waited_inside_ns), before_ns_(t_waited_inside_ns), wall_ns_(now_ns()), cpu_ns_(thread_cpu_ns()) {
+  t_waited_inside_ns = 0;
+  if (symbols != nullptr) launch_.emplace(*symbols);
+}
+
+void Communication::close() noexcept {
+  launch_.reset();
+  if (thread_ != &t_waited_inside_ns) return;  // it ends on another thread, whose clock says nothing about this one
+  const int64_t cpu_ns = thread_cpu_ns() - cpu_ns_;
+  const int64_t wall_ns = now_ns() - wall_ns_;
+  const int64_t waited_ns = wall_ns > cpu_ns ? wall_ns - cpu_ns : 0;
+  const int64_t own_ns = waited_ns - t_waited_inside_ns;
+  t_waited_inside_ns = before_ns_ + waited_ns;
+  if (own_ns > 0) leadline_monitor_measure(static_cast<uint32_t>(MetricKind::kWaitTime), own_ns, 0);
+}
+
+}  // namespace leadline::torch
