@@ -72,8 +72,10 @@ def test_a_compiled_program_runs_and_its_time_adds_up(tmp_path: Path) -> None:
 
 
 def test_inductor_compiles_under_our_eyes(tmp_path: Path) -> None:
-    profile, _ = compile_with(tmp_path, "inductor")
+    profile, wall_ns = compile_with(tmp_path, "inductor")
     check_phases(profile, "inductor")
+    main = next(node for node in profile.tree.find(kind="thread") if node.name == "main")
+    assert 0 < main.inclusive("time").sum <= wall_ns
 
 
 class Log:

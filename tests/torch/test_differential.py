@@ -35,8 +35,17 @@ def operator_counts(result) -> Counter[str]:
 
 
 def without_scopes(counts: Counter[str]) -> Counter[str]:
-    marks = ("Optimizer.", "enumerate(DataLoader)", "ProfilerStep")
-    return Counter({name: count for name, count in counts.items() if not name.startswith(marks)})
+    """Operators only. Scopes of the user, of the compiler's runtime and functions of TorchScript (`forward`) are none:
+    torch.profiler lists them in between, as a report does not."""
+    marks = (
+        "Optimizer.",
+        "enumerate(DataLoader)",
+        "ProfilerStep",
+        "Pregraph bytecode",
+        "AOTDispatcher Runtime Wrapper",
+    )
+    functions = ("forward", "<forward op>", "<backward op>")
+    return Counter({name: n for name, n in counts.items() if not name.startswith(marks) and name not in functions})
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -74,6 +83,29 @@ def test_both_at_once_count_right(measure, name):
         if name_of_operator.startswith("["):
             continue  # torch.profiler's own rows, such as [memory]
         assert seen[name_of_operator] == count, name_of_operator
+
+
+def test_the_programs_own_profiler_may_run_before_during_and_after(measure):
+    step = MODELS["mlp"]()
+    step()
+
+    def their_counts() -> Counter[str]:
+        with profile(activities=[ProfilerActivity.CPU]) as theirs:
+            step()
+        return without_scopes(counts_of(theirs))
+
+    alone = their_counts()
+    during = []
+
+    def run() -> None:
+        step()
+        during.append(their_counts())
+        step()
+
+    ours = operator_counts(measure(run))
+    assert during == [alone]
+    assert their_counts() == alone
+    assert ours == Counter({name: 3 * count for name, count in alone.items()})
 
 
 def test_time_agrees_where_operators_are_long(measure):
