@@ -78,6 +78,7 @@ PYTHON: dict[str, set[str]] = {
     "compare": {"profiles", "analysis"},
     "report": {"profiles", "trace", "analysis", "whatif", "query", "compare"},
     "agent": {"profiles", "trace", "analysis", "whatif", "query", "compare", "report"},
+    "testing": {"capture", "profiles", "compare", "report"},
     "notebook": {"capture", "profiles", "analysis", "query", "compare", "report"},
     "cli": {
         "",
@@ -119,6 +120,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "compare": {"numpy"},
     "agent": set(),
     "notebook": set(),
+    "testing": {"pytest"},
     "convert": {"numpy"},
     "report": {"numpy", "rich"},
     "cli": {"numpy", "rich"},

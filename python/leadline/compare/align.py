@@ -1,9 +1,10 @@
 """The trees of several profiles as one: rows of the aligned tree are paths of names.
 
 A frame's key is its kind and qualified name; nameless code (`<module>`, `<lambda>`) adds the file's name, a process is
-its rank or else its command without folders, numbers in thread names do not count. Lines, pids and folders are no part
-of it, so moved code stays where it is. Siblings with one key are one row. What one side alone has, below a row of both,
-is matched with what the other side alone has there where the names below agree: that is a renamed function or module.
+its rank, the program that was started, or else its command without folders, numbers in thread names do not count.
+Lines, pids and folders are no part of it, so moved code stays where it is. Siblings with one key are one row. What one
+side alone has, below a row of both, is matched with what the other side alone has there where the names below agree:
+that is a renamed function or module.
 """
 
 from __future__ import annotations
@@ -108,7 +109,12 @@ def _keys(profile: Profile, known: dict[Key, int]) -> Rows:
         elif kind == FrameKind.PROCESS:
             known_as = process.get(row)
             rank = -1 if known_as is None else known_as.rank
-            name = f"rank {rank}" if rank >= 0 else " ".join(word.rpartition("/")[2] for word in name.split())
+            if rank >= 0:
+                name = f"rank {rank}"
+            elif known_as is not None and known_as.row == 0:
+                name = "the program"  # however it was started; other arguments are told apart from any path
+            else:
+                name = " ".join(word.rpartition("/")[2] for word in name.split())
         numbers[row] = known.setdefault((kind, name, extra), len(known))
     return numbers[tree.frame_of]
 
