@@ -40,7 +40,7 @@ def scopes(tree: Tree) -> Scopes:
     border = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
     operator, region = kinds == int(FrameKind.OPERATOR), kinds == int(FrameKind.REGION)
     module, phase = kinds == int(FrameKind.MODULE), kinds == int(FrameKind.PHASE)
-    user = _user_lines(tree, border)
+    user = user_lines(tree, border)
     changes = border | module | phase | (user == np.arange(len(tree)))
     outer = _outermost(tree, operator, changes)
     return Scopes(
@@ -66,7 +66,8 @@ def within(tree: Tree, wanted: Mask, border: Mask) -> Rows:
     return np.where(at_rows(wanted, found, 0) > 0, found, -1)
 
 
-def _user_lines(tree: Tree, border: Mask) -> Rows:
+def user_lines(tree: Tree, border: Mask) -> Rows:
+    """The user's line of every node; `border`: nodes where a thread or process begins."""
     python = tree.kinds == int(FrameKind.PYTHON)
     whose = frame_origins(tree)[tree.frame_of]
     user = np.full(len(tree), -1, np.int64)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis import Analysis
-from leadline.analysis.columns import at_rows, factorized, preorder
+from leadline.analysis.columns import at_rows, factorized, nearest, preorder, subtree_sums
 from leadline.analysis.loop import find_loop
+from leadline.analysis.scopes import user_lines, within
 from leadline.profiles import Measures, Profile
 from leadline.profiles.measures import no_measures
-from leadline.profiles.repeats import without_repeats
 from leadline.profiles.tree import present_name
 from leadline.schema import FrameKind, MetricInfo, MetricKind, metric_info
 
@@ -56,6 +56,7 @@ class TreeColumns:
         self.analysis = Analysis(profile)
         self._texts: dict[str, Texts] = {}
         self._numbers: dict[str, Rows] = {}
+        self._sums: dict[MetricKind, Rows] = {}
 
     @cached_property
     def before(self) -> Rows:
@@ -80,11 +81,10 @@ class TreeColumns:
     @cached_property
     def calls(self) -> Rows:
         """How often each node was called: its calls, or the kernels, copies and sets that ran."""
-        calls = without_repeats(self.tree).count
-        counted = np.where(calls > 0, calls, 0)
-        work = self.tree.exclusive("gpu_time").count
         repeated = self.tree.exclusive("repeated_call_time").count
-        return np.where((counted > 0) | (repeated > 0), counted, work)
+        calls = self.tree.exclusive("call_time").count - repeated  # as profiles.repeats, without the other accumulators
+        work = self.tree.exclusive("gpu_time").count
+        return np.where((calls > 0) | (repeated > 0), np.maximum(calls, 0), work)
 
     @cached_property
     def metrics(self) -> tuple[MetricInfo, ...]:
@@ -105,7 +105,13 @@ class TreeColumns:
 
     def total(self, metric: MetricKind) -> float:
         """The whole of an additive metric, which shares are shares of, in its base unit."""
-        return float(self.tree.inclusive(metric).sum[0])
+        return float(self.tree.exclusive(metric).sum.sum())
+
+    def below(self, metric: MetricKind) -> Rows:
+        """The sum of an additive metric at every node and below; the other accumulators would cost as much again."""
+        if metric not in self._sums:
+            self._sums[metric] = subtree_sums(self.tree.shape, self.tree.exclusive(metric).sum)
+        return self._sums[metric]
 
     def on_device(self, device: int) -> Mask:
         """Nodes with a measurement on a device of that number, of any process."""
@@ -119,40 +125,52 @@ class TreeColumns:
     def _where(self) -> Rows:
         """The node whose frame says file and line: itself, else the user's line."""
         own = (self.tree.frames["file"] != 0) & (self.tree.frames["line"] > 0)
-        return np.where(own[self.tree.frame_of], np.arange(len(self.tree)), self.analysis.scopes.user)
+        return np.where(own[self.tree.frame_of], np.arange(len(self.tree)), self._user)
+
+    @cached_property
+    def _border(self) -> Mask:
+        kinds = self.tree.kinds
+        border: Mask = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
+        return border
+
+    @cached_property
+    def _user(self) -> Rows:
+        return user_lines(self.tree, self._border)
+
+    def _nearest(self, kind: FrameKind) -> Rows:
+        """As `analysis.scopes`, of which a query rarely needs all."""
+        wanted = self.tree.kinds == int(kind)
+        if kind in (FrameKind.THREAD, FrameKind.PROCESS):
+            return nearest(self.tree.shape, wanted)
+        return within(self.tree, wanted, self._border)
 
     def _make_text(self, name: str) -> Texts:
-        tree, scopes = self.tree, self.analysis.scopes if name not in ("kind", "name") else None
+        tree = self.tree
         if name == "kind":
             return Texts(tree.kinds.astype(np.int64) + 1, ["", *(str(FrameKind(number)) for number in range(256))])
-        if name == "name" or scopes is None:
+        if name == "name":
             return self._strings("name", np.arange(len(tree)))
         if name == "file":
             return self._strings("file", self._where)
         if name == "function":
-            return self._strings("name", np.where(self._where == np.arange(len(tree)), self._python(), scopes.user))
+            return self._strings("name", np.where(self._where == np.arange(len(tree)), self._python(), self._user))
         column = "module" if name == "class" else "name"
-        rows = {"module": scopes.module, "class": scopes.module, "phase": scopes.phase, "thread": scopes.thread}
-        return self._strings(column, rows.get(name, scopes.process))
+        return self._strings(column, self._nearest(FrameKind["MODULE" if name == "class" else name.upper()]))
 
     def _python(self) -> Rows:
         python = self.tree.kinds == int(FrameKind.PYTHON)
-        return np.where(python, np.arange(len(self.tree)), self.analysis.scopes.user)
+        return np.where(python, np.arange(len(self.tree)), self._user)
 
     def _strings(self, column: str, rows: Rows) -> Texts:
         """A text column of the frames of the nodes `rows`."""
         tree = self.tree
-        frame = np.where(rows >= 0, tree.frame_of[np.maximum(rows, 0)].astype(np.int64), -1)
-        numbers = at_rows(tree.frames[column], frame, 0)
-        found = np.zeros(max(tree.tables.rows("strings"), 1), np.bool_)
-        found[numbers] = True
-        found[0] = True
-        used = np.flatnonzero(found)
-        place = np.cumsum(found) - 1
-        texts = [tree.tables.strings[row] for row in used.tolist()]
+        used, of_frame = np.unique(tree.frames[column], return_inverse=True)
         unique: dict[str, int] = {"": 0}
+        texts = (tree.tables.strings[row] for row in used.tolist())
         code = np.array([unique.setdefault(text, len(unique)) for text in texts], np.int64)
-        return Texts(code[place[numbers]], list(unique))
+        by_frame = np.concatenate((code[of_frame], [0]))  # the last for "none"
+        frame = np.where(rows >= 0, tree.frame_of[rows], len(by_frame) - 1)
+        return Texts(by_frame[frame], list(unique))
 
     def _make_number(self, name: str) -> Rows:
         tree = self.tree
@@ -170,7 +188,7 @@ class TreeColumns:
         table = tree.tables["processes"]
         row_of_node = np.full(len(tree), -1, np.int64)
         row_of_node[table["node"]] = np.arange(len(table["node"]))
-        return at_rows(table[name], at_rows(row_of_node, self.analysis.scopes.process))
+        return at_rows(table[name], at_rows(row_of_node, self._nearest(FrameKind.PROCESS)))
 
     def _devices(self) -> Rows:
         """The device's number in its process; -1 for the CPU alone, -2 for several."""

@@ -146,7 +146,7 @@ class Evaluator:
         unit, factor = dimension(info)
         if stat in ("sum", "share", "per_step") and info.additive:
             total = self.columns.total(info.kind) * factor
-            values = tree.inclusive(info.kind).sum[self.nodes] * factor
+            values = self.columns.below(info.kind)[self.nodes] * factor
             return self._shared(values, stat, unit, total, field)
         own = Measures(*(column[self.nodes] for column in vars(tree.exclusive(info.kind)).values()))
         whole = self.columns.total(info.kind) * factor if info.additive else None

@@ -90,7 +90,7 @@ class Groups:
         unit, factor = dimension(info)
         if info.additive and stat in ("sum", "share", "per_step"):
             topmost = topmost_of(columns, self.rows.nodes, self.of)
-            sums = columns.tree.inclusive(info.kind).sum[self.rows.nodes[topmost]] * factor
+            sums = columns.below(info.kind)[self.rows.nodes[topmost]] * factor
             values = np.bincount(self.of[topmost], weights=sums, minlength=self.number)
             return self._shared(values, stat, unit, columns.total(info.kind) * factor, field)
         own = self._own(info)
