@@ -124,4 +124,13 @@ inline void measure_at(leadline_context context, MetricKind metric, std::int64_t
   leadline_monitor_emit(&event);
 }
 
+// A place of the calling thread: below a region of that name.
+inline leadline_context place_of(const char* name) {
+  int region = 0;
+  begin_region(name, &region);
+  const leadline_context place = leadline_monitor_context();
+  end_region(&region);
+  return place;
+}
+
 }  // namespace leadline::testing
