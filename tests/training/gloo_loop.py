@@ -14,7 +14,7 @@ import leadline
 folder = Path(sys.argv[1])
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
-profiler = leadline.build_profiler(enable=True, start_step=2, end_step=6, trace_dir=str(folder))
+profiler = leadline.build_profiler(enable=True, start_step=2, end_step=6, trace_dir=str(folder), merge=True)
 matrix, vector = torch.randn(600, 600), torch.randn(4_000_000)
 truth = {"compute": 0, "exposed": 0, "idle": 0}
 profiler.start(0)

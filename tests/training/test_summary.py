@@ -46,7 +46,10 @@ def test_a_loop_on_two_ranks(loop) -> None:
     assert {"matrix product", "communication"} <= {share["name"] for share in summary["shares"]}
     assert "### Where the time goes" in printed
     assert (folder / "summary.md").read_text() in printed
-    assert len(list(folder.glob("*.leadline"))) == 2
+    assert len(list(folder.glob("*_rank*.leadline"))) == 2
+    (merged,) = folder.glob("*_merged_*.leadline")
+    assert [process.rank for process in leadline.open(str(merged)).processes] == [0, 1]
+    assert leadline.open(str(merged)).window.steps == (2, 3, 4, 5)
 
 
 @pytest.mark.slow  # on a machine where others compute, what the loop measures of itself is no truth

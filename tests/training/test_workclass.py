@@ -20,7 +20,8 @@ from leadline.profiles.build import build
         ("aten::convolution_backward", "convolution"),
         ("aten::_foreach_addcdiv_", "element-wise"),
         ("Optimizer.step#AdamW.step", "optimizer"),
-        ("aten::view", ""),
+        ("aten::view", "other"),
+        ("autograd::engine::evaluate_function: MmBackward0", "other"),
         ("mylib::commander", ""),  # holds "mm" too
         ("aten::add.Tensor", "element-wise"),
     ],

@@ -19,7 +19,7 @@ from leadline.schema import FrameKind
 
 CLASSES = (
     "communication", "copy", "attention", "convolution", "matrix product", "normalisation", "embedding", "optimizer",
-    "softmax", "pooling", "random", "sort", "element-wise", "fused", "unknown",
+    "softmax", "pooling", "random", "sort", "element-wise", "fused", "other", "unknown",
 )  # fmt: skip
 _OPERATORS: Mapping[str, str] = {
     "communication": "c10d c10d_functional record_param_comms nccl gloo allreduce all_reduce",
@@ -40,6 +40,10 @@ _OPERATORS: Mapping[str, str] = {
     "pooling": "max_pool2d avg_pool2d adaptive_avg_pool2d max_pool2d_with_indices max_pool2d_with_indices_backward",
     "random": "dropout native_dropout bernoulli_ normal_ uniform_ randn rand randint randperm",
     "sort": "sort topk argsort multinomial unique",
+    "other": (  # views, allocations, and what the engine does around operators
+        "view reshape t transpose permute select slice split expand as_strided unsqueeze squeeze chunk empty "
+        "empty_strided empty_like detach detach_ unbind narrow alias resolve_conj resolve_neg lift_fresh"
+    ),
     "element-wise": (
         "add add_ sub sub_ mul mul_ div div_ pow pow_ exp log sqrt rsqrt tanh sigmoid relu relu_ gelu silu neg abs sum "
         "mean where clamp clamp_min threshold_backward gelu_backward silu_backward addcmul_ addcdiv_ lerp_ sqrt_ max "
@@ -70,6 +74,8 @@ def class_of_operator(name: str) -> str:
         return "communication"
     if name.startswith("Optimizer.step#"):
         return "optimizer"
+    if name.startswith(("autograd::engine::", "torch::autograd::")):
+        return "other"
     word = name.rsplit("::", 1)[-1].split(".")[0]
     found = _FIND_OPERATOR.get(word, "")
     if not found and word.startswith("_foreach_"):
@@ -115,13 +121,13 @@ def classes_of_nodes(tree: Tree) -> Rows:
     inside = optimizing[tree.frame_of]
     borders = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
     made_list, inside_list = made.tolist(), inside.tolist()
-    update = CLASSES.index("optimizer")
-    weak = {CLASSES.index("element-wise"), CLASSES.index("copy"), -1}
+    update, other = CLASSES.index("optimizer"), CLASSES.index("other")
+    weak = {CLASSES.index("element-wise"), CLASSES.index("copy"), other, -1}
     for row, above in enumerate(np.asarray(parent).tolist()):
         if above < 0 or borders[row]:
             continue
         inside_list[row] = inside_list[row] or inside_list[above]
-        if made_list[row] < 0:
+        if made_list[row] < 0 or (made_list[row] == other and made_list[above] >= 0):
             made_list[row] = made_list[above]
         if inside_list[row] and made_list[row] in weak:
             made_list[row] = update

@@ -76,8 +76,6 @@ class TrainingConfig:
     """How a window is opened in a running job: `signal`, `file`, `http`, or empty for not at all."""
     on_demand_steps: int = 3
     """Steps that such a window lasts."""
-    memory_snapshot: bool = False
-    """Keep torch's allocator history, and write it with our own report when memory runs out (CUDA)."""
 
     def __post_init__(self) -> None:
         given = self.start_step is not None or self.end_step is not None

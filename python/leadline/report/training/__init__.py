@@ -7,18 +7,22 @@ import dataclasses
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from leadline.profiles import ProfileFileError
+from leadline.profiles.merge import merge_profiles
 from leadline.profiles.reader import open_profile
+from leadline.profiles.writer import write_profile
 from leadline.report.training.build import build_summary, changes
 from leadline.report.training.markdown import render
 from leadline.report.training.model import TrainingSummary
 
 __all__ = ["print_summary", "summarize"]
 _SAME_JOB_NS = 3600 * 10**9
+SUFFIX = ".leadline"
 
 
 class Stopped(Protocol):
@@ -40,8 +44,11 @@ def print_summary(profiler: Stopped | None, *, file: Any = None) -> str:
         print("leadline: there is no profile of this run to summarise.", file=sys.stderr)
         return ""
     try:
+        merged = merge_ranks(profiler.path)
+        if merged is not None:
+            print(f"leadline: merged all ranks into {merged}.", file=sys.stderr)
         summary = summarize(profiler.path)
-    except (ProfileFileError, OSError) as error:
+    except (ProfileFileError, OSError, ValueError) as error:
         print(f"leadline: the summary could not be made: {error}", file=sys.stderr)
         return ""
     folder = profiler.path.parent
@@ -62,13 +69,44 @@ def summarize(path: str | os.PathLike[str]) -> TrainingSummary:
     """The summary of a profile and the side files of its job. Raises ProfileFileError and OSError."""
     path = Path(path)
     facts = _json(path.with_suffix(".json"))
-    others = []
-    for side in sorted(path.parent.glob("*_rank*.json")):
+    return build_summary(open_profile(str(path)), facts, list(_other_ranks(path, facts).values()), path.name)
+
+
+def merge_ranks(path: Path) -> Path | None:
+    """One profile of all ranks, beside that of rank 0 and with `merged` for its rank, where the configuration asks for
+    it; None where it does not. Waits for files, never for a process. Raises ProfileFileError, OSError, ValueError."""
+    facts = _json(path.with_suffix(".json"))
+    config = facts.get("config") or {}
+    if not config.get("merge"):
+        return None
+    deadline = time.monotonic() + float(config.get("merge_timeout_s", 0))
+    while True:
+        whole = {side: other for side, other in _other_ranks(path, facts).items() if other.get("complete")}
+        late = set(range(int(facts.get("world_size", 1)))) - {facts.get("rank"), *(o["rank"] for o in whole.values())}
+        if not late or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    if late:
+        names = ", ".join(str(rank) for rank in sorted(late))
+        print(f"leadline: rank {names} has left no whole profile in time; merged without.", file=sys.stderr)
+    paths = [path, *(side.with_suffix(SUFFIX) for side in whole)]
+    target = path.with_name(path.name.replace(f"_rank{facts.get('rank')}_", "_merged_"))
+    write_profile(target, merge_profiles([open_profile(str(one)) for one in paths if one.exists()]))
+    return target
+
+
+def _other_ranks(path: Path, facts: Mapping[str, Any]) -> dict[Path, Mapping[str, Any]]:
+    """Side files of the other ranks of the same job, the newest of each rank."""
+    found: dict[int, tuple[Path, Mapping[str, Any]]] = {}
+    for side in path.parent.glob("*_rank*.json"):
         other = _json(side)
         near = abs(int(other.get("started_at_ns", 0)) - int(facts.get("started_at_ns", 0))) < _SAME_JOB_NS
-        if side != path.with_suffix(".json") and near and other.get("job") == facts.get("job") and facts.get("job"):
-            others.append(other)
-    return build_summary(open_profile(str(path)), facts, others, path.name)
+        if side == path.with_suffix(".json") or not near or not facts.get("job") or other.get("job") != facts["job"]:
+            continue
+        rank = int(other.get("rank", -1))
+        if rank not in found or found[rank][1]["started_at_ns"] < other["started_at_ns"]:
+            found[rank] = (side, other)
+    return {side: other for _, (side, other) in sorted(found.items())}
 
 
 def as_json(summary: TrainingSummary) -> dict[str, Any]:

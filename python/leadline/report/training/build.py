@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis import Analysis
+from leadline.analysis.layers import merged_layers
 from leadline.analysis.overlap import Intervals, WallSplit, wall_split
 from leadline.analysis.workclass import CLASSES, class_of_kernel, classes_of_nodes
 from leadline.profiles import Profile
@@ -153,19 +154,26 @@ def _hot(analysis: Analysis, metric: str) -> list[Hot]:
     measures = tree.exclusive(metric)
     kinds = [int(kind) for kind in _DEVICE_FRAMES] if metric == "gpu_time" else [int(FrameKind.OPERATOR)]
     rows = np.flatnonzero(np.isin(tree.kinds, kinds) & (measures.sum > 0))
-    groups: dict[tuple[int, int, int], list[int]] = {}
+    modules = {
+        row: merged_layers(tree.text("name", int(tree.frame_of[row])))
+        for row in np.unique(scopes.module).tolist()
+        if row >= 0
+    }
+    groups: dict[tuple[int, int, str], list[int]] = {}
     for row in rows.tolist():
-        groups.setdefault((int(tree.frame_of[row]), int(scopes.user[row]), int(scopes.module[row])), []).append(row)
+        groups.setdefault(
+            (int(tree.frame_of[row]), int(scopes.user[row]), modules.get(int(scopes.module[row]), "")), []
+        ).append(row)
     ranked = sorted(groups.values(), key=lambda several: -int(measures.sum[several].sum()))[:MOST_HOT]
     words = PathWords(analysis, "", frames=False)
     found = []
     for several in ranked:
-        node, module = tree.node(several[0]), int(scopes.module[several[0]])
+        node = tree.node(several[0])
         place = words.place(several[0])
         found.append(Hot(
             name=node.name, kind=node.kind, time_ns=int(measures.sum[several].sum()),
             calls=int(measures.count[several].sum()), place=f"{place.short}:{place.line}" if place else "",
-            module=tree.text("name", int(tree.frame_of[module])) if module >= 0 else "",
+            module=modules.get(int(scopes.module[several[0]]), ""),
         ))  # fmt: skip
     return found
 

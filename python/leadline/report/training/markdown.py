@@ -65,6 +65,8 @@ def _wall(summary: TrainingSummary) -> str:
         rows[-1].append(duration(wall.overlapped_ns))
     heads = ["device", "wall", "compute", "exposed communication", "exposed copy", "idle", "hidden communication"]
     note = "Wall time of the recorded steps. Compute, exposed communication, exposed copy and idle add up to it."
+    if summary.metric == "time":
+        note += " On the CPU, idle is time outside operators: Python, and waiting for others."
     return f"### Where the time goes\n\n{note}\n\n" + _table(heads, rows)
 
 

@@ -1,0 +1,124 @@
+"""Windows that are asked for while the loop runs."""
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.training.loops import finished
+
+import leadline
+from leadline.capture.training.config import TrainingConfig
+from leadline.capture.training.on_demand import AHEAD, REQUEST, Demand, FileListener, HttpListener
+from leadline.training import build_profiler
+
+
+def running(folder: Path, kind: str):
+    profiler = build_profiler(
+        enable=True, trace_dir=str(folder), start_step=0, end_step=1, on_demand=kind, on_demand_steps=2, rank=0
+    )
+    profiler.start(0)
+    return profiler
+
+
+def test_a_signal_opens_a_window_from_the_next_step_on_and_the_handler_before_comes_back(tmp_path: Path) -> None:
+    heard = []
+    before = signal.signal(signal.SIGUSR2, lambda *_: heard.append(1))
+    try:
+        profiler = running(tmp_path, "signal")
+        for step in range(10):
+            if step == 4:
+                os.kill(os.getpid(), signal.SIGUSR2)
+            profiler.step(step)
+        assert finished(profiler).window.steps == (0, 5, 6)
+        os.kill(os.getpid(), signal.SIGUSR2)
+        assert heard == [1, 1]
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_a_file_opens_a_window(tmp_path: Path) -> None:
+    profiler = running(tmp_path, "file")
+    for step in range(20):
+        if step == 4:
+            (tmp_path / REQUEST).write_text("")
+        profiler.step(step)
+    first = 4 + 1 + AHEAD
+    assert finished(profiler).window.steps == (0, first, first + 1)
+    assert not (tmp_path / REQUEST).exists()
+
+
+def test_ranks_that_see_a_file_at_different_steps_record_the_same(tmp_path: Path) -> None:
+    demands = [Demand(), Demand()]
+    ranks = [FileListener(demand, tmp_path, 3) for demand in demands]
+    (tmp_path / REQUEST).write_text(json.dumps({"steps": 2}))
+    for ended in range(12):
+        ranks[0].poll(ended)
+        if ended >= 2:
+            ranks[1].poll(ended - 2)
+    assert [[step for step in range(12) if demand.covers(step)] for demand in demands] == [[6, 7], [6, 7]]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"steps": -1}', '{"first": "x"}', "\0"])
+def test_a_request_that_makes_no_sense_is_one_for_the_usual_window(tmp_path: Path, text: str) -> None:
+    demand = Demand()
+    listener = FileListener(demand, tmp_path, 3)
+    (tmp_path / REQUEST).write_text(text)
+    for ended in range(3):
+        listener.poll(ended)
+    assert [step for step in range(20) if demand.covers(step)] == [6, 7, 8]
+
+
+def test_a_window_that_has_passed_is_said(tmp_path: Path, capfd) -> None:
+    demand = Demand()
+    listener = FileListener(demand, tmp_path, 3)
+    (tmp_path / REQUEST).write_text('{"first": 2}')
+    listener.poll(10)
+    assert "has passed on this rank" in capfd.readouterr().err
+    assert not demand.covers(11)
+
+
+def test_a_request_to_the_loopback_address_needs_the_token(tmp_path: Path) -> None:
+    demand = Demand()
+    listener = HttpListener(demand, tmp_path, 0, 3)
+    try:
+        (port_file,) = tmp_path.glob("*.port")
+        assert port_file.stat().st_mode & 0o077 == 0
+        port, token = port_file.read_text().split()
+
+        def post(path: str, key: str) -> int:
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method="POST")
+            request.add_header("X-Leadline-Token", key)
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            try:
+                return opener.open(request, timeout=30).status
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        assert post("/window?steps=2", "wrong") == 403
+        demand.settle(3)
+        assert not demand.covers(4)
+        assert post("/nothing", token) == 404
+        assert post("/window?steps=many", token) == 400
+        assert post("/window?steps=2", token) == 200
+        listener.poll(3)
+        assert [step for step in range(9) if demand.covers(step)] == [4, 5]
+        assert post("/window?all=1", token) == 200
+        assert (tmp_path / REQUEST).exists()
+    finally:
+        listener.close()
+    assert not list(tmp_path.glob("*.port"))
+
+
+def test_the_program_asks_itself(tmp_path: Path) -> None:
+    profiler = build_profiler(TrainingConfig(enable=True, trace_dir=str(tmp_path), start_step=0, end_step=1), rank=0)
+    profiler.start(0)
+    for step in range(8):
+        if step == 3:
+            profiler.request_window(2, first=5)
+        profiler.step(step)
+    assert finished(profiler).window.steps == (0, 5, 6)
+    assert leadline.open(str(profiler.path)).window.steps == (0, 5, 6)
