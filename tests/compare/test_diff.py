@@ -174,3 +174,10 @@ def test_the_commands(tmp_path, capsys):
         cli.main(["gate", a2, "--against", a, "--max-slowdown", "fast"])
     assert leadline.diff(a, b).step.b == 3500
     assert leadline.diff([run(), a], [b]).runs == (2, 1)
+
+
+def test_set_up_is_no_part_of_a_step():
+    setup = "      operator aten::normal_ | time=900000 call_time=900000\n"
+    diff = compare([run()], [run(extra=setup)])
+    assert (diff.step.a, diff.step.b) == (1500, 1500)
+    assert diff.changes == ()

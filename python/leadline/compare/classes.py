@@ -13,7 +13,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         "matrix product",
         r"(^|[^a-z])(add|b|ba)?[bm]?mm(_|$|\b)|matmul|gemm|gemv|linear|dot_gen|cutlass|cijk_|einsum",
     ),
-    ("normalisation", r"norm|batch_?norm"),
+    ("normalisation", r"norm(?!al)"),
     ("softmax and loss", r"softmax|loss|cross_entropy|nll"),
     ("index and embedding", r"index|embedding|gather|scatter|take|nonzero|slice|narrow|select|where"),
     ("copy and layout", r"copy|_to_|::to$|contiguous|transpose|permute|memcpy|convert|cat|stack|clone|nchw|nhwc|pad"),

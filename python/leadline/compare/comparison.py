@@ -95,7 +95,7 @@ class Diff:
         if self.exact:
             return "Changes are told from noise by exact rank statistics over the runs (95 % per end)."
         return (
-            f"{self.runs[0]} against {self.runs[1]} runs: no change of time below {statistics.SURE_RATIO:g}x is told "
+            f"{self.runs[0]} against {self.runs[1]}: no change of time below {statistics.SURE_RATIO:g}x is told "
             f"from noise; give {statistics.ENOUGH_RUNS} runs per side or more."
         )
 
@@ -213,7 +213,8 @@ class _Comparison:
 
     def _renamed(self) -> tuple[tuple[str, str], ...]:
         """(name in A, name in B), each pair once."""
-        return tuple(sorted({(self._key(row)[1], key[1]) for row, key in self.aligned.renamed.items()}))
+        pairs = {(self._key(row)[1], key[1]) for row, key in self.aligned.renamed.items()}
+        return tuple(sorted((old, new) for old, new in pairs if old != new))  # `<module>` of another file is no news
 
     def _key(self, row: int) -> tuple[int, str, str]:
         return self.aligned.keys[int(self.aligned.key_of[row])]

@@ -53,8 +53,10 @@ def _run(aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> Run:
     steps = max(loop.steps, 1) if loop else 1
     found_by = loop.found_by if loop else "the whole run"
 
+    inside = loop.inside if loop else np.ones(len(tree), np.bool_)  # set-up is no part of a step
+
     def summed(values: NDArray[np.int64]) -> Floats:
-        return np.bincount(rows, weights=values, minlength=size) / steps
+        return np.bincount(rows, weights=np.where(inside, values, 0), minlength=size) / steps
 
     measured = tree.exclusive("time")
     trimmed = without_first_calls(measured.sum, measured.count, measured.max)
