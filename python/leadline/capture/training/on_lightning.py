@@ -12,7 +12,7 @@ def make() -> type:
     try:
         from lightning.pytorch.callbacks import Callback
     except ImportError:
-        from pytorch_lightning.callbacks import Callback
+        from pytorch_lightning.callbacks import Callback  # type: ignore[assignment]
 
     class LightningCallback(Callback):
         """Profiles `Trainer.fit`. Steps are numbered by `trainer.global_step` before them; with several optimizers a
