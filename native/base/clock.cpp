@@ -239,6 +239,14 @@ std::int64_t thread_cpu_ns() noexcept {
   return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+std::int64_t thread_cpu_ns(clockid_t clock) noexcept {
+  if (clock_state.fake.load(std::memory_order_relaxed)) [[unlikely]]
+    return clock_state.fake_cpu_ns.load(std::memory_order_relaxed);
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return -1;
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 ClockSource clock_source() noexcept {
   if (clock_state.fake.load(std::memory_order_relaxed)) return ClockSource::kFake;
   now_ns();  // decides at the first call

@@ -5,6 +5,8 @@
 // the kernel itself uses it; elsewhere now_ns() is clock_gettime.
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -19,6 +21,8 @@ std::int64_t realtime_ns() noexcept;
 
 // CPU time the calling thread has used.
 std::int64_t thread_cpu_ns() noexcept;
+// The same of another thread, by its clock; -1 where it has ended.
+std::int64_t thread_cpu_ns(clockid_t clock) noexcept;
 
 ClockSource clock_source() noexcept;
 

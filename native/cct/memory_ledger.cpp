@@ -13,7 +13,7 @@
 namespace leadline {
 
 struct MemoryLedger::Event {
-  enum class Kind : std::uint8_t { kAllocate, kRelease };
+  enum class Kind : std::uint8_t { kAllocate, kRelease, kAllocateUnmeasured, kReleaseUnmeasured };
   Kind kind = Kind::kAllocate;
   std::int16_t device = kCpuDevice;
   ThreadIndex thread = kNoThread;
@@ -166,8 +166,26 @@ struct MemoryLedger::Books {
   std::int64_t release(std::uint64_t address) noexcept {
     BlockMap::Block block;
     if (!blocks.take(address, block)) return kUnknownBytes;
-    change(owners[block.owner], -block.bytes);
+    Owner& owner = owners[block.owner];
+    if (owner.thread == kNoThread) return kUnmeasured;
+    change(owner, -block.bytes);
     return block.bytes;
+  }
+
+  // False when there is no memory.
+  bool allocate_unmeasured(const Event& event) noexcept {
+    if (!meet(event.device) || !release_unmeasured(event)) return false;
+    const std::uint32_t nobody = owner_of(event);
+    return nobody != IndexTable::kAbsent && blocks.insert({event.address, 0, nobody});
+  }
+
+  bool release_unmeasured(const Event& event) noexcept {
+    BlockMap::Block block;
+    if (!blocks.take(event.address, block)) return true;
+    Owner& owner = owners[block.owner];
+    if (owner.thread == kNoThread) return true;
+    change(owner, -block.bytes);
+    return add_freed({Event::Kind::kRelease, owner.device, owner.thread, owner.node, 0, 0}, block.bytes);
   }
 
   bool allocate(const Event& event) noexcept {
@@ -203,6 +221,14 @@ std::int64_t MemoryLedger::release(std::uint64_t address, std::int16_t device, T
                                    NodeId node) noexcept {
   if (address == 0) return 0;
   return submit({Event::Kind::kRelease, device, thread, node, address, 0});
+}
+
+void MemoryLedger::allocate_unmeasured(std::uint64_t address) noexcept {
+  if (address != 0) submit({Event::Kind::kAllocateUnmeasured, kCpuDevice, kNoThread, kNoNode, address, 0});
+}
+
+void MemoryLedger::release_unmeasured(std::uint64_t address) noexcept {
+  if (address != 0) submit({Event::Kind::kReleaseUnmeasured, kCpuDevice, kNoThread, kNoNode, address, 0});
 }
 
 std::int64_t MemoryLedger::submit(const Event& event) noexcept {
@@ -248,7 +274,14 @@ std::int64_t MemoryLedger::book(const Event& event, bool later) noexcept {
     }
     return event.bytes;
   }
+  if (event.kind != Event::Kind::kRelease) {
+    const bool allocates = event.kind == Event::Kind::kAllocateUnmeasured;
+    if (!(allocates ? books_->allocate_unmeasured(event) : books_->release_unmeasured(event)))
+      losses_->count(LossKind::kMemoryEventsDropped, 1, "memory is short for what was allocated in a pause");
+    return kUnmeasured;
+  }
   const std::int64_t bytes = books_->release(event.address);
+  if (bytes == kUnmeasured) return bytes;
   if (bytes == kUnknownBytes) {
     losses_->count(LossKind::kFreeUnknown);
   } else if (later && event.thread != kNoThread && !books_->add_freed(event, bytes)) {
@@ -291,6 +324,7 @@ LiveRanges MemoryLedger::live_ranges() {
     const Hold hold(*this);
     books_->blocks.for_each([&](const BlockMap::Block& block) {
       const Books::Owner& owner = books_->owners[block.owner];
+      if (owner.thread == kNoThread) return;
       ranges.push_back({block.address, block.bytes, owner.device, owner.thread, owner.node});
     });
   }

@@ -47,6 +47,7 @@ class MemoryLedger {
  public:
   static constexpr std::int64_t kUnknownBytes = -1;
   static constexpr std::int64_t kLater = -2;
+  static constexpr std::int64_t kUnmeasured = -3;
   static constexpr std::uint32_t kQueueEvents = 4096;
   static constexpr int kPatience = 64;
 
@@ -65,6 +66,11 @@ class MemoryLedger {
   // thread.
   std::int64_t release(std::uint64_t address, std::int16_t device = kCpuDevice, ThreadIndex thread = kNoThread,
                        NodeId node = kNoNode) noexcept;
+
+  // As both, while measuring is paused. What is allocated is nobody's, and freeing it later returns kUnmeasured; what
+  // is freed goes to freed_later() at the place that allocated it.
+  void allocate_unmeasured(std::uint64_t address) noexcept;
+  void release_unmeasured(std::uint64_t address) noexcept;
 
   // For the writer, which may wait: everything alive at the peak of its device, nodes without a share left out.
   std::vector<PeakShare> peak_shares();

@@ -1,7 +1,6 @@
 #include "collector/collector.h"
 
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,13 +20,6 @@ std::string thread_name(uint64_t tid) {
   char text[16] = {};
   pthread_getname_np(pthread_self(), text, sizeof text);
   return text;
-}
-
-// -1 where the thread of the clock has ended.
-int64_t clock_ns(clockid_t clock) noexcept {
-  timespec time{};
-  if (clock_gettime(clock, &time) != 0) return -1;
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 EventKind event_kind(const Scope& scope, const leadline_gpu_api_event* api) noexcept {
@@ -74,6 +66,7 @@ Lane* Collector::lane(ThreadState& thread) noexcept {
     int64_t never = 0;
     tree.stats().first_ns.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
     const std::lock_guard hold(lanes_busy_);
+    if (paused_.load(std::memory_order_relaxed)) lane->stop_cpu(thread_cpu_ns());
     if (made != nullptr) lanes_.push_back(std::move(made));
     lane->alive.store(true, std::memory_order_relaxed);
     thread.subscriber = lane;
@@ -88,7 +81,7 @@ void Collector::on_thread_exit(ThreadState& thread) noexcept {
   auto* lane = static_cast<Lane*>(thread.subscriber);
   if (lane == nullptr || !lane->alive.load(std::memory_order_relaxed)) return;
   lane->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
-  lane->tree->stats().cpu_ns.store(thread_cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
+  lane->tree->stats().cpu_ns.store(lane->cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
   retire(*lane);
 }
 
@@ -105,11 +98,34 @@ void Collector::refresh_thread_times() noexcept {
   const std::lock_guard hold(lanes_busy_);
   for (const auto& lane : lanes_) {
     if (!lane->alive.load(std::memory_order_relaxed)) continue;
-    const int64_t cpu_ns = lane->has_cpu_clock ? clock_ns(lane->cpu_clock) : -1;
+    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
     if (lane->has_cpu_clock && cpu_ns < 0) continue;  // it is just ending, and tells the two itself
     lane->tree->stats().last_ns.store(now, std::memory_order_relaxed);
-    if (cpu_ns >= 0) lane->tree->stats().cpu_ns.store(cpu_ns - lane->cpu_begin_ns, std::memory_order_relaxed);
+    if (cpu_ns >= 0)
+      lane->tree->stats().cpu_ns.store(lane->cpu_of(cpu_ns) - lane->cpu_begin_ns, std::memory_order_relaxed);
   }
+}
+
+void Collector::pause() noexcept {
+  const std::lock_guard hold(lanes_busy_);
+  for (const auto& lane : lanes_) {
+    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
+    if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->stop_cpu(cpu_ns);
+  }
+  paused_since_ns_ = now_ns();
+  paused_.store(true, std::memory_order_relaxed);
+}
+
+void Collector::resume() noexcept {
+  const std::lock_guard hold(lanes_busy_);
+  for (const auto& lane : lanes_) {
+    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
+    if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->run_cpu(cpu_ns);
+  }
+  // A step that is being taken has begun later by as much.
+  if (last_step_ns_.load(std::memory_order_relaxed) != 0)
+    last_step_ns_.fetch_add(now_ns() - paused_since_ns_, std::memory_order_relaxed);
+  paused_.store(false, std::memory_order_relaxed);
 }
 
 void Collector::bind(Lane& lane, uint64_t framework_thread) noexcept {
@@ -306,8 +322,8 @@ void Collector::on_end(const leadline_event& event, ThreadState& thread, Lane& l
 void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,
                        const leadline_gpu_api_event* api) noexcept {
   TraceEvent row;
-  row.start_ns = scope.begin_ns;
-  row.duration_ns = duration_ns;
+  row.start_ns = scope.begin_ns - scope.paused_ns;  // one event that a pause lies in
+  row.duration_ns = duration_ns + scope.paused_ns;
   row.kind = event_kind(scope, api);
   row.tree = lane.tree->index();
   row.node = node;
@@ -327,6 +343,10 @@ void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t dura
 }
 
 void Collector::on_event(const leadline_event& event, ThreadState& thread) noexcept {
+  if (event.domain == LEADLINE_DOMAIN_MEMORY && paused_.load(std::memory_order_relaxed)) [[unlikely]] {
+    const leadline_memory_event& memory = event.of.memory;
+    return memory.bytes < 0 ? ledger_.release_unmeasured(memory.address) : ledger_.allocate_unmeasured(memory.address);
+  }
   Lane* own = lane(thread);
   if (own == nullptr) return;
   switch (event.domain) {

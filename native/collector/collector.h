@@ -53,6 +53,11 @@ class Collector final : public Subscriber {
   // step.
   void trace_steps(int64_t wait, int64_t count, uint64_t max_events) noexcept;
 
+  // Measuring pauses: the threads' CPU clocks stand still, and of memory only is kept what is
+  // nobody's. No thread is inside an event that began before.
+  void pause() noexcept;
+  void resume() noexcept;
+
   // Brings the threads' CPU times up to date; the flush thread calls it before each segment.
   void refresh_thread_times() noexcept;
 
@@ -125,6 +130,8 @@ class Collector final : public Subscriber {
   int64_t trace_to_ = -1;
   uint64_t trace_max_events_ = 0;
   std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by lanes_busy_
+  std::atomic<bool> paused_{false};           // changed under lanes_busy_
+  int64_t paused_since_ns_ = 0;
   mutable SpinLock lanes_busy_;
 };
 

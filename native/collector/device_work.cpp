@@ -19,6 +19,7 @@ void Collector::on_memory(const leadline_memory_event& event, ThreadState& threa
     const int64_t booked = ledger_.release(event.address, device, sized ? kNoThread : lane.tree->index(), node);
     bytes = booked >= 0 ? booked : sized ? -event.bytes : booked;
     if (bytes == MemoryLedger::kUnknownBytes) return;  // counted by the ledger
+    if (booked == MemoryLedger::kUnmeasured) return;   // it was allocated in a pause
     // What the ledger books later it keeps for the writer.
     if (bytes >= 0) lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, bytes);
     bytes = bytes < 0 ? 0 : -bytes;

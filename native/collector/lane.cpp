@@ -13,7 +13,10 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   backward_phase = phase("backward");
   operator_ns = 0;
   bound = false;
+  border_cpu_ns = 0;
   has_cpu_clock = pthread_getcpuclockid(pthread_self(), &cpu_clock) == 0;
+  cpu_stands_ns_.store(kCpuRuns, std::memory_order_relaxed);
+  cpu_paused_ns_.store(0, std::memory_order_relaxed);
   cpu_begin_ns = thread_cpu_ns() - its_tree.stats().cpu_ns.load(std::memory_order_relaxed);
 }
 

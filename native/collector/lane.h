@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "cct/thread_tree.h"
 #include "collector/event_window.h"
 #include "collector/forward_threads.h"
@@ -20,7 +21,7 @@ class Lane {
  public:
   Lane(EventLane& events, const PathFrames& frames) : events(events), frames(frames) {}
 
-  // A thread begins (or another one takes over the lane of one that ended).
+  // A thread begins (or another one takes over the lane of one that ended, which nobody else looks at).
   void begin(ThreadTree& its_tree) noexcept;
 
   // The tree's frame for a frame of the path.
@@ -51,6 +52,22 @@ class Lane {
   FrameId backward_phase = kNoFrame;
   int64_t cpu_begin_ns = 0;
   clockid_t cpu_clock = 0;
+  // CPU time that the thread used while measuring ran, from any beginning.
+  int64_t cpu_ns() const noexcept { return cpu_of(thread_cpu_ns()); }
+  int64_t cpu_of(int64_t thread_cpu_ns) const noexcept {
+    const int64_t stands_ns = cpu_stands_ns_.load(std::memory_order_acquire);
+    return stands_ns != kCpuRuns ? stands_ns : thread_cpu_ns - cpu_paused_ns_.load(std::memory_order_relaxed);
+  }
+  // Measuring pauses and goes on; given the thread's CPU time. Any thread, one at a time.
+  void stop_cpu(int64_t thread_cpu_ns) noexcept {
+    cpu_stands_ns_.store(cpu_of(thread_cpu_ns), std::memory_order_release);
+  }
+  void run_cpu(int64_t thread_cpu_ns) noexcept {
+    const int64_t stands_ns = cpu_stands_ns_.load(std::memory_order_relaxed);
+    if (stands_ns == kCpuRuns) return;
+    cpu_paused_ns_.store(thread_cpu_ns - stands_ns, std::memory_order_relaxed);
+    cpu_stands_ns_.store(kCpuRuns, std::memory_order_release);
+  }
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};
   uint64_t life = 0;          // of the thread that it is for
@@ -59,8 +76,11 @@ class Lane {
   int64_t border_cpu_ns = 0;  // CPU time of the thread when a region or phase last began or ended
 
  private:
+  static constexpr int64_t kCpuRuns = INT64_MIN;
   FrameId translate(uint32_t index) noexcept;
 
+  std::atomic<int64_t> cpu_stands_ns_{kCpuRuns};  // where cpu_ns() stands while measuring is paused
+  std::atomic<int64_t> cpu_paused_ns_{0};
   std::vector<FrameId> translated_;
   std::unordered_map<uint64_t, NodeId> copies_;
 };

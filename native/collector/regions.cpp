@@ -28,7 +28,7 @@ bool is_phase(const Scope& scope, std::string_view name, CallPath& path) noexcep
 // The thread's CPU time since the last border goes to the scope that was the innermost one since then: whatever way
 // regions overlap, every nanosecond is counted once.
 void Collector::run_to_border(Lane& lane, Scope* innermost) noexcept {
-  const int64_t cpu_ns = thread_cpu_ns();
+  const int64_t cpu_ns = lane.cpu_ns();
   const int64_t ran_ns = cpu_ns - std::exchange(lane.border_cpu_ns, cpu_ns);
   if (innermost != nullptr) innermost->running_ns += ran_ns;
 }
@@ -78,7 +78,7 @@ void Collector::on_scopes_moved(ThreadState& thread) noexcept {
   CallPath& path = thread.path;
   const auto node_of = [](const CallPath::Departed& stay) { return NodeId{static_cast<uint32_t>(stay.slot - 1)}; };
   // Who was the innermost until now: of those that left, or else of those that stand.
-  const int64_t cpu_ns = thread_cpu_ns();
+  const int64_t cpu_ns = own->cpu_ns();
   const int64_t ran_ns = cpu_ns - std::exchange(own->border_cpu_ns, cpu_ns);
   const auto left = std::find_if(path.departed().begin(), path.departed().end(),
                                  [](const CallPath::Departed& stay) { return is_region(stay.scope); });

@@ -40,13 +40,18 @@ ThreadState* Monitor::thread() noexcept {
 }
 
 // The one loop over those who listen: `direct` tells the core's own subscriber, callbacks get what `make` returns.
-// `scope`: the one that the event begins or ends, or nullptr.
+// `scope`: the one that the event begins or ends, or nullptr. Whose begin the core's subscriber heard, of that it hears
+// the end.
 template <typename Direct, typename Make>
 void Monitor::hand_out(uint32_t domain, Scope* scope, ThreadState& thread, const Direct& direct, const Make& make) {
   const uint32_t used = used_.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     const Slot& slot = slots_[i];
-    if ((slot.domains.load(std::memory_order_acquire) & domain) == 0) continue;
+    const uint32_t domains = slot.domains.load(std::memory_order_acquire);
+    if ((domains & domain) == 0) {
+      if (domains != 0 && slot.subscriber != nullptr && scope != nullptr && !scope->unheard) direct(*slot.subscriber);
+      continue;
+    }
     if (slot.subscriber != nullptr) [[likely]] {
       direct(*slot.subscriber);
       continue;
@@ -62,7 +67,11 @@ void Monitor::hand_out(uint32_t domain, Scope* scope, ThreadState& thread, const
 
 void Monitor::deliver(const leadline_event& event, Scope* scope, ThreadState& thread) {
   hand_out(
-      event.domain, scope, thread, [&](Subscriber& to) { to.on_event(event, thread); },
+      event.domain, scope, thread,
+      [&](Subscriber& to) {
+        if (scope != nullptr && event.phase == LEADLINE_BEGIN) scope->unheard = false;
+        if (scope == nullptr || !scope->unheard) to.on_event(event, thread);
+      },
       [&] {
         leadline_event timed = event;
         if (timed.time_ns == 0) timed.time_ns = now_ns();
@@ -90,6 +99,7 @@ void Monitor::begin(leadline_event& event, ThreadState& thread) {
     if ((scope.flags & LEADLINE_REGION_FLAG_OUTERMOST) != 0) scope.below_module = false;
   }
   scope.begin_ns = event.time_ns;
+  scope.unheard = true;
   deliver(event, &scope, thread);
 }
 
@@ -104,14 +114,8 @@ void Monitor::end_scope(ThreadState& thread) {
 
 void Monitor::end(leadline_event& event, ThreadState& thread) {
   CallPath& path = thread.path;
-  const void* token = event.token;
-  if (token == nullptr) {
-    const ScopeKind kind = scope_kind(event);
-    for (const Scope& scope : path.scopes()) {
-      if (scope.kind == kind) token = scope.token;
-    }
-  }
-  if (!find_scope(token, event.time_ns, thread)) return;
+  event.time_ns = path.time(event.time_ns);
+  if (!find_scope(event.token, scope_kind(event), event.time_ns, thread)) return;
   deliver(event, &path.scopes().back(), thread);
   end_scope(thread);
 }
@@ -163,7 +167,7 @@ void Monitor::guarded(ThreadState& state, int64_t sample_began_ns, const Handle&
 }
 
 void Monitor::begin_operator(const leadline_operator_event& op, const void* token) noexcept {
-  if (active(LEADLINE_DOMAIN_OPERATOR) == 0) return;
+  if (active(LEADLINE_DOMAIN_OPERATOR) == 0 && !heard_after_all(LEADLINE_DOMAIN_OPERATOR)) return;
   ThreadState* state = thread();
   if (state == nullptr) return;
   const int64_t sample_began_ns = sample_begin(*state);
@@ -176,11 +180,16 @@ void Monitor::begin_operator(const leadline_operator_event& op, const void* toke
       scopes_moved(*state);
     path.push(token, ScopeKind::kOperator, path.frames().operator_named(op.name, op.stable_name != 0, op.inputs));
     Scope& scope = path.scopes().back();
+    scope.unheard = true;  // until it is told
     scope.sequence = op.sequence;
     scope.forward_thread = op.forward_thread;
     ++state->operators_open;
     hand_out(
-        LEADLINE_DOMAIN_OPERATOR, &scope, *state, [&](Subscriber& to) { to.on_operator_begin(op, *state); },
+        LEADLINE_DOMAIN_OPERATOR, &scope, *state,
+        [&](Subscriber& to) {
+          scope.unheard = false;
+          to.on_operator_begin(op, *state);
+        },
         [&] {
           leadline_event event{};
           event.domain = LEADLINE_DOMAIN_OPERATOR;
@@ -195,25 +204,24 @@ void Monitor::begin_operator(const leadline_operator_event& op, const void* toke
 }
 
 void Monitor::end_operator(const void* token) noexcept {
-  if (active(LEADLINE_DOMAIN_OPERATOR) == 0) return;
+  if (active(LEADLINE_DOMAIN_OPERATOR) == 0 && !awaited(token, ScopeKind::kOperator, LEADLINE_DOMAIN_OPERATOR)) return;
   ThreadState* state = thread();
   if (state == nullptr) return;
   const int64_t sample_began_ns = sample_begin(*state);
-  const int64_t time_ns = now_ns();
+  const int64_t now = now_ns();
   const Busy busy(*this, *state);
   if (!busy) return;
   guarded(*state, sample_began_ns, [&] {
     CallPath& path = state->path;
-    if (token == nullptr) {
-      for (const Scope& scope : path.scopes()) {
-        if (scope.kind == ScopeKind::kOperator) token = scope.token;
-      }
-    }
-    if (!find_scope(token, time_ns, *state)) return;
+    const int64_t time_ns = path.time(now);
+    if (!find_scope(token, ScopeKind::kOperator, time_ns, *state)) return;
     if (state->operators_open > 0) --state->operators_open;
     Scope& scope = path.scopes().back();
     hand_out(
-        LEADLINE_DOMAIN_OPERATOR, &scope, *state, [&](Subscriber& to) { to.on_operator_end(time_ns, *state); },
+        LEADLINE_DOMAIN_OPERATOR, &scope, *state,
+        [&](Subscriber& to) {
+          if (!scope.unheard) to.on_operator_end(time_ns, *state);
+        },
         [&] {
           leadline_event event{};
           event.domain = LEADLINE_DOMAIN_OPERATOR;
@@ -231,18 +239,22 @@ void Monitor::end_operator(const void* token) noexcept {
 }
 
 void Monitor::emit(const leadline_event& given) noexcept {
-  if (active(given.domain) == 0) return;
+  constexpr uint32_t kNests = LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE;
   if (given.domain == LEADLINE_DOMAIN_OPERATOR) {
     if (given.phase == LEADLINE_BEGIN) begin_operator(given.of.op, given.token);
     if (given.phase == LEADLINE_END) end_operator(given.token);
     return;
+  }
+  if (active(given.domain) == 0) {
+    if ((given.domain & kNests) == 0 || given.phase == LEADLINE_INSTANT) return;
+    const bool begins = given.phase == LEADLINE_BEGIN;
+    if (!(begins ? heard_after_all(given.domain) : awaited(given.token, scope_kind(given), given.domain))) return;
   }
   ThreadState* state = thread();
   if (state == nullptr) return;
   const int64_t sample_began_ns = sample_begin(*state);
   const Busy busy(*this, *state);
   if (!busy) return;
-  constexpr uint32_t kNests = LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE;
   if ((given.domain & kNests) == 0) {
     // No copy and no clock: of what does not nest, only callbacks are told when it happened.
     guarded(*state, sample_began_ns, [&] { deliver(given, nullptr, *state); });

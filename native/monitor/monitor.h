@@ -52,6 +52,16 @@ class Monitor {
   // Other domains for a subscription; when it returns no callback of those that left it runs or will run.
   leadline_status change_domains(leadline_subscription subscription, uint32_t domains) noexcept;
   leadline_status unsubscribe(leadline_subscription subscription) noexcept;
+
+  // Measuring pauses: the core's own subscriber hears of `domains` only, and of the ends of scopes whose begins it
+  // heard, as of the moment of the pause: the clock of open scopes stands still. What begins is nobody's, and neither
+  // is its end, also when it ends later. When pause() returns no thread is inside an event that began before.
+  leadline_status pause(leadline_subscription subscription, uint32_t domains) noexcept;
+  // Without a subscription: who paused is gone.
+  leadline_status resume(leadline_subscription subscription, uint32_t domains) noexcept;
+  bool paused() const noexcept { return paused_at_.load(std::memory_order_relaxed) != kRuns; }
+  // For providers that do not build events while measuring is paused: something begins whose end they will tell.
+  void begun_unheard() noexcept;
   void finalize() noexcept;
 
   uint32_t active(uint32_t domains) const noexcept { return active_.load(std::memory_order_relaxed) & domains; }
@@ -70,9 +80,8 @@ class Monitor {
   leadline_context published() const noexcept;
   leadline_status threads(leadline_thread* threads, size_t* count) const noexcept;
 
-  // Scopes that are open now are forgotten by their threads: events were missed (pause) or belong to another process
-  // (fork).
-  void forget_open_scopes() noexcept { version_.fetch_add(1, std::memory_order_seq_cst); }
+  // Scopes that are open now are forgotten by their threads: they belong to another session or process.
+  void forget_open_scopes() noexcept { version_.fetch_add(kForgets, std::memory_order_seq_cst); }
   // As above, and what the subscriber keeps for threads is void: the next session has another collector. When it
   // returns no thread is inside an event that began before.
   void forget_subscriber_state() noexcept;
@@ -100,7 +109,10 @@ class Monitor {
     bool leaving = false;  // unsubscribed, but a thread may still be inside; guarded by change_
   };
   class Busy;
-  static constexpr uint32_t kGenerationShift = 32;
+  static constexpr uint64_t kForgets = 1;
+  static constexpr uint64_t kGenerations = uint64_t{1} << 24;
+  static constexpr uint64_t kPauses = uint64_t{1} << 44;
+  static constexpr int64_t kRuns = INT64_MAX;
 
   Monitor() noexcept;
   ThreadState* thread() noexcept;
@@ -109,6 +121,9 @@ class Monitor {
   void give_back(ThreadState& state) noexcept;
   void bring_up_to_date(ThreadState& state) noexcept;
   void forget_scopes(ThreadState& state) noexcept;
+  void follow_pause(ThreadState& state) noexcept;
+  bool heard_after_all(uint32_t domain) noexcept;
+  bool awaited(const void* token, ScopeKind kind, uint32_t domain) noexcept;
   leadline_status add(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
                       leadline_subscription* out) noexcept;
   bool place(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
@@ -117,7 +132,7 @@ class Monitor {
   bool reclaim() noexcept;
   void begin(leadline_event& event, ThreadState& thread);
   void end(leadline_event& event, ThreadState& thread);
-  bool find_scope(const void* token, int64_t time_ns, ThreadState& thread);
+  bool find_scope(const void* token, ScopeKind kind, int64_t time_ns, ThreadState& thread);
   void end_scope(ThreadState& thread);
   void scopes_moved(ThreadState& thread) noexcept;
   template <typename Handle>
@@ -133,9 +148,13 @@ class Monitor {
   std::array<Slot, kMaxSubscribers> slots_;
   std::atomic<uint32_t> active_{0};
   std::atomic<uint32_t> used_{0};  // slots ever used; the event path looks no further
-  // Low half: open scopes are void when it changes. High half: so is the subscriber's state. One word, since a thread
-  // that saw a new half beside an old one would never look at the other again.
+  // From low to high bits: how often open scopes became void, how often the subscriber's state with them, and how often
+  // measuring paused or went on. One word, since a thread that saw a new part beside an old one would never look at the
+  // other again.
   std::atomic<uint64_t> version_{0};
+  // When measuring paused, on a clock that stands still in pauses (CLOCK_MONOTONIC less paused_ns_), or kRuns.
+  std::atomic<int64_t> paused_at_{kRuns};
+  std::atomic<int64_t> paused_ns_{0};  // in all pauses that are over
   std::atomic<ThreadState*> threads_{nullptr};
   std::mutex change_;  // subscribe and unsubscribe only
   bool fence_needed_ = false;

@@ -37,9 +37,8 @@ leadline_context Monitor::context() noexcept {
   const Busy busy(*this, *state);
   for (uint32_t i = 0; i < used; ++i) {
     const Slot& slot = slots_[i];
-    // A subscriber that only hears of finished work (pause) has no part in what begins now.
-    if ((slot.domains.load(std::memory_order_acquire) & ~uint32_t{LEADLINE_DOMAIN_GPU_ACTIVITY}) == 0) continue;
-    if (slot.subscriber == nullptr) continue;
+    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
+    if (paused()) return 0;  // it has no part in what begins now
     return slot.subscriber->context(*state);
   }
   return 0;

@@ -14,9 +14,21 @@ void Monitor::scopes_moved(ThreadState& thread) noexcept {
   thread.path.departed().clear();
 }
 
-// Makes the scope of a token the innermost one; false when there is none.
-bool Monitor::find_scope(const void* token, int64_t time_ns, ThreadState& thread) {
+// Makes the scope that ends the innermost one; false when there is none. Without a token it is the innermost of its
+// kind.
+bool Monitor::find_scope(const void* token, ScopeKind kind, int64_t time_ns, ThreadState& thread) {
   CallPath& path = thread.path;
+  if (thread.unheard != 0) [[unlikely]] {
+    if (token == nullptr || !path.holds(token)) {
+      --thread.unheard;  // it began while measuring was paused
+      return false;
+    }
+  }
+  if (token == nullptr) {
+    for (const Scope& scope : path.scopes()) {
+      if (scope.kind == kind) token = scope.token;
+    }
+  }
   uint64_t dropped = 0;
   const bool found = path.bring_up(token, time_ns, &dropped);
   if (path.take_moved()) [[unlikely]]

@@ -122,7 +122,7 @@ void Monitor::wait_until_idle() noexcept {
 }
 
 void Monitor::forget_subscriber_state() noexcept {
-  version_.fetch_add((uint64_t{1} << kGenerationShift) + 1, std::memory_order_seq_cst);
+  version_.fetch_add(kGenerations + kForgets, std::memory_order_seq_cst);
   if (!inside_event()) wait_until_idle();
 }
 

@@ -45,10 +45,12 @@ struct ThreadState {
   CallPath path;
   void* subscriber = nullptr;  // the in-process subscriber's own state for this thread
   std::atomic<uint64_t> tid{0};
-  uint64_t life = 0;     // no two threads have the same, also when one takes over the state of the other
-  uint64_t version = 0;  // of the monitor, when this thread last looked
+  uint64_t life = 0;      // no two threads have the same, also when one takes over the state of the other
+  uint64_t version = 0;   // of the monitor, when this thread last looked
+  int64_t paused_ns = 0;  // of pauses that its clock knows of
   uint32_t operators_open = 0;
-  ScopeData data;  // of the callbacks
+  uint32_t unheard = 0;  // scopes that began while measuring was paused, so that nobody keeps them
+  ScopeData data;        // of the callbacks
   PublishedPlaces published;
 
   // Own cost, measured on events picked at random and scaled when read.

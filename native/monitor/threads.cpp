@@ -42,16 +42,21 @@ void Monitor::give_back(ThreadState& state) noexcept {
 void Monitor::forget_scopes(ThreadState& state) noexcept {
   state.path.clear();
   state.operators_open = 0;
+  state.unheard = 0;
   state.data.clear();
   state.published.leave(0);
 }
 
 void Monitor::bring_up_to_date(ThreadState& state) noexcept {
   const uint64_t version = version_.load(std::memory_order_acquire);
-  if (version >> kGenerationShift != state.version >> kGenerationShift) state.subscriber = nullptr;
+  const uint64_t changed = version ^ state.version;
+  if ((changed & (kPauses - kGenerations)) != 0) state.subscriber = nullptr;
+  if ((changed & (kPauses - 1)) != 0) {
+    state.sample_began_ns = 0;
+    forget_scopes(state);
+  }
   state.version = version;
-  state.sample_began_ns = 0;
-  forget_scopes(state);
+  follow_pause(state);
 }
 
 ThreadState* Monitor::new_thread() noexcept {
@@ -92,6 +97,7 @@ ThreadState* Monitor::new_thread() noexcept {
   state->life = lives.fetch_add(1, std::memory_order_relaxed) + 1;
   state->tid.store(static_cast<uint64_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
   state->data.begin_thread();
+  follow_pause(*state);
   t_state = state;
   return state;
 }

@@ -5,12 +5,15 @@
 //
 // * start() attaches and begins to emit. A provider whose library is not there yet says so in its answer and may be
 //   started again; start() while started attaches anew. Nothing throws: what failed is a sentence in the answer.
-// * pause() returns when no thread emits any more what happens on the program's threads: operators, memory, regions,
-//   calls, compilation. Hooks may stay, as cheap as can be. resume() undoes it. Both may come twice, before start() and
-//   after stop(). What happens while paused is not measured, now or later, and is no loss: it was asked for.
+// * pause() returns when no thread emits any more what begins on the program's threads: operators, regions, calls,
+//   compilation. Ends go on: of a scope whose begin was emitted before, the end is emitted whenever it comes. Where
+//   ends of scopes begun in a pause cannot be told from those, each such begin calls Monitor::begun_unheard(). Memory
+//   goes on too, so that what is freed in a pause lives no longer. Hooks stay, as cheap as can be. resume() undoes it.
+//   Both may come twice, before start() and after stop(). What happens while paused is not measured, now or later, and
+//   is no loss: it was asked for.
 // * Work that outlives the call that began it (device work) belongs to the moment it was begun. Begun before the pause
 //   and finished or reported during it: emit it when it is known, it keeps its time, so the session goes on listening
-//   to LEADLINE_DOMAIN_GPU_ACTIVITY, and only to that. Begun while paused: the provider remembers that, as it remembers
+//   to LEADLINE_DOMAIN_GPU_ACTIVITY. Begun while paused: the provider remembers that, as it remembers
 //   a context, and drops the work whenever it is reported, during the pause or after it.
 // * before_fork() runs before the parent forks, after_fork_parent() and after_fork_child() after it. In the child only
 //   the calling thread exists: a provider that goes on there emits again as before, one that cannot forgets everything

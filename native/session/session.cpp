@@ -25,7 +25,8 @@ namespace {
 
 constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY | LEADLINE_DOMAIN_REGION |
                               LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_COMPILE;
-constexpr uint32_t kDomainsWhilePaused = LEADLINE_DOMAIN_GPU_ACTIVITY;
+// What was begun or allocated before the pause may end in it.
+constexpr uint32_t kDomainsWhilePaused = LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_MEMORY;
 
 constexpr double kForeverS = 1e9;  // thirty years
 
@@ -169,6 +170,7 @@ bool Session::start(const SessionOptions& options, std::string* why) {
   losses().clear();
   flush_ns_.store(0);
   Monitor& monitor = Monitor::instance();
+  if (monitor.paused()) monitor.resume(0, 0);  // a session that a fork ended was
   monitor.forget_subscriber_state();
   monitor.reset_cost();
   collector_ = std::make_unique<Collector>(CollectorOptions{options.max_nodes});
@@ -204,6 +206,8 @@ WriteResult Session::stop() {
   stop_providers();
   if (flusher_ != nullptr) flusher_->halt();
   Monitor::instance().unsubscribe(subscription_);
+  if (paused_) Monitor::instance().resume(0, 0);
+  paused_ = false;
   subscription_ = 0;
   const WriteResult result = write(true);
   flusher_.reset();
@@ -217,15 +221,16 @@ WriteResult Session::stop() {
 void Session::pause() noexcept {
   if (!running() || paused_) return;
   paused_ = true;
+  Monitor::instance().pause(subscription_, kDomainsWhilePaused);
+  collector_->pause();
   pause_providers();
-  Monitor::instance().change_domains(subscription_, kDomainsWhilePaused);
 }
 
 void Session::resume() noexcept {
   if (!running() || !paused_) return;
   paused_ = false;
-  Monitor::instance().forget_open_scopes();
-  Monitor::instance().change_domains(subscription_, kDomains);
+  collector_->resume();
+  Monitor::instance().resume(subscription_, kDomains);
   resume_providers();
 }
 

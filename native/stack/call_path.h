@@ -12,6 +12,7 @@
 // Used by its own thread only. Allocates only when something new appears.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,6 +40,7 @@ struct Scope {
   bool anchor_inside = false;  // the anchor frame itself shows below the scope (regions)
   bool suspends = false;       // the anchor is a generator's or a coroutine's frame
   bool returned = false;       // it has come back to the path, and nobody has taken note of it yet
+  bool unheard = false;        // the core's own subscriber was not told its begin, so neither is its end
   uint32_t python_base = 0;    // Python frames that lie above it
   uint32_t entry = 0;          // its own entry
   uint32_t children = 0;       // scopes that ended directly inside
@@ -56,6 +58,7 @@ struct Scope {
   int64_t mark = 0;        // subscriber's note at begin
   uint32_t flags = 0;      // LEADLINE_REGION_FLAG_..., of phases
   uint32_t data_row = 0;   // what callbacks keep for it, see monitor/scope_data.h; 0: nothing
+  int64_t paused_ns = 0;   // of its time so far, in pauses: no part of any figure
   int64_t running_ns = 0;  // regions and phases: CPU time while it was the innermost of them
 };
 
@@ -105,6 +108,15 @@ class CallPath {
     return moved;
   }
   std::vector<Departed>& departed() noexcept { return departed_; }
+
+  // While measuring is paused the clock of the scopes stands still.
+  void stop_clock(int64_t at_ns) noexcept;
+  // It goes on; `paused_ns` passed since it last did.
+  void run_clock(int64_t paused_ns) noexcept;
+  // `now_ns`, or when the clock stopped.
+  int64_t time(int64_t now_ns) const noexcept { return std::min(now_ns, stopped_ns_); }
+  // Whether a scope with this token has begun and not ended.
+  bool holds(const void* token) const noexcept;
 
   PathFrames& frames() noexcept { return frames_; }
   std::vector<PathEntry>& entries() noexcept { return entries_; }
@@ -160,8 +172,9 @@ class CallPath {
   std::vector<RawFrame> walk_;
   std::vector<PathFrames::ModuleCall> around_;
   size_t walked_ = 0;
-  uintptr_t top_ = 0;         // innermost Python frame at the last sync
-  uint64_t codes_freed_ = 0;  // when `shown_` was last compared
+  uintptr_t top_ = 0;               // innermost Python frame at the last sync
+  int64_t stopped_ns_ = INT64_MAX;  // when the clock of the scopes stopped; it runs: never
+  uint64_t codes_freed_ = 0;        // when `shown_` was last compared
   bool moved_ = false;
   bool cut_ = false;  // the last walk had more frames than are kept
 };

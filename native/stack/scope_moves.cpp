@@ -49,13 +49,14 @@ void CallPath::leave(size_t index, int64_t time_ns) {
   const uint64_t slot = entries_[scope.entry].slot;
   const int64_t elapsed_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);
   // A scope without a place yet has nobody to give its time to: it stays with the scope around.
-  const int64_t known_ns = slot == 0 ? std::min(scope.child_ns, elapsed_ns) : elapsed_ns;
-  if (slot != 0) departed_.push_back({slot, elapsed_ns, scope});
+  const bool known = slot != 0 && !scope.unheard;
+  const int64_t known_ns = known ? elapsed_ns : std::min(scope.child_ns, elapsed_ns);
+  if (known) departed_.push_back({slot, elapsed_ns, scope});
   if (around != nullptr) {
     around->child_ns += known_ns;
     around->children += 2;  // more than one, so that this is not taken for the only call inside
   }
-  if (slot != 0) scope.earlier_ns += elapsed_ns;
+  if (known) scope.earlier_ns += elapsed_ns;
   scope.begin_ns = time_ns;
   scope.child_ns = 0;
   scope.running_ns = 0;
@@ -71,6 +72,26 @@ void CallPath::lift(size_t index, int64_t time_ns) {
     around.children += 2;  // as in leave()
   }
   moved_ = true;
+}
+
+// What began after that moment did so before this thread knew of it.
+void CallPath::stop_clock(int64_t at_ns) noexcept {
+  for (Scope& scope : scopes_) scope.begin_ns = std::min(scope.begin_ns, std::min(at_ns, stopped_ns_));
+  stopped_ns_ = at_ns;
+}
+
+void CallPath::run_clock(int64_t paused_ns) noexcept {
+  for (Scope& scope : scopes_) {
+    scope.begin_ns = std::min(scope.begin_ns, stopped_ns_) + paused_ns;
+    scope.paused_ns += paused_ns;
+  }
+  stopped_ns_ = INT64_MAX;
+}
+
+bool CallPath::holds(const void* token) const noexcept {
+  bool found = false;
+  for_each_scope([&](const Scope& scope) { found = found || scope.token == token; });
+  return found;
 }
 
 void CallPath::put_back(const Aside& aside, int64_t time_ns) {
@@ -119,7 +140,7 @@ void CallPath::anchor_anew(Scope& scope, const Scope* around) const noexcept {
 // of it. Scopes whose anchor is gone find another one or are set aside, those whose coroutine runs again come back; so
 // do those from number `settled` on.
 void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
-  const int64_t now = now_ns();
+  const int64_t now = time(now_ns());
   size_t standing = scopes_.size();
   if (!anchored) {
     standing = 0;

@@ -24,22 +24,24 @@ class RecordedProgram {
   explicit RecordedProgram(const CollectorOptions& options = {}) : collector(options) {
     losses().clear();
     Monitor::instance().forget_subscriber_state();
-    resume();
+    REQUIRE(Monitor::instance().subscribe(kEverything, &collector, &subscription_) == LEADLINE_OK);
   }
   ~RecordedProgram() {
-    if (subscription_ != 0) pause();
+    if (Monitor::instance().paused()) resume();
+    Monitor::instance().unsubscribe(subscription_);
     Monitor::instance().forget_subscriber_state();
   }
   RecordedProgram(const RecordedProgram&) = delete;
   RecordedProgram& operator=(const RecordedProgram&) = delete;
 
   void pause() {
-    Monitor::instance().unsubscribe(subscription_);
-    subscription_ = 0;
+    REQUIRE(Monitor::instance().pause(subscription_, LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_MEMORY) ==
+            LEADLINE_OK);
+    collector.pause();
   }
   void resume() {
-    Monitor::instance().forget_open_scopes();
-    REQUIRE(Monitor::instance().subscribe(kEverything, &collector, &subscription_) == LEADLINE_OK);
+    collector.resume();
+    REQUIRE(Monitor::instance().resume(subscription_, kEverything) == LEADLINE_OK);
   }
 
   // The last snapshot taken, as text and numbers. Paths are names from the thread down: "main/train/aten::mm".

@@ -62,6 +62,15 @@ T argument(const void* params, std::int8_t offset) noexcept {
 
 bool waits(leadline_gpu_kind kind) { return kind == LEADLINE_GPU_SYNC; }
 
+void end_call(const leadline_gpu_api_event& call, std::int64_t time_ns) noexcept {
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_GPU_API;
+  event.phase = LEADLINE_END;
+  event.time_ns = time_ns;
+  event.of.gpu_api = call;
+  leadline_monitor_emit(&event);
+}
+
 }  // namespace
 
 std::uint32_t Callbacks::next_session() noexcept {
@@ -189,7 +198,7 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
   if (thread.depth == 0) return;  // began before measuring did
   if (--thread.depth > 0) return;
   const std::int64_t now = leadline_monitor_now();
-  // A call around which measuring rested or went on is not told to end: its begin was forgotten, or never told.
+  // How long a call took around which measuring rested or went on is not known.
   const std::uint32_t present = state_.load(std::memory_order_acquire);
   const bool told = tells(thread.stretch) && (present == thread.stretch || present == kClosed);
   // Both APIs return an int-sized status, zero for success.
@@ -199,18 +208,15 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
     book_memory(call, data, thread.event.bytes, told);
   }
   if (!told) {
+    // Who heard its begin hears its end; the monitor knows when the pause was.
+    if (tells(thread.stretch)) end_call(thread.event, now);
     thread.context = 0;
     return;
   }
   if (waits(call.kind) && time_waits_.load(std::memory_order_relaxed)) {
     gpu::emit_measure(thread.context, MetricKind::kSyncTime, now - thread.start_ns, -1, now);
   }
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_GPU_API;
-  event.phase = LEADLINE_END;
-  event.time_ns = now;
-  event.of.gpu_api = thread.event;
-  leadline_monitor_emit(&event);
+  end_call(thread.event, now);
   if (gpu::ThreadMarks* ring = marks_->at(marks_of_thread.get(marks_))) ring->add(now, 0);
   if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_end(thread.event, now, marks_of_thread.get(marks_), failed || thread.captured);

@@ -104,6 +104,8 @@ std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
     } else {
       return begin_operator<kScope>(function);
     }
+  } else {
+    Monitor::instance().begun_unheard();
   }
   return nullptr;
 }
@@ -114,7 +116,7 @@ void on_end(const RecordFunction& function, ObserverContext* context) {
     if (context != nullptr) [[unlikely]]
       static_cast<Communication*>(context)->close();
   }
-  if (!g_shared.running.load(std::memory_order_relaxed)) return;
+  if (!g_shared.running.load(std::memory_order_relaxed) && !Monitor::instance().paused()) return;
   if constexpr (kScope == Scope::kUserScope) {
     region(function, LEADLINE_END);
   } else {
@@ -202,7 +204,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
 void Provider::run_or_rest() noexcept {
   const bool running = attached_ && !paused_;
   g_shared.running.store(running);
-  memory_.set_running(running);
+  memory_.set_running(attached_);  // what is freed in a pause lives no longer
 }
 
 void Provider::pause() noexcept {

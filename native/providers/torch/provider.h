@@ -17,7 +17,7 @@ class Provider final : public leadline::Provider {
 
   const char* name() const noexcept override { return "torch"; }
   ProviderStatus start(const ProviderOptions& options) override;
-  // Callbacks stay registered but do nothing, or work again.
+  // Callbacks stay registered but tell ends only, or work again; memory is told always.
   void pause() noexcept override;
   void resume() noexcept override;
   void stop() noexcept override;
