@@ -59,7 +59,7 @@ class Monitor {
   leadline_status pause(leadline_subscription subscription, uint32_t domains) noexcept;
   // Without a subscription: who paused is gone.
   leadline_status resume(leadline_subscription subscription, uint32_t domains) noexcept;
-  bool paused() const noexcept { return paused_at_.load(std::memory_order_relaxed) != kRuns; }
+  bool paused() const noexcept { return paused_at_.load(std::memory_order_acquire) != kRuns; }
   // For providers that do not build events while measuring is paused: something begins whose end they will tell.
   void begun_unheard() noexcept;
   void finalize() noexcept;

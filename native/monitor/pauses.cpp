@@ -36,7 +36,6 @@ void Monitor::follow_pause(ThreadState& state) noexcept {
 }
 
 void Monitor::begun_unheard() noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);
   ThreadState* state = paused() ? thread() : nullptr;
   if (state == nullptr) return;
   const Busy busy(*this, *state);
@@ -46,7 +45,7 @@ void Monitor::begun_unheard() noexcept {
 // Nobody seems to listen to `domain`. Whether it is otherwise, because measuring goes on this moment; while it is
 // paused a begin is taken note of.
 bool Monitor::heard_after_all(uint32_t domain) noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);
+  if ((active_.load(std::memory_order_acquire) & domain) != 0) return true;
   if (!paused()) return active(domain) != 0;
   begun_unheard();
   return false;
@@ -54,7 +53,7 @@ bool Monitor::heard_after_all(uint32_t domain) noexcept {
 
 // The same for an end: whether it is of a scope that is known.
 bool Monitor::awaited(const void* token, ScopeKind kind, uint32_t domain) noexcept {
-  std::atomic_thread_fence(std::memory_order_acquire);
+  if ((active_.load(std::memory_order_acquire) & domain) != 0) return true;
   if (!paused()) return active(domain) != 0;
   ThreadState* state = t_state;
   if (state == nullptr) return false;
