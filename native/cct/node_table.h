@@ -93,6 +93,8 @@ class NodeTable {
   // False when there is no memory for a new accumulator.
   bool merge(NodeId node, MetricKey key, const MetricValues& values) noexcept {
     Accumulator* accumulator = find_or_make(node, key.packed());
+    // The number of streams is bounded where they are measured; what several trees hold together may be more.
+    if (accumulator == nullptr && budget_->take_accumulator()) accumulator = append_accumulator(node, key.packed());
     if (accumulator == nullptr) return false;
     accumulator->merge(values);
     return true;

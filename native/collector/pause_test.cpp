@@ -222,7 +222,11 @@ TEST_CASE("Threads that work while measuring pauses and goes on lose no end and 
   for (std::thread& thread : threads) thread.join();
   program.take();
   CHECK(losses().total(LossKind::kOperatorEndUnmatched) == 0);
+  // A region that begins while measuring rests is not known, so what runs inside it after that stands without it.
   for (const std::string& path : program.paths()) {
-    CHECK((path.ends_with("/epoch") || path.ends_with("/epoch/aten::mm") || path.find('/') == std::string::npos));
+    const size_t below = path.find('/');
+    const std::string place = below == std::string::npos ? "" : path.substr(below);
+    CAPTURE(path);
+    CHECK((place.empty() || place == "/epoch" || place == "/epoch/aten::mm" || place == "/aten::mm"));
   }
 }

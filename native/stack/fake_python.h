@@ -1,6 +1,7 @@
 // A Python drawn by hand, for tests: frames are numbers, statements are (function, line).
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <set>
 #include <string>
@@ -17,15 +18,15 @@ struct FakeFrame {
   uintptr_t self = 0;
 };
 
-// The chain of the one thread that tests use, root first.
+// One chain for all threads, root first; only its counters change while several use it.
 struct FakePython {
   static inline std::vector<FakeFrame> chain;
   static inline std::map<uintptr_t, std::string> functions;
   static inline std::map<uintptr_t, uintptr_t> fingerprints;
   static inline std::atomic<uint64_t> codes_freed{0};
   static inline std::set<uintptr_t> suspending;  // codes of generators and coroutines
-  static inline int walks = 0;
-  static inline int frames_walked = 0;
+  static inline std::atomic<int> walks{0};
+  static inline std::atomic<int> frames_walked{0};
 
   static void reset() {
     chain.clear();

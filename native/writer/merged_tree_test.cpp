@@ -187,3 +187,16 @@ TEST_CASE("Numbers stay while the trees grow, and measurements are taken anew") 
   CHECK(tree.nodes().size() == after);
   CHECK(sum(tree, known) == 7);
 }
+
+TEST_CASE("A node with as many streams as a thread keeps goes into the file whole") {
+  Fixture f;
+  ThreadTree& tree = f.registry.create(1, "main");
+  const NodeId kernel = Fixture::child(tree, tree.root(), "kernel");
+  for (std::int32_t stream = 0; stream < 2'000; ++stream) {
+    for (const MetricKind metric : {MetricKind::kGpuTime, MetricKind::kLaunchLatency})
+      tree.add(kernel, metric, 0, stream, 1);
+  }
+  MergedTree merged(f.registry);
+  merged.update("train.py", "{}");
+  CHECK(sum(merged, merged.resolve(tree.index(), kernel)) == 4'000);
+}

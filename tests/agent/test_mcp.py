@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from leadline.agent.answers import AnswerError, source
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
 
 mcp = pytest.importorskip("mcp")
 
 
-def talk(calls):
-    """The names of the tools, and the (failed, text) of every call."""
+def talk(folder, calls):
+    """The names of the tools, and the (failed, text) of every call, of a server that was started in `folder`."""
 
     async def conversation():
-        command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "leadline", "mcp"])
+        command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "leadline", "mcp"], cwd=folder)
         async with (
             mcp.stdio_client(command) as (read, write),
             mcp.ClientSession(read, write) as session,
@@ -42,6 +43,7 @@ def test_the_official_client(tmp_path: Path) -> None:
     path = str(tmp_path / "run.leadline")
     write_profile(path, build(f"process train.py\n thread main\n{many}".replace(" thread", "  thread").replace("\n  python", "\n    python").replace("\n    operator", "\n      operator")))  # fmt: skip
     tools, answers = talk(
+        tmp_path,
         [
             ("summary", {"path": path}),
             ("query", {"path": path, "expression": "operator:aten::mm", "top": 1000}),
@@ -52,7 +54,7 @@ def test_the_official_client(tmp_path: Path) -> None:
             ("findings", {"path": path}),
             ("whatif", {"path": path}),
             ("summary", {"path": str(tmp_path / "absent.leadline")}),
-        ]
+        ],
     )
     assert tools == ["summary", "findings", "query", "diff", "source", "whatif"]
     failed, texts = zip(*answers, strict=True)
@@ -67,3 +69,18 @@ def test_the_official_client(tmp_path: Path) -> None:
     assert "trace window" in texts[7]
     assert "absent.leadline" in texts[8]
     assert all(len(text) < 25_000 for text in texts)
+
+
+@pytest.mark.parametrize("name", ["elsewhere/secret.py", "project/environment.txt", "project/link.py"])
+def test_a_strangers_profile_shows_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A profile names any file it likes; only Python files below the server's folder are shown."""
+    for folder in ("elsewhere", "project"):
+        (tmp_path / folder).mkdir()
+    for file in ("elsewhere/secret.py", "project/environment.txt"):
+        (tmp_path / file).write_text("a password\n")
+    (tmp_path / "project/link.py").symlink_to(tmp_path / "elsewhere/secret.py")
+    path = str(tmp_path / "run.leadline")
+    write_profile(path, build(f"process train.py\n  thread main\n    python f @ {tmp_path / name}:1\n"))
+    monkeypatch.chdir(tmp_path / "project")
+    with pytest.raises(AnswerError, match="not a Python file below"):
+        source(path, Path(name).name, 1)

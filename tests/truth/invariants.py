@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from leadline.profiles import Profile
 from leadline.profiles.lineage import clock_of, record_of_rows
+from leadline.profiles.moments import OF_A_MOMENT, moment_devices
 from leadline.schema import METRICS, EventKind, FrameKind, MetricKind
 
 CLOCKS_NS = 20_000
@@ -51,11 +52,15 @@ def inclusive_is_own_and_children(profile: Profile) -> Contradictions:
     for info in METRICS:
         if not info.additive:
             continue
-        whole = [int(value) for value in tree.exclusive(info.kind).sum]
-        for row in range(len(parent) - 1, 0, -1):
-            whole[parent[row]] += whole[row]
-        if whole != tree.inclusive(info.kind).sum.tolist():
-            yield f"{info.kind}: the inclusive values are not the sums of the subtrees"
+        moment = info.kind in OF_A_MOMENT  # added up within a process and on a device only
+        for device in moment_devices(tree.tables["metrics"], info.kind) if moment else [None]:
+            whole = [int(value) for value in tree.exclusive(info.kind, device).sum]
+            for row in range(len(parent) - 1, 0, -1):
+                whole[parent[row]] += whole[row]
+            shown = tree.inclusive(info.kind, device).sum
+            held = _process_of_node(profile) >= 0 if moment else np.ones(len(tree), np.bool_)
+            if (np.array(whole)[held] != shown[held]).any():
+                yield f"{info.kind}: the inclusive values are not the sums of the subtrees"
 
 
 def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions:

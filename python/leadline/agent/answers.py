@@ -23,6 +23,7 @@ from leadline.whatif.render import as_text
 
 MOST_CHARACTERS = 20_000
 MOST_ROWS = 100
+_LARGEST_SOURCE = 4 << 20  # bytes
 _AROUND = 20
 
 
@@ -83,11 +84,21 @@ def source(path: str, file: str, line: int) -> str:
     found = sorted(one for one in known if one == file or one.endswith("/" + file))
     if not found:
         raise AnswerError(f"The profile has no frames in {file}; only files that were measured can be shown.")
-    lines = Path(found[0]).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = _source_text(Path(found[0])).splitlines()
     first = max(1, line - _AROUND)
     shown = [f"{number:>5}{'>' if number == line else ' '} {text[:300]}"
              for number, text in enumerate(lines[first - 1 : line + _AROUND], first)]  # fmt: skip
     return "\n".join([found[0], *shown]) + "\n"
+
+
+def _source_text(file: Path) -> str:
+    """A profile may come from a stranger, and names any file: only a regular Python file below the server's folder."""
+    real = file.resolve()
+    if real.suffix != ".py" or not real.is_file() or not real.is_relative_to(Path.cwd().resolve()):
+        raise AnswerError(f"{file} is not a Python file below {Path.cwd()}, where this server was started.")
+    if real.stat().st_size > _LARGEST_SOURCE:
+        raise AnswerError(f"{file} is larger than {_LARGEST_SOURCE >> 20} MiB.")
+    return real.read_text(encoding="utf-8", errors="replace")
 
 
 def whatif(path: str, scenarios: list[str]) -> str:

@@ -101,7 +101,7 @@ def relate_clocks() -> dict[str, int]:
     return {"monotonic_ns": monotonic_ns, "realtime_ns": realtime_ns, "uncertainty_ns": (width + 1) // 2}
 
 
-def environment_number(name: str) -> int:
-    """A number from the environment, -1 where there is none (`torchrun` sets RANK and LOCAL_RANK)."""
+def environment_number(name: str, default: int = -1) -> int:
+    """A number that a launcher has put into the environment (`torchrun` sets RANK and LOCAL_RANK), else `default`."""
     text = os.environ.get(name, "")
-    return int(text) if text.isdecimal() else -1
+    return int(text) if text.isdecimal() else default

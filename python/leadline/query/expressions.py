@@ -267,7 +267,7 @@ class Evaluator:
             raise self.error("device can be compared with =, != and in", compare.position)
         found = np.zeros(len(self.nodes), np.bool_)
         for value in compare.right:
-            if isinstance(value, Number) and value.dimension == "1" and value.value == int(value.value):
+            if isinstance(value, Number) and value.dimension == "1" and float(value.value).is_integer():
                 found |= self.columns.on_device(int(value.value))[self.nodes]
             elif isinstance(value, Field | Text) and self._text_of(value).lower() == "cpu":
                 found |= self.columns.number("device")[self.nodes] == -1

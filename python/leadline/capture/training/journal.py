@@ -17,6 +17,7 @@ from array import array
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.process_info import environment_number
 from leadline.capture.training.config import TrainingConfig
 from leadline.capture.training.schedule import described
 
@@ -86,7 +87,7 @@ class Journal:
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "rank": self._rank,
-            "world_size": int(os.environ.get("WORLD_SIZE", "1") or 1),
+            "world_size": environment_number("WORLD_SIZE", 1),
             "job": next((f"{name}={os.environ[name]}" for name in _JOB if os.environ.get(name)), ""),
             "program": sys.argv[0] if sys.argv else "",
             "started_at_ns": self._started_at_ns,

@@ -115,7 +115,7 @@ class FileListener:
 
     def poll(self, ended: int) -> None:
         agreed = self._folder / AGREED
-        if (self._folder / REQUEST).exists():
+        if self._stamp(self._folder / REQUEST) is not None:
             self._agree(ended)
         stamp = self._stamp(agreed)
         if stamp is not None and stamp != self._seen:
@@ -136,13 +136,13 @@ class FileListener:
             first = asked.get("first", ended + 1 + AHEAD)
             mine.write_text(json.dumps({"first": first, "steps": asked.get("steps", self._steps)}))
             mine.replace(self._folder / AGREED)
-        except OSError:
-            return  # another rank was faster
+        except (OSError, ValueError, RecursionError):
+            return  # another rank was faster, or what was written is no request
 
     def _take(self, agreed: Path, ended: int) -> None:
         try:
             asked = _numbers(agreed.read_text())
-        except OSError:
+        except (OSError, ValueError, RecursionError):
             return
         first = asked.get("first", ended + 1)
         if first <= ended:

@@ -17,6 +17,7 @@ from leadline.capture.api import start as start_measuring
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
+from leadline.capture.process_info import environment_number
 from leadline.capture.session import Session
 from leadline.capture.training.config import TrainingConfig, read_config
 from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest
@@ -37,12 +38,6 @@ def build_profiler(config: object = None, *, rank: int | None = None, **keywords
     if not checked.enable or not checked.rank_measures(number, local):
         return None
     return TrainingProfiler(checked, number)
-
-
-def environment_number(name: str, default: int) -> int:
-    """A number that a launcher has put into the environment."""
-    text = os.environ.get(name, "")
-    return int(text) if text.isdigit() else default
 
 
 class TrainingProfiler:
