@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leadline.cli import main as cli
 from leadline.profiles.build import build
 from leadline.profiles.profile import Profile
 from leadline.profiles.writer import write_profile
 from leadline.query import QueryError
+from leadline.query.paths import glob_regex
 
 DRAWN = """
     process train.py | pid=7 rank=0
@@ -234,3 +239,13 @@ def test_the_command(profile, tmp_path, capsys):
     error = capsys.readouterr().err
     assert error.startswith("leadline: The query is wrong at column 17")
     assert error.count("\n") == 1
+
+
+@given(st.text("ab*?", max_size=8), st.text("ab", max_size=10))
+def test_globs_mean_what_the_shells_do(glob: str, text: str) -> None:
+    assert bool(re.fullmatch(glob_regex(glob), text, re.DOTALL)) == fnmatch.fnmatchcase(text, glob)
+
+
+def test_a_glob_with_many_stars_is_answered_at_once() -> None:
+    """Without bounds this takes longer than any limit of a test."""
+    assert re.fullmatch(glob_regex("*a*a*a*a*a*a*a*a*b"), "a" * 5000) is None

@@ -122,3 +122,32 @@ def test_the_program_asks_itself(tmp_path: Path) -> None:
         profiler.step(step)
     assert finished(profiler).window.steps == (0, 5, 6)
     assert leadline.open(str(profiler.path)).window.steps == (0, 5, 6)
+
+
+@pytest.mark.parametrize("written", [b"\xff\xfe{", b"[" * 100_000, b"nonsense"], ids=["bytes", "deep", "words"])
+def test_a_request_that_is_none_leaves_the_loop_alone(tmp_path: Path, written: bytes) -> None:
+    profiler = running(tmp_path, "file")
+    for step in range(4):
+        if step == 1:
+            (tmp_path / REQUEST).write_bytes(written)
+        profiler.step(step)
+    assert 0 in finished(profiler).window.steps
+
+
+def test_a_forked_child_that_stops_leaves_the_profile_to_its_parent(tmp_path: Path) -> None:
+    profiler = running(tmp_path, "http")
+    profiler.step(0)
+    child = os.fork()
+    if child == 0:
+        profiler.stop()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    profiler.step(1)
+    assert finished(profiler).window.steps == (0,)
+
+
+def test_a_world_size_that_is_no_number_is_one_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "auto")
+    profiler = running(tmp_path, "file")
+    profiler.step(0)
+    assert finished(profiler).window.steps == (0,)

@@ -108,6 +108,10 @@ def matcher(pattern: Pattern, ends: bool = False) -> Callable[[str], object]:
 
 
 def glob_regex(glob: str) -> str:
-    """The regular expression for a glob with `*` and `?`; runs of `*` are one, so that no pattern is slow."""
-    parts = re.split(r"(\*+|\?)", glob)
-    return "".join(".*" if part.startswith("*") else "." if part == "?" else re.escape(part) for part in parts)
+    """The regular expression for a glob with `*` and `?`, to be matched whole. What stands between two `*` is found at
+    its first place and not sought again (a look-ahead that is then taken as it was), so that no pattern is slow."""
+    first, *others = ("".join("." if one == "?" else re.escape(one) for one in part) for part in re.split(r"\*+", glob))
+    if not others:
+        return first
+    between = "".join(f"(?=(?P<part{number}>.*?{part}))(?P=part{number})" for number, part in enumerate(others[:-1]))
+    return f"{first}{between}.*{others[-1]}"

@@ -201,8 +201,10 @@ class HttpListener:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, name="leadline-window", daemon=True).start()
-        self._port_file.touch(mode=0o600)
-        self._port_file.write_text(f"{self._server.server_address[1]} {token}\n")
+        self._port_file.unlink(missing_ok=True)  # whoever may read an old one shall not read this one
+        private = os.open(self._port_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(private, "w") as file:
+            file.write(f"{self._server.server_address[1]} {token}\n")
 
     def poll(self, ended: int) -> None:
         self._files.poll(ended)

@@ -53,6 +53,7 @@ class TrainingProfiler:
         self._demand = Demand()
         self._listener: Listener | None = None
         self._running = False
+        self._pid = 0
         self._session: Session | None = None
         self._open = False
         self._unproven = False  # the window is open for a first step of which the number is not known yet
@@ -73,6 +74,7 @@ class TrainingProfiler:
             say(f"{error} Training goes on without a profile.")
             return
         self._running = True
+        self._pid = os.getpid()
         _stop_at_exit(self)
         self._next = next_step
         native = CURRENT.native
@@ -135,6 +137,8 @@ class TrainingProfiler:
         if not self._running:
             return self.path
         self._running = False
+        if os.getpid() != self._pid:
+            return self.path  # a forked child: the session, the side file and the listener's thread are its parent's
         if self._listener is not None:
             self._listener.close()
         cut = self._open and self.journal.last_step is not None and self.config.active is None
