@@ -200,6 +200,7 @@ TEST_CASE("Threads that work while measuring pauses and goes on lose no end and 
   RecordedProgram program;
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
+  threads.reserve(3);
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       while (!stop.load(std::memory_order_relaxed)) {
