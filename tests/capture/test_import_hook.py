@@ -92,3 +92,14 @@ def test_a_package_that_is_not_there(package: str) -> None:
         importlib.import_module("leadline_no_such_package")
     hook.uninstall()
     assert hook not in sys.meta_path
+
+
+def test_what_goes_wrong_in_the_call_is_a_sentence_and_the_import_goes_on(package: str, capsys) -> None:
+    def fails(module: ModuleType) -> None:
+        raise AttributeError("no such class")
+
+    ImportHook(package, fails).install()
+    assert importlib.import_module(package).A == 1
+    assert "leadline_probe is not what this release of Leadline knows" in capsys.readouterr().err
+    ImportHook(package, fails).install()
+    assert "no such class" in capsys.readouterr().err

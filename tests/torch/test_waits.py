@@ -107,3 +107,32 @@ def test_a_rank_that_is_early_waits_for_the_late_one_in_its_collective(tmp_path:
     assert reduction(early) <= parts["communication"] <= waited(early) + SMALL_NS  # counted once
     late_parts = main_split(Analysis(late).time_splits).parts_ns
     assert late_parts["idle"] >= WAIT_NS * 0.9  # asleep, not in the collective
+
+
+def test_a_wait_that_outlives_its_session_ends_nothing_in_the_next(monkeypatch) -> None:
+    from leadline.capture.current import CURRENT
+    from leadline.capture.providers.torch_waits import KnownWaits
+
+    class Native:
+        def __init__(self) -> None:
+            self.calls: list[str] = []
+
+        def region_begin(self, name, detail) -> int:
+            self.calls.append("begin")
+            return 7
+
+        def region_end(self, token) -> None:
+            self.calls.append("end")
+
+        def waited(self, ns) -> None:
+            self.calls.append("waited")
+
+    native = Native()
+    monkeypatch.setattr(CURRENT, "native", native)
+    monkeypatch.setattr(CURRENT, "generation", 1)
+    waits = KnownWaits(native)
+    waits._communicating(lambda: None)()
+    assert native.calls == ["begin", "waited", "end"]
+    native.calls.clear()
+    waits._communicating(lambda: monkeypatch.setattr(CURRENT, "generation", 2))()
+    assert native.calls == ["begin"]

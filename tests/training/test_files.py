@@ -9,7 +9,9 @@ from tests.training.loops import run
 
 import leadline
 from leadline.capture.current import CURRENT
+from leadline.capture.training.config import TrainingConfig
 from leadline.capture.training.files import claim_name, remove_oldest
+from leadline.capture.training.journal import job_name, measured_ranks
 from leadline.training import build_profiler
 
 
@@ -107,3 +109,45 @@ def test_a_process_that_never_stops_its_profiler_leaves_both_files(tmp_path: Pat
     (profile,) = tmp_path.glob("*_rank3_*.leadline")
     assert leadline.open(str(profile)).window.steps == (0, 1)
     assert json.loads(profile.with_suffix(".json").read_text())["complete"]
+
+
+def test_a_folder_that_others_clean_too_is_no_error(tmp_path: Path, monkeypatch) -> None:
+    mine = [claim_name(tmp_path, 0, 1e9) for _ in range(4)]
+    real = Path.stat
+
+    def stat(path: Path, **options):
+        if path == mine[1]:
+            mine[1].unlink(missing_ok=True)
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    remove_oldest(tmp_path, 0, 2, mine[-1])
+    assert len(list(tmp_path.glob("*.leadline"))) == 2
+
+
+def test_merged_profiles_count_too(tmp_path: Path) -> None:
+    stem = claim_name(tmp_path, 0, 1e9).name.split("_rank0_")[0]
+    for second in range(4):
+        (tmp_path / f"{stem}_merged_2001090{second + 1}T014640Z.leadline").write_text("")
+    remove_oldest(tmp_path, 1, 2, tmp_path / "none")
+    assert len(list(tmp_path.glob("*_merged_*"))) == 4
+    remove_oldest(tmp_path, 0, 2, tmp_path / "none")
+    assert [path.name[-25:-9] for path in tmp_path.glob("*_merged_*")] == ["20010904T014640Z"], "room for the next"
+
+
+def test_jobs_without_an_id_are_told_apart_by_their_master() -> None:
+    torchrun = {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "a", "MASTER_PORT": "1"}
+    assert job_name(torchrun) != job_name({**torchrun, "MASTER_PORT": "2"})
+    assert job_name(torchrun) != job_name({**torchrun, "MASTER_ADDR": "b"})
+    assert job_name({**torchrun, "TORCHELASTIC_RUN_ID": "seven"}) != job_name(torchrun)
+    assert (job_name({"TORCHELASTIC_RUN_ID": "none"}), job_name({})) == ("", "")
+
+
+def test_which_ranks_are_waited_for(monkeypatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    ranks = {asked: measured_ranks(TrainingConfig(enable=True, ranks=asked)) for asked in ("0,3,9", "first-of-node")}
+    assert ranks == {"0,3,9": [0, 3], "first-of-node": None}
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert measured_ranks(TrainingConfig(enable=True, ranks="first-of-node")) == [0, 4]
+    assert measured_ranks(TrainingConfig(enable=True)) == list(range(8))

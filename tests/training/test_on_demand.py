@@ -12,7 +12,7 @@ from tests.training.loops import finished
 
 import leadline
 from leadline.capture.training.config import TrainingConfig
-from leadline.capture.training.on_demand import AHEAD, REQUEST, Demand, FileListener, HttpListener
+from leadline.capture.training.on_demand import AHEAD, REQUEST, Demand, FileListener, HttpListener, SignalListener
 from leadline.training import build_profiler
 
 
@@ -151,3 +151,24 @@ def test_a_world_size_that_is_no_number_is_one_rank(tmp_path: Path, monkeypatch:
     profiler = running(tmp_path, "file")
     profiler.step(0)
     assert finished(profiler).window.steps == (0,)
+
+
+@pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN])
+def test_what_a_signal_did_before_it_does_afterwards(tmp_path: Path, before) -> None:
+    kept = signal.signal(signal.SIGUSR2, before)
+    try:
+        profiler = running(tmp_path, "signal")
+        assert signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, signal.SIG_IGN)
+        profiler.stop()
+        assert signal.getsignal(signal.SIGUSR2) == before
+    finally:
+        signal.signal(signal.SIGUSR2, kept)
+
+
+def test_a_handler_that_is_not_pythons_stays(monkeypatch) -> None:
+    kept = signal.getsignal(signal.SIGUSR2)
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)  # as for a handler that a C library has set
+    with pytest.raises(ValueError, match="a library handles SIGUSR2"):
+        SignalListener(Demand(), 3)
+    monkeypatch.undo()
+    assert signal.getsignal(signal.SIGUSR2) == kept

@@ -12,7 +12,8 @@ import pytest
 from tests.training.loops import run
 
 import leadline
-from leadline.report.training import as_json, summarize
+from leadline.report.training import as_json, merge_ranks, summarize
+from leadline.report.training.markdown import render
 from leadline.training import build_profiler
 
 HERE = Path(__file__).parent
@@ -88,9 +89,23 @@ def test_a_rank_that_was_killed_is_named_and_the_others_are_whole(tmp_path: Path
     assert codes == [0, -signal.SIGKILL, 0, 0]
     (zero,) = folder.glob("*_rank0_*.leadline")
     assert summarize(zero).missing_ranks == (2,)
+    assert summarize(zero).absent_ranks == ()
     for rank in (0, 1, 3):
         (path,) = folder.glob(f"*_rank{rank}_*.leadline")
         assert leadline.open(str(path)).window.steps == (0, 1, 2, 3)
+
+
+def test_ranks_that_were_not_asked_for_are_not_waited_for(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "16")
+    monkeypatch.setenv("MASTER_PORT", "29999")
+    run(tmp_path, range(2), start_step=0, end_step=1, ranks="0", merge=True, merge_timeout_s=250)
+    (path,) = tmp_path.glob("*.leadline")
+    assert merge_ranks(path) is not None, "at once"
+    assert "merged without" not in capsys.readouterr().err
+    assert summarize(path).absent_ranks == ()
+    side = path.with_suffix(".json")
+    side.write_text(json.dumps({**json.loads(side.read_text()), "measured_ranks": [0, 3, 4, 5]}))
+    assert "Without rank 3 to 5: it has left nothing in this folder." in render(summarize(path))
 
 
 def test_only_rank_0_prints_and_nothing_is_no_error(tmp_path: Path, capsys) -> None:

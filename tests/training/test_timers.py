@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import leadline
-from leadline.capture.training.timers import CAPACITY, CpuClock
+from leadline.capture.training.timers import CAPACITY, CpuClock, CudaClock
 
 
 class FakeStream:
@@ -128,3 +128,49 @@ def test_without_a_device_it_times_the_cpu_and_opens_a_region(tmp_path) -> None:
     assert timer.read().sum_ms == pytest.approx(5 * timer.read().mean_ms)
     found = [node for node in leadline.open(str(tmp_path / "a.leadline")).tree.walk() if node.kind == "region"]
     assert [node.name for node in found] == ["forward"]
+
+
+class FakeCuda:
+    """Two devices, of which an event refuses the one that it was not made on, as CUDA's do."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def is_current_stream_capturing(self) -> bool:
+        return False
+
+    def Event(self, enable_timing: bool):
+        self.made += 1
+        return FakeEvent()
+
+
+class FakeEvent:
+    device = None
+
+    def record(self, stream) -> None:
+        assert self.device in (None, stream.device), "recorded on another device"
+        self.device = stream.device
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, end) -> float:
+        return 1.0
+
+
+class Stream:
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+
+def test_events_are_reused_on_their_own_device_only() -> None:
+    cuda, streams = FakeCuda(), [Stream("cuda:0"), Stream("cuda:1")]
+    timer = leadline.CUDATimer(clock=CudaClock(cuda))
+    for stream in streams * 3:
+        timer.start(stream)
+        timer.stop(stream)
+        assert timer.read().untimed == 0
+    assert (timer.read().count, cuda.made) == (6, 4)

@@ -1,7 +1,8 @@
 """Calls back once, right after the program itself has imported a package; at once when it has already.
 
 The package's loader runs untouched, so a failing import shows the traceback it would show without us. What tells that
-the import has ended is importlib's own mark on the spec, `_initializing`, set to False as its last act.
+the import has ended is importlib's own mark on the spec, `_initializing`, set to False as its last act. What goes wrong
+in the call is one sentence, never an error of the program's import.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from leadline.capture.messages import say
+
 
 class ImportHook:
-    """Waits for one package at the head of `sys.meta_path`. `imported` must not raise."""
+    """Waits for one package at the head of `sys.meta_path`."""
 
     def __init__(self, package: str, imported: Callable[[ModuleType], None]) -> None:
         self._package = package
@@ -29,7 +32,7 @@ class ImportHook:
         elif _is_initializing(module):  # measuring was started from inside the import
             self._watch(module.__spec__)
         else:
-            self._imported(module)
+            self._call(module)
 
     def uninstall(self) -> None:
         """Stop waiting."""
@@ -60,8 +63,16 @@ class ImportHook:
     def _import_ended(self) -> None:
         module = sys.modules.get(self._package)  # absent when the import has failed: the program may try again
         if module is not None:
+            package = self._package
             self.uninstall()
+            self._call(module, package)
+
+    def _call(self, module: ModuleType, package: str = "") -> None:
+        try:
             self._imported(module)
+        except Exception as error:
+            name = package or self._package
+            say(f"{name} is not what this release of Leadline knows, and is not followed ({error!r}).")
 
 
 class _WatchedSpec(ModuleSpec):

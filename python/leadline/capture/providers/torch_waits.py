@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from leadline.capture.current import CURRENT
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.replaced import Replacements
@@ -57,11 +58,12 @@ class KnownWaits:
     def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def timed(*arguments: Any, **named: Any) -> Any:
-            begin_ns = _asleep_ns()
+            session, begin_ns = CURRENT.generation, _asleep_ns()
             try:
                 return original(*arguments, **named)
             finally:
-                self._native.waited(max(_asleep_ns() - begin_ns, 0))
+                if _still(session):
+                    self._native.waited(max(_asleep_ns() - begin_ns, 0))
 
         return timed
 
@@ -70,15 +72,22 @@ class KnownWaits:
 
         @functools.wraps(original)
         def communicating(*arguments: Any, **named: Any) -> Any:
+            session = CURRENT.generation
             token = self._native.region_begin(_WAIT, COMMUNICATION)
             try:
                 return timed(*arguments, **named)
             finally:
-                self._native.region_end(token)
+                if _still(session):
+                    self._native.region_end(token)
 
         # The compiler calls it as it calls torch's own, and does not look inside.
         communicating._torchdynamo_disable = True  # type: ignore[attr-defined]
         return communicating
+
+
+def _still(session: int) -> bool:
+    """Whether the session in which a call began is the one that runs now."""
+    return CURRENT.native is not None and CURRENT.generation == session
 
 
 def _asleep_ns() -> int:

@@ -35,7 +35,11 @@ def prepare_folder(folder: Path) -> Path:
 
 def stem_of_rank(rank: int, host: str = "") -> str:
     """HOST_rankR: how all names of a rank on a machine begin."""
-    return f"{_UNSAFE.sub('-', host or socket.gethostname()) or 'host'}_rank{rank}"
+    return f"{_stem(host)}_rank{rank}"
+
+
+def _stem(host: str = "") -> str:
+    return _UNSAFE.sub("-", host or socket.gethostname()) or "host"
 
 
 def claim_name(folder: Path, rank: int, seconds: float | None = None) -> Path:
@@ -60,20 +64,33 @@ def claim_name(folder: Path, rank: int, seconds: float | None = None) -> Path:
 def remove_oldest(folder: Path, rank: int, max_files: int, keep: Path) -> list[Path]:
     """Remove profiles of this rank on this machine until `max_files` are left; returns what was removed.
 
-    `keep` is never removed, and neither is one that is still being written. `max_files` = 0 removes nothing.
+    `keep` is never removed, and neither is one that is still being written. `max_files` = 0 removes nothing. Rank 0,
+    which merges, does the same with merged ones and leaves room for one more.
     """
     if max_files <= 0:
         return []
-    mine = [
-        path
-        for path in folder.glob(f"{stem_of_rank(rank)}_*{SUFFIX}")
-        if path != keep and not path.with_name(path.stem + PART_SUFFIX).exists()
-    ]
-    mine.sort(key=lambda path: (path.name[: len(stem_of_rank(rank)) + 17], path.stat().st_mtime_ns, path.name))
+    stems = [stem_of_rank(rank), *([f"{_stem()}_{MERGED}"] if rank == 0 else [])]
     removed = []
-    for path in mine[: max(0, len(mine) - (max_files - 1))]:
+    for stem in stems:
+        removed += _remove_oldest([path for path in folder.glob(f"{stem}_*{SUFFIX}") if path != keep], max_files - 1)
+    return removed
+
+
+def _remove_oldest(paths: list[Path], wanted: int) -> list[Path]:
+    whole = [path for path in paths if not path.with_name(path.stem + PART_SUFFIX).exists()]
+    whole.sort(key=lambda path: (path.name[: path.name.rindex("_") + 17], _changed_ns(path), path.name))
+    removed = []
+    for path in whole[: max(0, len(whole) - wanted)]:
         with contextlib.suppress(OSError):
             path.unlink()
             path.with_suffix(".json").unlink(missing_ok=True)
             removed.append(path)
     return removed
+
+
+def _changed_ns(path: Path) -> int:
+    """When a file was last written; 0 for one that somebody else has just removed."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from array import array
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from leadline.capture.training.schedule import described
 
 FORMAT = 1
 MAX_STEPS = 20_000  # kept with number and time; the sums count all of them
-_JOB = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "MASTER_PORT")
+_JOB = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "MASTER_ADDR", "MASTER_PORT")
 
 
 class Journal:
@@ -87,8 +88,9 @@ class Journal:
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "rank": self._rank,
+            "measured_ranks": measured_ranks(self._config),
             "world_size": environment_number("WORLD_SIZE", 1),
-            "job": next((f"{name}={os.environ[name]}" for name in _JOB if os.environ.get(name)), ""),
+            "job": job_name(),
             "program": sys.argv[0] if sys.argv else "",
             "started_at_ns": self._started_at_ns,
             "ended_at_ns": time.time_ns() if self._complete else None,
@@ -113,3 +115,21 @@ class Journal:
         with contextlib.suppress(OSError):  # the profile is what counts
             partial.write_text(json.dumps(self.facts()))
             partial.replace(target)
+
+
+def job_name(environment: Mapping[str, str] = os.environ) -> str:
+    """What all ranks of a job share and other jobs do not; empty where no launcher says.
+
+    `torchrun` without a rendezvous id calls every job "none": then address and port of the master tell them apart.
+    """
+    told = {name: environment.get(name, "") for name in _JOB}
+    return ",".join(f"{name}={value}" for name, value in told.items() if value and value != "none")
+
+
+def measured_ranks(config: TrainingConfig) -> list[int] | None:
+    """Numbers of the ranks that were asked for; None where nobody says which are the first of their nodes."""
+    world = environment_number("WORLD_SIZE", 1)
+    if config.ranks == "first-of-node":
+        each = environment_number("LOCAL_WORLD_SIZE", 0)
+        return list(range(0, world, each)) if each else None
+    return [rank for rank in range(world) if config.rank_measures(rank, rank)]

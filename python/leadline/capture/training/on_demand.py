@@ -93,6 +93,8 @@ class SignalListener:
 
         self._handler = ask
         self._before = signal.getsignal(number)
+        if self._before is None:  # set by a C library: Python could neither call it nor put it back
+            raise ValueError(f"a library handles {signal.Signals(number).name} already")
         signal.signal(number, ask)  # ValueError outside of the main thread
 
     def poll(self, ended: int) -> None:

@@ -59,18 +59,20 @@ class CpuClock:
 class CudaClock:
     """CUDA events, reused once they have been read."""
 
-    def __init__(self) -> None:
-        import torch
+    def __init__(self, cuda: Any = None) -> None:
+        if cuda is None:
+            import torch
 
-        self._cuda: Any = torch.cuda
-        self._free: deque[Any] = deque(maxlen=2 * CAPACITY)
+            cuda = torch.cuda
+        self._cuda: Any = cuda
+        self._free: dict[Any, deque[Any]] = {}  # an event belongs to the device on which it was first recorded
 
     def mark(self, stream: Any) -> Any:
         if self._cuda.is_current_stream_capturing():
             return None
         try:
-            event = self._free.pop()
-        except IndexError:
+            event = self._free[stream.device].pop()
+        except (KeyError, IndexError):
             event = self._cuda.Event(enable_timing=True)
         event.record(stream)
         return event
@@ -79,7 +81,7 @@ class CudaClock:
         if not end.query():
             return None
         elapsed = float(begin.elapsed_time(end))
-        self._free.extend((begin, end))
+        self._free.setdefault(end.device, deque(maxlen=2 * CAPACITY)).extend((begin, end))
         return elapsed
 
     def wait(self, mark: Any) -> None:

@@ -16,7 +16,7 @@ from leadline.profiles import ProfileFileError
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.reader import open_profile
 from leadline.profiles.writer import write_profile
-from leadline.report.training.build import build_summary, changes
+from leadline.report.training.build import build_summary, changes, expected_ranks
 from leadline.report.training.markdown import render
 from leadline.report.training.model import TrainingSummary
 
@@ -81,8 +81,9 @@ def merge_ranks(path: Path) -> Path | None:
         return None
     deadline = time.monotonic() + float(config.get("merge_timeout_s", 0))
     while True:
-        whole = {side: other for side, other in _other_ranks(path, facts).items() if other.get("complete")}
-        late = set(range(int(facts.get("world_size", 1)))) - {facts.get("rank"), *(o["rank"] for o in whole.values())}
+        others = _other_ranks(path, facts)
+        whole = {side: other for side, other in others.items() if other.get("complete")}
+        late = expected_ranks(facts, list(others.values())) - {int(other["rank"]) for other in whole.values()}
         if not late or time.monotonic() > deadline:
             break
         time.sleep(0.1)

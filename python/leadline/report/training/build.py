@@ -37,14 +37,15 @@ def build_summary(
         str(host.get("cpu") or "CPU") + (f", {cores} cores" if cores else ""),
     )
     world = int(facts.get("world_size", 1))
-    known = {int(facts.get("rank", 0)), *(int(other.get("rank", -1)) for other in others if other.get("complete"))}
+    left = {int(other.get("rank", -1)): bool(other.get("complete")) for other in others}
     return TrainingSummary(
         program=Path(str(facts.get("program", ""))).name,
         profile=name,
         host=str(facts.get("host", "")),
         rank=int(facts.get("rank", 0)),
         world_size=world,
-        missing_ranks=tuple(sorted({int(other["rank"]) for other in others if "rank" in other} - known)),
+        missing_ranks=tuple(sorted(rank for rank, complete in left.items() if not complete)),
+        absent_ranks=tuple(sorted(expected_ranks(facts, others) - set(left))),
         hardware=hardware,
         schedule=str(facts.get("schedule", "")),
         started_at_ns=int(facts.get("started_at_ns", 0)),
@@ -57,6 +58,13 @@ def build_summary(
         data_ns=sum(thread.data_ns for thread in profile.threads),
         losses=tuple(f"{loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail}" for loss in profile.losses),
     )
+
+
+def expected_ranks(facts: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> set[int]:
+    """The other ranks of the job that were to be measured, as far as anybody says."""
+    asked = facts.get("measured_ranks")
+    told = asked if isinstance(asked, list) else [other.get("rank", -1) for other in others]
+    return {int(rank) for rank in told} - {int(facts.get("rank", 0)), -1}
 
 
 def _steps(profile: Profile, facts: Mapping[str, Any]) -> Steps:

@@ -32,8 +32,9 @@ def _run(summary: TrainingSummary) -> str:
         f"{summary.schedule}; profile {code(summary.profile)}.",
     ]
     if summary.missing_ranks:
-        missing = ", ".join(str(rank) for rank in summary.missing_ranks)
-        lines += ["", f"**Without rank {missing}: it did not end in order.**"]
+        lines += ["", f"**Without rank {_ranges(summary.missing_ranks)}: no end of it was seen.**"]
+    if summary.absent_ranks:
+        lines += ["", f"**Without rank {_ranges(summary.absent_ranks)}: it has left nothing in this folder.**"]
     return "\n".join(lines)
 
 
@@ -121,10 +122,10 @@ def _changes(summary: TrainingSummary) -> str:
     return "### Since the last summary in this folder\n\n" + _table(["figure", "before", "now", "change"], rows)
 
 
-def _ranges(steps: Sequence[int]) -> str:
+def _ranges(numbers: Sequence[int]) -> str:
     """5 to 7, 12: runs of neighbours."""
     runs: list[list[int]] = []
-    for step in steps:
+    for step in numbers:
         if runs and step == runs[-1][1] + 1:
             runs[-1][1] = step
         else:

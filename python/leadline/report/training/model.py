@@ -65,6 +65,9 @@ class TrainingSummary:
     rank: int
     world_size: int
     missing_ranks: tuple[int, ...]
+    """Began and were not seen to end when the summary was made."""
+    absent_ranks: tuple[int, ...]
+    """Were to be measured and have left nothing in the folder."""
     hardware: tuple[str, ...]
     schedule: str
     started_at_ns: int
