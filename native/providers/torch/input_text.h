@@ -10,10 +10,13 @@ namespace leadline::torch {
 class InputText {
  public:
   // Valid as long as this object; nullptr when there is nothing to say. `role`: a JSON object of which the text gets
-  // the keys too, or nullptr.
-  const char* describe(const Symbols& symbols, const RecordFunction& function, const char* role) noexcept;
+  // the keys too, or nullptr. `inputs_at`: offset of the inputs in the function, 0 where it is not known.
+  const char* describe(const Symbols& symbols, const RecordFunction& function, const char* role,
+                       uint32_t inputs_at) noexcept;
 
  private:
+  void append_arguments(const Symbols& symbols, const RecordFunction& function, uint32_t inputs_at);
+
   std::string text_;
 };
 

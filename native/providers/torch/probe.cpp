@@ -81,7 +81,7 @@ std::optional<Offsets> Probe::conclude(std::string* why) const {
   }
   for (uint32_t i = 0; i < kSnapshotWords; ++i) {
     if ((candidates_ & shaped_ & (uint64_t{1} << i)) == 0) continue;
-    return Offsets{i * 8, (i + kToForwardThread) * 8, (i - 1) * 8};
+    return Offsets{i * 8, (i + kToForwardThread) * 8, (i + 1) * 8, (i - 1) * 8};
   }
   *why =
       "the self-test did not find the autograd sequence number in this torch, so backward operators stay where "

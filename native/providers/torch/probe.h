@@ -17,6 +17,7 @@ namespace leadline::torch {
 struct Offsets {
   uint32_t sequence = 0;
   uint32_t forward_thread = 0;
+  uint32_t inputs = 0;      // array reference: address and number
   uint32_t has_schema = 0;  // byte: 1 when the name is that of a registered operator, which never changes its address
 };
 

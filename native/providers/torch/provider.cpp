@@ -70,7 +70,8 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
   const bool talks = kScope == Scope::kFunction && communicates(op.name);
   if (g_shared.shapes) [[unlikely]] {
     InputText inputs;
-    op.inputs = inputs.describe(g_shared.symbols, function, talks ? kCommunication : nullptr);
+    op.inputs = inputs.describe(g_shared.symbols, function, talks ? kCommunication : nullptr,
+                                g_shared.has_offsets ? g_shared.offsets.inputs : 0);
     Monitor::instance().begin_operator(op, &function);
   } else {
     if (talks) [[unlikely]]

@@ -8,15 +8,22 @@ import dataclasses
 import json
 
 from leadline.cli.checks import FAILED, OK, Finding, Section, sections
+from leadline.cli.peak import measure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One option."""
+    """Two options."""
+    parser.add_argument(
+        "--peak", action="store_true", help="measure how fast the devices here can be, for MFU (half a minute)"
+    )
     parser.add_argument("--json", action="store_true", help="the same as JSON with stable keys")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look at everything and print it; 0 when nothing that should work is broken, 1 otherwise."""
+    if arguments.peak:
+        print(measure())
+        return 0
     found = [(section, _check(section)) for section in sections()]
     broken = any(finding.level == FAILED for _, findings in found for finding in findings)
     if arguments.json:

@@ -66,11 +66,16 @@ class Gpu:
         return self.memory_gb_s * 1e9
 
 
+_OTHER_MODELS = r"(?! (?:Ti|Super|D|Laptop|Max-Q|Mobile)\b)"
+"""A name that goes on like this is that of another model, with other rates."""
+
+
 def find_gpu(device_name: str) -> Gpu | None:
     """The GPU whose known name is the longest whole-word part of `device_name`; None for an unknown one."""
     best: tuple[int, Gpu] | None = None
     for pattern, gpu in _catalogue():
-        found = re.search(rf"(?<![0-9a-z]){re.escape(pattern)}(?![0-9a-z])", device_name, re.IGNORECASE)
+        named = rf"(?<![0-9a-z]){re.escape(pattern)}(?![0-9a-z]){_OTHER_MODELS}"
+        found = re.search(named, device_name, re.IGNORECASE)
         if found and (best is None or len(pattern) > best[0]):
             best = (len(pattern), gpu)
     return None if best is None else best[1]

@@ -33,6 +33,7 @@ class Journal:
     def __init__(self, config: TrainingConfig, rank: int) -> None:
         self.place: Path | None = None
         self.recorded: list[int] = []
+        self.model: dict[str, Any] = {}
         self.first_step: int | None = None
         self.last_step: int | None = None
         self.steps = 0
@@ -96,6 +97,7 @@ class Journal:
             "ended_at_ns": time.time_ns() if self._complete else None,
             "config": dataclasses.asdict(self._config),
             "schedule": described(self._config),
+            "model": self.model,
             "recorded_steps": self.recorded,
             "first_step": self.first_step,
             "last_step": self.last_step,

@@ -28,6 +28,8 @@ def make() -> type:
             self.profiler = build_profiler(config, rank=trainer.global_rank, **keywords)
             self._told = trainer.global_step
             if self.profiler is not None:
+                if self.profiler.config.shapes:
+                    self.profiler.describe_model(getattr(pl_module, "model", pl_module))
                 self.profiler.start(trainer.global_step)
 
         def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:

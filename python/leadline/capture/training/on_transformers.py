@@ -22,6 +22,8 @@ def make() -> type:
             config, keywords = self._asked
             self.profiler = build_profiler(config, rank=args.process_index, **keywords)
             if self.profiler is not None:
+                if self.profiler.config.shapes and kwargs.get("model") is not None:
+                    self.profiler.describe_model(kwargs["model"])
                 self.profiler.start(state.global_step)
 
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -22,6 +22,7 @@ from leadline.capture.session import Session
 from leadline.capture.training.config import TrainingConfig, read_config
 from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest
 from leadline.capture.training.journal import Journal
+from leadline.capture.training.model_facts import model_facts
 from leadline.capture.training.on_demand import Demand, Listener, listen
 from leadline.capture.training.schedule import described, last_step, phase
 
@@ -162,6 +163,17 @@ class TrainingProfiler:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+
+    def describe_model(self, model: Any = None, **facts: float) -> None:
+        """Tell of the model, so that the summary compares counted operations with 6 N per token. `facts` win:
+        `parameters`, `trainable`, `layers`, `attention_width`, `tokens_per_step`, `sequence_length`. Tokens and
+        sequence are otherwise those of the largest table looked up. Says a sentence for what is no torch module."""
+        try:
+            found = {} if model is None else model_facts(model)
+        except Exception as error:
+            say(f"the model could not be described ({error!r}); the summary goes without.")
+            found = {}
+        self.journal.model = {**self.journal.model, **found, **facts}
 
     def request_window(self, steps: int | None = None, first: int | None = None) -> None:
         """Record `steps` steps from `first` on, by default the configured number from the next one."""

@@ -120,6 +120,10 @@ def as_json(summary: TrainingSummary) -> dict[str, Any]:
             figures[f"{field.removesuffix('_ns')}_per_step_ns"] = getattr(wall, field) / max(
                 len(summary.steps.recorded), 1
             )
+    if summary.efficiency is not None:
+        figures["operations per step"] = summary.efficiency.flops
+        if summary.efficiency.mfu is not None:
+            figures["MFU in percent"] = 100 * summary.efficiency.mfu
     steps = max(summary.steps.count, 1)
     figures |= {f"{item.name}_per_step_ns": item.time_ns / steps for item in summary.shares}
     return {"leadline_summary": 1, "figures": figures, **dataclasses.asdict(summary)}

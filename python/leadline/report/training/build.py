@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis import Analysis
+from leadline.analysis.efficiency import efficiency
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.overlap import Intervals, WallSplit, wall_split
 from leadline.analysis.workclass import CLASSES, class_of_kernel, classes_of_nodes
@@ -37,6 +38,7 @@ def build_summary(
         str(host.get("cpu") or "CPU") + (f", {cores} cores" if cores else ""),
     )
     world = int(facts.get("world_size", 1))
+    steps = _steps(profile, facts)
     left = {int(other.get("rank", -1)): bool(other.get("complete")) for other in others}
     return TrainingSummary(
         program=Path(str(facts.get("program", ""))).name,
@@ -49,11 +51,12 @@ def build_summary(
         hardware=hardware,
         schedule=str(facts.get("schedule", "")),
         started_at_ns=int(facts.get("started_at_ns", 0)),
-        steps=_steps(profile, facts),
+        steps=steps,
         metric=metric,
         walls=tuple(_walls(profile, nodes)),
         shares=tuple(_shares(analysis, nodes, metric)),
         hot=tuple(_hot(analysis, metric)),
+        efficiency=efficiency(profile, steps.count, steps.mean_ns, facts.get("model") or {}),
         peaks=tuple(_peaks(analysis)),
         data_ns=sum(thread.data_ns for thread in profile.threads),
         losses=tuple(f"{loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail}" for loss in profile.losses),

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from leadline.report.markdown import code, escaped
+from leadline.report.training.efficiency import efficiency, table
 from leadline.report.training.model import TrainingSummary
 from leadline.report.units import duration, number, share, size
 
 
 def render(summary: TrainingSummary) -> str:
     """The whole page; ends with a newline."""
-    parts = [_run(summary), _steps(summary), _wall(summary), _classes(summary), _hot(summary), _rest(summary)]
+    parts = [_run(summary), _steps(summary), _wall(summary), _classes(summary)]
+    parts += [efficiency(summary), _hot(summary), _rest(summary)]
     parts.append(_changes(summary))
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(heads)} |", "|" + "|".join([" --- "] + [" ---: "] * (len(heads) - 1)) + "|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def _run(summary: TrainingSummary) -> str:
@@ -52,7 +49,7 @@ def _steps(summary: TrainingSummary) -> str:
     row += [duration(steps.p95_ns), duration(steps.min_ns), duration(steps.max_ns), duration(steps.std_ns)]
     heads = ["steps", "recorded", "mean", "median", "p95", "least", "most", "std"]
     between = f"\n\nBetween steps (evaluation, checkpoints): {duration(steps.between_ns)}." if steps.between_ns else ""
-    return "### Steps\n\n" + _table(heads, [row]) + between
+    return "### Steps\n\n" + table(heads, [row]) + between
 
 
 def _wall(summary: TrainingSummary) -> str:
@@ -68,7 +65,7 @@ def _wall(summary: TrainingSummary) -> str:
     note = "Wall time of the recorded steps. Compute, exposed communication, exposed copy and idle add up to it."
     if summary.metric == "time":
         note += " On the CPU, idle is time outside operators: Python, and waiting for others."
-    return f"### Where the time goes\n\n{note}\n\n" + _table(heads, rows)
+    return f"### Where the time goes\n\n{note}\n\n" + table(heads, rows)
 
 
 def _classes(summary: TrainingSummary) -> str:
@@ -80,7 +77,7 @@ def _classes(summary: TrainingSummary) -> str:
         [item.name, duration(item.time_ns), share(item.time_ns, total), number(item.calls)] for item in summary.shares
     ]
     note = f"{what} of the whole run, summed over streams and threads: {duration(total)}. Each nanosecond counts once."
-    return f"### By class of work\n\n{note}\n\n" + _table(["class", "time", "share", "calls"], rows)
+    return f"### By class of work\n\n{note}\n\n" + table(["class", "time", "share", "calls"], rows)
 
 
 def _hot(summary: TrainingSummary) -> str:
@@ -99,7 +96,7 @@ def _hot(summary: TrainingSummary) -> str:
         for item in summary.hot
     ]
     title = "Top kernels" if summary.metric == "gpu_time" else "Top operators"
-    return f"### {title}\n\n" + _table(["name", "time", "share", "calls", "line", "module"], rows)
+    return f"### {title}\n\n" + table(["name", "time", "share", "calls", "line", "module"], rows)
 
 
 def _rest(summary: TrainingSummary) -> str:
@@ -119,7 +116,7 @@ def _changes(summary: TrainingSummary) -> str:
         name = change.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
         gone = f"{100 * (change.now / change.before - 1):+.1f}%" if change.before else ""
         rows.append([escaped(name), show(change.before), show(change.now), gone])
-    return "### Since the last summary in this folder\n\n" + _table(["figure", "before", "now", "change"], rows)
+    return "### Since the last summary in this folder\n\n" + table(["figure", "before", "now", "change"], rows)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from leadline.analysis.efficiency import Efficiency
 from leadline.analysis.overlap import WallSplit
 
 
@@ -78,6 +79,8 @@ class TrainingSummary:
     """Device (or process) and how the recorded steps' wall time splits there."""
     shares: tuple[Share, ...]
     hot: tuple[Hot, ...]
+    efficiency: Efficiency | None
+    """None where shapes were not measured."""
     peaks: tuple[tuple[str, int], ...]
     data_ns: int
     losses: tuple[str, ...]

@@ -1,0 +1,72 @@
+"""How fast a device can be: from the table of known GPUs, else as `leadline doctor --peak` has measured it here.
+
+The measured rates stand in one JSON file of the user's: {"rates": {NAME: {"fp32": FLOP/s, ..., "bytes_s": BYTES/s}}}.
+NAME is a device's name, or `cpu_name` of a machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.whatif.gpus import find_gpu
+
+VARIABLE = "LEADLINE_RATES"
+"""Environment: another file for measured rates."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Operations per second, 0 where nobody knows, and where the figure is from."""
+
+    flops: float
+    source: str
+
+
+def rates_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where measured rates are kept."""
+    if given := environment.get(VARIABLE):
+        return Path(given)
+    cache = environment.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "leadline" / "rates.json"
+
+
+def cpu_name(host: Mapping[str, Any]) -> str:
+    """What a machine's processors are called among measured rates; `host` as in a profile's `meta`."""
+    return f"CPU of {host.get('hostname', '')}, {host.get('cpus', 0)} cores"
+
+
+def peak_rate(device: str, precision: str) -> Rate:
+    """Of a GPU by its name or of a CPU by `cpu_name`, in `fp64 fp32 tf32 fp16 bf16 fp8`."""
+    gpu = find_gpu(device)
+    known = gpu.peak_flops(precision) if gpu is not None else None
+    if gpu is not None and known is not None:
+        return Rate(known, gpu.source)
+    measured = measured_rates().get(device, {}).get(precision)
+    if isinstance(measured, int | float) and measured > 0:
+        return Rate(float(measured), "measured by leadline doctor --peak")
+    return Rate(0.0, "unknown; leadline doctor --peak measures it")
+
+
+def measured_rates() -> Mapping[str, Mapping[str, float]]:
+    """All that was measured; nothing where there is no such file or it is another's."""
+    try:
+        found = json.loads(rates_file().read_text(encoding="utf-8"))
+        rates = found["rates"]
+        return {name: dict(values) for name, values in rates.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def keep_rates(rates: Mapping[str, Mapping[str, float]]) -> Path:
+    """Put these beside what was measured before; returns the file. Raises OSError."""
+    path = rates_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps({"rates": {**measured_rates(), **rates}}, indent=1), encoding="utf-8")
+    partial.replace(path)
+    return path

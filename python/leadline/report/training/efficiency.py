@@ -1,0 +1,61 @@
+"""The section `Efficiency` of a summary, and the tables that all sections are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from leadline.report.markdown import code, escaped
+from leadline.report.training.model import TrainingSummary
+from leadline.report.units import duration, number, share
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, of which all columns but the first are numbers."""
+    lines = [f"| {' | '.join(heads)} |", "|" + "|".join([" --- "] + [" ---: "] * (len(heads) - 1)) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def efficiency(summary: TrainingSummary) -> str:
+    """Operations, MFU, the second opinion, and the rate of each class; empty where nothing ran."""
+    found = summary.efficiency
+    if found is None:
+        return "### Efficiency\n\nNot measured: set `shapes` to count operations." if summary.shares else ""
+    lines = [
+        f"- {_flops(found.flops)} per step and rank, counted from the shapes of operators ({found.scope}), mostly in "
+        f"{found.precision or 'an unknown precision'}: {_flops(found.flops / found.step_ns * 1e9)}/s over a mean step."
+    ]
+    if found.recomputed:
+        lines.append(f"- Of it {_flops(found.recomputed)} is work of the forward pass done again (checkpointing).")
+    if found.mfu is not None and found.hfu is not None:
+        again = f", HFU (with recomputation) {100 * found.hfu:.1f}%" if found.recomputed else ""
+        lines.append(
+            f"- **MFU {100 * found.mfu:.1f}%**{again} of {_flops(found.peak.flops)}/s, the peak in {found.precision} "
+            f"({escaped(found.peak.source)})."
+        )
+    else:
+        lines.append(f"- No MFU: the peak of this device in {found.precision or 'this precision'} is unknown.")
+    if found.estimate is not None:
+        estimate = found.estimate
+        lines.append(
+            f"- Second opinion: {_flops(estimate.flops)} by 6 N per token and attention ({number(estimate.tokens)} "
+            f"tokens a step), {_flops(estimate.flops - estimate.attention / 2)} where a causal mask spares half of "
+            f"attention; counted is {100 * ((found.flops - found.recomputed) / estimate.flops - 1):+.1f}% of the first."
+        )
+    if found.uncounted:
+        lines.append(f"- Not counted, since their shapes do not tell: {', '.join(map(code, found.uncounted))}.")
+    rows = [
+        [rate.name, rate.precision, _flops(rate.flops), duration(rate.time_ns), f"{_flops(rate.achieved)}/s",
+         share(rate.achieved, rate.peak) if rate.peak else "unknown"]
+        for rate in found.classes
+    ]  # fmt: skip
+    heads = ["class", "precision", "operations", "time", "achieved", "of peak"]
+    return "### Efficiency\n\n" + "\n".join(lines) + "\n\n" + table(heads, rows)
+
+
+def _flops(value: float) -> str:
+    """5.86 GFLOP: three digits."""
+    for unit in ("", "k", "M", "G", "T", "P"):
+        if abs(value) < 999.5 or unit == "P":
+            break
+        value /= 1000
+    return f"{value:.3g} {unit}FLOP" if abs(value) < 999.5 else f"{value:.0f} {unit}FLOP"
