@@ -94,7 +94,7 @@ def test_values_read_many_times_a_step_are_named_with_their_count():
     assert one.severity.value == "info"
     assert "40 times a step" in one.title
     assert one.lines[0].line == 43
-    assert one.gain.expected_ns == 0  # nothing waits on a CPU
+    assert 0 < one.gain.expected_ns <= one.gain.high_ns == 10_000  # nothing waits on a CPU: the calls themselves
 
 
 def test_the_loss_read_once_a_step_and_the_optimizers_own_reads_are_usual():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -181,3 +182,56 @@ def test_set_up_is_no_part_of_a_step():
     diff = compare([run()], [run(extra=setup)])
     assert (diff.step.a, diff.step.b) == (1500, 1500)
     assert diff.changes == ()
+
+
+def evaluating(tmp_path, milliseconds: int, layers: int = 4) -> Profile:
+    """Forty steps, an evaluation after every twentieth, set-up before the loop and a last evaluation after it."""
+    file = tmp_path / "train.py"
+    file.write_text(
+        "def main():\n    model = build()\n    for i in range(40):\n        loss(model)\n        optimizer.step()\n"
+        "        if i % 20 == 19:\n            evaluate(model)\n    evaluate(model)\n"
+    )
+    mm = f"time={milliseconds}000000/2 call_time={milliseconds}000000/2"
+    return build(
+        f"""
+process train.py | pid=5
+  thread main
+    python main @ {file}:2 | first_line=1
+      operator aten::normal_ | time=900000000/{layers} call_time=900000000/{layers}
+    python main @ {file}:4 | first_line=1
+      operator aten::mm | time=40000000/40 call_time=40000000/40
+    python main @ {file}:5 | first_line=1
+      phase optimizer | time=4000000/40 call_time=4000000/40
+    python main @ {file}:7 | first_line=1
+      operator aten::mm | {mm}
+    python main @ {file}:8 | first_line=1
+      operator aten::sort | time=700000000/1 call_time=700000000/1
+""".lstrip("\n")
+    )
+
+
+def test_what_a_loop_does_now_and_then_is_compared_and_set_up_is_not(tmp_path):
+    diff = compare([evaluating(tmp_path, 200)], [evaluating(tmp_path, 400)])
+    assert diff.step.a == pytest.approx(1.1e6 + 200e6 / 40)
+    assert diff.step.b - diff.step.a == pytest.approx(200e6 / 40)
+    assert [change.delta_ns for change in diff.changes] == [pytest.approx(5e6)]
+    assert judge(diff, Limits(0.05)).code == 1
+
+
+def test_without_its_source_only_lines_between_others_of_the_loop_are_told(tmp_path):
+    one, two = evaluating(tmp_path, 200, layers=3), evaluating(tmp_path, 400, layers=3)
+    (tmp_path / "train.py").unlink()
+    assert compare([one], [two]).step.b == pytest.approx(1.1e6)
+
+
+def test_names_from_a_profile_are_never_markup_or_control_characters(tmp_path, capsys):
+    hostile = run(argv=("train.py", "\x1b[31m<img src=x>", "**bold**|`x`"), function="a_b*c*", file="/a/<b>.py")
+    paths = [tmp_path / "a.leadline", tmp_path / "b.leadline"]
+    write_profile(paths[0], run())
+    write_profile(paths[1], hostile)
+    for form in ("text", "markdown"):
+        cli.main(["gate", str(paths[1]), "--against", str(paths[0]), "--format", form])
+        text = capsys.readouterr().out
+        assert "\x1b" not in text
+        if form == "markdown":
+            assert not re.search(r"(?<!\\)<img|(?<!\\)\*\*bold", text), text

@@ -249,3 +249,18 @@ def test_globs_mean_what_the_shells_do(glob: str, text: str) -> None:
 def test_a_glob_with_many_stars_is_answered_at_once() -> None:
     """Without bounds this takes longer than any limit of a test."""
     assert re.fullmatch(glob_regex("*a*a*a*a*a*a*a*a*b"), "a" * 5000) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("operator:* wher calls > 3", "column 12.*did you mean 'where'"),
+        ("operator:* sortt -self", "column 12.*did you mean 'sort'"),
+        ("operator:* where duration > 1ms", "field of single events; begin the query with 'events'"),
+        ("operator:* where " + " and ".join(["calls > 1"] * 600), "at most 500 conditions"),
+        ("operator:* where calls > " + "+".join(["1"] * 4000), "at most 500 conditions"),
+    ],
+)
+def test_slips_are_named_where_they_are(profile, text, sentence):
+    with pytest.raises(QueryError, match=sentence):
+        profile.query(text)

@@ -54,3 +54,18 @@ def test_the_command(profile, tmp_path: Path, capsys):
     assert cli.main(["sql", path, "select 1 as one", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"one": 1}]
     assert cli.main(["sql", path, "select"]) == 2
+
+
+def test_no_column_is_lost_and_json_is_json(profile, tmp_path, capsys):
+    path = tmp_path / "p.leadline"
+    write_profile(path, profile)
+    statement = "select 1 as a, 2 as a, 'inf'::double as a_2, 'nan'::double as b"
+    assert cli.main(["sql", str(path), statement, "--format", "json"]) == 0
+    text = capsys.readouterr().out
+    assert json.loads(text, parse_constant=pytest.fail) == [{"a": 1, "a_3": 2, "a_2": None, "b": None}]
+
+
+@pytest.mark.parametrize("statement", ["", "  ;\n"])
+def test_an_empty_statement_is_one_sentence(profile, statement):
+    with pytest.raises(SqlError, match="The statement is empty"):
+        run_sql(profile, statement)

@@ -37,3 +37,9 @@ def test_baseline_then_pass_then_failure(tmp_path: Path) -> None:
     assert code == 1, text
     assert "gate: failed" in text
     assert "aten::" in text
+    before = {file.name: file.stat().st_ino for file in (tmp_path / ".leadline-baseline").iterdir()}
+    code, text = run(128, "--leadline-update", runs=1)
+    assert code == 0, text
+    after = {file.name: file.stat().st_ino for file in (tmp_path / ".leadline-baseline").iterdir()}
+    assert len(after) == 1  # no run of the old baseline is left, and no half-written file
+    assert not set(after.values()) & set(before.values())  # the new file took the old one's place as a whole

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sum
 from leadline.analysis.findings import Gain, Line
 from leadline.analysis.loop import Loop, find_loop
 from leadline.analysis.origin import Origin, origin, package_path
+from leadline.analysis.rare import around
 from leadline.analysis.sourcecode import Block, Source, Sources, short_name
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
@@ -59,7 +60,24 @@ class Case:
 
     @cached_property
     def _found_loop(self) -> Loop | None:
-        return find_loop(self.profile, self.analysis.scopes)
+        found = find_loop(self.profile, self.analysis.scopes)
+        if found is None:
+            return None
+        outside = around(self.tree, found, self.sources).outside
+        if not outside.any():
+            return found
+        time = np.where(outside, 0, found.time)
+        work = float(time.sum()) / found.steps
+        step = max(found.step_ns, work) if found.measured_by else work
+        return replace(found, inside=found.inside & ~outside, time=time, work_ns=work, step_ns=step)
+
+    @cached_property
+    def rare_work(self) -> Mask:
+        """Nodes of the loop that are called too rarely to be part of every step: evaluation, checkpoints."""
+        found = self.known_loop
+        if found is None:
+            return np.zeros(len(self.tree), np.bool_)
+        return around(self.tree, found, self.sources).rare
 
     @property
     def known_loop(self) -> Loop | None:
@@ -241,6 +259,15 @@ class Case:
                     found |= {(node.file, block.first) for block in source.blocks(node.line)} if source else set()
         return found
 
+    def lines_between(self, file: str, first: int, last: int) -> Mask:
+        """Nodes of the loop at or below these lines of a file."""
+        columns = self.tree.frames
+        rows = [row for row in np.unique(columns["file"]).tolist() if self.tree.tables.strings[row] == file]
+        here = np.isin(columns["file"], rows) & (columns["kind"] == int(FrameKind.PYTHON))
+        here &= (columns["line"] >= first) & (columns["line"] <= last)
+        found: Mask = here[self.tree.frame_of] & self.loop.inside
+        return self.below(found)
+
     # ---------------------------------------------------------------- words
 
     def name(self, row: int) -> str:
@@ -287,7 +314,55 @@ class Case:
         source = self.sources.of(node.file)
         return None if source is None else (source, node.line)
 
+    # ---------------------------------------------------------------- Python between operators
+
+    @cached_property
+    def between_ns(self) -> float:
+        """Time of all steps that is in no operator, phase or wait: Python, and calling operators from it. 0 where the
+        wall time of a step is not known."""
+        return max(0.0, self.loop.step_ns - self.loop.work_ns) * self.loop.steps if self.loop.measured_by else 0.0
+
+    @cached_property
+    def called(self) -> Mask:
+        """Operators that Python calls where its time is not measured otherwise: not from autograd's engine, nor inside
+        a phase or region, whose own time holds the Python in it."""
+        timed = (self.tree.kinds == int(FrameKind.PHASE)) | (self.tree.kinds == int(FrameKind.REGION))
+        timed &= self.tree.exclusive("time").count > 0
+        outer: Mask = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (self.calls > 0)
+        return outer & ~self.below(timed) & ~self.in_phase("backward")
+
+    def python_ns(self, wanted: Mask) -> float:
+        """The part of `between_ns` that goes to calling these operators, were each call to cost the same."""
+        called = np.where(self.called, self.calls, 0)
+        everything = int(called.sum())
+        return self.between_ns * int(called[wanted].sum()) / everything if everything else 0.0
+
+    def mask(self, rows: Iterable[int] | Rows) -> Mask:
+        """These nodes and all below them."""
+        chosen = np.zeros(len(self.tree), np.bool_)
+        chosen[np.asarray(rows, np.int64)] = True
+        return self.below(chosen)
+
     # ---------------------------------------------------------------- gains
+
+    def gain_of(self, rows: Rows, ns: float, fractions: Sequence[float], basis: str) -> Gain:
+        """The gain where a remedy spares these calls: of `ns` in operators the fractions (low, expected, high), and of
+        the Python that calls them none, as much, and all that may be: three times an even share, since calls differ."""
+        low, expected, high = fractions
+        python = self.python_ns(self.mask(rows))
+        of_ns = self.loop.step_ns * self.loop.steps
+        most = min(ns * high + min(3 * python, self.between_ns), of_ns)
+        sums = (ns * low, min((ns + python) * expected, most), most)
+        note = (
+            f"; up to {_percent(min(3 * python, self.between_ns) / of_ns)} of the step for the Python that calls them"
+        )
+        return self.gain_sums(sums, basis + (note if python >= 0.005 * of_ns else ""))
+
+    def gain_sums(self, sums: Sequence[float], basis: str) -> Gain:
+        """The gain per step from (low, expected, high) over all steps."""
+        loop = self.loop
+        low, expected, high = (int(min(max(ns, 0.0) / loop.steps, loop.step_ns)) for ns in sums)
+        return Gain(low, expected, high, basis, "step", int(loop.step_ns))
 
     def gain(self, ns: float, fractions: Sequence[float], basis: str) -> Gain:
         """The gain per step where `ns` over all steps shrinks by these fractions (low, expected, high)."""
@@ -310,6 +385,10 @@ class Case:
 
     def per_step(self, count: float) -> float:
         return count / self.loop.steps
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _hashes(profile: Profile) -> dict[str, str]:

@@ -24,9 +24,11 @@ _STEP_LIMITS = 20  # a measurement this many times the mean of all others was a 
 
 @dataclass(frozen=True)
 class Loop:
-    """`steps`: turns of the loop; `step_ns`: time of one; `found_by`: what was counted. `inside`: nodes of the loop;
-    `time`: per node exclusive ns over all steps, first calls left out; zero outside. `root`: the node above it all;
-    `anchors`: nodes that occur once per step."""
+    """`steps`: turns of the loop; `step_ns`: wall time of one, where it is known, else of its operators; `found_by`:
+    what was counted. `inside`: nodes of the loop; `time`: per node exclusive ns over all steps, first calls left out;
+    zero outside. `root`: the node above it all; `anchors`: nodes that occur once per step. `work_ns`: the part of a
+    step inside operators, phases and waits; `measured_by`: what knew the wall time ("steps", "trace window" or
+    nothing)."""
 
     steps: int
     step_ns: float
@@ -35,7 +37,8 @@ class Loop:
     anchors: Rows
     inside: Mask
     time: Rows
-    window_step_ns: float
+    work_ns: float
+    measured_by: str
 
 
 def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
@@ -45,7 +48,7 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     anchors, steps, found_by = _anchors(tree, scopes, counts)
     if steps < 1 or not len(anchors):
         return None
-    setup = _setup(tree)
+    setup = is_setup(tree)
     around = anchors
     if found_by != _BY_CALLS:
         forward = np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "forward")[tree.frame_of])
@@ -58,9 +61,9 @@ def find_loop(profile: Profile, scopes: Scopes) -> Loop | None:
     inside &= (measured.count == 0) | (measured.count >= max(1, steps // 10))
     trimmed = without_first_calls(measured.sum, measured.count, measured.max)
     time = np.where(inside, trimmed, 0)
-    window = _window_step_ns(profile)
-    total = float(time.sum()) / steps
-    return Loop(steps, max(window, total) if window else total, found_by, root, anchors, inside, time, window)
+    work = float(time.sum()) / steps
+    wall, measured_by = _wall_ns(profile, scopes, int(anchors[0]), steps)
+    return Loop(steps, max(wall, work), found_by, root, anchors, inside, time, work, measured_by)
 
 
 def without_first_calls(
@@ -169,7 +172,7 @@ def _function(tree: Tree, row: int, counts: Rows, steps: int) -> int:
     return found
 
 
-def _setup(tree: Tree) -> Mask:
+def is_setup(tree: Tree) -> Mask:
     """Nodes below a constructor or a weight initialiser: they repeat by layer, not by step."""
     found: Mask = nearest(tree.shape, _setup_frames(tree)) >= 0
     return found
@@ -185,6 +188,35 @@ def _setup_frames(tree: Tree) -> Mask:
     is_setup = np.isin(tree.frames["name"], np.array(setup, np.int64)) & (tree.frames["kind"] == int(FrameKind.PYTHON))
     found: Mask = is_setup[tree.frame_of]
     return found
+
+
+def _wall_ns(profile: Profile, scopes: Scopes, anchor: int, steps: int) -> tuple[float, str]:
+    """Wall time of one turn of the loop without compilation, and what knew it; 0 where nothing did.
+
+    The phase `step` of a thread holds the time from each step's end to the next, however often the program steps.
+    """
+    tree = profile.tree
+    calls = tree.exclusive("call_time")
+    spans = tree.frame_rows(FrameKind.PHASE, "step")[tree.frame_of] & (tree.kinds[tree.parent] == int(FrameKind.THREAD))
+    rows = np.flatnonzero(spans & (scopes.process == scopes.process[anchor]) & (calls.count > 0))
+    count = int(calls.count[rows].sum())
+    if count + 1 >= _TRIMMED_FROM and count * 2 >= steps:
+        total = int(without_first_calls(calls.sum[rows], calls.count[rows], calls.max[rows]).sum())
+        fastest = int((calls.min[rows] * calls.count[rows]).sum())
+        again = compiled_again(profile, scopes, anchor)
+        return max(total - again, fastest) / count * ((count + 1) / steps), "steps"
+    window = _window_step_ns(profile)
+    return window, "trace window" if window else ""
+
+
+def compiled_again(profile: Profile, scopes: Scopes, anchor: int) -> int:
+    """Time of compilation behind each place's longest, which is the first: what falls between the ends of steps."""
+    tree = profile.tree
+    compiling = tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]
+    outer = compiling & (nearest(tree.shape, compiling)[np.maximum(tree.parent, 0)] < 0)
+    rows = np.flatnonzero(outer & (scopes.thread == scopes.thread[anchor]))
+    calls = tree.exclusive("call_time")
+    return int((calls.sum[rows] - calls.max[rows]).sum())
 
 
 def _window_step_ns(profile: Profile) -> float:

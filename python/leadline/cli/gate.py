@@ -37,7 +37,7 @@ def _percent(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.compare import Limits, compare, judge
-    from leadline.report.comparison import json_comparison, markdown_comparison, text_verdict
+    from leadline.report.comparison import json_comparison, markdown_verdict, text_verdict
     from leadline.report.text import for_output
 
     if not arguments.files:
@@ -51,7 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         text = json_comparison(found, verdict)
     elif arguments.format == "markdown":
-        text = f"**{text.splitlines()[0]}**\n\n" + "\n".join(f"- {line}" for line in verdict.reasons)
-        text += "\n\n" + markdown_comparison(found)
+        text = markdown_verdict(found, verdict)
     write_result(for_output(text, None), None)
     return verdict.code

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import math
 
 from leadline.cli.errors import CommandError
 
@@ -40,7 +41,9 @@ def _rendered(names: list[str], rows: list[tuple[object, ...]], form: str) -> st
     from leadline.report.source import visible
 
     if form == "json":
-        return json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1, default=str) + "\n"
+        keys = _distinct(names)
+        data = [dict(zip(keys, map(_finite, row), strict=True)) for row in rows]
+        return json.dumps(data, indent=1, default=str, allow_nan=False) + "\n"
     if form == "csv":
         stream = io.StringIO()
         csv.writer(stream, lineterminator="\n").writerows([names, *rows])
@@ -48,3 +51,20 @@ def _rendered(names: list[str], rows: list[tuple[object, ...]], form: str) -> st
     shown = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     right = [all(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
     return "\n".join(rows_text(names, shown, right)) + "\n"
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Columns of one name are told apart as `name`, `name_2`, `name_3`, so that none is lost."""
+    found: list[str] = []
+    for name in names:
+        number, key = 1, name
+        while key in found or (key != name and key in names):
+            number += 1
+            key = f"{name}_{number}"
+        found.append(key)
+    return found
+
+
+def _finite(cell: object) -> object:
+    """JSON has no numbers that are none: they become null."""
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell

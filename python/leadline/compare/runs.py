@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.analysis import Analysis
+from leadline.analysis.case import Case
 from leadline.analysis.columns import subtree_sums
-from leadline.analysis.loop import find_loop, without_first_calls
+from leadline.analysis.loop import without_first_calls
 from leadline.compare.align import Aligned
 from leadline.profiles import Profile
 from leadline.profiles.repeats import without_repeats
@@ -49,11 +49,12 @@ def runs_of(aligned: Aligned, profiles: Sequence[Profile]) -> list[Run]:
 def _run(aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> Run:
     tree = profile.tree
     size = aligned.shape.size
-    loop = find_loop(profile, Analysis(profile).scopes)
+    case = Case(profile)
+    loop = case.known_loop
     steps = max(loop.steps, 1) if loop else 1
     found_by = loop.found_by if loop else "the whole run"
-
-    inside = loop.inside if loop else np.ones(len(tree), np.bool_)  # set-up is no part of a step
+    # Set-up is no part of a step; what the loop does now and then is a small part of each.
+    inside = loop.inside | case.rare_work if loop else np.ones(len(tree), np.bool_)
 
     def summed(values: NDArray[np.int64]) -> Floats:
         return np.bincount(rows, weights=np.where(inside, values, 0), minlength=size) / steps

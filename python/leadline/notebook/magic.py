@@ -31,9 +31,14 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
     name, output = _arguments(line)
     with tempfile.TemporaryDirectory(prefix="leadline-") as folder:
         path = output or os.path.join(folder, "cell.leadline")  # noqa: PTH118
-        with api.profile(path):
+        api.start(path)
+        try:
             result = shell.run_cell(cell)
-        profile = open_profile(path)
+        finally:
+            made = api.stop()
+        if made is None:
+            raise ValueError("%%leadline made no profile: it could not be written, or another session goes on.")
+        profile = open_profile(made)
     shell.user_ns[name] = profile
     return profile if result.success else None
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles import Measures
-from leadline.query import paths
+from leadline.query import paths, syntax
 from leadline.query.columns import (
     NUMBER_FIELDS,
     STATS,
@@ -26,21 +26,6 @@ from leadline.query.columns import (
     find_metric,
 )
 from leadline.query.errors import QueryError
-from leadline.query.syntax import (
-    TEXT_FIELDS,
-    Arithmetic,
-    Both,
-    Compare,
-    Condition,
-    Either,
-    Field,
-    Not,
-    Number,
-    Path,
-    Relation,
-    Text,
-    Value,
-)
 from leadline.schema import EventKind, MetricInfo, MetricKind
 
 Floats: TypeAlias = NDArray[Any]  # numbers of any width; they are compared and summed as 64-bit floats
@@ -84,45 +69,45 @@ class Evaluator:
     def error(self, problem: str, position: int) -> QueryError:
         return QueryError(problem, self.text, position)
 
-    def holds(self, condition: Condition) -> Mask:
+    def holds(self, condition: syntax.Condition) -> Mask:
         """Which rows the condition holds for."""
-        if isinstance(condition, Both):
+        if isinstance(condition, syntax.Both):
             return self.holds(condition.left) & self.holds(condition.right)
-        if isinstance(condition, Either):
+        if isinstance(condition, syntax.Either):
             return self.holds(condition.left) | self.holds(condition.right)
-        if isinstance(condition, Not):
+        if isinstance(condition, syntax.Not):
             return ~self.holds(condition.part)
-        if isinstance(condition, Relation):
+        if isinstance(condition, syntax.Relation):
             return self._related(condition)
         return self._compared(condition)
 
-    def matching(self, path: Path) -> Mask:
+    def matching(self, path: syntax.Path) -> Mask:
         """Nodes of the whole tree that the path means."""
         return paths.matching(self.columns, path, lambda condition, rows: self.over(rows).holds(condition))
 
-    def column(self, field: Field) -> Texts | Quantity:
+    def column(self, field: syntax.Field) -> Texts | Quantity:
         """The field's values; raises QueryError for one that does not exist."""
         if not field.stat:
             if self.events is not None and field.name in EVENT_FIELDS:
                 return self._event_column(field.name)
-            if field.name in TEXT_FIELDS:
+            if field.name in syntax.TEXT_FIELDS:
                 return self.columns.text(field.name).at(self.nodes)
             if field.name in NUMBER_FIELDS:
                 return Quantity(self.columns.number(field.name)[self.nodes].astype(np.float64), "1")
             if field.name in ("calls", "count"):
                 return Quantity(self.columns.calls[self.nodes].astype(np.float64), "1")
             if field.name in ("self", "share", "per_step"):
-                field = Field("time", field.name, field.position)
+                field = syntax.Field("time", field.name, field.position)
         if field.name == "self":
             return self._own_time(field)
         return self._metric(field)
 
-    def _own_time(self, field: Field) -> Quantity:
+    def _own_time(self, field: syntax.Field) -> Quantity:
         """`self.share` and `self.per_step`."""
-        own = self._metric(Field("time", "self", field.position))
+        own = self._metric(syntax.Field("time", "self", field.position))
         return self._shared(own.values, own_stat(field, self.text), own.dimension, own.whole, field)
 
-    def _related(self, relation: Relation) -> Mask:
+    def _related(self, relation: syntax.Relation) -> Mask:
         found = self.matching(relation.path)
         related = {"under": paths.below, "above": paths.above, "calls": paths.parents_of}[relation.name]
         return related(self.columns, found)[self.nodes]
@@ -139,7 +124,7 @@ class Evaluator:
             values = values - float(events["start_ns"].min(initial=np.iinfo(np.int64).max))
         return Quantity(values, _EVENT_UNITS.get(name, "1"))
 
-    def _metric(self, field: Field) -> Quantity:
+    def _metric(self, field: syntax.Field) -> Quantity:
         info = metric_of(field, self.text)
         stat = stat_of(field, info, self.text)
         tree = self.columns.tree
@@ -154,7 +139,7 @@ class Evaluator:
             return self._shared(own.sum * factor, stat, unit, whole, field)
         return Quantity(statistic(own, stat) * (1.0 if stat == "count" else factor), _unit_of(stat, unit), whole)
 
-    def _shared(self, values: Floats, stat: str, unit: str, total: float | None, field: Field) -> Quantity:
+    def _shared(self, values: Floats, stat: str, unit: str, total: float | None, field: syntax.Field) -> Quantity:
         if stat == "share":
             if total is None:
                 raise self.error(f"{field.name} does not add up to a whole, so it has no share", field.position)
@@ -165,23 +150,23 @@ class Evaluator:
             return Quantity(values / self.columns.steps, unit)
         return Quantity(values, unit, total)
 
-    def value(self, value: Value) -> Texts | Quantity | Text:
-        if isinstance(value, Number):
+    def value(self, value: syntax.Value) -> Texts | Quantity | syntax.Text:
+        if isinstance(value, syntax.Number):
             return Quantity(np.array(value.value), value.dimension)
-        if isinstance(value, Text):
+        if isinstance(value, syntax.Text):
             return value
-        if isinstance(value, Field):
+        if isinstance(value, syntax.Field):
             return self.column(value)
         left, right = self._quantity(value.left), self._quantity(value.right)
         return self._calculated(value, left, right)
 
-    def _quantity(self, value: Value) -> Quantity:
+    def _quantity(self, value: syntax.Value) -> Quantity:
         found = self.value(value)
         if not isinstance(found, Quantity):
             raise self.error("a number is needed here, not a text", value.position)
         return found
 
-    def _calculated(self, value: Arithmetic, left: Quantity, right: Quantity) -> Quantity:
+    def _calculated(self, value: syntax.Arithmetic, left: Quantity, right: Quantity) -> Quantity:
         ratio = {"%": "1"}
         one, other = ratio.get(left.dimension, left.dimension), ratio.get(right.dimension, right.dimension)
         if value.operator in "+-":
@@ -203,11 +188,11 @@ class Evaluator:
 
     # comparisons ---------------------------------------------------------------------------------------------------
 
-    def _compared(self, compare: Compare) -> Mask:
-        if isinstance(compare.left, Field) and compare.left.name == "device" and not compare.left.stat:
+    def _compared(self, compare: syntax.Compare) -> Mask:
+        if isinstance(compare.left, syntax.Field) and compare.left.name == "device" and not compare.left.stat:
             return self._device(compare)
         left = self.value(compare.left)
-        if isinstance(left, Text):
+        if isinstance(left, syntax.Text):
             raise self.error("a field is needed on the left of a comparison, not a text", compare.left.position)
         if isinstance(left, Texts):
             return self._text_compared(compare, left)
@@ -220,7 +205,7 @@ class Evaluator:
             return found
         return self._number_compared(compare.operator, left, compare.right[0])
 
-    def _number_compared(self, operator: str, left: Quantity, value: Value) -> Mask:
+    def _number_compared(self, operator: str, left: Quantity, value: syntax.Value) -> Mask:
         right = self._quantity(value)
         values, others = left.values, right.values
         if right.dimension == "%" and left.dimension not in ("%", "1", "any"):
@@ -228,7 +213,7 @@ class Evaluator:
                 raise self.error("a percentage needs a sum that is part of a whole on its left", value.position)
             values = values / left.whole if left.whole else np.zeros_like(values)
         elif not {left.dimension, right.dimension} <= {"%", "1", "any"} and left.dimension != right.dimension:
-            plain = isinstance(value, Number) and right.dimension == "1"
+            plain = isinstance(value, syntax.Number) and right.dimension == "1"
             if not plain or float(value.value) != 0.0:  # type: ignore[union-attr]
                 hint = f"; give it a unit, such as {'5ms' if left.dimension == 'ns' else '5MB'}" if plain else ""
                 raise self.error(
@@ -237,7 +222,7 @@ class Evaluator:
         result: Mask = np.broadcast_to(_ORDERS[operator](values, others), (len(self.nodes),))
         return result
 
-    def _text_compared(self, compare: Compare, left: Texts) -> Mask:
+    def _text_compared(self, compare: syntax.Compare, left: Texts) -> Mask:
         if compare.operator not in ("=", "!=", "~", "in"):
             raise self.error("texts can be compared with =, !=, ~ and in", compare.position)
         wanted = np.zeros(len(left.values), np.bool_)
@@ -247,49 +232,53 @@ class Evaluator:
                 matches = re.compile(text).search
             else:
                 matches = re.compile(paths.glob_regex(text), re.DOTALL).fullmatch
-            ends = isinstance(compare.left, Field) and compare.left.name == "file" and compare.operator != "~"
+            ends = isinstance(compare.left, syntax.Field) and compare.left.name == "file" and compare.operator != "~"
             wanted |= np.array(
                 [bool(matches(one) or (ends and matches(one.rpartition("/")[2]))) for one in left.values], np.bool_
             )
         found: Mask = wanted[left.codes]
         return ~found if compare.operator == "!=" else found
 
-    def _text_of(self, value: Value) -> str:
+    def _text_of(self, value: syntax.Value) -> str:
         """A text, also one that is a single word without quotes."""
-        if isinstance(value, Text):
+        if isinstance(value, syntax.Text):
             return value.value
-        if isinstance(value, Field):
+        if isinstance(value, syntax.Field):
             return str(value)
         raise self.error("a text is needed here; put it in quotes", value.position)
 
-    def _device(self, compare: Compare) -> Mask:
+    def _device(self, compare: syntax.Compare) -> Mask:
         if compare.operator not in ("=", "!=", "in"):
             raise self.error("device can be compared with =, != and in", compare.position)
         found = np.zeros(len(self.nodes), np.bool_)
         for value in compare.right:
-            if isinstance(value, Number) and value.dimension == "1" and float(value.value).is_integer():
+            if isinstance(value, syntax.Number) and value.dimension == "1" and float(value.value).is_integer():
                 found |= self.columns.on_device(int(value.value))[self.nodes]
-            elif isinstance(value, Field | Text) and self._text_of(value).lower() == "cpu":
+            elif isinstance(value, syntax.Field | syntax.Text) and self._text_of(value).lower() == "cpu":
                 found |= self.columns.number("device")[self.nodes] == -1
             else:
                 raise self.error("a device is a number, or cpu", value.position)
         return ~found if compare.operator == "!=" else found
 
 
-def metric_of(field: Field, text: str) -> MetricInfo:
+def metric_of(field: syntax.Field, text: str) -> MetricInfo:
     """The metric that a field names; raises QueryError."""
     info = find_metric(field.name)
+    if info is None and field.name in EVENT_FIELDS:
+        raise QueryError(
+            f"{field.name!r} is a field of single events; begin the query with 'events'", text, field.position
+        )
     if info is None:
         from difflib import get_close_matches
 
-        known = [*TEXT_FIELDS, *NUMBER_FIELDS, "calls", "self", "share", *EVENT_FIELDS, *_metric_names()]
+        known = [*syntax.TEXT_FIELDS, *NUMBER_FIELDS, "calls", "self", "share", *EVENT_FIELDS, *_metric_names()]
         near = get_close_matches(field.name, known, 3)
         hint = f"did you mean {' or '.join(near)}" if near else f"the fields are {', '.join(known)}"
         raise QueryError(f"there is no field or metric called {field.name!r}; {hint}", text, field.position)
     return info
 
 
-def own_stat(field: Field, text: str) -> str:
+def own_stat(field: syntax.Field, text: str) -> str:
     """The statistic of `self.share` and `self.per_step`; raises QueryError for others."""
     if field.stat not in ("share", "per_step"):
         raise QueryError("self has the statistics share and per_step", text, field.position + len("self."))
@@ -300,7 +289,7 @@ def _metric_names() -> list[str]:
     return [str(kind) for kind in MetricKind]
 
 
-def stat_of(field: Field, info: MetricInfo, text: str) -> str:
+def stat_of(field: syntax.Field, info: MetricInfo, text: str) -> str:
     """The statistic a field asks for, or the one its metric has by itself; raises QueryError."""
     if not field.stat:
         return "sum" if info.additive or (info.unit == "ns" and str(info.kind) != "launch_latency") else "mean"

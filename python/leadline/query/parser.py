@@ -18,6 +18,7 @@ from typing import TypeVar
 from leadline.query.errors import QueryError
 from leadline.query.scanner import Scanner
 from leadline.query.syntax import (
+    CLAUSES,
     TEXT_FIELDS,
     Arithmetic,
     Both,
@@ -34,13 +35,17 @@ from leadline.query.syntax import (
     Step,
     Text,
     Value,
+    anything,
+    meant_clause,
+    unless_any,
 )
 from leadline.schema import FrameKind
 
-_CLAUSES = ("where", "by", "show", "sort", "top")
 _RELATIONS = ("under", "above", "calls")
 _COMPARISONS = ("<=", ">=", "!=", "==", "=", "<", ">", "~")
 _MOST_DEEP = 60
+_MOST_OPERANDS = 500
+"""Chains of and, or, + and * become nested pairs, which are evaluated one inside the other."""
 _BARE = re.compile(r"""[^\s,()\[\]"'<>=!~]+""")
 _T = TypeVar("_T")
 
@@ -63,6 +68,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.at = Scanner(text)
         self.deep = 0
+        self.operands = 0
 
     def query(self) -> Query:
         at = self.at
@@ -77,10 +83,10 @@ class _Parser:
         seen: list[str] = []
         while not at.ended:
             begin = at.skip()
-            clause = at.keyword(*_CLAUSES)
+            clause = at.keyword(*CLAUSES)
             if not clause:
-                raise at.error(f"a clause is expected here: {', '.join(_CLAUSES)}")
-            if seen and _CLAUSES.index(clause) <= _CLAUSES.index(seen[-1]):
+                raise at.error(f"a clause is expected here: {', '.join(CLAUSES)}")
+            if seen and CLAUSES.index(clause) <= CLAUSES.index(seen[-1]):
                 raise at.error(f"{clause!r} comes once and before {seen[-1]!r}" if clause != seen[-1]
                                else f"{clause!r} comes once", begin)  # fmt: skip
             seen.append(clause)
@@ -114,19 +120,17 @@ class _Parser:
                 dots = True
                 continue
             if dots and child:
-                steps.append(_anything(at.position))
-            steps.append(self._step(child))
+                steps.append(anything(at.position))
+            steps.append(self._next_step(child, steps))
             dots = False
         if dots:
-            steps.append(_anything(at.position))
+            steps.append(anything(at.position))
         if not steps:
             raise at.error("a path is expected, such as operator:aten::mm")
         return Path(tuple(steps), begin)
 
     def condition(self) -> Condition:
         return self._nested(self._either)
-
-    # paths ---------------------------------------------------------------------------------------------------------
 
     def _is_events(self) -> bool:
         at = self.at
@@ -138,9 +142,18 @@ class _Parser:
 
     def _at_clause(self) -> bool:
         begin = self.at.position
-        found = self.at.keyword(*_CLAUSES)
+        found = self.at.keyword(*CLAUSES)
         self.at.position = begin
         return bool(found)
+
+    def _next_step(self, child: bool, before: list[Step]) -> Step:
+        try:
+            return self._step(child)
+        except QueryError:
+            meant = meant_clause(before)
+            if meant is None:
+                raise
+            raise self.at.error(f"this is no step of a path; did you mean {meant[1]!r}", meant[0].position) from None
 
     def _step(self, child: bool) -> Step:
         at = self.at
@@ -164,7 +177,7 @@ class _Parser:
             at.expect("]", "at the end of the step's condition")
         if at.position == begin:
             raise at.error("a step of a path is expected, such as operator:aten::mm")
-        return Step(child, kind, _unless_any(name), file, line, condition, begin)
+        return Step(child, kind, unless_any(name), file, line, condition, begin)
 
     def _kind_and_name(self) -> tuple[FrameKind | None, Pattern | None]:
         at = self.at
@@ -216,8 +229,6 @@ class _Parser:
             return pattern, None
         return Pattern(found[1], "glob", pattern.position), int(found[2])
 
-    # clauses -------------------------------------------------------------------------------------------------------
-
     def _fields(self, clause: str) -> tuple[Field, ...]:
         found = [self._field(f"a field is expected after {clause!r}")]
         while self.at.take(","):
@@ -246,8 +257,6 @@ class _Parser:
         self.at.position = found.end()
         return int(found[0])
 
-    # conditions ----------------------------------------------------------------------------------------------------
-
     def _nested(self, part: Callable[[], _T]) -> _T:
         self.deep += 1
         if self.deep > _MOST_DEEP:
@@ -256,6 +265,13 @@ class _Parser:
             return part()
         finally:
             self.deep -= 1
+
+    def _count(self) -> None:
+        self.operands += 1
+        if self.operands > _MOST_OPERANDS:
+            raise self.at.error(
+                f"a query has at most {_MOST_OPERANDS} conditions and values; `in (...)` takes any number"
+            )
 
     def _either(self) -> Condition:
         left = self._both()
@@ -270,6 +286,7 @@ class _Parser:
         return left
 
     def _single(self) -> Condition:
+        self._count()
         at = self.at
         begin = at.skip()
         if at.keyword("not"):
@@ -354,6 +371,7 @@ class _Parser:
             left = Arithmetic(sign, left, self._atom(), begin)  # type: ignore[arg-type]
 
     def _atom(self) -> Value:
+        self._count()
         at = self.at
         begin = at.skip()
         if at.take("-"):
@@ -371,14 +389,6 @@ class _Parser:
         if number is not None:
             return Number(*number, begin)
         return self._field("a value is expected: a number, a text in quotes or a field")
-
-
-def _anything(position: int) -> Step:
-    return Step(False, None, None, None, None, None, position)
-
-
-def _unless_any(pattern: Pattern | None) -> Pattern | None:
-    return None if pattern is not None and pattern.how == "glob" and pattern.text == "*" else pattern
 
 
 def _checked_regex(text: str, at: Scanner, position: int) -> str:

@@ -13,7 +13,7 @@ from leadline.query.errors import QueryError
 from leadline.query.expressions import Evaluator, Quantity
 from leadline.query.grouping import Groups, grouped
 from leadline.query.result import Column, QueryResult
-from leadline.query.syntax import Field, Path, Query
+from leadline.query.syntax import Field, Path, Query, meant_clause
 from leadline.schema import FrameKind
 
 _MEASURES = ("time", "gpu_time", "alloc_bytes")
@@ -35,6 +35,9 @@ def answer(columns: TreeColumns, query: Query) -> QueryResult:
         rows = Evaluator(columns, query.text, columns.profile.events["node"][events].astype(np.int64), events)
     else:
         rows = Evaluator(columns, query.text, np.flatnonzero(mask))
+    meant = None if len(rows.nodes) else meant_clause(query.path.steps)
+    if meant is not None:
+        raise QueryError(f"nothing is called so; did you mean {meant[1]!r}", query.text, meant[0].position)
     note = "" if len(rows.nodes) else _nearest_name(columns, query.path)
     if query.where is not None:
         kept = rows.holds(query.where)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from leadline.schema import FrameKind
 
 TEXT_FIELDS = ("kind", "name", "file", "function", "module", "class", "phase", "thread", "process")
 """Fields that hold a text per node; a query compares them with words."""
+
+CLAUSES = ("where", "by", "show", "sort", "top")
+"""What may follow the path, in this order."""
 
 
 @dataclass(frozen=True)
@@ -129,3 +133,23 @@ class Query:
     sort: Field | None
     descending: bool
     top: int | None
+
+
+def meant_clause(path_steps: tuple[Step, ...] | list[Step]) -> tuple[Step, str] | None:
+    """The first step behind another that is a bare word much like a clause, and that clause."""
+    for step in path_steps[1:]:
+        word = step.name.text if step.name is not None and step.name.how == "glob" else ""
+        near = get_close_matches(word, CLAUSES, 1, 0.7) if step.kind is None and not step.child else []
+        if near:
+            return step, near[0]
+    return None
+
+
+def anything(position: int) -> Step:
+    """The step `...`: any frames."""
+    return Step(False, None, None, None, None, None, position)
+
+
+def unless_any(pattern: Pattern | None) -> Pattern | None:
+    """None for `*`, which every name meets."""
+    return None if pattern is not None and pattern.how == "glob" and pattern.text == "*" else pattern

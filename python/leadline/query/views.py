@@ -38,6 +38,8 @@ def run_sql(profile: Profile, statement: str) -> tuple[list[str], list[tuple[Any
         import pyarrow
     except ImportError:
         raise SqlError("leadline sql needs DuckDB; install it with `pip install 'leadline[sql]'`.") from None
+    if not statement.strip(" \t\r\n;"):
+        raise SqlError("The statement is empty; write one such as `select name, calls from nodes limit 5`.")
     connection = duckdb.connect()
     try:
         columns = columns_of(profile)
@@ -47,7 +49,8 @@ def run_sql(profile: Profile, statement: str) -> tuple[list[str], list[tuple[Any
         connection.execute("set enable_external_access=false")
         connection.execute("set lock_configuration=true")
         answer = connection.execute(statement)
-        return [column[0] for column in answer.description or ()], answer.fetchall()
+        names = [column[0] for column in answer.description or ()]
+        return names, answer.fetchall() if names else []
     except duckdb.Error as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise SqlError(f"DuckDB did not accept the statement: {' '.join(lines)[:400]}") from None

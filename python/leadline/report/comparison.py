@@ -9,6 +9,7 @@ import json
 
 from leadline.compare import Change, Diff, Figure, Verdict
 from leadline.report.answer import rows_text
+from leadline.report.markdown import code, escaped
 from leadline.report.phrases import name_text
 from leadline.report.units import duration, number, size
 
@@ -27,13 +28,13 @@ def text_comparison(diff: Diff, top: int = 10) -> str:
         lines += ["", f"by {name}"]
         lines += rows_text((name, "A", "B", "change"), _group(rows, top), (False, True, True, True))
     lines += [""] + [f"renamed   {name_text(a)} is now {name_text(b)}" for a, b in diff.renamed[:top]]
-    lines += [f"moved     {name_text(name)} from {a} to {b}" for name, a, b in diff.moved[:top]]
+    lines += [f"moved     {name_text(name)} from {name_text(a)} to {name_text(b)}" for name, a, b in diff.moved[:top]]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def markdown_comparison(diff: Diff, top: int = 10) -> str:
     """Fits a comment of a pull request."""
-    blocks = ["\n".join(f"> **Not the same conditions.** {_cell(line)}" for line in _hindrances(diff))]
+    blocks = ["\n".join(f"> **Not the same conditions.** {escaped(line)}" for line in _hindrances(diff))]
     blocks += [_runs(diff), _table(("per step", "A", "B", "change", "interval", "verdict"), _totals(diff))]
     for title, changes in _sections(diff, top):
         rows = [_change(one) for one in changes]
@@ -41,8 +42,8 @@ def markdown_comparison(diff: Diff, top: int = 10) -> str:
     for name, groups in diff.groups.items():
         table = _table((name, "A", "B", "change"), _group(groups, top))
         blocks.append(f"<details><summary>by {name}</summary>\n\n{table}\n\n</details>")
-    blocks += [f"Renamed: `{_cell(a)}` is now `{_cell(b)}`." for a, b in diff.renamed[:top]]
-    blocks += [f"Moved: `{_cell(name)}` from {_cell(a)} to {_cell(b)}." for name, a, b in diff.moved[:top]]
+    blocks += [f"Renamed: {code(a)} is now {code(b)}." for a, b in diff.renamed[:top]]
+    blocks += [f"Moved: {code(name)} from {escaped(a)} to {escaped(b)}." for name, a, b in diff.moved[:top]]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -71,9 +72,15 @@ def html_comparison(diff: Diff, top: int = 50) -> str:
     return _PAGE.format(body="\n".join(parts))
 
 
+def markdown_verdict(diff: Diff, verdict: Verdict) -> str:
+    """The verdict with its reasons and the whole comparison, for a comment of a pull request."""
+    lines = [f"**gate: {verdict.word}**", "", *(f"- {escaped(name_text(reason))}" for reason in verdict.reasons)]
+    return "\n".join(lines) + "\n\n" + markdown_comparison(diff)
+
+
 def text_verdict(verdict: Verdict) -> str:
     """`gate: failed`, the reasons, the paths."""
-    lines = [f"gate: {verdict.word}", *(f"  {reason}" for reason in verdict.reasons)]
+    lines = [f"gate: {verdict.word}", *(f"  {name_text(reason)}" for reason in verdict.reasons)]
     lines += [f"  {_change(one)[0]}  {_change(one)[3]}" for one in verdict.paths]
     return "\n".join(lines) + "\n"
 
@@ -155,15 +162,11 @@ def _cut(text: str, width: int = 110) -> str:
     return text if len(text) <= width else text[: width // 3] + " … " + text[-(2 * width // 3 - 3) :]
 
 
-def _cell(text: str) -> str:
-    return name_text(text).replace("|", "\\|").replace("<", "&lt;")
-
-
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     lines = [
         header,
         ("---", *("---:" for _ in header[1:])),
-        *(tuple(_cell(cell) if cell else "" for cell in row) for row in rows),
+        *(tuple(escaped(cell) for cell in row) for row in rows),
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

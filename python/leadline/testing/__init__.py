@@ -12,7 +12,9 @@ The first run, and any with `--leadline-update`, writes the baseline; later runs
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -56,17 +58,9 @@ class Benchmark:
         for _ in range(warmup):
             function()
         known = sorted(kept.glob(f"{name}-run*.leadline"))
-        writing = self._config.getoption("--leadline-update") or not known
-        if writing:
-            kept.mkdir(parents=True, exist_ok=True)
-            for old in known:
-                old.unlink()
-        files = [(kept if writing else self._folder) / f"{name}-run{run}.leadline" for run in range(runs)]
-        for file in files:
-            with api.profile(file):
-                for _ in range(steps):
-                    function()
-        if writing:
+        files = [self._profiled(function, steps, self._folder / f"{name}-run{run}.leadline") for run in range(runs)]
+        if self._config.getoption("--leadline-update") or not known:
+            self._keep(kept, known, files)
             return None
         found = compare([open_profile(file) for file in known], [open_profile(file) for file in files])
         verdict = judge(found, Limits(self._limit("slowdown"), self._limit("memory"), _ALLOWED))
@@ -75,6 +69,33 @@ class Benchmark:
         if verdict.code == UNCLEAR:
             pytest.skip(text_verdict(verdict))
         return verdict
+
+    @staticmethod
+    def _profiled(function: Callable[[], Any], steps: int, asked: Path) -> Path:
+        """The file of one run, which has another name where the one asked for was taken."""
+        api.start(asked)
+        try:
+            for _ in range(steps):
+                function()
+        finally:
+            made = api.stop()
+        if made is None:
+            pytest.fail("leadline_benchmark could not write its profile, or another session measures this process.")
+        return made
+
+    @staticmethod
+    def _keep(kept: Path, known: list[Path], files: list[Path]) -> None:
+        """All runs or none: old ones are there until the new ones are, and no half of a file is ever seen."""
+        kept.mkdir(parents=True, exist_ok=True)
+        made = []
+        for file in files:
+            copy = kept / f".{file.name}.{os.getpid()}"
+            shutil.copyfile(file, copy)
+            made.append((copy, kept / file.name))
+        for copy, place in made:
+            copy.replace(place)
+        for old in set(known) - {place for _, place in made}:
+            old.unlink(missing_ok=True)
 
     def _limit(self, name: str) -> float | None:
         text = self._config.getoption(f"--leadline-max-{name}")

@@ -11,6 +11,9 @@ from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option
 from leadline.analysis.rules.words import percent, size, times
 from leadline.schema import FrameKind
 
+_NEW_MEMORY_NS = 0.5
+"""Nanoseconds a byte that the system takes to give a page for the first time."""
+
 
 class Allocator(Rule):
     name = "allocator"
@@ -49,7 +52,10 @@ class Allocator(Rule):
                 self.name,
                 Severity.WARNING,
                 f"Memory of every step is kept: {size(held)}, {percent(held / total)} of the peak",
-                case.no_gain("memory, until there is none left"),
+                case.gain_sums(
+                    (0, 0, held * _NEW_MEMORY_NS),
+                    "memory first; what is kept is not used again, and new memory takes up to 0.5 ns a byte",
+                ),
                 tuple(rows[:20].tolist()),
                 lines[:3],
                 (

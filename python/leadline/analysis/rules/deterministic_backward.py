@@ -26,7 +26,7 @@ class DeterministicBackward(Rule):
                     self.name,
                     Severity.WARNING,
                     f"The gradient of indexing takes {percent(share)} of {case.cost_name}",
-                    case.gain(group.value, (0, 0.6, 1), "bound: the backward pass of this index"),
+                    case.gain_of(group.rows, group.value, (0, 0.6, 1), "bound: the backward pass of this index"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Gain, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import percent
 from leadline.schema import FrameKind
 
@@ -40,7 +40,7 @@ class GraphBreaks(Rule):
                 Severity.WARNING,
                 f"Compiled code breaks at {len(lines)} place{'s' if len(lines) != 1 else ''}; {percent(share)} "
                 "of the step runs behind",
-                case.gain(behind, (0, 0.1, 0.6), "judged: what runs behind the break would be compiled with the rest"),
+                self._gain(case, behind, resumed & case.loop.inside),
                 tuple(np.flatnonzero(resumed)[:20].tolist()),
                 lines[:3],
                 ("after a break Python goes on, and what follows is compiled as a function of its own",),
@@ -50,3 +50,11 @@ class GraphBreaks(Rule):
                 share,
             )
         ]
+
+    def _gain(self, case: Case, behind: int, resumed: np.ndarray) -> Gain:
+        """Python goes on at a break: guards are checked and frames entered once more for every piece."""
+        python = case.python_ns(case.mask(np.flatnonzero(resumed)))
+        return case.gain_sums(
+            (0, 0.1 * behind + 0.5 * python, 0.6 * behind + case.between_ns),
+            "judged: what runs behind the break would be compiled with the rest, and the Python between them gone",
+        )

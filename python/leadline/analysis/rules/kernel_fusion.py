@@ -89,7 +89,12 @@ class KernelFusion(Rule):
                     self.name,
                     Severity.WARNING,
                     f"{name} is a chain of elementwise operators, {percent(share)} of the step",
-                    case.gain(group.value, (0.1, 0.5, 0.9), "bound: the chain with its backward pass"),
+                    case.gain_of(
+                        group.rows,
+                        group.value,
+                        (0.1, 0.6, 1 - 1 / len(group.rows)),
+                        "bound: the chain with its backward pass, one operator in its place",
+                    ),
                     tuple(order[:20].tolist()),
                     case.lines(order.tolist()),
                     (f"{len(group.rows)} operators ({listed(kinds)}), each reads and writes the whole tensor",),

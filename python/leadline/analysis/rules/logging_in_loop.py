@@ -16,7 +16,7 @@ class LoggingInLoop(Rule):
     asks = "Does every step print or log tensors?"
     options = (
         Option("share", 5, "%", "more than that is the price of a change of one line"),
-        Option("info", 1, "%", "the operators of printing; its formatting in Python comes on top"),
+        Option("info", 1, "%", "of operators and the Python that calls them"),
         Option("per_step", 0.5, "1", "every tenth step is what one should do"),
     )
 
@@ -25,7 +25,8 @@ class LoggingInLoop(Rule):
         operators = inside & (case.tree.kinds == int(FrameKind.OPERATOR))
         made = []
         for group in case.by_line(inside, case.time):
-            share = case.share(group.value)
+            python = case.python_ns(case.mask(group.rows))
+            share = case.share(group.value + python)
             rows = group.rows[operators[group.rows]]
             often = case.per_step(float(case.calls[rows].max(initial=0)))
             if share < values["info"] or often < values["per_step"]:
@@ -35,16 +36,22 @@ class LoggingInLoop(Rule):
                 Finding(
                     self.name,
                     Severity.WARNING if share >= values["share"] else Severity.INFO,
-                    f"Every step prints or logs tensors, {percent(share)} of its time in operators alone",
-                    case.gain(
-                        group.value, (0.8, 0.95, 1), "the operators of printing; formatting in Python comes on top"
+                    f"Every step prints or logs tensors, about {percent(share)} of its time",
+                    case.gain_sums(
+                        (0.8 * group.value, 0.95 * (group.value + python), group.value + case.between_ns), _basis(case)
                     ),
                     tuple(np.sort(rows)[:20].tolist()),
                     case.lines([group.row]),
-                    (f"{times(number)} operators, {duration(case.per_step(group.value))} a step",),
+                    (f"{times(number)} operators of printing, {duration(case.per_step(group.value))} a step",),
                     "Print numbers, not tensors, and every hundredth step; on a GPU every print waits for the device.",
                     self.learn_more,
                     share,
                 )
             )
         return made[:1]
+
+
+def _basis(case: Case) -> str:
+    if not case.between_ns:
+        return "the operators of printing; formatting in Python comes on top"
+    return "the operators of printing, with their part of the Python between operators, at most all of it"

@@ -11,6 +11,10 @@ from leadline.analysis.rules.words import duration, percent, times
 from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
 
+_CALLING_NS = 15_000.0
+"""An operator on next to nothing takes this long with what it calls and its backward operator."""
+_BASIS = "the calls of all turns but one, with the Python around them, at most all that they take"
+
 
 class PythonOverhead(Rule):
     name = "python_overhead"
@@ -20,7 +24,7 @@ class PythonOverhead(Rule):
             "calls", 24, "1", "calls of one operator on one path and step; layers of one class repeat a dozen times"
         ),
         Option("share", 10, "%", "less of the step is not worth rewriting a loop"),
-        Option("python", 50, "%", "of a step of the trace window that is spent outside operators and loading"),
+        Option("python", 50, "%", "of a step that is spent outside operators and loading; tiny models come near"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -47,8 +51,9 @@ class PythonOverhead(Rule):
     def _finding(
         self, case: Case, file: str, first: int, node: ast.AST, rows: np.ndarray, values: Values
     ) -> Finding | None:
-        ns = int(case.inclusive_time[rows].sum())
-        share = case.share(ns)
+        ns = int(case.inclusive_time[case.first_of(case.mask(rows))].sum())
+        python = case.python_ns(case.mask(rows))
+        share = case.share(ns + python)
         if share < values["share"] or carries_state(node):
             return None
         each = case.per_step(float(case.calls[rows].max()))
@@ -60,7 +65,7 @@ class PythonOverhead(Rule):
             self.name,
             Severity.WARNING,
             f"The loop at line {first} calls operators {times(each)} times a step, {percent(share)} of its time",
-            case.gain(ns, (0.2, 0.8, 1), "bound: the operators called in the loop"),
+            case.gain_sums(_fewer_calls(case, rows, ns, python, each), _BASIS),
             tuple(order[:20].tolist()),
             (called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
@@ -71,30 +76,38 @@ class PythonOverhead(Rule):
         )
 
     def _between(self, case: Case, values: Values) -> list[Finding]:
-        """Only a trace window knows how long a step takes with the Python between operators."""
+        """Needs the wall time of steps."""
         loop = case.loop
-        known = float(loop.time.sum()) / loop.steps
-        if not loop.window_step_ns or case.has_device:
+        ns = case.between_ns
+        share = case.share(ns)
+        if share < values["python"] or case.has_device:
             return []
-        share = 1 - known / loop.window_step_ns
-        if share < values["python"]:
-            return []
-        ns = (loop.window_step_ns - known) * loop.steps
         return [
             Finding(
                 self.name,
                 Severity.INFO,
                 f"{percent(share)} of a step is spent outside operators, in Python and in calling them",
-                case.gain(ns, (0, 0.3, 1), "bound: steps of the trace window less their operators"),
+                case.gain(
+                    ns, (0, 0.3, 1), f"bound: the wall time of a step less its operators (by {loop.measured_by})"
+                ),
                 (loop.root,),
                 case.lines([loop.root]),
-                (f"{duration(loop.window_step_ns)} a step, of which operators {duration(known)}",),
+                (f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",),
                 "Give each call more to do (a larger batch), or let torch.compile run the model without Python "
                 "between.",
                 self.learn_more,
-                share / 2,
+                min(share / 2, 0.04),
             )
         ]
+
+
+def _fewer_calls(case: Case, rows: np.ndarray, ns: int, python: float, turns: float) -> tuple[float, float, float]:
+    """One call for all turns spares the others' calling, in Python and in the operator; its computing stays."""
+    spared = 1 - 1 / max(turns, 1.0)
+    calling = min(float(ns), _CALLING_NS * float(case.calls[rows].sum()))
+    low = spared * (calling / 2 + python / 2)
+    high = spared * (ns + min(3 * python, case.between_ns))
+    return low, max(low, spared * (calling + python)), high
 
 
 def _lines_in_loop(case: Case, row: int, file: str, loop: ast.AST) -> Line | None:

@@ -10,6 +10,30 @@ from leadline.analysis.rules.words import duration, percent, size, times
 from leadline.schema import FrameKind
 
 _JOINS = ("aten::cat", "aten::stack", "aten::pad", "aten::constant_pad_nd")
+_DERIVED = tuple(
+    f"aten::{name}"
+    for name in (
+        *(
+            "to",
+            "_to_copy",
+            "bool",
+            "tril",
+            "triu",
+            "tril_",
+            "triu_",
+            "eq",
+            "ne",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "bitwise_not",
+        ),
+        *("logical_not", "bitwise_not", "masked_fill", "masked_fill_", "unsqueeze", "expand", "view", "reshape", "cat"),
+        *("sub", "rsub", "mul", "fill_", "repeat"),
+    )
+)
+"""What turns a new constant into a mask or positions, where it stands on the same line."""
 _FACTORIES = tuple(f"aten::{name}" for name in ("ones", "zeros", "full", "arange", "eye", "linspace", "tril", "triu"))
 
 
@@ -45,7 +69,7 @@ class RedundantWork(Rule):
                     self.name,
                     Severity.WARNING if share >= values["share"] else Severity.INFO,
                     f"{case.name(row)} copies a tensor that grows at each call, {percent(share)} of the step",
-                    case.gain(group.value, (0.5, 0.9, 1), "bound: the time of these copies"),
+                    case.gain_of(group.rows, group.value, (0.5, 0.9, 1), "bound: the time of these copies"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([row]),
                     (
@@ -74,12 +98,17 @@ class RedundantWork(Rule):
             if modules < 3:
                 continue
             kinds = sorted({case.name(int(row)) for row in group.rows[:50]})
+            rows = _whole_line(case, group.row, group.rows)
+            ns = int(case.inclusive_time[rows].sum())
+            spared = (modules - 1) / modules
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING if share >= values["share"] else Severity.INFO,
                     f"{modules} modules each make the same constant in every step, {percent(share)} of it",
-                    case.gain(group.value, (0.4, (modules - 1) / modules, 1), "bound: all but the first of them"),
+                    case.gain_of(
+                        rows, ns, (0.4, spared, 1), "bound: all but the first, with what their line makes of them"
+                    ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (f"{', '.join(kinds)}: {duration(case.per_step(group.value))} a step",),
@@ -119,7 +148,11 @@ class RedundantWork(Rule):
                     self.name,
                     Severity.WARNING,
                     f"A forward pass without a backward pass keeps {size(group.value)} for one",
-                    case.gain(ns, (0, 0, 0.3), "memory first; recording takes little of the time"),
+                    case.gain(
+                        ns,
+                        (0, 0.1, 0.35),
+                        "judged: memory first; recording, and memory that is not used again, cost time",
+                    ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([row]),
                     (
@@ -133,3 +166,12 @@ class RedundantWork(Rule):
                 )
             )
         return made[:1]
+
+
+def _whole_line(case: Case, row: int, rows: np.ndarray) -> np.ndarray:
+    """The constants of a line, and operators of the same line that only turn them into something else."""
+    here = case.user_line == case.user_line[row]
+    derived = case.operators(*_DERIVED) & case.called & here
+    chosen = np.zeros(len(case.tree), np.bool_)
+    chosen[rows] = True
+    return np.flatnonzero(case.first_of(chosen | derived))

@@ -60,7 +60,8 @@ class Synchronisation(Rule):
             each = case.per_step(group.value)
             if each < values["per_step"]:
                 break
-            ns = int(case.inclusive_time[group.rows].sum())
+            spared = _with_their_loop(case, group.row, group.rows)
+            ns = int(case.inclusive_time[case.first_of(spared)].sum())
             line = case.line(group.row)
             inside = f", {line.context}" if line and line.context else ""
             made.append(
@@ -68,8 +69,11 @@ class Synchronisation(Rule):
                     self.name,
                     Severity.INFO,
                     f"Values are read out of tensors {times(each)} times a step{inside}",
-                    case.gain(
-                        ns, (0, 0, 1), "on the CPU only the call itself; on a GPU every read waits for the device"
+                    case.gain_of(
+                        np.flatnonzero(spared),
+                        ns,
+                        (0, 0.5, 1),
+                        "bound: on the CPU the calls themselves; on a GPU every read waits for the device",
                     ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
@@ -80,6 +84,13 @@ class Synchronisation(Rule):
                 )
             )
         return made[:2]
+
+
+def _with_their_loop(case: Case, row: int, rows: np.ndarray) -> np.ndarray:
+    """The reads and, where a loop of the source makes them, what else that loop's lines call."""
+    spared = case.mask(rows)
+    around = case.inner_loop(row)
+    return spared | case.lines_between(around[0], around[1].first, around[1].last) if around else spared
 
 
 def _reader(case: Case, row: int) -> str:

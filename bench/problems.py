@@ -1,0 +1,179 @@
+"""What `leadline analyze` says a remedy gains, beside what it does gain: problems and their twins.
+
+    python bench/problems.py [--folder examples/problems] [--only NAME ...] [--turns 9] [--profiles FOLDER]
+
+The problem is profiled once, without and with a trace window. Then problem and twin run without a profiler and take
+turns, each in a process of its own (forked, so that torch is imported once). A step is from the end of one optimizer's
+call to the end of the next, in the mean without the first; a program without one is timed as a whole. Both are
+compared as shares of the problem's step. Rows of other pairs stay in the results; with `--turns 0` what was measured
+before is kept, and with `--profiles` the profiles are, so that estimates can be made again. Exit code 1 when fewer
+than 80 % of the measured gains lie in the stated range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import leadline
+from common import Spread, add_results_option, machine, markdown_table, write_results
+from leadline.analysis.analyze import analyze
+
+ROOT = Path(__file__).resolve().parents[1]
+PROBLEMS = ROOT / "examples" / "problems"
+_GOAL = 0.8
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=PROBLEMS)
+    parser.add_argument("--only", action="append", default=[], help="name of a pair; several may be given")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--profiles", type=Path, help="folder in which the profiles are kept, and found again")
+    add_results_option(parser)
+    arguments = parser.parse_args()
+    import torch.optim  # noqa: F401  before the forks
+
+    facts = machine()
+    told = json.loads((arguments.folder / "problems.json").read_text(encoding="utf-8"))
+    name = "gains" if arguments.folder == PROBLEMS else f"gains-{arguments.folder.name}"
+    rows = known_rows(arguments.results / f"{name}.json")
+    for pair in arguments.only or sorted(told):
+        with tempfile.TemporaryDirectory() as folder:
+            kept_in = arguments.profiles or Path(folder)
+            row = {"pair": pair, **told[pair], **estimates(arguments.folder / pair, told[pair]["rule"], kept_in)}
+        known = rows.get(pair, {}).get("measured")
+        row["measured"] = measured(arguments.folder / pair, arguments.turns) if arguments.turns or not known else known
+        rows[pair] = row
+        print(pair, _share(row), row["plain"], flush=True)
+    kept = [rows[pair] for pair in sorted(rows) if pair in told]
+    within = [is_within(row) for row in kept if row["plain"]]
+    text = table(kept) + f"\nIn the range: {sum(within)} of {len(kept)}.\n"
+    write_results(arguments.results, name, facts, {"rows": kept}, text, script="bench/problems.py")
+    return int(sum(within) < _GOAL * len(kept))
+
+
+def known_rows(path: Path) -> dict[str, dict[str, Any]]:
+    return {row["pair"]: row for row in json.loads(path.read_text())["rows"]} if path.is_file() else {}
+
+
+def estimates(pair: Path, rule: str, kept_in: Path) -> dict[str, Any]:
+    """Shares (low, expected, high) of the problem's step and their basis, without and with a trace window."""
+    found: dict[str, Any] = {}
+    for kind, extra in (("plain", []), ("window", ["--trace", "steps=4,wait=2"])):
+        output = (kept_in / f"{pair.name}-{kind}.leadline").absolute()
+        if not output.is_file():
+            command = [sys.executable, "-m", "leadline", "run", "-q", *extra, "-o", str(output)]
+            subprocess.run([*command, str(pair / "problem.py")], check=True, capture_output=True)
+        told = analyze(leadline.open(output))
+        gain = next((one.gain for one in told if one.rule == rule), None)
+        found[kind] = gain and {
+            "shares": [ns / max(gain.of_ns, 1) for ns in (gain.low_ns, gain.expected_ns, gain.high_ns)],
+            "basis": gain.basis,
+            "steps": told.steps,
+            "step_ns": gain.of_ns,
+        }
+    return found
+
+
+def measured(pair: Path, turns: int) -> dict[str, Any]:
+    """Nanoseconds of a step (or of the whole) of both programs in each turn."""
+    taken: dict[str, list[float]] = {"problem": [], "fixed": []}
+    for turn in range(turns):
+        for kind in sorted(taken, reverse=turn % 2 == 0):
+            taken[kind].append(timed(pair / f"{kind}.py"))
+    return taken
+
+
+def timed(program: Path) -> float:
+    """The program's step in a forked process, in ns."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.write(writing, str(run_and_time(program)).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return float(text)
+
+
+def run_and_time(program: Path) -> float:
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    ends: list[int] = []
+    register_optimizer_step_post_hook(lambda *_: ends.append(time.perf_counter_ns()))
+    began = time.perf_counter_ns()
+    runpy.run_path(str(program), run_name="__main__")
+    if len(ends) > 1:
+        return (ends[-1] - ends[0]) / (len(ends) - 1)
+    return float(time.perf_counter_ns() - began)
+
+
+def gain_of(row: dict[str, Any]) -> Spread:
+    """Saved share of the problem's step, turn by turn."""
+    pairs = zip(row["measured"]["problem"], row["measured"]["fixed"], strict=True)
+    return Spread.of(1 - after / before for before, after in pairs)
+
+
+def noise_of(row: dict[str, Any]) -> float:
+    """Half the middle half of the turns' gains: a gain closer than this to the range is not outside it."""
+    ordered = sorted(
+        1 - after / before for before, after in zip(row["measured"]["problem"], row["measured"]["fixed"], strict=True)
+    )
+    quarter = len(ordered) // 4
+    return float(ordered[-1 - quarter] - ordered[quarter]) / 2
+
+
+def is_within(row: dict[str, Any], kind: str = "plain") -> bool:
+    if not row[kind]:
+        return False
+    low, _, high = row[kind]["shares"]
+    middle, noise = gain_of(row).median, noise_of(row)
+    return bool(low - noise <= middle <= high + noise)
+
+
+def _share(row: dict[str, Any]) -> str:
+    return f"{100 * gain_of(row).median:.1f} ±{100 * noise_of(row):.1f} %"
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    def told(row: dict[str, Any], kind: str) -> str:
+        if not row[kind]:
+            return "not found"
+        low, expected, high = (100 * share for share in row[kind]["shares"])
+        return f"{expected:.0f} % ({low:.0f} to {high:.0f})" + ("" if is_within(row, kind) else ", missed")
+
+    head = ("pair", "rule", "estimate", "with a trace window", "measured", "basis")
+    return markdown_table(
+        head,
+        [
+            (
+                row["pair"] + (" (held out)" if row.get("held_out") else ""),
+                row["rule"],
+                told(row, "plain"),
+                told(row, "window"),
+                _share(row),
+                (row["plain"] or row["window"] or {"basis": ""})["basis"],
+            )
+            for row in rows
+        ],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

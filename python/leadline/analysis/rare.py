@@ -1,0 +1,72 @@
+"""Work of the loop that does not happen in every step: evaluation, checkpoints, what an epoch begins or ends with.
+
+Shares of a step leave it out, since set-up looks the same by its counts. A comparison must not: it is told from set-up
+by the source, where that is what ran, else by standing between lines of the same function that occur in every step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.analysis.columns import Mask, preorder
+from leadline.analysis.loop import Loop, is_setup
+from leadline.analysis.sourcecode import Sources
+from leadline.profiles import Tree
+from leadline.schema import FrameKind
+
+
+@dataclass(frozen=True)
+class Around:
+    """Masks of nodes. `rare`: of the loop, but called too rarely to be part of every step; none of `loop.inside`.
+    `outside`: of `loop.inside` by their counts, but the source says that they stand before or behind the loop."""
+
+    rare: Mask
+    outside: Mask
+
+
+def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
+    """What stands beside the lines through which every step goes."""
+    rare, outside = np.zeros(len(tree), np.bool_), np.zeros(len(tree), np.bool_)
+    place, size = preorder(tree.shape)
+    for level, lines in _levels(tree, loop).items():
+        file, first, last, sure = _span(tree, sources, lines)
+        for other in tree.shape.children(level).tolist():
+            if other in lines or not _same_function(tree, other, next(iter(lines))):
+                continue
+            line = int(tree.frames["line"][tree.frame_of[other]])
+            below = (place >= place[other]) & (place < place[other] + size[other])
+            if first <= line <= last and file == int(tree.frames["file"][tree.frame_of[other]]):
+                rare |= below
+            elif sure:
+                outside |= below
+    compiling = tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]
+    return Around(rare & ~loop.inside & ~is_setup(tree) & ~compiling, outside & ~rare & loop.inside)
+
+
+def _levels(tree: Tree, loop: Loop) -> dict[int, set[int]]:
+    """Parent to the Python nodes below it through which the anchors are reached: the lines of one function each."""
+    found: dict[int, set[int]] = {}
+    for row in loop.anchors[:50].tolist():
+        for at in tree.path_rows(row):
+            if tree.kinds[at] == int(FrameKind.PYTHON):
+                found.setdefault(int(tree.parent[at]), set()).add(at)
+    return found
+
+
+def _span(tree: Tree, sources: Sources, lines: set[int]) -> tuple[int, int, int, bool]:
+    """(row of the file, first line, last line) of the loop around these lines, and whether the source says so."""
+    frames = tree.frame_of[list(lines)]
+    numbers = sorted(tree.frames["line"][frames].tolist())
+    file = int(tree.frames["file"][frames[0]])
+    source = sources.of(tree.tables.strings[file])
+    if source is None or source.tree is None:
+        return file, numbers[0], numbers[-1], False
+    outer = [block for block in source.loops(numbers[0])[:1] if block.last >= numbers[-1]]
+    return (file, outer[0].first, outer[0].last, True) if outer else (file, 1, 0, False)
+
+
+def _same_function(tree: Tree, one: int, other: int) -> bool:
+    a, b = int(tree.frame_of[one]), int(tree.frame_of[other])
+    return all(tree.frames[column][a] == tree.frames[column][b] for column in ("kind", "file", "name", "first_line"))
