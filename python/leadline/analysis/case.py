@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from leadline.analysis.findings import Gain, Line
 from leadline.analysis.loop import Loop, find_loop
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rare import around
-from leadline.analysis.sourcecode import Block, Source, Sources, short_name
+from leadline.analysis.sourcecode import Block, Source, Sources, hashes, short_name
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
@@ -51,7 +50,9 @@ class Case:
         program = profile.meta.get("program")
         cwd = program.get("cwd") if isinstance(program, dict) else ""
         self.cwd = cwd if isinstance(cwd, str) else ""
-        self.sources = Sources(self.cwd, max((one.end_ns for one in profile.processes), default=0), _hashes(profile))
+        self.sources = Sources(
+            self.cwd, max((one.end_ns for one in profile.processes), default=0), hashes(profile.meta)
+        )
         self._phases: dict[str, Mask] = {}
         self._names: dict[str, Mask] = {}
         self._inclusive: dict[str, Rows] = {}
@@ -389,14 +390,3 @@ class Case:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _hashes(profile: Profile) -> dict[str, str]:
-    """SHA-256 of source files as they were when the program ran, as far as the file says."""
-    found: dict[str, str] = {}
-    records: list[Any] = [profile.meta, *profile.meta.get("processes", [])]
-    for record in records:
-        sources = record.get("sources") if isinstance(record, dict) else None
-        if isinstance(sources, dict):
-            found |= {str(file): text for file, text in sources.items() if isinstance(text, str)}
-    return found

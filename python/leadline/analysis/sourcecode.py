@@ -10,9 +10,10 @@ import ast
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _LARGEST = 4 << 20  # bytes of a source file that is read
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -118,6 +119,17 @@ class Sources:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             tree = None
         return Source(tuple(text.splitlines()), tree, digest)
+
+
+def hashes(meta: Mapping[str, Any]) -> dict[str, str]:
+    """SHA-256 of source files as they were when the program ran, as far as the file says."""
+    found: dict[str, str] = {}
+    records: list[Any] = [meta, *meta.get("processes", [])]
+    for record in records:
+        sources = record.get("sources") if isinstance(record, dict) else None
+        if isinstance(sources, dict):
+            found |= {str(file): text for file, text in sources.items() if isinstance(text, str)}
+    return found
 
 
 def short_name(file: str, cwd: str) -> str:
