@@ -15,30 +15,33 @@ folder = Path(sys.argv[1])
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
 profiler = leadline.build_profiler(enable=True, start_step=2, end_step=6, trace_dir=str(folder), merge=True)
-matrix, vector = torch.randn(600, 600), torch.randn(4_000_000)
-truth = {"compute": 0, "exposed": 0, "idle": 0}
+matrix, vector = torch.randn(1200, 1200), torch.randn(4_000_000)
+late = dist.get_rank() > 0
+truth = {"compute": 0, "exposed": 0, "overlapped": 0, "idle": 0}
 profiler.start(0)
 for step in range(8):
     marks = [time.monotonic_ns()]
     time.sleep(0.05)
     marks.append(time.monotonic_ns())
-    for _ in range(4):
-        matrix @ matrix
+    matrix @ matrix
     marks.append(time.monotonic_ns())
     dist.all_reduce(vector)
     marks.append(time.monotonic_ns())
+    if late:  # (the truth is rank 0's) so that the other rank's collective outlasts what it computes meanwhile
+        time.sleep(0.3)
     hidden = dist.all_reduce(vector, async_op=True)
-    for _ in range(6):
-        matrix @ matrix
+    marks.append(time.monotonic_ns())
+    matrix @ matrix
     marks.append(time.monotonic_ns())
     hidden.wait()
     marks.append(time.monotonic_ns())
     profiler.step(step)
     if 2 <= step < 6:
-        idle, compute, exposed, both, tail = (b - a for a, b in itertools.pairwise(marks))
+        idle, compute, exposed, issue, both, tail = (b - a for a, b in itertools.pairwise(marks))
         truth["idle"] += idle
         truth["compute"] += compute + both
-        truth["exposed"] += exposed + tail
+        truth["exposed"] += exposed + issue + tail
+        truth["overlapped"] += both
 profiler.stop()
 if dist.get_rank() == 0:
     (folder / "truth").write_text(json.dumps(truth))

@@ -54,14 +54,14 @@ def test_a_loop_on_two_ranks(loop) -> None:
 
 
 @pytest.mark.slow  # on a machine where others compute, what the loop measures of itself is no truth
-def test_every_part_is_within_2_percent_of_the_wall_time(loop) -> None:
+def test_every_figure_is_within_2_percent_of_the_truth(loop) -> None:
     truth, summary, _, _ = loop
     ((_, wall),) = summary["walls"]
-    near = 0.02 * wall["window_ns"]
-    assert wall["window_ns"] == pytest.approx(sum(truth.values()), abs=near)
-    assert wall["compute_ns"] == pytest.approx(truth["compute"], abs=near)
-    assert wall["exposed_communication_ns"] == pytest.approx(truth["exposed"], abs=near)
-    assert wall["idle_ns"] == pytest.approx(truth["idle"], abs=near)
+    assert wall["window_ns"] == pytest.approx(truth["idle"] + truth["compute"] + truth["exposed"], rel=0.02)
+    assert wall["compute_ns"] == pytest.approx(truth["compute"], rel=0.02)
+    assert wall["exposed_communication_ns"] == pytest.approx(truth["exposed"], rel=0.02)
+    assert wall["overlapped_ns"] == pytest.approx(truth["overlapped"], rel=0.02)
+    assert wall["idle_ns"] == pytest.approx(truth["idle"], rel=0.02)
 
 
 def test_a_rank_that_was_killed_is_named_and_the_others_are_whole(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
     loading, compiling, backward = (
         within(tree, _phase(tree, name), border | elsewhere) >= 0 for name in ("data loading", "compile", "backward")
     )
-    communicates = _communication(tree)[tree.frame_of]
+    communicates = communication_frames(tree)[tree.frame_of]
     talking = within(tree, communicates, border) >= 0
     in_region = within(tree, communicates & ~operator, border) >= 0
     part = np.select([compiling, talking, in_operator, loading], [_COMPILE, _COMMUNICATION, _OPERATORS, _DATA], _PYTHON)
@@ -270,7 +270,7 @@ def _phase(tree: Tree, name: str) -> Mask:
     return mask
 
 
-def _communication(tree: Tree) -> Mask:
+def communication_frames(tree: Tree) -> Mask:
     """Frames of operators and regions that are communication."""
     kinds, detail = tree.frames["kind"], tree.frames["detail"]
     able = (kinds == int(FrameKind.OPERATOR)) | (kinds == int(FrameKind.REGION))

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from leadline.analysis.columns import Rows
+from leadline.analysis.timesplit import communication_frames
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
@@ -117,6 +118,7 @@ def classes_of_nodes(tree: Tree) -> Rows:
         elif found := class_of_operator(name):
             optimizing[frame] = name.startswith("Optimizer.step#")
             own[frame] = CLASSES.index(found) if operators[frame] or found == "communication" else -1
+    own[communication_frames(tree)] = CLASSES.index("communication")  # also waiting for a collective
     made = own[tree.frame_of]
     inside = optimizing[tree.frame_of]
     borders = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
