@@ -22,6 +22,10 @@ from leadline.profiles.build import build
         ("Optimizer.step#AdamW.step", "optimizer"),
         ("aten::view", "other"),
         ("autograd::engine::evaluate_function: MmBackward0", "other"),
+        ("aten::cudnn_batch_norm_backward", "normalisation"),
+        ("aten::max_pool2d_with_indices_backward", "pooling"),
+        ("aten::_softmax_backward_data", "softmax"),
+        ("fbgemm::permute_2D_sparse_data", "embedding"),
         ("mylib::commander", ""),  # holds "mm" too
         ("aten::add.Tensor", "element-wise"),
     ],
@@ -39,7 +43,9 @@ def test_operators(name: str, expected: str) -> None:
         ("void fft2d_c2r_32x32<float>", "convolution"),
         ("nchwToNhwcKernel", "convolution"),
         ("triton_poi_fused_add_0", "fused"),
-        ("void fbgemm_gpu::permute_2D_data_kernel<>", "unknown"),
+        ("void fbgemm_gpu::permute_2D_data_kernel<>", "embedding"),  # holds "gemm"
+        ("void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512>", "normalisation"),
+        ("SubTensorOpWithCastTensor1d", "convolution"),
         ("nvjet_hsh_192x192_64x3", "matrix product"),
         ("Memcpy HtoD (Pageable -> Device)", "copy"),
         ("spin_kernel", "unknown"),
@@ -64,6 +70,59 @@ def test_the_innermost_operator_with_a_class_wins_over_the_kernels_name() -> Non
     found = {tree.node(row).name: CLASSES[number] for row, number in enumerate(classes_of_nodes(tree)) if number >= 0}
     assert found["volta_sgemm_128x64_nn"] == "convolution"
     assert found["vectorized_elementwise"] == "optimizer"
+
+
+# (row, milliseconds) of a published summary: KempnerForge, benchmarks/profiling/13b_24gpu_profiling.md, H200
+PUBLISHED = {
+    "record_param_comms": 24818.6,
+    "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<": 19265.3,
+    "nccl:_all_gather_base": 15875.2,
+    "aten::mm": 7684.6,
+    "nccl:all_gather_into_tensor_coalesced": 3389.8,
+    "nvjet_tst_320x128_64x3_1x2_h_bz_coopB_TNT": 3239.3,
+    "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernel": 2953.4,
+    "nccl:_reduce_scatter_base": 2953.4,
+    "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKerne": 2532.3,
+    "nccl:reduce_scatter_tensor_coalesced": 2532.3,
+    "nvjet_tst_320x128_64x3_1x2_h_bz_coopB_NNT": 1934.6,
+    "aten::cat": 1760.2,
+    "aten::mul": 1473.2,
+    "nvjet_tst_192x192_64x3_1x2_h_bz_coopB_NTN": 1149.4,
+    "void at::native::(anonymous namespace)::CatArrayBatchedCo": 1100.6,
+    "aten::copy_": 841.3,
+    "nvjet_tst_192x192_64x3_2x1_v_bz_coopB_NTN": 567.0,
+    "void at::native::elementwise_kernel<128, 4, at::native::g": 565.0,
+    "aten::_cudnn_attention_backward": 521.1,
+}
+PUBLISHED_TOTALS = {"matrix product": 41_043, "communication": 49_637, "other": 13_740 + 115}
+
+
+def test_a_published_table_counted_once() -> None:
+    kernels: dict[str, float] = {}
+    operators: dict[str, float] = {}
+    for name, milliseconds in PUBLISHED.items():
+        is_operator = name.startswith(("aten::", "nccl:", "record_param_comms"))
+        group = operators if is_operator else kernels
+        found = class_of_operator(name) if is_operator else class_of_kernel(name)
+        group[found] = group.get(found, 0.0) + milliseconds
+    assert {name: round(sum_ms) for name, sum_ms in kernels.items()} == {
+        "communication": 24_751, "matrix product": 6_890, "copy": 1_101, "element-wise": 565,
+    }  # fmt: skip
+    collectives = operators["communication"] - PUBLISHED["record_param_comms"]
+    assert collectives == pytest.approx(kernels["communication"], rel=1e-4), "its operators are the same time again"
+    assert PUBLISHED["record_param_comms"] == pytest.approx(kernels["communication"], rel=0.003), "and a third time"
+    # each other row is there as an operator and as its kernels
+    once = {
+        "matrix product": (PUBLISHED_TOTALS["matrix product"] - PUBLISHED["record_param_comms"]) / 2,
+        "communication": kernels["communication"],
+        "other": PUBLISHED_TOTALS["other"] / 2,
+    }
+    assert {name: round(value / 1000, 1) for name, value in once.items()} == {
+        "matrix product": 8.1, "communication": 24.8, "other": 6.9,
+    }  # fmt: skip
+    share = {name: round(100 * value / sum(once.values()), 1) for name, value in once.items()}
+    assert share == {"matrix product": 20.4, "communication": 62.2, "other": 17.4}
+    assert once["matrix product"] >= max(operators["matrix product"], kernels["matrix product"])
 
 
 def test_parts_of_wall_time_equal_a_count_of_every_instant() -> None:

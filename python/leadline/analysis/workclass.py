@@ -24,7 +24,9 @@ CLASSES = (
 )  # fmt: skip
 _OPERATORS: Mapping[str, str] = {
     "communication": "c10d c10d_functional record_param_comms nccl gloo allreduce all_reduce",
-    "copy": "copy_ _to_copy contiguous clone cat stack fill_ zero_ zeros ones zeros_like ones_like full pin_memory",
+    "copy": (
+        "copy copy_ _to_copy contiguous clone cat stack fill_ zero_ zeros ones zeros_like ones_like full pin_memory"
+    ),
     "attention": (
         "scaled_dot_product_attention flash_attention efficient_attention _flash_attention_forward "
         "_flash_attention_backward _efficient_attention_forward _efficient_attention_backward flex_attention"
@@ -35,12 +37,17 @@ _OPERATORS: Mapping[str, str] = {
         "layer_norm native_layer_norm batch_norm native_batch_norm group_norm native_group_norm rms_norm "
         "native_layer_norm_backward native_batch_norm_backward cudnn_batch_norm instance_norm"
     ),
-    "embedding": "embedding embedding_bag embedding_dense_backward index_select _embedding_bag",
+    "embedding": (
+        "embedding embedding_bag embedding_dense index_select index_add index_put index_put_impl gather scatter "
+        "scatter_add"
+    ),
     "optimizer": "_fused_adam_ _fused_adamw_ _fused_sgd_",
     "softmax": "softmax _softmax log_softmax _log_softmax _softmax_backward_data nll_loss nll_loss_forward",
-    "pooling": "max_pool2d avg_pool2d adaptive_avg_pool2d max_pool2d_with_indices max_pool2d_with_indices_backward",
+    "pooling": (
+        "max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d"
+    ),
     "random": "dropout native_dropout bernoulli_ normal_ uniform_ randn rand randint randperm",
-    "sort": "sort topk argsort multinomial unique",
+    "sort": "sort topk argsort multinomial unique unique2 cumsum cumprod bincount searchsorted nonzero",
     "other": (  # views, allocations, and what the engine does around operators
         "view reshape t transpose permute select slice split expand as_strided unsqueeze squeeze chunk empty "
         "empty_strided empty_like detach detach_ unbind narrow alias resolve_conj resolve_neg lift_fresh"
@@ -48,20 +55,28 @@ _OPERATORS: Mapping[str, str] = {
     "element-wise": (
         "add add_ sub sub_ mul mul_ div div_ pow pow_ exp log sqrt rsqrt tanh sigmoid relu relu_ gelu silu neg abs sum "
         "mean where clamp clamp_min threshold_backward gelu_backward silu_backward addcmul_ addcdiv_ lerp_ sqrt_ max "
-        "min cos sin masked_fill masked_fill_ eq ne gt lt ge le mse_loss tanh_backward sigmoid_backward item"
+        "min cos sin masked_fill masked_fill_ eq ne gt lt ge le mse_loss tanh_backward sigmoid_backward item foreach "
+        "hardtanh leaky_relu elu erf round floor logical_and logical_or bitwise_and binary_cross_entropy_with_logits "
+        "var std norm"
     ),
 }
 _KERNELS: tuple[tuple[str, str], ...] = (
     ("communication", r"^nccl(dev)?kernel|^nccl|rccl"),
-    ("copy", r"^mem(cpy|set)\b"),
+    ("copy", r"^mem(cpy|set)\b|catarraybatched"),
     ("fused", r"^triton_"),
     ("attention", r"flash_(fwd|bwd)|fmha|attention"),
-    ("convolution", r"conv|fft2d|implicit_|winograd|nchwtonhwc|nhwctonchw|dgrad|wgrad"),
+    (
+        "convolution",
+        r"conv(?!ert)|fft2d|implicit_|winograd|nchwtonhwc|nhwctonchw|dgrad|wgrad|"
+        r"^batched_transpose_|^subtensorop|naive_conv|igemm_|gridwise",
+    ),
     ("matrix product", r"gemm|gemv|nvjet|cublas|\bcijk"),
-    ("normalisation", r"norm|batchnorm|welford"),
+    ("normalisation", r"norm|batchnorm|welford|cudnn::bn_|miopenbatch"),
     ("optimizer", r"adam|multi_tensor_apply"),
-    ("embedding", r"embedding"),
-    ("softmax", r"softmax"),
+    ("embedding", r"embedding|bucketize_sparse|permute_2d|bounds_check_indices|linearize_index|linearize_cache"),
+    ("softmax", r"softmax|nll_loss"),
+    ("pooling", r"max_pool|avg_pool|adaptive_average|atomic_adaptive"),
+    ("sort", r"devicescan|radixsort|reducebykey|devicemergesort|uniquebykey"),
     ("element-wise", r"elementwise|vectorized|reduce_kernel"),
 )
 _FIND_OPERATOR = {word: name for name, words in _OPERATORS.items() for word in words.split()}
@@ -77,15 +92,21 @@ def class_of_operator(name: str) -> str:
         return "optimizer"
     if name.startswith(("autograd::engine::", "torch::autograd::")):
         return "other"
+    if name.startswith("fbgemm::"):  # what recommendation models look up, sort and send
+        return "embedding"
     word = name.rsplit("::", 1)[-1].split(".")[0]
-    found = _FIND_OPERATOR.get(word, "")
+    found = _FIND_OPERATOR.get(word) or _FIND_OPERATOR.get(_plain(word), "")
     if not found and word.startswith("_foreach_"):
         return "element-wise"
-    return (
-        found
-        or _FIND_OPERATOR.get(word.removeprefix("_scaled_dot_product_"), "")
-        or ("attention" if word.startswith("_scaled_dot_product_") else "")
-    )
+    return found or ("attention" if word.startswith("_scaled_dot_product_") else "")
+
+
+def _plain(word: str) -> str:
+    """An operator's word without the library that does it, and without backward, in place, or its output given."""
+    word = re.sub(r"^_+", "", word)
+    word = re.sub(r"^(cudnn|miopen|mkldnn|native|thnn|slow|fused|mps)_", "", word)
+    ends = r"_backward(_data|_input|_weight|_reduce|_elemt)?|_forward|_out|_for_cpu|_with_indices|_+"
+    return re.sub(rf"({ends})+$", "", word)
 
 
 @lru_cache(maxsize=65536)

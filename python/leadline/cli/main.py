@@ -42,6 +42,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("run", "leadline.cli.run", "run a Python program and profile it and its children"),
     Verb("report", "leadline.cli.report", "show a profile as text, markdown, JSON or one HTML file"),
     Verb("analyze", "leadline.cli.analyze", "name the problems a profile shows, with evidence, remedy and gain"),
+    Verb("summary", "leadline.cli.summary", "a training run's page for the experiment log, of a profile or a trace"),
     Verb("query", "leadline.cli.query", "ask a profile in one line: which paths, what they cost, grouped and sorted"),
     Verb("sql", "leadline.cli.sql", "ask a profile in SQL, over documented DuckDB views"),
     Verb("diff", "leadline.cli.diff", "compare profiles from before and after a change, per step and path"),

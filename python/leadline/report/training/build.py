@@ -100,7 +100,7 @@ def _node_classes(profile: Profile) -> np.ndarray[Any, np.dtype[np.int64]]:
             found[row] = CLASSES.index("communication")
         elif kind == FrameKind.COPY:
             found[row] = CLASSES.index("copy")
-        elif found[row] < 0:
+        elif found[row] < 0 or (CLASSES[found[row]] == "other" and own != "unknown"):
             found[row] = CLASSES.index(own)
     return np.where(found < 0, CLASSES.index("unknown"), found)
 

@@ -19,7 +19,7 @@ def efficiency(summary: TrainingSummary) -> str:
     """Operations, MFU, the second opinion, and the rate of each class; empty where nothing ran."""
     found = summary.efficiency
     if found is None:
-        return "### Efficiency\n\nNot measured: set `shapes` to count operations." if summary.shares else ""
+        return "### Efficiency\n\nNot measured: set `shapes` to count operations." if summary.started_at_ns else ""
     lines = [
         f"- {_flops(found.flops)} per step and rank, counted from the shapes of operators ({found.scope}), mostly in "
         f"{found.precision or 'an unknown precision'}: {_flops(found.flops / found.step_ns * 1e9)}/s over a mean step."

@@ -20,6 +20,9 @@ def render(summary: TrainingSummary) -> str:
 
 
 def _run(summary: TrainingSummary) -> str:
+    if not summary.started_at_ns:  # a trace of others, or a profile without its side file
+        what = f"{escaped(', '.join(summary.hardware))}; {summary.schedule or 'no window'}"
+        return f"## Summary of {code(summary.profile)}\n\nRank {summary.rank} of {summary.world_size}; {what}."
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(summary.started_at_ns / 1e9))
     ranks = f"rank {summary.rank} of {summary.world_size}" if summary.world_size > 1 else "one rank"
     lines = [
