@@ -45,9 +45,9 @@ class Row:
         return self.by_source[source].expected_s / self.after_s - 1
 
     def in_range(self, source: str) -> bool:
-        """Whether the range holds the measured value, which is itself known to half the noise only."""
+        """Whether the range holds the measured value, with no allowance for the noise of either."""
         found = self.by_source[source]
-        return found.low_s * (1 - self.noise / 2) <= self.after_s <= found.high_s * (1 + self.noise / 2)
+        return found.low_s <= self.after_s <= found.high_s
 
 
 def read_rows(folder: Path) -> dict[str, Row]:

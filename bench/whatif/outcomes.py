@@ -15,7 +15,7 @@ import torch
 from common import machine_text, markdown_table
 from leadline.whatif.graph import Graph
 from leadline.whatif.load import load
-from leadline.whatif.predict import predict, sampling_error
+from leadline.whatif.predict import gain, predict
 from leadline.whatif.simulator import simulate
 
 Ratio = Callable[[Graph], tuple[float, float, float]]
@@ -83,25 +83,22 @@ def asked(*names: str, **settings: str) -> Ratio:
     """The ratio that scenarios predict."""
 
     def ratio(graph: Graph) -> tuple[float, float, float]:
-        report = predict(graph, list(names), settings)
-        found = report.scenarios[0]
-        expected, low, high = found.predicted_ns, found.low_ns, found.high_ns
-        return expected / report.replayed_ns, low / report.replayed_ns, high / report.replayed_ns
+        found = predict(graph, list(names), settings).scenarios[0]
+        # the time before is measured apart, so the range is that of the gain
+        return found.samples / found.speedup, found.samples / found.high_gain, found.samples / found.low_gain
 
     return ratio
 
 
 def without(*patterns: str) -> Ratio:
-    """The ratio when the tasks of these names go away with everything inside them and launched by them; the range says
-    how well the traced steps tell the mean of all."""
+    """The ratio when the tasks of these names go away with everything inside them and launched by them."""
 
     def ratio(graph: Graph) -> tuple[float, float, float]:
         edited = graph.copy()
         for pattern in patterns:
             edited.remove(edited.subtree(edited.select(name=pattern)))
-        value = simulate(edited).makespan_ns / simulate(graph).makespan_ns
-        doubt = sampling_error(graph.info.step_ns)
-        return value, value * (1 - doubt), value * (1 + doubt)
+        value, low, high = gain(graph, edited)
+        return 1 / value, 1 / high, 1 / low
 
     return ratio
 

@@ -56,11 +56,13 @@ def trace(tmp_path: Path) -> str:
 def test_ranked_json_has_the_documented_keys(trace, capsys):
     assert main(["whatif", trace, "--format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert list(report) == ["measured_ns", "replayed_ns", "replay_error", "steps", "window", "scenarios", "warnings"]
+    keys = ["measured_ns", "replayed_ns", "replay_error", "causal_error", "steps", "window", "scenarios", "warnings"]
+    assert list(report) == keys
     assert report["steps"] == [3, 4]
     assert abs(report["replay_error"]) < 0.01
     for found in report["scenarios"]:
-        assert list(found) == ["name", "predicted_ns", "speedup", "low_ns", "high_ns", "assumptions", "applied_to"]
+        keys = ["name", "predicted_ns", "speedup", "low_ns", "high_ns", "low_gain", "high_gain", "verdict"]
+        assert list(found) == [*keys, "assumptions", "applied_to"]
         assert found["name"] in NAMES
         assert found["low_ns"] <= found["predicted_ns"] <= found["high_ns"]
     speedups = {found["name"]: found["speedup"] for found in report["scenarios"]}
@@ -199,7 +201,8 @@ def test_stragglers_from_parquet(capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["scenarios"][0]["name"] == "no_straggler"
     assert report["scenarios"][0]["speedup"] == pytest.approx(1.1787, rel=0.001)
-    assert list(report) == ["measured_ns", "replayed_ns", "replay_error", "steps", "window", "scenarios", "warnings"]
+    keys = ["measured_ns", "replayed_ns", "replay_error", "steps", "window", "scenarios", "warnings"]
+    assert list(report) == keys
     assert "pipeline stage 3 alone slows the job by 1.232" in report["warnings"]
     assert main(["whatif", str(path)]) == 0
     assert "stage 3: 1.232" in capsys.readouterr().out

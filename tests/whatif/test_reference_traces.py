@@ -96,8 +96,8 @@ def frozen(graph: Graph) -> Graph:
         ("triosim-vgg13-h100/profiler_vgg13-iter41.json", (EdgeType.THREAD,)),
         ("param-resnet-2080ti/resnet_kineto.json.gz", (EdgeType.SYNC, EdgeType.THREAD)),
         ("param-linear-2080ti/linear_kineto.json.gz", (EdgeType.THREAD,)),
-        ("hta/nccl_data.json.gz", (EdgeType.THREAD, EdgeType.STREAM_WAIT)),
-        ("tracelens/mi300_resnet_ddp_rank0of8_actckpt.json.gz", (EdgeType.STREAM_WAIT, EdgeType.THREAD)),
+        ("hta/nccl_data.json.gz", (EdgeType.THREAD, EdgeType.GUESSED)),
+        ("tracelens/mi300_resnet_ddp_rank0of8_actckpt.json.gz", (EdgeType.GUESSED, EdgeType.THREAD)),
     ],
 )
 def test_no_wait_is_frozen_into_a_duration(traces: Path, name: str, edges: tuple[EdgeType, ...]) -> None:
@@ -106,8 +106,12 @@ def test_no_wait_is_frozen_into_a_duration(traces: Path, name: str, edges: tuple
     for edge in edges:
         without = graph.copy()
         without.disconnect(edge)
-        # the waits were in the edges and nowhere else, so some work now starts earlier than it can
-        assert (simulate(without).start_ns < replay.start_ns).any(), edge
+        # the waits were in the edges and nowhere else: what waited starts earlier now, as a rule and not by accident
+        waited = np.unique(graph.edges["dst"][graph.edges["type"] == edge])
+        waited = np.union1d(waited, graph.waits["task"]) if edge == EdgeType.SYNC else waited
+        early = simulate(without).start_ns[waited] < replay.start_ns[waited]
+        ends = simulate(without).end_ns[waited] < replay.end_ns[waited]
+        assert (early | ends).mean() > 0.25, edge
 
 
 def test_frozen_waits_replay_well_and_predict_wrongly(traces: Path) -> None:

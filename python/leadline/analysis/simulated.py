@@ -43,7 +43,8 @@ class Simulated:
             self.notes.append(f"The trace window could not be simulated: {error}.")
             return None
         best = report.scenarios[0]
-        saved = [report.replayed_ns - ns for ns in (best.slowest_ns, best.predicted_ns, best.fastest_ns)]
+        gains = (best.low_gain, best.speedup, best.high_gain)
+        saved = [report.replayed_ns * (1 - best.samples / gain) for gain in gains]
         low, expected, high = sorted(max(0, int(ns)) for ns in saved)
         steps = f"steps {report.steps[0]} to {report.steps[-1]}" if report.steps else "the window"
         return Gain(low, expected, high, f"simulated on {steps} ({scenario})", "step", int(report.replayed_ns))

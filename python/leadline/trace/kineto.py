@@ -1,10 +1,10 @@
 """Kineto JSON (torch 1.8 to today, CUDA and ROCm) into the event tables.
 
-Traps that this reader knows: categories were `Operator`, `Runtime`, `Kernel` up to torch 1.12 and process ids could be
-text; `External id` of device work is only its correlation id in many versions, so nothing is joined by it; times are
-microseconds, since torch 2.4 relative to `baseTimeNanoseconds`; synchronisation records sit on threads that do not
-exist (stream + 1000000), so their `stream` argument counts, not their `tid`; python_function events may sit on a
-process 0 of their own.
+Traps that this reader knows: categories were `Operator`, `Runtime`, `Kernel` up to torch 1.11, every range was an
+operator then (meaning.py says what it is), and thread ids are text in places; `External id` of device work is only its
+correlation id in many versions, so nothing is joined by it; times are microseconds, since torch 2.4 relative to
+`baseTimeNanoseconds`; synchronisation records sit on threads that do not exist (stream + 1000000), so their `stream`
+argument counts, not their `tid`; python_function events may sit on a process 0 of their own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from leadline.trace.jsonstream import EventStream
 from leadline.trace.kineto_rows import Collector, number
+from leadline.trace.meaning import settle
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Flow, Thread, Trace, TraceError
 
@@ -89,11 +90,13 @@ def _assemble(reader: Collector, batches: EventStream, source: Source) -> Trace:
     events["start_ns"], events["duration_ns"] = start[order], duration[order]
     for column in ("node", "step"):  # a trace of others has neither
         events[column] = np.full(order.size, -1, dtype=EVENT_COLUMNS[column])
+    strings = [str(name) for name in reader.strings]
+    events["kind"] = settle(events, strings, categories_tell=not reader.legacy).astype(EVENT_COLUMNS["kind"])
     _add_synchronisations(events, reader.syncs)
     distributed = _mapping(header.get("distributedInfo"))
     return Trace(
         events=events,
-        strings=[str(name) for name in reader.strings],
+        strings=strings,
         details=reader.details,
         threads=_threads(reader),
         devices=_devices(header),
@@ -155,7 +158,8 @@ def _whole(value: Any, default: int) -> int:
 
 
 def _threads(reader: Collector) -> list[Thread]:
-    return [Thread(0, pid, number(tid), reader.thread_names.get((pid, tid), "")) for pid, tid in reader.threads]
+    names = {reader.thread_row(*key): name for key, name in reader.thread_names.items()}
+    return [Thread(0, pid, tid, names.get(row, "")) for (pid, tid), row in reader.threads.items()]
 
 
 def _flows(reader: Collector, origin: float) -> list[Flow]:
@@ -172,18 +176,18 @@ def _flows(reader: Collector, origin: float) -> list[Flow]:
 
 def _devices(header: Mapping[str, Any]) -> list[Device]:
     found: list[Device] = []
-    listed = header.get("deviceProperties")
+    listed = header.get("deviceProperties", header.get("computeProperties"))  # the second up to torch 1.11
     for item in listed if isinstance(listed, list) else ():
         if not isinstance(item, dict):
             continue
-        major, minor = item.get("computeMajor"), item.get("computeMinor")
+        major, minor = (item.get(f"compute{part}", item.get(part.lower())) for part in ("Major", "Minor"))
         found.append(
             Device(
                 index=number(item.get("id", len(found))),
                 name=str(item.get("name", "")),
                 memory_bytes=_whole(item.get("totalGlobalMem"), 0),
                 compute_capability=f"{major}.{minor}" if major is not None else "",
-                multiprocessors=_whole(item.get("numSms"), 0),
+                multiprocessors=_whole(item.get("numSms", item.get("multiProcessorCount")), 0),
             )
         )
     return found

@@ -14,20 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.trace.calls import call_kind
+from leadline.trace.meaning import MODULE, STEP_MARKS, call_kind, is_step
 from leadline.trace.tables import Kind
 
 CATEGORIES: Mapping[str, Kind | None] = {
     "cpu_op": Kind.OPERATOR,
     "operator": Kind.OPERATOR,
     "user_annotation": Kind.REGION,
-    "cuda_runtime": Kind.API,
-    "cuda_driver": Kind.API,
+    "cuda_runtime": Kind.API,  # any name that ends like this or in _driver, whatever the vendor
     "runtime": Kind.API,
-    "hip_runtime": Kind.API,
-    "xpu_runtime": Kind.API,
-    "privateuse1_runtime": Kind.API,
-    "privateuse1_driver": Kind.API,
     "kernel": Kind.KERNEL,
     "gpu_memcpy": Kind.COPY,
     "memcpy": Kind.COPY,
@@ -36,12 +31,11 @@ CATEGORIES: Mapping[str, Kind | None] = {
     "python_function": Kind.MODULE,
     "cuda_sync": None,
 }
-STEP_MARKS = ("ProfilerStep", "Optimizer.step#")
 DAMAGE = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
 """What an event that is not as it should be raises while it is taken apart."""
 
-_MODULE = "nn.Module: "
-_KEEP_DETAIL = frozenset(("Input Dims", "Input dims", "grid", "Collective name", "bytes"))
+_SHAPES, _OLD_SHAPES = "Input Dims", "Input dims"
+_KEEP_DETAIL = frozenset((_SHAPES, _OLD_SHAPES, "grid", "Collective name", "bytes"))
 _UNSIGNED = 2**62  # sequence numbers above are an unsigned -1
 _FLOATS = ("ts", "dur")
 
@@ -95,7 +89,10 @@ class Collector:
         self.rows = Rows()
         self.strings: dict[str, int] = {}
         self.details: list[Event] = []
-        self.threads: dict[tuple[Any, Any], int] = {}
+        self.threads: dict[tuple[Any, int], int] = {}
+        self._thread_rows: dict[tuple[Any, Any], int] = {}
+        self.legacy = False
+        """Whether every range is called an operator, as torch 1.8 to 1.11 do."""
         self.thread_names: dict[tuple[Any, Any], str] = {}
         self.flow_ends: dict[Any, list[tuple[str, int, float]]] = {}
         self.syncs: dict[int, tuple[int, int, int]] = {}
@@ -130,10 +127,10 @@ class Collector:
     def _category(self, category: Any, events: list[Event], positions: list[int]) -> None:
         kind = self._kinds.get(category, -1)
         if kind == -1:
-            # capitals are those of torch up to 1.12
-            kind = self._kinds[category] = CATEGORIES.get(category.lower(), -2) if isinstance(category, str) else -2
-        if kind == -2 or (self._marks_only and kind != Kind.REGION):
+            kind = self._kinds[category] = _category_kind(category)
+        if kind == -2 or (self._marks_only and kind not in (Kind.REGION, Kind.OPERATOR)):
             return
+        self.legacy |= category == "Operator"
         take = _TAKERS[kind if kind is None else Kind(kind)]
         try:
             take(self, *self._inside(events, positions))
@@ -157,6 +154,9 @@ class Collector:
     # ------------------------------------------------------------------ one category at a time
 
     def operators(self, events: list[Event], positions: list[int]) -> None:
+        if self._marks_only:  # torch 1.8 to 1.11 call the marks operators
+            self.regions(events, positions)
+            return
         args = _arguments(events)
         numbers = [found.get("Sequence number", -1) for found in args]
         self._add(
@@ -181,13 +181,13 @@ class Collector:
             chosen = [at for at, event in enumerate(events) if event["name"].startswith(STEP_MARKS)]
             events, positions = [events[at] for at in chosen], [positions[at] for at in chosen]
         step, region = int(Kind.STEP), int(Kind.REGION)
-        kinds = [step if event["name"].startswith("ProfilerStep") else region for event in events]
+        kinds = [step if is_step(event["name"]) else region for event in events]
         self._add(events, positions, _arguments(events), kind=kinds, thread=self._threads(events))
 
     def modules(self, events: list[Event], positions: list[int]) -> None:
-        chosen = [at for at, event in enumerate(events) if event["name"].startswith(_MODULE)]
+        chosen = [at for at, event in enumerate(events) if event["name"].startswith(MODULE)]
         events, positions = [events[at] for at in chosen], [positions[at] for at in chosen]
-        names = [event["name"][len(_MODULE) :] for event in events]
+        names = [event["name"][len(MODULE) :] for event in events]
         threads = self._threads(events)
         self._add(events, positions, _arguments(events), names, kind=int(Kind.MODULE), thread=threads)
 
@@ -242,7 +242,7 @@ class Collector:
         for at, found in enumerate(args):
             if found and not _KEEP_DETAIL.isdisjoint(found):
                 details[at] = len(self.details)
-                self.details.append(found)
+                self.details.append(found if _OLD_SHAPES not in found else {**found, _SHAPES: found[_OLD_SHAPES]})
         try:
             self.rows.add(
                 len(events), ts=[event["ts"] for event in events], dur=[event.get("dur", 0) for event in events],
@@ -254,17 +254,29 @@ class Collector:
             raise
 
     def _threads(self, events: list[Event]) -> list[int]:
-        threads = self.threads
-        return [threads.setdefault((event["pid"], event["tid"]), len(threads)) for event in events]
+        known = self._thread_rows
+        try:
+            return [known[(event["pid"], event["tid"])] for event in events]
+        except KeyError:
+            return [self.thread_row(event["pid"], event["tid"]) for event in events]
+
+    def thread_row(self, pid: Any, tid: Any) -> int:
+        """Row of a thread; one thread may be written as a number here and as a text there."""
+        row = self._thread_rows.get((pid, tid))
+        if row is None:
+            key = (int(pid) if isinstance(pid, str) and pid.isdigit() else pid, number(tid))
+            row = self._thread_rows[(pid, tid)] = self.threads.setdefault(key, len(self.threads))
+        return row
 
     def _flow(self, event: Event, phase: str) -> None:
-        thread = self.threads.setdefault((event["pid"], event["tid"]), len(self.threads))
+        thread = self.thread_row(event["pid"], event["tid"])
         self.flow_ends.setdefault(event["id"], []).append((phase, thread, _moment(event["ts"])))
 
     def _single(self, event: Event, phase: Any) -> None:
         """Thread names and memory records."""
         if phase == "M" and event.get("name") == "thread_name":
-            self.thread_names[(event["pid"], event["tid"])] = str(event.get("args", {}).get("name", ""))
+            named = str(event.get("args", {}).get("name", ""))
+            self.thread_names[(event["pid"], event["tid"])] = named
         elif phase == "i" and event.get("name") == "[memory]":
             args = event["args"]
             size, where = int(args["Bytes"]), int(args.get("Device Type", 0))
@@ -284,6 +296,14 @@ _TAKERS: Mapping[Kind | None, Callable[[Collector, list[Event], list[int]], None
     None: Collector.synchronisations,
 }
 _NO_ARGUMENTS: Event = {}
+
+
+def _category_kind(category: Any) -> Kind | int | None:
+    """Kind of a category, -2 for one that is not read; capitals are those of torch up to 1.11."""
+    if not isinstance(category, str):
+        return -2
+    lower = category.lower()
+    return Kind.API if lower.endswith(("_runtime", "_driver")) else CATEGORIES.get(lower, -2)
 
 
 def _arguments(events: list[Event]) -> list[Event]:

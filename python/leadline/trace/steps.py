@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.trace.meaning import is_optimizer_step, phase_of
 from leadline.trace.tables import Kind, Trace
 
 _NUMBER = re.compile(r"\d+")
-_OPTIMIZER_STEP = re.compile(r"^Optimizer\.step#")
 _SIMILAR = 0.9
+_FEW = 4  # periods below which an operator that only one of them has says nothing
+_RARE_SHARE = 0.1  # of the operators' time
+_UNSTEADY = 2.5  # longest over median
 
 
 @dataclass(frozen=True)
@@ -25,26 +28,67 @@ class Step:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps in time order and how they were found: `profiler`, `optimizer`, `repetition` or `whole trace`."""
+    """Steps in time order and how they were found: `profiler`, `optimizer`, `repetition` or `whole trace`. `doubt`: a
+    sentence on what speaks against them, empty where nothing does."""
 
     steps: tuple[Step, ...]
     found_by: str
+    doubt: str = ""
 
 
 def find_steps(trace: Trace) -> Steps:
     """The steps of a trace; never none: without any mark the whole trace is one step."""
-    for found_by, steps in (
-        ("profiler", _profiler_steps(trace)),
-        ("optimizer", _optimizer_steps(trace)),
-        ("repetition", _repeated(trace)),
-    ):
+    for found_by, steps in (("profiler", _profiler_steps(trace)), ("optimizer", _optimizer_steps(trace))):
         if steps:
             return Steps(tuple(steps), found_by)
+    steps = _repeated(trace)
+    doubt = _looks_like_layers(trace, steps) if steps else ""
+    if steps and not doubt:
+        return Steps(tuple(steps), "repetition", _unsteady(steps))
     start = trace.events["start_ns"]
     cpu = trace.events["thread"] >= 0
     begin = int(start[cpu].min(initial=int(start.min(initial=0)))) if cpu.any() else int(start.min(initial=0))
     end = int(trace.end_ns.max(initial=0)) + 1
-    return Steps((Step(0, begin, end),), "whole trace")
+    return Steps((Step(0, begin, end),), "whole trace", doubt)
+
+
+def _looks_like_layers(trace: Trace, steps: list[Step]) -> str:
+    """Why a period is more likely a layer than a step: other modules are called in each, or a good part of the time
+    goes into operators that only few of the periods have. Empty where neither holds."""
+    bounds = np.array([step.start_ns for step in steps], dtype=np.int64)
+    modules = trace.of_kind(Kind.MODULE)
+    thread = main_thread(trace)
+    modules = modules[trace.events["thread"][modules] == thread]
+    period = np.searchsorted(bounds, trace.events["start_ns"][modules], side="right") - 1
+    pairs = np.unique(np.stack((trace.events["name"][modules], period)), axis=1)
+    _, seen = np.unique(pairs[0], return_counts=True)
+    held = int(np.unique(period).size)
+    numbered = f"the operators repeat {len(steps)} times, but "
+    if held > 1 and np.unique(pairs[0]).size >= held and float((seen == 1).mean()) > _SIMILAR / 2:
+        return numbered + "each time in other modules: these are the layers of one step"
+    rows = trace.of_kind(Kind.OPERATOR)
+    rows = rows[trace.events["thread"][rows] == thread]
+    start, ends = trace.events["start_ns"][rows], trace.end_ns[rows]
+    outer = np.concatenate(([True], start[1:] >= np.maximum.accumulate(ends)[:-1]))
+    rows, start = rows[outer], start[outer]
+    period = np.searchsorted(bounds, start, side="right") - 1
+    names = trace.events["name"][rows]
+    pairs = np.unique(np.stack((names, period)), axis=1)
+    held_in = np.bincount(pairs[0], minlength=len(trace.strings))
+    rare = held_in[names] < max(2, len(steps) / 4)
+    spent = trace.events["duration_ns"][rows]
+    if len(steps) >= _FEW and float(spent[rare].sum()) > _RARE_SHARE * max(float(spent.sum()), 1.0):
+        return numbered + "a good part of the time goes into operators that only few of the repetitions have"
+    return ""
+
+
+def _unsteady(steps: list[Step]) -> str:
+    """What speaks against steps of very different lengths."""
+    lengths = np.array([step.end_ns - step.start_ns for step in steps])
+    middle = float(np.median(lengths))
+    if len(steps) < 2 or float(lengths.max()) < _UNSTEADY * middle:
+        return ""
+    return f"they last from {lengths.min() / 1e6:.3g} to {lengths.max() / 1e6:.3g} ms, so they may be no training steps"
 
 
 def main_thread(trace: Trace) -> int:
@@ -57,8 +101,9 @@ def main_thread(trace: Trace) -> int:
             plain = threads[trace.events["sequence"][rows] < 0]
             threads = plain if plain.size else threads
         if kind == Kind.REGION and rows.size:
-            marks = np.array([name.startswith(("Optimizer.", "enumerate(DataLoader)")) for name in trace.strings])
-            threads = threads[marks[trace.events["name"][rows]]] if marks.size else threads
+            loop = ("optimizer", "zero_grad", "data loading")
+            marks = np.array([phase_of(name) in loop for name in trace.strings], dtype=np.bool_)
+            threads = threads[marks[trace.events["name"][rows]]]
         if threads.size:
             return int(np.bincount(threads).argmax())
     return -1
@@ -85,7 +130,7 @@ def _profiler_steps(trace: Trace) -> list[Step]:
 
 def _optimizer_steps(trace: Trace) -> list[Step]:
     rows = trace.of_kind(Kind.REGION)
-    marked = [row for row in rows.tolist() if _OPTIMIZER_STEP.match(trace.name(row))]
+    marked = [row for row in rows.tolist() if is_optimizer_step(trace.name(row))]
     if not marked:
         return []
     # several optimizers per step: the one that ends a step is the last before the longest pause; take the rarest name

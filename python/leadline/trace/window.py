@@ -51,7 +51,7 @@ def read_window(
     trace = read_kineto(source, (low_us, high_us + behind_us))
     shift_ns = round((origin_us - float(trace.facts["origin_us"])) * 1000)
     moved = tuple(Step(step.number, step.start_ns + shift_ns, step.end_ns + shift_ns) for step in steps)
-    return replace(trace, warnings=(*trace.warnings, *warnings)), Steps(moved, found.found_by)
+    return replace(trace, warnings=(*trace.warnings, *warnings)), Steps(moved, found.found_by, found.doubt)
 
 
 def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: int) -> tuple[Trace, Steps]:

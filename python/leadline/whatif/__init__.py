@@ -21,7 +21,7 @@ from leadline.whatif.kinds import (
     TaskKind,
 )
 from leadline.whatif.load import graph_of, load
-from leadline.whatif.predict import Prediction, Report, predict, rank, replay
+from leadline.whatif.predict import Prediction, Report, gain, predict, rank, replay
 from leadline.whatif.scenarios import SCENARIOS, Applied, Parameter, Scenario, ScenarioError
 from leadline.whatif.simulator import Result, simulate
 
@@ -48,6 +48,7 @@ __all__ = [
     "Task",
     "TaskKind",
     "advice",
+    "gain",
     "graph_of",
     "load",
     "predict",

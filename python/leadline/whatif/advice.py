@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from leadline.whatif.predict import Prediction, Report
+from leadline.whatif.predict import WORTH_DOING, Prediction, Report
 from leadline.whatif.scenarios import SCENARIOS
 from leadline.whatif.units import show_time
-
-WORTH_DOING = 1.01
-"""A gain below one percent is within the noise of most training steps and is not advised."""
 
 
 def advice(report: Report) -> list[str]:
@@ -17,7 +14,11 @@ def advice(report: Report) -> list[str]:
         lines.append(
             f"Nothing that was tried would make a step of {show_time(report.measured_ns)} more than one percent faster."
         )
-    slower = [p for p in report.scenarios if not p.hypothetical and p.speedup < 1 / WORTH_DOING and not _costs_time(p)]
+    open_ = [p for p in report.scenarios if not p.hypothetical and p.verdict == "cannot tell" and not _costs_time(p)]
+    if open_:
+        parts = [f"{p.title} ({p.low_gain:.2f}x to {p.high_gain:.2f}x)" for p in open_]
+        lines.append("This trace cannot tell whether these gain: " + ", ".join(parts) + ".")
+    slower = [p for p in report.scenarios if not p.hypothetical and p.verdict == "slower" and not _costs_time(p)]
     if slower:
         lines.append("Leave alone, since it would cost time: " + ", ".join(p.title for p in slower) + ".")
     memory = [p for p in report.scenarios if _costs_time(p)]
@@ -31,31 +32,24 @@ def advice(report: Report) -> list[str]:
 
 
 def useful(report: Report) -> tuple[Prediction, ...]:
-    """What is worth doing, the largest gain first."""
-    chosen = (p for p in report.scenarios if not p.hypothetical and not _costs_time(p) and p.speedup >= WORTH_DOING)
-    return tuple(sorted(chosen, key=lambda p: -p.speedup))
+    """What is worth doing: what is likely to gain, then what possibly does, the largest gain first in each."""
+    chosen = [p for p in report.scenarios if not p.hypothetical and not _costs_time(p) and p.speedup >= WORTH_DOING]
+    known = (p for p in chosen if p.verdict in ("likely", "possible"))
+    return tuple(sorted(known, key=lambda p: (p.low_gain <= 1, p.verdict, -p.speedup)))
 
 
 def _recommend(number: int, prediction: Prediction, report: Report) -> str:
     words = prediction.advice[:1].upper() + prediction.advice[1:]
-    low, high = gain_range(prediction, report)
+    low, high = prediction.low_gain, prediction.high_gain
     per = "samples a second" if prediction.samples != 1 else "speed"
-    certain = "" if low >= 1 else " It may also gain nothing."
+    certain = "" if prediction.verdict == "likely" else " It may also gain nothing."
     basis = "; ".join(prediction.assumptions[:2])
     extent = f" ({low:.2f}x to {high:.2f}x)" if f"{low:.2f}" != f"{high:.2f}" else ""
     return (
-        f"{number}. {words}: {prediction.speedup:.2f}x the {per}{extent}, "
+        f"{number}. {words}: {prediction.verdict}, {prediction.speedup:.2f}x the {per}{extent}, "
         f"{show_time(report.replayed_ns)} -> {show_time(prediction.predicted_ns)} a step.{certain} "
         f"It rests on: {basis}."
     )
-
-
-def gain_range(prediction: Prediction, report: Report) -> tuple[float, float]:
-    """Smallest and largest speed-up on the steps of the window: what their length leaves open hits both sides alike."""
-    work = report.replayed_ns * prediction.samples
-    low = work / prediction.slowest_ns if prediction.slowest_ns else float("inf")
-    high = work / prediction.fastest_ns if prediction.fastest_ns else float("inf")
-    return low, high
 
 
 def _bound_by(report: Report) -> list[str]:

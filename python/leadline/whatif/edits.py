@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.collectives import Collective, kind_of
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, IntArray, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order
@@ -113,29 +113,35 @@ def operation_of(graph: Graph, task: int) -> Collective:
     return kind_of(f"{names[row['operator'][task]]} {names[row['name'][task]]}")
 
 
-def transfer_ns(graph: Graph, collectives: Selection, bound: Bound) -> NDArray[np.float64]:
+def transfer_ns(graph: Graph, collectives: Selection, draw: Draw, *, cautious: bool = True) -> NDArray[np.float64]:
     """The part of each collective in which data moves; the rest is waiting for other ranks and depends on them.
 
     Where all ranks are loaded, and for inserted collectives, that is all of it. In one rank's trace only the shortest
     of the same kind and size has certainly not waited longer than it moved: it is the expectation for all of them, the
-    optimistic end takes everything for transfer, the pessimistic end nothing.
+    optimistic end takes everything for transfer, the pessimistic end nothing (not below the expectation without
+    `cautious`).
     """
     duration = graph.column("duration_ns")[collectives.ids].astype(np.float64)
     traced = graph.column("start_ns")[collectives.ids] >= 0
-    if len({lane.rank for lane in graph.lanes}) > 1 or graph.info.world_size <= 1 or bound is Bound.LOW:
+    if len({lane.rank for lane in graph.lanes}) > 1 or graph.info.world_size <= 1:
         return duration
     keys = np.stack((graph.column("name")[collectives.ids], graph.column("bytes")[collectives.ids]), axis=1)
     _, which = np.unique(keys, axis=0, return_inverse=True)
     shortest = np.full(int(which.max(initial=-1)) + 1, np.inf)
     np.minimum.at(shortest, which.reshape(-1), duration)
-    certain = shortest[which.reshape(-1)] if bound is Bound.EXPECTED else np.zeros_like(duration)
+    place = draw.place("collective transfer")
+    certain = shortest[which.reshape(-1)]
+    if place <= 0.5:
+        certain = duration + (certain - duration) * place * 2
+    elif cautious:
+        certain = certain * (1 - place) * 2
     result: NDArray[np.float64] = np.where(traced, certain, duration)
     return result
 
 
-def scale_transfers(graph: Graph, collectives: Selection, factor: float | NDArray[np.float64], bound: Bound) -> None:
+def scale_transfers(graph: Graph, collectives: Selection, factor: float | NDArray[np.float64], draw: Draw) -> None:
     """Multiply the transfers of collectives; waiting stays."""
-    moving = transfer_ns(graph, collectives, bound)
+    moving = transfer_ns(graph, collectives, draw)
     duration = graph.column("duration_ns")[collectives.ids]
     graph.set_duration(collectives, np.rint(duration - moving * (1 - np.asarray(factor))).astype(np.int64))
 

@@ -6,18 +6,32 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 
-class Bound(Enum):
-    """Which end of the range a prediction is made for. LOW is the shortest step time that can be defended."""
+class Draw:
+    """Where in their ranges the uncertain facts of a prediction are taken: 0 is the end that gives the shorter step
+    time, 0.5 what is expected, 1 the other end. One place for all, or one by name; `asked` are the names in use."""
 
-    LOW = "low"
-    EXPECTED = "expected"
-    HIGH = "high"
+    def __init__(self, everywhere: float = 0.5, places: Mapping[str, float] | None = None) -> None:
+        self._everywhere = everywhere
+        self._places = dict(places or {})
+        self.asked: dict[str, None] = {}
+
+    def place(self, name: str) -> float:
+        """Where in its range the fact of this name is taken."""
+        self.asked[name] = None
+        return self._places.get(name, self._everywhere)
+
+    def hopeful(self, name: str) -> bool:
+        """Whether something that only the short end of the range assumes is taken to hold."""
+        return self.place(name) < 0.25
+
+    def cautious(self, name: str) -> bool:
+        """Whether something that only the long end of the range assumes is taken to hold."""
+        return self.place(name) > 0.75
 
 
 @dataclass(frozen=True)
@@ -28,9 +42,14 @@ class Range:
     expected: float
     pessimistic: float
     source: str = ""
+    name: str = ""
+    """Ranges of one name are drawn together, over all scenarios."""
 
-    def at(self, bound: Bound) -> float:
-        return {Bound.LOW: self.optimistic, Bound.EXPECTED: self.expected, Bound.HIGH: self.pessimistic}[bound]
+    def at(self, draw: Draw) -> float:
+        place = draw.place(self.name)
+        if place <= 0.5:
+            return self.optimistic + (self.expected - self.optimistic) * place * 2
+        return self.expected + (self.pessimistic - self.expected) * (place - 0.5) * 2
 
     def __str__(self) -> str:
         least, most = sorted((self.optimistic, self.pessimistic))
@@ -96,7 +115,8 @@ def technique(name: str, *, larger_is_faster: bool) -> Range:
 def _range(entry: Mapping[str, Any], *, larger_is_faster: bool) -> Range:
     least, most = float(entry["least"]), float(entry["most"])
     optimistic, pessimistic = (most, least) if larger_is_faster else (least, most)
-    return Range(optimistic, float(entry["expected"]), pessimistic, str(entry.get("source", "")))
+    name = str(entry.get("name", "low_precision_kept"))
+    return Range(optimistic, float(entry["expected"]), pessimistic, str(entry.get("source", "")), name)
 
 
 @lru_cache(maxsize=1)

@@ -41,6 +41,8 @@ class EdgeType(IntEnum):
     COMMUNICATION = 5
     DEPENDENCY = 6
     START = 7
+    GUESSED = 8  # a stream's wait that only the observed times show
+    PINNED = 9  # work without a launch keeps its distance to what ended before it
 
 
 class LaneKind(IntEnum):

@@ -37,7 +37,7 @@ def graph_of(profile: Profile) -> Graph:
 
 def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
     order, traces = with_ranks([trace for trace, _ in read])
-    windows = [Window(read[place][1].steps, read[place][1].found_by) for place in order]
+    windows = [Window(read[place][1].steps, read[place][1].found_by, read[place][1].doubt) for place in order]
     if len(traces) == 1:
         return rendezvous(build(traces[0], windows[0]))
     return _load_ranks(traces, windows)

@@ -1,25 +1,31 @@
-"""From a graph and scenarios to predictions: step time, range, speed-up, and what they rest on.
+"""From a graph and scenarios to predictions: step time, gain, ranges of both, and what they rest on.
 
-`predicted_ns` is the simulated step time of the edited graph, `low_ns` and `high_ns` those of its optimistic and
-pessimistic edits. They are widened by the replay error (a graph that does not reproduce the measured step cannot be
-trusted further than that) and by how well a few steps tell the mean of all (twice its standard error). `speedup`
-compares with the replayed step, so an edit that changes nothing gives exactly 1.
+`predicted_ns` is the simulated step time of the edited graph. The ranges hold in nine cases of ten: they move every
+uncertain fact of the scenarios alone (ranges.py) and what the graph itself may have wrong (structure.py): residuals,
+guessed waits, other ranks, and how well the traced steps tell the mean of all. `speedup` compares with the replayed
+step, so an edit that changes nothing gives exactly 1.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import GraphError
+from leadline.whatif.ledger import Row, ledger
+from leadline.whatif.ranges import Doubts, ranges, responses, step_error
 from leadline.whatif.scenarios import SCENARIOS, find
 from leadline.whatif.scenarios.base import Applied, Scenario, ScenarioError, Values
 from leadline.whatif.simulator import Result, simulate
+from leadline.whatif.structure import Structure
 from leadline.whatif.units import show_time
+
+WORTH_DOING = 1.01
+"""A gain below one percent is within the noise of most training steps and is not advised."""
+MOST_FACTS = 8
+"""Uncertain facts that are moved one by one; of combined scenarios with more, all others together."""
 
 
 class NotApplicable(ScenarioError):
@@ -41,12 +47,18 @@ class Prediction:
     predicted_ns: float
     low_ns: float
     high_ns: float
+    """Nine times of ten the time lies between these."""
     fastest_ns: float
     slowest_ns: float
-    """Simulated times of the optimistic and the pessimistic edit: the range of the gain on these very steps, to which
-    `low_ns` and `high_ns` add what is doubtful about the step time itself."""
+    """Simulated times with every uncertain fact of the scenario at its best and at its worst."""
     speedup: float
     """Replayed over predicted step time, in samples per second where the step handles more samples."""
+    low_gain: float
+    high_gain: float
+    """Nine times of ten the speed-up lies between these; what is doubtful about the length of the steps hits both sides
+    of it alike, so they are closer than the times are."""
+    verdict: str
+    """`likely` to gain at least one percent, `possible`, `cannot tell`, `slower`, or `nothing` to gain."""
     assumptions: tuple[str, ...]
     applied_to: Mapping[str, int]
     warnings: tuple[str, ...] = ()
@@ -71,6 +83,11 @@ class Report:
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     """Why a scenario of the ranking was left out."""
     replay: Result | None = field(default=None, repr=False, compare=False)
+    causal_error: float = 0.0
+    """Signed: replayed with every residual at the median of its class / measured - 1. The error of the graph as a model
+    of causes; `replay_error` only checks the program."""
+    ledger: tuple[Row, ...] = ()
+    """Where the time of a step goes along its critical path; filled by `replay`."""
 
 
 def predict(graph: Graph, names: Sequence[str], settings: Mapping[str, str] | None = None) -> Report:
@@ -85,7 +102,8 @@ def predict(graph: Graph, names: Sequence[str], settings: Mapping[str, str] | No
 
 
 def rank(graph: Graph, settings: Mapping[str, str] | None = None) -> Report:
-    """Predicts every scenario that applies without further parameters, the largest gain first.
+    """Predicts every scenario that applies without further parameters: what is likely to gain first, then what may,
+    and within these the largest gain.
 
     Questions about hardware (`faster`, `kernel_speedup`) are asked for each device that the trace shows and come
     after the advice.
@@ -99,21 +117,34 @@ def rank(graph: Graph, settings: Mapping[str, str] | None = None) -> Report:
                 found.append(base.combined([scenario], {**extra, **(settings or {})}))
             except ScenarioError as error:
                 left_out[" ".join([scenario.name, *extra.values()])] = getattr(error, "reason", str(error))
-    found.sort(key=lambda item: (item.hypothetical, -item.speedup, item.name))
+    found.sort(
+        key=lambda item: (item.hypothetical, _WEIGHT[item.verdict], item.low_gain <= 1, -item.speedup, item.name)
+    )
     return base.report(found, left_out)
 
 
 def replay(graph: Graph) -> Report:
-    """Only the measured and the replayed step time."""
-    return _Base(graph).report([], {})
+    """Only the measured and the replayed step time, exactly and by causes, and the ledger of the step."""
+    base = _Base(graph)
+    return base.report([], {}, rows=ledger(graph, base.result))
 
 
-def sampling_error(step_ns: Sequence[int]) -> float:
-    """Twice the standard error of the mean step, relative to it; 0 for fewer than three steps, which tell nothing."""
-    if len(step_ns) < 3 or not sum(step_ns):
-        return 0.0
-    mean = sum(step_ns) / len(step_ns)
-    return 2 * statistics.stdev(step_ns) / math.sqrt(len(step_ns)) / mean
+def gain(graph: Graph, edited: Graph) -> tuple[float, float, float]:
+    """What an edit of one's own gains: replayed over edited step time, and the ends of its range, which holds what the
+    traced steps and the graph's causes leave open."""
+    base, result = _Base(graph), simulate(edited)
+    step_ns = result.makespan_ns / max(len(result.steps), 1)
+    value = base.replayed_ns / step_ns if step_ns else float("inf")
+    found = base.structure.doubts(edited, result, step_ns, lambda other: None)
+    by_step = _by_step(base.result, result)
+    within = ranges(value, 1.0, base.steps_ns or [base.measured_ns], by_step, found.doubts, WORTH_DOING)
+    return value, within.low_gain, within.high_gain
+
+
+def _by_step(before: Result, after: Result) -> list[float]:
+    """The gain of every step; nothing where the edit has other steps."""
+    old, new = before.per_step_ns.tolist(), after.per_step_ns.tolist()
+    return [a / b for a, b in zip(old, new, strict=True) if b > 0] if len(old) == len(new) else []
 
 
 class _Base:
@@ -126,42 +157,72 @@ class _Base:
         self.replayed_ns = self.result.makespan_ns / steps
         self.measured_ns = (graph.info.measured_ns or self.result.makespan_ns) / steps
         self.replay_error = self.replayed_ns / self.measured_ns - 1 if self.measured_ns else 0.0
-        self.sampling_error = sampling_error(graph.info.step_ns)
+        self.structure = Structure(graph, self.result, self.measured_ns)
+        self.steps_ns = [float(value) for value in graph.info.step_ns]
 
     def combined(self, scenarios: Sequence[Scenario], settings: Mapping[str, str]) -> Prediction:
         values = [scenario.read(settings) for scenario in scenarios]
-        ends: dict[Bound, tuple[float, Applied, Result, list[Applied]]] = {}
-        for bound in Bound:
-            parts: list[Applied] = []
-            graph = self.graph.copy()
-            for scenario, value in zip(scenarios, values, strict=True):
-                # the three edits of one scenario differ in amounts, not in whether there is something to edit
-                reason = scenario.applicable(graph, value) if bound is Bound.LOW else None
-                if reason is not None:
-                    raise NotApplicable(scenario.name, reason)
-                parts.append(scenario.apply(graph, value, bound))
-                graph = parts[-1].graph
-            schedule = next((part.schedule for part in reversed(parts) if part.schedule is not None), None)
-            try:
-                result = simulate(graph, schedule)
-            except GraphError as error:
-                raise ScenarioError(f"{scenarios[-1].name} cannot be simulated: {error}.") from error
-            counted = result.per_step_ns[max((part.warm_up_steps for part in parts), default=0) :]
-            ends[bound] = (float(counted.mean()) if counted.size else 0.0, parts[-1], result, parts)
-        return self._prediction(scenarios, values, ends)
+        for scenario, value in zip(scenarios, values, strict=True):
+            # later scenarios are asked on the graph that the ones before leave behind
+            if scenario is scenarios[0] and (reason := scenario.applicable(self.graph, value)) is not None:
+                raise NotApplicable(scenario.name, reason)
+        expected = Draw()
+        outcome = _run(self.graph, scenarios, values, expected, ask=True)
+        ends = [_run(self.graph, scenarios, values, Draw(place)) for place in (0.0, 1.0)]
+        facts = self._facts(scenarios, values, outcome, ends, expected.asked)
+        return self._prediction(scenarios, values, outcome, ends, facts)
+
+    def _facts(
+        self,
+        scenarios: Sequence[Scenario],
+        values: Sequence[Values],
+        outcome: _Outcome,
+        ends: Sequence[_Outcome],
+        asked: Mapping[str, None],
+    ) -> dict[str, tuple[float, float]]:
+        """How the gain answers to each uncertain fact."""
+        names = list(asked)
+        together = responses(outcome.step_ns, {"all": (ends[0].step_ns, ends[1].step_ns)})
+        if len(names) < 2 or not any(abs(change) > 1e-4 for change in together.get("all", ())):
+            return {names[0] if len(names) == 1 else "all facts": together.get("all", (0.0, 0.0))}
+        alone = {}
+        for name in names[:MOST_FACTS]:
+            times = [_run(self.graph, scenarios, values, Draw(0.5, {name: place})).step_ns for place in (0.0, 1.0)]
+            alone[name] = (times[0], times[1])
+        if len(names) > MOST_FACTS:
+            rest = names[MOST_FACTS:]
+            times = [
+                _run(self.graph, scenarios, values, Draw(0.5, dict.fromkeys(rest, place))).step_ns
+                for place in (0.0, 1.0)
+            ]
+            alone["other facts"] = (times[0], times[1])
+        return responses(outcome.step_ns, alone)
 
     def _prediction(
         self,
         scenarios: Sequence[Scenario],
         values: Sequence[Values],
-        ends: Mapping[Bound, tuple[float, Applied, Result, list[Applied]]],
+        outcome: _Outcome,
+        ends: Sequence[_Outcome],
+        facts: dict[str, tuple[float, float]],
     ) -> Prediction:
-        predicted, last, result, parts = ends[Bound.EXPECTED]
-        times = [end[0] for end in ends.values()]
-        doubt = abs(self.replay_error) + self.sampling_error
-        samples = 1.0
-        for part in parts:
-            samples *= part.samples
+        parts, samples = outcome.parts, outcome.samples
+
+        def again(graph: Graph) -> float | None:
+            try:
+                return _run(graph, scenarios, values, Draw()).step_ns
+            except (ScenarioError, GraphError):
+                return None
+
+        found = self.structure.doubts(outcome.parts[-1].graph, outcome.result, outcome.step_ns, again)
+        doubts = Doubts({**facts, **found.doubts.facts}, found.doubts.either_way)
+        predicted = outcome.step_ns * found.shift
+        gain = self.replayed_ns / predicted * samples if predicted else float("inf")
+        by_step = _by_step(self.result, outcome.result)
+        # questions with a factor below 1 ask for a loss
+        least = 1.0 if all(scenario.never_slower for scenario in scenarios) and gain >= 1 else 0.0
+        within = ranges(gain, samples, self.steps_ns or [self.measured_ns], by_step, doubts, WORTH_DOING, least)
+        times = [outcome.step_ns, predicted, *(end.step_ns for end in ends)]
         applied: dict[str, int] = {}
         for part in parts:
             for what, number in part.applied_to.items():
@@ -173,29 +234,45 @@ class _Base:
             predicted_ns=predicted,
             fastest_ns=min(times),
             slowest_ns=max(times),
-            low_ns=min(times) * (1 - min(doubt, 1.0)),
-            high_ns=max(times) * (1 + doubt),
-            speedup=self.replayed_ns / predicted * samples if predicted else float("inf"),
-            assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)),
+            low_ns=min(within.low_ns, predicted),
+            high_ns=max(within.high_ns, predicted),
+            speedup=gain,
+            low_gain=within.low_gain,
+            high_gain=within.high_gain,
+            verdict=_verdict(gain, within.low_gain, within.high_gain, within.chance),
+            assumptions=tuple(
+                dict.fromkeys((*(text for part in parts for text in part.assumptions), *found.sentences))
+            ),
             applied_to=applied,
             warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
             hypothetical=all(scenario.hypothetical for scenario in scenarios),
             samples=samples,
-            graph=last.graph,
-            result=result,
+            graph=parts[-1].graph,
+            result=outcome.result,
         )
 
-    def report(self, found: Sequence[Prediction], left_out: Mapping[str, str]) -> Report:
+    def report(self, found: Sequence[Prediction], left_out: Mapping[str, str], rows: tuple[Row, ...] = ()) -> Report:
         warnings = list(self.graph.info.warnings)
         if abs(self.replay_error) > 0.03:
             warnings.append(
-                f"the replay differs from the measured step by {self.replay_error:+.1%}; every range is widened by that"
+                f"the replay differs from the measured step by {self.replay_error:+.1%}; gains refer to the replay"
             )
-        if self.sampling_error > 0.1:
+        error = self.structure.causal_error
+        if abs(error) > 0.03:
+            warnings.append(
+                f"replayed by causes alone the step differs from the measured one by {error:+.1%} (--replay shows what "
+                "is not understood); every range is wider by that"
+            )
+        spread = step_error(self.steps_ns)
+        if len(self.steps_ns) > 1 and spread > 0.1:
             shortest, longest = (show_time(pick(self.graph.info.step_ns)) for pick in (min, max))
             warnings.append(
-                f"the steps differ much ({shortest} to {longest}), so their mean is known within "
-                f"{self.sampling_error:.0%} only and every range is widened by that; choose steady steps with --steps"
+                f"the steps differ much ({shortest} to {longest}), so their mean is known within {2 * spread:.0%} only "
+                "and every range is wider by that; choose steady steps with --steps"
+            )
+        elif len(self.steps_ns) == 1:
+            warnings.append(
+                "the window holds one step, which does not tell how steps differ: every range is wider by that"
             )
         for prediction in found:
             warnings += [f"{prediction.name}: {text}" for text in prediction.warnings]
@@ -209,7 +286,62 @@ class _Base:
             warnings=tuple(dict.fromkeys(warnings)),
             not_applicable=dict(left_out),
             replay=self.result,
+            causal_error=error,
+            ledger=rows,
         )
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """One edit of a graph, simulated."""
+
+    step_ns: float
+    result: Result
+    parts: tuple[Applied, ...]
+
+    @property
+    def samples(self) -> float:
+        product = 1.0
+        for part in self.parts:
+            product *= part.samples
+        return product
+
+
+def _run(
+    graph: Graph, scenarios: Sequence[Scenario], values: Sequence[Values], draw: Draw, *, ask: bool = False
+) -> _Outcome:
+    """The scenarios one after another on a copy of the graph. `ask`: whether each has something to work on, which does
+    not depend on the draw."""
+    parts: list[Applied] = []
+    graph = graph.copy()
+    for number, (scenario, value) in enumerate(zip(scenarios, values, strict=True)):
+        if ask and number and (reason := scenario.applicable(graph, value)) is not None:
+            raise NotApplicable(scenario.name, reason)
+        parts.append(scenario.apply(graph, value, draw))
+        graph = parts[-1].graph
+    schedule = next((part.schedule for part in reversed(parts) if part.schedule is not None), None)
+    try:
+        result = simulate(graph, schedule)
+    except GraphError as error:
+        raise ScenarioError(f"{scenarios[-1].name} cannot be simulated: {error}.") from error
+    counted = result.per_step_ns[max((part.warm_up_steps for part in parts), default=0) :]
+    return _Outcome(float(counted.mean()) if counted.size else 0.0, result, tuple(parts))
+
+
+def _verdict(gain: float, low: float, high: float, chance: float) -> str:
+    """What the range lets one say."""
+    if high < WORTH_DOING and low > 1 / WORTH_DOING:
+        return "nothing"
+    if high < 1:
+        return "slower"
+    if low >= WORTH_DOING or (low > 1 and chance >= 0.95):
+        return "likely"
+    if low < 1 / 1.1 and high > 1.1 and chance <= 0.7:
+        return "cannot tell"
+    return "possible" if chance >= 0.5 and gain >= WORTH_DOING else "cannot tell" if high >= WORTH_DOING else "slower"
+
+
+_WEIGHT = {"likely": 0, "possible": 1, "cannot tell": 2, "nothing": 3, "slower": 4}
 
 
 def _check_settings(scenarios: Sequence[Scenario], settings: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from leadline.whatif.advice import advice, gain_range
+from leadline.whatif.advice import advice
 from leadline.whatif.predict import Prediction, Report
 from leadline.whatif.units import show_time
 
@@ -17,11 +17,17 @@ def as_json(report: Report) -> str:
         "measured_ns": report.measured_ns,
         "replayed_ns": report.replayed_ns,
         "replay_error": report.replay_error,
+        "causal_error": report.causal_error,
         "steps": list(report.steps),
         "window": list(report.window),
         "scenarios": [_scenario(prediction) for prediction in report.scenarios],
         "warnings": list(report.warnings),
     }
+    if report.ledger:
+        content["ledger"] = [
+            {"sort": row.sort, "name": row.name, "spent_ns": row.spent_ns, "confidence": row.confidence}
+            for row in report.ledger
+        ]
     return json.dumps(content, indent=2) + "\n"
 
 
@@ -29,12 +35,19 @@ def _scenario(prediction: Prediction) -> dict[str, Any]:
     return {
         "name": prediction.name,
         "predicted_ns": prediction.predicted_ns,
-        "speedup": prediction.speedup if math.isfinite(prediction.speedup) else None,
+        "speedup": _finite(prediction.speedup),
         "low_ns": prediction.low_ns,
         "high_ns": prediction.high_ns,
+        "low_gain": _finite(prediction.low_gain),
+        "high_gain": _finite(prediction.high_gain),
+        "verdict": prediction.verdict,
         "assumptions": list(prediction.assumptions),
         "applied_to": dict(prediction.applied_to),
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def as_text(report: Report, *, ranked: bool) -> str:
@@ -42,7 +55,7 @@ def as_text(report: Report, *, ranked: bool) -> str:
     lines = [_headline(report), ""]
     if report.scenarios:
         width = max(len(prediction.title) for prediction in report.scenarios)
-        lines.append(f"{'what if':<{width}}  {'step':>9}  {'range':>21}  {'gain':>6}")
+        lines.append(f"{'what if':<{width}}  {'step':>9}  {'range':>21}  {'gain':>6}  {'range':>15}  verdict")
         previous = False
         for prediction in report.scenarios:
             if prediction.hypothetical and not previous and prediction is not report.scenarios[0]:
@@ -50,8 +63,9 @@ def as_text(report: Report, *, ranked: bool) -> str:
             previous = prediction.hypothetical
             lines.append(
                 f"{prediction.title:<{width}}  {show_time(prediction.predicted_ns):>9}  {_extent(prediction):>21}  "
-                f"{prediction.speedup:>5.2f}x"
+                f"{prediction.speedup:>5.2f}x  {_gains(prediction):>15}  {prediction.verdict}"
             )
+        lines += ["", "Ranges hold in nine cases of ten."]
         lines.append("")
     lines += _explanation(report, ranked=ranked)
     return "\n".join(lines).rstrip() + "\n"
@@ -63,20 +77,24 @@ def _extent(prediction: Prediction) -> str:
     return low if low == high else f"{low} - {high}"
 
 
+def _gains(prediction: Prediction) -> str:
+    low, high = f"{prediction.low_gain:.2f}x", f"{prediction.high_gain:.2f}x"
+    return low if low == high else f"{low} - {high}"
+
+
 def as_markdown(report: Report, *, ranked: bool) -> str:
     """The same content with a table."""
     lines = ["# What if", "", _headline(report), ""]
     if report.scenarios:
-        lines += ["| what if | step | low | high | gain |", "|---|---:|---:|---:|---:|"]
-        for prediction in report.scenarios:
-            low, high = gain_range(prediction, report)
-            lines.append(
-                f"| {prediction.title} | {show_time(prediction.predicted_ns)} | {show_time(prediction.low_ns)} | "
-                f"{show_time(prediction.high_ns)} | {prediction.speedup:.2f}x"
-                + (f" ({low:.2f} to {high:.2f}) |" if f"{low:.2f}" != f"{high:.2f}" else " |")
-            )
+        lines += ["| what if | step | low | high | gain | range | verdict |", "|---|---:|---:|---:|---:|---:|---|"]
+        lines += [
+            f"| {prediction.title} | {show_time(prediction.predicted_ns)} | {show_time(prediction.low_ns)} | "
+            f"{show_time(prediction.high_ns)} | {prediction.speedup:.2f}x | {_gains(prediction)} | "
+            f"{prediction.verdict} |"
+            for prediction in report.scenarios
+        ]
         lines.append("")
-    lines += _explanation(report, ranked=ranked)
+    lines += _explanation(report, ranked=ranked, markdown=True)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -84,12 +102,32 @@ def _headline(report: Report) -> str:
     steps = f"{len(report.steps)} step" + ("s" if len(report.steps) != 1 else "")
     return (
         f"Measured {show_time(report.measured_ns)} a step over {steps}; replayed {show_time(report.replayed_ns)} "
-        f"({report.replay_error:+.2%})."
+        f"({report.replay_error:+.2%}), by causes alone {report.causal_error:+.1%}."
     )
 
 
-def _explanation(report: Report, *, ranked: bool) -> list[str]:
-    lines: list[str] = []
+def _ledger(report: Report, *, markdown: bool) -> list[str]:
+    """The rows of the ledger, with a sentence on how to read them."""
+    total = sum(row.spent_ns for row in report.ledger) or 1.0
+    lines = [
+        "Where the step goes along its critical path. Confidence is the share of a residual that is as long as its "
+        "equals; the rest has no known cause.",
+        "",
+    ]
+    if markdown:
+        lines += ["| time | share | sort | what | confidence |", "|---:|---:|---|---|---:|"]
+    for row in report.ledger:
+        cells = (show_time(row.spent_ns), f"{row.spent_ns / total:.1%}", row.sort, row.name, f"{row.confidence:.0%}")
+        lines.append(
+            "| " + " | ".join(cells) + " |"
+            if markdown
+            else f"{cells[0]:>9}  {cells[1]:>6}  {cells[2]:<8}  {cells[3]:<42}  {cells[4]:>5}"
+        )
+    return [*lines, ""]
+
+
+def _explanation(report: Report, *, ranked: bool, markdown: bool = False) -> list[str]:
+    lines: list[str] = _ledger(report, markdown=markdown) if report.ledger else []
     if ranked:
         lines += [*advice(report), ""]
         if report.not_applicable:

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, Selection, TaskKind
-
-PYTHON = "(python)"
-"""Name of the tasks that stand for time between operators."""
+from leadline.whatif.tables import PYTHON as PYTHON
 
 
 class SelfTimes:

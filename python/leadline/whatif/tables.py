@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+PYTHON = "(python)"
+HIDDEN = "(unrecorded graph work)"
+CROWDED = "(waiting for room on the device)"
+
 TASK_COLUMNS: Mapping[str, str] = {
     "kind": "u1",  # TaskKind
     "lane": "i4",  # row of graph.lanes

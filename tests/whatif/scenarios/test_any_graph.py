@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.whatif.advice import gain_range
+from leadline.whatif.advice import useful
 from leadline.whatif.builder import GraphBuilder
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
@@ -57,19 +56,22 @@ def build(items: list[tuple[str, Phase, str, int, int, str]], steps: int, device
     return graph
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(item, min_size=1, max_size=25), st.integers(1, 3), st.sampled_from(DEVICES))
 def test_ranking_of_any_graph(items, steps, device):
     report = rank(build(items, steps, device))
     for found in report.scenarios:
-        assert found.low_ns <= found.predicted_ns <= found.high_ns, found.title
+        assert math.isfinite(found.low_ns) and math.isfinite(found.high_ns), found.title
         assert found.predicted_ns >= 0
         assert not math.isnan(found.speedup)
         assert found.assumptions, found.title
+    advised = useful(report)
+    open_ = [at for at, found in enumerate(advised) if found.low_gain <= 1]
+    assert all(found.low_gain <= 1 for found in advised[min(open_, default=len(advised)) :])
     assert not [reason for reason in report.not_applicable.values() if "cannot be simulated" in reason]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(item, min_size=1, max_size=20), st.integers(1, 2), st.floats(1.0, 64.0))
 def test_a_faster_device_is_never_slower(items, steps, factor):
     graph = build(items, steps, DEVICES[0])
@@ -81,7 +83,7 @@ def test_a_faster_device_is_never_slower(items, steps, factor):
         assert found.scenarios[0].predicted_ns <= found.replayed_ns + 2 * len(graph)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(item, min_size=1, max_size=20), st.integers(1, 2))
 def test_a_graph_is_not_changed_by_asking(items, steps):
     graph = build(items, steps, DEVICES[0])
@@ -92,7 +94,7 @@ def test_a_graph_is_not_changed_by_asking(items, steps):
     assert [item.predicted_ns for item in first.scenarios] == [item.predicted_ns for item in second.scenarios]
 
 
-def test_steps_that_differ_widen_the_time_but_not_the_gain(step):
+def test_steps_that_differ_widen_the_time_more_than_the_gain(step):
     """The step time of another run is as uncertain as this one's mean; what a change gains on these steps is not."""
     for number, length in enumerate((100, 100, 100, 4000)):
         step.step = number
@@ -102,7 +104,6 @@ def test_steps_that_differ_widen_the_time_but_not_the_gain(step):
     graph.info = replace(graph.info, step_ns=(110_000, 110_000, 110_000, 4_010_000))
     report = rank(graph)
     found = next(item for item in report.scenarios if item.title == "faster gpu 2x")
-    low, high = gain_range(found, report)
-    assert low == pytest.approx(high) == pytest.approx(found.speedup)
+    assert 1.3 < found.low_gain < found.speedup < found.high_gain < 2.3
     assert found.low_ns < 0.5 * found.predicted_ns < 1.5 * found.predicted_ns < found.high_ns
     assert any("the steps differ much (110 µs to 4.01 ms)" in warning for warning in report.warnings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.whatif.gpus import Bound, known_gpus, technique
+from leadline.whatif.gpus import Draw, known_gpus, technique
 from leadline.whatif.kinds import Phase
 
 US = 1000
@@ -21,7 +21,7 @@ def test_amp_as_in_the_paper(step, ask):
     found = ask(step.graph(), "amp", model="paper")
     assert found.predicted_ns == (300 / 3 + 90 / 3 + 40 / 2) * US
     assert found.applied_to == {"matrix kernels": 2, "other kernels": 1}
-    assert found.high_ns == (300 / 1.5 + 90 / 1.5 + 40) * US
+    assert found.slowest_ns == (300 / 1.5 + 90 / 1.5 + 40) * US
 
 
 def test_amp_by_peak_rates(step, ask):
@@ -31,8 +31,8 @@ def test_amp_by_peak_rates(step, ask):
     found = ask(step.graph(), "amp")
     kept = expected("matmul_low_precision", larger_is_faster=True)
     assert found.predicted_ns == pytest.approx(1640 * US / (2 * kept) + 500 * US, rel=1e-5)
-    assert found.low_ns == pytest.approx(1640 * US / 2 + 500 * US, rel=1e-5)
-    assert found.low_ns < found.predicted_ns < found.high_ns < 2140 * US
+    assert found.fastest_ns == pytest.approx(1640 * US / 2 + 500 * US, rel=1e-5)
+    assert found.fastest_ns < found.predicted_ns < found.slowest_ns < 2140 * US
 
 
 def test_amp_leaves_bandwidth_bound_matrices_at_half_the_bytes(step, ask):
@@ -61,8 +61,8 @@ def test_unknown_gpu_widens_and_warns(new_step, ask):
     assert any("Some GPU of 2031 is not in the factor files" in warning for warning in found.warnings)
     # from no gain at all to what the GPU with the largest ratio could do
     largest = max(gpu.peak_tflops["bf16"] / gpu.peak_tflops["fp32"] for gpu in known_gpus() if gpu.peak_flops("bf16"))
-    assert found.high_ns == 100 * US
-    assert found.low_ns == pytest.approx(100 * US / largest, rel=1e-3)
+    assert found.slowest_ns == 100 * US
+    assert found.fastest_ns == pytest.approx(100 * US / largest, rel=1e-3)
 
 
 def test_no_prediction_beats_the_roofline(step, ask):
@@ -74,15 +74,18 @@ def test_no_prediction_beats_the_roofline(step, ask):
     graph.tasks.write("name")[graph.launchers_of(task).ids] = graph.name_id("aten::mm")
     found = ask(graph, "precision", target="bf16")
     moved = 2 * (4096 * 4096 + 2 * 4096 * 410) / 3350e9
-    assert found.low_ns == pytest.approx(max(flops / 989.4e12, moved) * 1e9, rel=1e-3)
+    assert found.fastest_ns == pytest.approx(max(flops / 989.4e12, moved) * 1e9, rel=1e-3)
 
 
 def test_precision_tf32_on_h100(step, ask):
     step.kernel("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n", 700)
     step.kernel("vectorized_elementwise_kernel", 100)
     found = ask(step.graph(), "precision", target="tf32")
-    ratio = 494.7 / 66.9 * expected("matmul_low_precision", larger_is_faster=True)
-    assert found.predicted_ns == pytest.approx((700 / ratio + 100) * US, rel=1e-4)
+    kept = expected("matmul_low_precision", larger_is_faster=True)
+    # without shapes nothing says that arithmetic limits the kernel, so it moves between nothing and all of the ratio
+    assert found.predicted_ns == pytest.approx((700 / ((494.7 / 66.9) ** 0.5 * kept) + 100) * US, rel=1e-4)
+    assert found.fastest_ns == pytest.approx((700 / (494.7 / 66.9) + 100) * US, rel=1e-4)
+    assert found.slowest_ns == 800 * US
 
 
 def test_precision_refuses_what_the_gpu_has_not(new_step, ask):
@@ -99,7 +102,7 @@ def test_fused_optimizer(step, ask):
         step.kernel(f"elementwise_kernel_{name}", 90, Phase.OPTIMIZER, operator=f"aten::{name}")
     found = ask(step.graph(), "fused_optimizer")
     assert found.predicted_ns == pytest.approx((1000 + 450 * 7 / 18) * US, rel=1e-6)
-    assert found.high_ns == pytest.approx(1450 * US, rel=1e-6)
+    assert found.slowest_ns == pytest.approx(1450 * US, rel=1e-6)
     assert found.applied_to == {"removed kernels": 5, "removed calls": 5}
 
 
@@ -207,16 +210,17 @@ def test_remove_sync(step, ask):
     assert ask(graph, "faster", device="gpu", factor="1").predicted_ns == 1410 * US
     found = ask(graph, "remove_sync")
     assert found.predicted_ns == 1010 * US
-    assert found.high_ns == 1410 * US, "the last synchronisation of a step may have to stay"
+    assert found.slowest_ns == 1410 * US, "the last synchronisation of a step may have to stay"
 
 
-def test_bounds_enclose_the_prediction(step, ask):
+def test_every_answer_says_what_it_rests_on(step, ask):
     for name, phase in (("sgemm", Phase.FORWARD), ("vectorized_elementwise_kernel", Phase.BACKWARD)):
         step.kernel(name, 100, phase)
     for scenario in ("amp", "precision", "launch_free", "batch_size", "faster", "kernel_speedup"):
         found = ask(step.graph(), scenario)
-        assert found.low_ns <= found.predicted_ns <= found.high_ns, scenario
         assert found.assumptions, scenario
+        # one step tells little about others, so no time is known within a percent
+        assert found.low_ns < 0.95 * found.predicted_ns < 1.05 * found.predicted_ns < found.high_ns, scenario
 
 
 @pytest.mark.parametrize("scenario", ["faster", "kernel_speedup", "batch_size"])
@@ -239,5 +243,5 @@ def test_more_is_never_slower(step, ask, scenario):
 def test_low_and_high_are_named_the_right_way_round():
     for name, larger_is_faster in (("matmul_low_precision", True), ("fused_elementwise", False)):
         factor = technique(name, larger_is_faster=larger_is_faster)
-        best, worst = factor.at(Bound.LOW), factor.at(Bound.HIGH)
+        best, worst = factor.at(Draw(0.0)), factor.at(Draw(1.0))
         assert (best > worst) == larger_is_faster

@@ -24,6 +24,7 @@ class Window:
 
     steps: Sequence[Step]
     found_by: str = "profiler"
+    doubt: str = ""
 
     @property
     def range_ns(self) -> tuple[int, int]:
@@ -60,7 +61,7 @@ def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
         ),
         unexplained_ns=draft.unexplained_ns,
         warnings=(*trace.warnings, *draft.warnings),
-        facts={**trace.facts, **draft.facts, "steps_found_by": window.found_by},
+        facts={**trace.facts, **draft.facts, "steps_found_by": window.found_by, "steps_doubt": window.doubt},
     )
     graph = Graph(tasks, edges, awaited, draft.lanes, list(draft.names), list(draft.layers), trace.details, info)
     return with_measured(graph)
@@ -80,9 +81,15 @@ def _warn(draft: Draft, window: Window) -> None:
     if not np.isin(kinds, [TaskKind.GPU, TaskKind.COMM]).any():
         draft.warnings.append("there is no device work in the window; only CPU changes can be predicted")
     if window.found_by == "whole trace":
-        draft.warnings.append("no step marks and no repetition were found; the whole trace counts as one step")
+        why = (
+            f"no step marks were found; {window.doubt}"
+            if window.doubt
+            else "no step marks and no repetition were found"
+        )
+        draft.warnings.append(f"{why}; the whole trace counts as one step")
     elif window.found_by == "repetition":
-        draft.warnings.append("steps carry no marks; they were found by the repetition of operators")
+        doubt = f", but {window.doubt}: choose them with --steps" if window.doubt else ""
+        draft.warnings.append(f"steps carry no marks; they were found by the repetition of operators{doubt}")
     total = max(draft.window_ns[1] - draft.window_ns[0], 1)
     if draft.unexplained_ns > _NEGLIGIBLE * total:
         draft.warnings.append(

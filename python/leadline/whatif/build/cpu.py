@@ -7,16 +7,14 @@ up to its outermost spans exactly; the time between those is Python, which threa
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.trace.meaning import is_loading
 from leadline.trace.tables import CALL_KINDS, Kind
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import Discipline, IntArray, Lane, LaneKind, Phase, TaskKind
-
-_DATA = re.compile(r"^(enumerate\(DataLoader\)#|data loading$)")
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ def lay_out(draft: Draft, main: int) -> list[Timeline]:
     trace = draft.trace
     events = trace.events
     begin, end = draft.window_ns
-    data_names = np.array([_DATA.match(name) is not None for name in trace.strings], dtype=np.bool_)
+    data_names = np.array([is_loading(name) for name in trace.strings], dtype=np.bool_)
     is_data = np.isin(events["kind"], [Kind.REGION, Kind.PHASE]) & data_names[events["name"]]
     calls = np.isin(events["kind"], [int(kind) for kind in (Kind.OPERATOR, *CALL_KINDS)])
     inside = (events["start_ns"] >= begin) & (events["start_ns"] < end) & (events["thread"] >= 0)

@@ -14,13 +14,13 @@ from statistics import median_low
 
 import numpy as np
 
-from leadline.trace.calls import is_collective
+from leadline.trace.meaning import is_collective
 from leadline.trace.tables import DEVICE_KINDS, Kind
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import Discipline, EdgeType, IntArray, Lane, LaneKind, TaskKind
+from leadline.whatif.tables import HIDDEN
 
 DEFAULT_LATENCY_NS = 5_000  # where a trace never shows an idle stream; CUDA launches take 3-8 us
-HIDDEN = "(unrecorded graph work)"
 GAP_LIMIT_NS = 20_000  # a busy stream starts the next kernel within about 1 us; beyond this something else held it
 LATENCY_LIMIT = 10  # a launch that took this many times its usual latency waited for something
 BACKLOG_GAP_NS = 20_000
@@ -190,6 +190,7 @@ def time_streams(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> 
     timing = Timing({}, usual_gap, [])
     gap_after: dict[int, int] = {}
     hidden: list[tuple[int, int]] = []
+    pinned: list[int] = []
     for stream in streams:
         previous, previous_end = -1, np.iinfo(np.int64).min
         for task in stream.ids:
@@ -199,7 +200,7 @@ def time_streams(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> 
                 timing.latency_ns[task] = gap = 0
             elif launch < 0:
                 if previous < 0 or gap > BACKLOG_GAP_NS:
-                    draft["earliest_ns"][task] = max(start - draft.origin_ns, 0)
+                    pinned.append(task)
                     gap = 0
             else:
                 begin, normal = times.start[launch], usual[times.name[launch]]
@@ -222,9 +223,31 @@ def time_streams(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> 
             previous, previous_end = task, times.end[task]
     draft["gap_ns"][list(gap_after)] = list(gap_after.values())
     draft.facts["launch_latency_ns"] = {name: usual[row] for name, row in draft.names.items() if row in usual}
+    _pin(draft, streams, pinned)
     if hidden:
         _add_hidden(draft, streams, times, timing, hidden)
     return timing
+
+
+def _pin(draft: Draft, streams: Sequence[Stream], tasks: Sequence[int]) -> None:
+    """Work that nothing in the trace launched keeps its distance to the device work that ended last before it, so that
+    it moves when that does; at the window's start, where there is none, its place on the clock."""
+    if not tasks:
+        return
+    ids = np.array([task for stream in streams for task in stream.ids], dtype=np.int64)
+    end = draft["end_ns"][ids]
+    order = np.argsort(end, kind="stable")
+    ids, end = ids[order], end[order]
+    pinned = np.array(tasks, dtype=np.int64)
+    start = draft["start_ns"][pinned]
+    at = np.searchsorted(end, start, side="right") - 1
+    # a task of no length at that very moment may be the pinned one itself, or wait for it
+    while bool((stuck := (at >= 0) & (draft["start_ns"][ids[np.maximum(at, 0)]] >= start)).any()):
+        at[stuck] -= 1
+    free = at < 0
+    draft["earliest_ns"][pinned[free]] = np.maximum(start[free] - draft.origin_ns, 0)
+    pinned, at, start = pinned[~free], at[~free], start[~free]
+    draft.edges(ids[at], pinned, EdgeType.PINNED, start - end[at])
 
 
 def _add_hidden(

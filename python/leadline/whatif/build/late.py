@@ -15,8 +15,8 @@ from leadline.whatif.build.device import TOLERANCE_NS, Stream, Timing, put_in_fr
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.build.waits import CLOSE_NS
 from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
+from leadline.whatif.tables import CROWDED
 
-CROWDED = "(waiting for room on the device)"
 _FULL_SHARE = 0.95  # of the late time that kernels of another stream must cover
 
 
@@ -29,7 +29,7 @@ def explain(draft: Draft, streams: Sequence[Stream], timing: Timing) -> None:
         if awaited >= 0:
             inferred += 1
             behind = int(draft["start_ns"][task]) - int(draft["end_ns"][awaited])
-            draft.edge(awaited, task, EdgeType.STREAM_WAIT, max(behind, 0))
+            draft.edge(awaited, task, EdgeType.GUESSED, max(behind, 0))
             _forgive(draft, timing, task, before, late)
         elif _device_was_full(draft, streams, task, late):
             crowded.append((task, before, late))

@@ -7,27 +7,20 @@ module spans, a layer is an outermost forward operator and its place in the step
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from leadline.trace.meaning import is_backward_operator, phase_of
 from leadline.trace.steps import Step
 from leadline.trace.tables import Kind
 from leadline.whatif.build.cpu import Timeline
 from leadline.whatif.build.draft import Draft
-from leadline.whatif.build.threads import PYTHON
-from leadline.whatif.kinds import IntArray, Phase, TaskKind
+from leadline.whatif.kinds import PHASE_NAMES, IntArray, Phase, TaskKind
+from leadline.whatif.tables import PYTHON
 
-_BACKWARD_OPERATOR = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::")
-_REGIONS: tuple[tuple[Phase, re.Pattern[str]], ...] = (
-    (Phase.OPTIMIZER, re.compile(r"^Optimizer\.step#|^optimizer$|^#+ *optimizer(_?step)? *#+$", re.IGNORECASE)),
-    (Phase.ZERO_GRAD, re.compile(r"^Optimizer\.zero_grad#|zero_grad", re.IGNORECASE)),
-    (Phase.DATA_LOADING, re.compile(r"^enumerate\(DataLoader\)#|^data loading$", re.IGNORECASE)),
-    (Phase.BACKWARD, re.compile(r"^backward$|^#+ *backward *#+$", re.IGNORECASE)),
-    (Phase.FORWARD, re.compile(r"^forward$|^#+ *forward *#+$|\.forward$", re.IGNORECASE)),
-)
 _ACCUMULATE = "AccumulateGrad"
+_MOVES = ("aten::copy_", "aten::to", "aten::_to_copy", "aten::pin_memory")  # a batch on its way to the device
 
 
 def assign(draft: Draft, timelines: Sequence[Timeline], steps: Sequence[Step], main: int) -> None:
@@ -67,13 +60,12 @@ def _phases(draft: Draft, timelines: Sequence[Timeline]) -> None:
     trace = draft.trace
     phase_of_name = np.zeros(len(trace.strings), dtype=np.uint8)
     for row, name in enumerate(trace.strings):
-        for phase, pattern in _REGIONS:
-            if pattern.search(name):
-                phase_of_name[row] = int(phase)
-                break
+        phase_of_name[row] = PHASE_NAMES.index(phase_of(name) or "other")
     regions = trace.of_kind(Kind.REGION, Kind.PHASE)
     regions = regions[phase_of_name[trace.events["name"][regions]] > 0]
     python = draft.names.get(PYTHON, -1)
+    without_numbers = not bool((trace.events["sequence"] >= 0).any())
+    first_backward = _first_backward(draft) if without_numbers else {}
     for timeline in timelines:
         lane = np.flatnonzero((draft["lane"] == timeline.lane) & (draft["kind"] != TaskKind.GPU))
         start = draft["start_ns"][lane]
@@ -82,13 +74,40 @@ def _phases(draft: Draft, timelines: Sequence[Timeline]) -> None:
             low, high = int(trace.events["start_ns"][row]), int(trace.end_ns[row])
             found[(start >= low) & (start < high)] = phase_of_name[trace.events["name"][row]]
         operators = draft["operator"][lane]
-        backward = np.array([_BACKWARD_OPERATOR.search(name) is not None for name in draft.names], dtype=np.bool_)
+        backward = np.array([is_backward_operator(name) for name in draft.names], dtype=np.bool_)
         found[(found == 0) & backward[operators]] = int(Phase.BACKWARD)
+        forward = np.isin(lane, _forward_tasks(draft, timeline))
+        # a closure runs forward and backward inside the optimizer's step, whose own operators have no numbers
+        found[(found == Phase.OPTIMIZER) & backward[operators]] = int(Phase.BACKWARD)
         own = found.copy()
-        own[(found == 0) & np.isin(lane, _forward_tasks(draft, timeline))] = int(Phase.FORWARD)
+        own[((found == 0) | (found == Phase.OPTIMIZER)) & forward] = int(Phase.FORWARD)
+        if without_numbers:
+            own[(found == 0) & _before_backward(draft, lane, first_backward) & (draft["row"][lane] >= 0)] = int(
+                Phase.FORWARD
+            )
         order = np.lexsort((draft["tie"][lane], start))
         own[order] = _fill(own[order], draft["name"][lane][order] == python, draft["step"][lane][order])
         draft["phase"][lane] = own
+
+
+def _first_backward(draft: Draft) -> dict[int, int]:
+    """By step, when its first backward operator began."""
+    backward = np.array([is_backward_operator(name) for name in draft.names], dtype=np.bool_)
+    ids = np.flatnonzero(backward[draft["name"]] & (draft["kind"] == TaskKind.CPU))
+    found: dict[int, int] = {}
+    for step, start in zip(draft["step"][ids].tolist(), draft["start_ns"][ids].tolist(), strict=True):
+        found[step] = min(found.get(step, start), start)
+    return found
+
+
+def _before_backward(draft: Draft, tasks: IntArray, first: dict[int, int]) -> np.ndarray:
+    """Which CPU tasks lie before the backward pass of their step, for traces without autograd's numbers."""
+    moves = np.array([name in _MOVES for name in draft.names], dtype=np.bool_)
+    limits = {step: first.get(step, np.iinfo(np.int64).min) for step in np.unique(draft["step"][tasks]).tolist()}
+    until = np.array([limits[step] for step in draft["step"][tasks].tolist()], dtype=np.int64)
+    work = (draft["kind"][tasks] == TaskKind.CPU) & ~moves[draft["operator"][tasks]]
+    before: np.ndarray = work & (draft["start_ns"][tasks] < until)
+    return before
 
 
 def _forward_tasks(draft: Draft, timeline: Timeline) -> IntArray:

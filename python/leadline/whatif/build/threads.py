@@ -13,8 +13,8 @@ import numpy as np
 from leadline.whatif.build.cpu import Timeline
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
+from leadline.whatif.tables import PYTHON
 
-PYTHON = "(python)"
 IDLE_NS = 100_000  # a helper thread that pauses longer waits for someone; shorter pauses are its own Python
 HAND_OVER_NS = 4_000_000  # from the end of a worker's batch, over its pickling, to the loop's receiving it
 _PARALLEL_SHARE = 0.05  # of the tasks that begin inside the other thread's open operators

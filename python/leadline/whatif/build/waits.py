@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.trace.calls import is_blocking_copy, waits_for_device, waits_for_event
+from leadline.trace.meaning import is_blocking_copy, waits_for_device, waits_for_event
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of
 from leadline.whatif.build.draft import Draft
@@ -62,7 +62,7 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
     )  # fmt: skip
     for gate, wait in gates.items():
         source = record_marks.get((wait.record, wait.source.lane), wait.source.ids[wait.place])
-        draft.edge(source, gate, EdgeType.STREAM_WAIT)
+        draft.edge(source, gate, EdgeType.STREAM_WAIT if wait.record >= 0 else EdgeType.GUESSED)
     reached = {gate: int(wait.source.drained[wait.place]) for gate, wait in gates.items()}
     marks = {first + at: call for at, call in enumerate(calls)}
     for stream in streams:

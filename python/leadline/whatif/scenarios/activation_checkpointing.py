@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leadline.whatif.edits import launch_latency_ns, launcher_of, main_lane
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import Layer, Part, kept_bytes, layers
@@ -39,8 +39,8 @@ class ActivationCheckpointing(Scenario):
             return None
         return "no layer of the trace has a name, a forward and a backward pass (record with module names)"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
-        factor = technique("recompute", larger_is_faster=False).at(bound)
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
+        factor = technique("recompute", larger_is_faster=False).at(draw)
         given = values.optional("segments")
         if given is not None and given < 1:
             raise ScenarioError("activation_checkpointing: segments must be at least 1.")

@@ -11,12 +11,12 @@ import re
 import numpy as np
 
 from leadline.whatif.edits import cost_per_kernel_ns
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import COMPUTE, KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
-from leadline.whatif.scenarios.lower_precision import scale_compute
+from leadline.whatif.scenarios.lower_precision import scale_compute, shortest_kernel_ns
 from leadline.whatif.units import Unit, show_time
 
 AUTOCAST_FP32 = re.compile(
@@ -50,23 +50,25 @@ class Amp(Scenario):
             return "all matrix kernels already run in low precision"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         table = KernelTable(graph)
         if values.text("model") == "paper":
-            return _as_in_the_paper(graph, table, bound)
+            return _as_in_the_paper(graph, table, draw)
         gpu = gpu_of(graph)
         target = values.text("dtype")
         if target == "auto":
             target = "bf16" if gpu is None or gpu.peak_flops("bf16") else "fp16"
         if gpu is not None and gpu.peak_flops(target) is None:
             raise ScenarioError(f"amp: {gpu.name} has no {target} matrix units; use --set dtype=fp16.")
-        compute = scale_compute(graph, table, table.all(*COMPUTE), target, gpu, bound)
+        compute = scale_compute(graph, table, table.all(*COMPUTE), target, gpu, draw)
         light = _halved(graph, table)
-        kept = technique("memory_low_precision", larger_is_faster=True).at(bound)
-        graph.scale(light, 1 / (1 + kept))
-        casts = technique("cast_kernels", larger_is_faster=False).at(bound)
+        kept = technique("memory_low_precision", larger_is_faster=True).at(draw)
+        before = graph.column("duration_ns")[light.ids].copy()
+        least = shortest_kernel_ns(before, draw)
+        graph.set_duration(light, np.rint(np.maximum(before / (1 + kept), least)).astype(np.int64))
+        casts = technique("cast_kernels", larger_is_faster=False).at(draw)
         _add_casts(graph, table, casts)
-        host_ns = int(cost_per_kernel_ns(graph) * technique("cast_calls", larger_is_faster=False).at(bound))
+        host_ns = int(cost_per_kernel_ns(graph) * technique("cast_calls", larger_is_faster=False).at(draw))
         _add_cast_calls(graph, table.all(*COMPUTE), host_ns)
         assumptions = (
             *compute.assumptions,
@@ -114,9 +116,9 @@ def _add_cast_calls(graph: Graph, compute: Selection, host_ns: int) -> None:
         graph.set_duration(calls, graph.column("duration_ns")[calls.ids] + int(host_ns * share))
 
 
-def _as_in_the_paper(graph: Graph, table: KernelTable, bound: Bound) -> Applied:
-    matrix = technique("daydream_matmul", larger_is_faster=True).at(bound)
-    other = technique("daydream_memory", larger_is_faster=True).at(bound)
+def _as_in_the_paper(graph: Graph, table: KernelTable, draw: Draw) -> Applied:
+    matrix = technique("daydream_matmul", larger_is_faster=True).at(draw)
+    other = technique("daydream_memory", larger_is_faster=True).at(draw)
     device = graph.select(kind=TaskKind.GPU)
     heavy = graph.select(kind=TaskKind.GPU, name=r"sgemm|scudnn")
     graph.scale(heavy, 1 / matrix)

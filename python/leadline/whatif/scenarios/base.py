@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from leadline.whatif.gpus import Bound, Gpu, find_gpu
+from leadline.whatif.gpus import Draw, Gpu, find_gpu
 from leadline.whatif.graph import Graph
 from leadline.whatif.simulator import Schedule
 from leadline.whatif.units import Unit, UnitError, parse
@@ -77,6 +77,8 @@ class Scenario(ABC):
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     hypothetical: ClassVar[bool] = False
     """True for a question that no change of the program answers (a faster device); listed apart from advice."""
+    never_slower: ClassVar[bool] = False
+    """True where the change only takes work or waiting away, so that no error of the graph makes it a loss."""
     costs_time: ClassVar[bool] = False
     """True where the purpose is memory and the step may take longer."""
 
@@ -93,7 +95,7 @@ class Scenario(ABC):
         """None, or one sentence that says why the scenario has nothing to work on."""
 
     @abstractmethod
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         """Edits `graph` in place. Raises ScenarioError when the parameters do not fit it."""
 
     def read(self, settings: Mapping[str, str]) -> Values:

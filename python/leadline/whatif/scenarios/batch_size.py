@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.elementwise import cpu_nanoseconds_per_byte
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, Range, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
@@ -36,18 +36,18 @@ class BatchSize(Scenario):
         grows = graph.select(kind=worker_kinds(graph)) - graph.select(phase=CONSTANT)
         return None if grows else "the window has no work outside the weight update"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         require_positive(self.name, values, ["factor"])
         factor = values.number("factor")
         loading = loads_of(graph)
         period = mean_step_ns(graph) * factor if loading and uses_workers(graph) else None
-        waits = loading and mean_wait_ns(graph, loading) > fetch_ns(graph, loading, Bound.EXPECTED)
+        waits = loading and mean_wait_ns(graph, loading) > fetch_ns(graph, loading, Draw())
         constant = graph.select(phase=CONSTANT)
         if worker_kinds(graph) == (TaskKind.GPU,):
             table = KernelTable(graph)
             copies = table.all(KernelClass.COPY) - constant
             grows = table.kernels - constant - copies
-            graph.scale(grows, _kernel_factors(graph, grows, factor, bound))
+            graph.scale(grows, _kernel_factors(graph, grows, factor, draw))
             graph.scale(copies, factor)
             how = "kernels with idle multiprocessors fill these first, the others grow with the batch"
         else:
@@ -55,9 +55,9 @@ class BatchSize(Scenario):
             grows = graph.select(kind=TaskKind.CPU) - constant - loading - python
             times = SelfTimes(graph)
             own = times.total_ns()[grows.ids].astype(np.float64)
-            overhead = _call_overhead_ns(own, bound)
-            constant_ns = overhead + _weight_time_ns(graph, grows, own, bound)
-            exponent = technique("cpu_batch_growth", larger_is_faster=factor < 1).at(bound)
+            overhead = _call_overhead_ns(own, draw)
+            constant_ns = overhead + _weight_time_ns(graph, grows, own, draw)
+            exponent = technique("cpu_batch_growth", larger_is_faster=factor < 1).at(draw)
             growth = factor**exponent - 1
             times.scale(grows, 1 + growth * np.maximum(own - constant_ns, 0) / np.maximum(own, 1.0))
             growing = "in proportion" if exponent == 1 else f"with its power of {exponent:g}"
@@ -78,10 +78,10 @@ class BatchSize(Scenario):
         )
 
 
-def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound) -> NDArray[np.float64]:
-    exponent = technique("memory_bound_batch", larger_is_faster=False).at(bound)
+def _kernel_factors(graph: Graph, tasks: Selection, factor: float, draw: Draw) -> NDArray[np.float64]:
+    exponent = technique("memory_bound_batch", larger_is_faster=False).at(draw)
     if factor < 1:
-        exponent = technique("memory_bound_batch", larger_is_faster=True).at(bound)
+        exponent = technique("memory_bound_batch", larger_is_faster=True).at(draw)
     found = np.empty(len(tasks))
     for at, task in enumerate(tasks):
         filled = graph.detail(task).get("blocks per SM")
@@ -90,14 +90,14 @@ def _kernel_factors(graph: Graph, tasks: Selection, factor: float, bound: Bound)
     return found
 
 
-def _weight_time_ns(graph: Graph, tasks: Selection, own: NDArray[np.float64], bound: Bound) -> NDArray[np.float64]:
+def _weight_time_ns(graph: Graph, tasks: Selection, own: NDArray[np.float64], draw: Draw) -> NDArray[np.float64]:
     """Time of each task that goes into tensors as large as a parameter, which do not grow: all of it where the task
     clears or adds up gradients; in a matrix product, one pass over the operand or result at the trace's own memory
     speed. The pessimistic end lets products grow as a whole, the optimistic one counts a second pass (packing)."""
     found = np.zeros(len(tasks))
     parameters = _parameter_shapes(graph)
     per_byte = cpu_nanoseconds_per_byte(graph)
-    passes = {Bound.LOW: 2.0, Bound.EXPECTED: 1.0, Bound.HIGH: 0.0}[bound]
+    passes = Range(2.0, 1.0, 0.0, name="passes over weights").at(draw)
     name, operator = graph.column("name"), graph.column("operator")
     for at, task in enumerate(tasks):
         short = graph.names[name[task]]
@@ -131,9 +131,9 @@ def _parameter_shapes(graph: Graph) -> frozenset[tuple[int, ...]]:
     return frozenset(found)
 
 
-def _call_overhead_ns(own: NDArray[np.float64], bound: Bound) -> float:
+def _call_overhead_ns(own: NDArray[np.float64], draw: Draw) -> float:
     """Cost of an operator that does almost nothing: a low percentile of the operators of this trace."""
     if not own.size:
         return 0.0
-    percentile = {Bound.LOW: 50, Bound.EXPECTED: 20, Bound.HIGH: 0}[bound]
+    percentile = Range(50, 20, 0, name="cost of a call").at(draw)
     return float(min(np.percentile(own, percentile), 10_000.0))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.edits import calls_of
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection, TaskKind
@@ -32,13 +32,13 @@ class BatchnormRestructuring(Scenario):
     def applicable(self, graph: Graph, values: Values) -> str | None:
         return None if _batch_norms(graph) else "the trace has no batch-norm kernel on a GPU"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         norms = _batch_norms(graph)
         activations = _neighbours(graph, norms)
-        factor = technique("batchnorm", larger_is_faster=True).at(bound)
+        factor = technique("batchnorm", larger_is_faster=True).at(draw)
         graph.scale(norms, 1 / factor)
         removed = activations
-        if bound is not Bound.HIGH:
+        if not draw.cautious("fused activations"):
             removed = activations | calls_of(graph, activations)
             graph.remove(removed)
         else:

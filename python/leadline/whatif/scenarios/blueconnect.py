@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from leadline.whatif.collectives import Collective, Network, ring_ns
 from leadline.whatif.edits import optimizer_starts
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
@@ -51,7 +51,7 @@ class BlueConnect(Scenario):
             return "the trace has collectives already; BlueConnect is predicted from a trace of one worker"
         return why_no_gradients(graph, values)
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         workers = world_size(self.name, values)
         inside = min(int(values.number("workers_per_machine")), workers)
         if inside < 1 or workers % inside:
@@ -59,7 +59,7 @@ class BlueConnect(Scenario):
         machines = workers // inside
         network, assumed = network_of(graph, values)
         local = Network(_local_bandwidth(graph, values, network), network.latency_ns)
-        overhead = collective_overhead(bound)
+        overhead = collective_overhead(draw)
         links = graph.add_lane("links inside the machine", LaneKind.CHANNEL)
         wire = graph.add_lane("network between machines", LaneKind.CHANNEL)
         inserted = total = 0

@@ -13,7 +13,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds
@@ -52,11 +52,11 @@ class CpuThreads(Scenario):
             return "the number of threads is not given (--set threads=8)"
         return None if _operators(graph) else "the window has no operators"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         require_positive(self.name, values, ["threads", "current_threads"])
         after, before = values.number("threads"), values.number("current_threads")
-        share = technique("cpu_thread_scaling", larger_is_faster=True).at(bound)
-        start = technique("cpu_fork_join_ns", larger_is_faster=False).at(bound)
+        share = technique("cpu_thread_scaling", larger_is_faster=True).at(draw)
+        start = technique("cpu_fork_join_ns", larger_is_faster=False).at(draw)
         measured = values.optional("scaling")
         tasks = _operators(graph)
         times = SelfTimes(graph)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.scenarios.base import (
     Applied,
@@ -53,20 +53,20 @@ class DataLoading(Scenario):
     def applicable(self, graph: Graph, values: Values) -> str | None:
         return None if loads_of(graph) else "the trace has no data loading"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         loads = loads_of(graph)
         workers = values.number("workers")
         if math.isinf(workers):
             # taking over a batch that is ready costs something too; the pessimistic end counts it
-            fetch = fetch_ns(graph, loads, bound) if bound is Bound.HIGH else 0.0
+            fetch = fetch_ns(graph, loads, draw) if draw.cautious("loader_fetch_ns") else 0.0
             set_period(graph, loads, 0.0, min(fetch, mean_wait_ns(graph, loads)))
             return Applied(graph, ("the loader is never waited for",), count(loads=len(loads)))
         if workers < 1:
             raise ScenarioError("data_loading: workers must be at least 1, or inf.")
         current, source, warnings = _current(graph, values)
         wait = mean_wait_ns(graph, loads)
-        fetch = fetch_ns(graph, loads, bound)
-        scaling = 1.0 if workers <= max(current, 1) else technique("loader_scaling", larger_is_faster=True).at(bound)
+        fetch = fetch_ns(graph, loads, draw)
+        scaling = 1.0 if workers <= max(current, 1) else technique("loader_scaling", larger_is_faster=True).at(draw)
         by_worker = worker_batch_ns(graph) if current else None
         batch_ns = wait if current == 0 else current * mean_step_ns(graph)
         if by_worker is not None and wait <= fetch:

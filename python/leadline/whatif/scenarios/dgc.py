@@ -11,7 +11,7 @@ import numpy as np
 from leadline.whatif.collectives import Collective
 from leadline.whatif.edits import WAITING, launch_latency_ns, operation_of, scale_transfers
 from leadline.whatif.elementwise import nanoseconds_per_byte
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
@@ -33,10 +33,10 @@ class Dgc(Scenario):
             return "there is no gradient exchange to compress; combine it with --scenario distributed"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         ratio = values.optional("ratio")
         if ratio is None:
-            ratio = technique("dgc_ratio", larger_is_faster=False).at(bound)
+            ratio = technique("dgc_ratio", larger_is_faster=False).at(draw)
         if not 0 < ratio <= 1:
             raise ScenarioError("dgc: ratio must be greater than 0 and at most 1; 0.001 sends one value of a thousand.")
         exchanges = _exchanges(graph)
@@ -44,10 +44,10 @@ class Dgc(Scenario):
         # value and index are sent; all-reduce of S moves 2 (n-1)/n S, all-gather of n parts moves (n-1) parts
         gathered = max(workers / 2, 1.0) if workers > 1 else 1.0
         scale = min(1.0, ratio * 2 * gathered)
-        scale_transfers(graph, exchanges, scale, bound)
+        scale_transfers(graph, exchanges, scale, draw)
         per_byte, source = nanoseconds_per_byte(graph)
         unsized = int((graph.column("bytes")[exchanges.ids] == 0).sum())
-        passes = technique("dgc_passes", larger_is_faster=False).at(bound)
+        passes = technique("dgc_passes", larger_is_faster=False).at(draw)
         inserted = sum(_wrap(graph, task, per_byte, ratio, passes) for task in exchanges)
         return Applied(
             graph,

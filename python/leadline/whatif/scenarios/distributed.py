@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leadline.whatif.collectives import Collective, Network, collective_ns
 from leadline.whatif.edits import WAITING, operation_of, optimizer_starts, scale_transfers, transfer_ns
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds
@@ -53,13 +53,13 @@ class Distributed(Scenario):
             return "the number of workers is not given (--set world_size=8)"
         return None if has_collectives(graph) else why_no_gradients(graph, values)
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         workers = world_size(self.name, values)
         if has_collectives(graph):
-            return _rescaled(graph, values, workers, bound)
+            return _rescaled(graph, values, workers, draw)
         network, assumed = network_of(graph, values)
         algorithm = values.text("algorithm")
-        overhead = collective_overhead(bound)
+        overhead = collective_overhead(draw)
         channel = graph.add_lane("all-reduce", LaneKind.CHANNEL)
         inserted: list[int] = []
         total = 0
@@ -78,20 +78,20 @@ class Distributed(Scenario):
                     )
                 )  # fmt: skip
         graph.info = replace(graph.info, world_size=workers)
-        slowed = _slow_overlapped(graph, inserted, bound) if workers > 1 else 0
+        slowed = _slow_overlapped(graph, inserted, draw) if workers > 1 else 0
         assumptions = (
             f"{show_bytes(total)} of gradients per step in {len(inserted)} all-reduces ({algorithm}), {assumed}",
             f"a collective takes {overhead:g} of its formula's time; kernels that run beside one are slowed by "
-            f"{technique('overlap_slowdown', larger_is_faster=False).at(bound):g}",
+            f"{technique('overlap_slowdown', larger_is_faster=False).at(draw):g}",
             "every worker takes the same time as this one, on a batch of the same size",
         )
         applied = count(all_reduces=len(inserted), slowed_kernels=slowed)
         return Applied(graph, assumptions, applied, samples=float(workers))
 
 
-def _slow_overlapped(graph: Graph, collectives: list[int], bound: Bound) -> int:
+def _slow_overlapped(graph: Graph, collectives: list[int], draw: Draw) -> int:
     """Lengthens compute tasks by the share of their time that a collective runs beside them."""
-    factor = technique("overlap_slowdown", larger_is_faster=False).at(bound)
+    factor = technique("overlap_slowdown", larger_is_faster=False).at(draw)
     if factor <= 1 or not collectives:
         return 0
     result = simulate(graph)
@@ -117,7 +117,7 @@ def _covered(begin: IntArray, end: IntArray, until_ns: IntArray) -> NDArray[np.f
     return found
 
 
-def _rescaled(graph: Graph, values: Values, workers: int, bound: Bound) -> Applied:
+def _rescaled(graph: Graph, values: Values, workers: int, draw: Draw) -> Applied:
     """Collectives of a distributed trace at another number of workers, by the ratio of their cost formulas."""
     tasks = graph.select(kind=TaskKind.COMM)
     before = max(graph.info.world_size, 1)
@@ -128,9 +128,9 @@ def _rescaled(graph: Graph, values: Values, workers: int, bound: Bound) -> Appli
         )
     given = values.optional("bandwidth")
     if given is not None:
-        _over(graph, tasks, workers, Network(given, values.number("latency")), values.text("algorithm"), bound)
+        _over(graph, tasks, workers, Network(given, values.number("latency")), values.text("algorithm"), draw)
     else:
-        _stretch(graph, tasks, (before, workers), values, bound)
+        _stretch(graph, tasks, (before, workers), values, draw)
     unsized = int((graph.column("bytes")[tasks.ids] == 0).sum()) if given is not None else 0
     source = "the bandwidth that was measured" if given is None else f"{given / 1e9:g} GB/s"
     return Applied(
@@ -145,7 +145,7 @@ def _rescaled(graph: Graph, values: Values, workers: int, bound: Bound) -> Appli
     )
 
 
-def _stretch(graph: Graph, tasks: Selection, workers: tuple[int, int], values: Values, bound: Bound) -> None:
+def _stretch(graph: Graph, tasks: Selection, workers: tuple[int, int], values: Values, draw: Draw) -> None:
     """Transfers at another number of workers on the network that the measured times imply."""
     before, after = workers
     latency, algorithm = values.number("latency"), values.text("algorithm")
@@ -158,19 +158,19 @@ def _stretch(graph: Graph, tasks: Selection, workers: tuple[int, int], values: V
         old_ns = collective_ns(operation, size, before, network, algorithm)
         new_ns = collective_ns(operation, size, after, network, algorithm)
         factors.append(new_ns / old_ns if old_ns > 0 else 1.0)
-    spread = collective_overhead(Bound.HIGH) if bound is Bound.HIGH and after > before else 1.0
-    scale_transfers(graph, tasks, np.array(factors) * spread, bound)
+    spread = max(collective_overhead(draw) / collective_overhead(Draw()), 1.0) if after > before else 1.0
+    scale_transfers(graph, tasks, np.array(factors) * spread, draw)
 
 
-def _over(graph: Graph, tasks: Selection, workers: int, network: Network, algorithm: str, bound: Bound) -> None:
+def _over(graph: Graph, tasks: Selection, workers: int, network: Network, algorithm: str, draw: Draw) -> None:
     """Transfers of known size take their time on a given network; the wait for the last rank stays."""
     duration = graph.column("duration_ns")[tasks.ids].astype(np.float64)
     size = graph.column("bytes")[tasks.ids].astype(np.float64)
-    moving = transfer_ns(graph, tasks, Bound.EXPECTED if bound is Bound.HIGH else bound)
+    moving = transfer_ns(graph, tasks, draw, cautious=False)
     new = np.array([collective_ns(operation_of(graph, t), s, workers, network, algorithm)
-                    for t, s in zip(tasks, size, strict=True)]) * collective_overhead(bound)  # fmt: skip
+                    for t, s in zip(tasks, size, strict=True)]) * collective_overhead(draw)  # fmt: skip
     change = np.where(size > 0, new - moving, 0.0)
-    if bound is Bound.HIGH:
+    if draw.cautious("collective transfer"):
         change = np.maximum(change, 0.0)  # what looks like a transfer may have been waiting: no gain is certain
     graph.set_duration(tasks, np.rint(np.maximum(duration + change, np.where(size > 0, new, 0.0))).astype(np.int64))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from leadline.whatif.edits import WAITING, scale_transfers
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, Selection, TaskKind
@@ -17,6 +17,7 @@ class Faster(Scenario):
     """Scales the durations of one device; waiting follows from the simulation, it is never scaled."""
 
     name = "faster"
+    never_slower = True
     advice = "use a faster device"
     hypothetical = True
     parameters = (
@@ -37,18 +38,18 @@ class Faster(Scenario):
         missing = {"gpu": "kernel", "cpu": "CPU work", "network": "collective", "pcie": "copy between host and device"}
         return f"the trace has no {missing[device]}"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         require_positive(self.name, values, ["factor"])
         device, factor = values.text("device"), values.number("factor")
         tasks = _tasks(graph, device)
         if device == "network":
-            scale_transfers(graph, tasks, 1 / factor, bound)
+            scale_transfers(graph, tasks, 1 / factor, draw)
         else:
             graph.scale(tasks, 1 / factor, gaps=device == "cpu")
         assumptions = [f"every task of the {device} takes 1/{factor:g} of its measured time"]
         if device == "cpu":
             # the time from the call to the start of the kernel is CPU and driver work; whether it shrinks is not known
-            if bound is not Bound.HIGH:
+            if not draw.cautious("launch latency"):
                 graph.scale_latency(EdgeType.LAUNCH, 1 / factor)
             graph.scale_latency(EdgeType.THREAD, 1 / factor)
             assumptions.append(

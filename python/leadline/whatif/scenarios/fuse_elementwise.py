@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.whatif.edits import calls_of, stream_runs
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection
@@ -23,8 +23,8 @@ class FuseElementwise(Scenario):
             else "no two element-wise kernels of forward or backward follow one another on a stream"
         )
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
-        factor = technique("fused_elementwise", larger_is_faster=False).at(bound)
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
+        factor = technique("fused_elementwise", larger_is_faster=False).at(draw)
         duration = graph.column("duration_ns")
         kept: list[int] = []
         gone: list[int] = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_parts
 from leadline.whatif.elementwise import first_operand_bytes, in_place_nanoseconds_per_byte
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, Range, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import ACCUMULATE, work_ns
@@ -61,14 +61,13 @@ class FusedOptimizer(Scenario):
             return "the optimizer is fused already"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         algorithm = _algorithm(graph)
-        traffic = technique("fused_optimizer_traffic", larger_is_faster=False).at(bound)
-        scale = min(1.0, algorithm.fused / algorithm.separate * traffic)
-        if bound is Bound.HIGH:
-            scale = 1.0
-        per_tensor = technique("fused_optimizer_tensor_ns", larger_is_faster=False).at(bound)
-        per_call = technique("fused_optimizer_call_ns", larger_is_faster=False).at(bound)
+        traffic = technique("fused_optimizer_traffic", larger_is_faster=False).at(draw)
+        least = min(1.0, algorithm.fused / algorithm.separate * traffic)
+        scale = Range(least, least, 1.0, name="fused_optimizer_traffic").at(draw)
+        per_tensor = technique("fused_optimizer_tensor_ns", larger_is_faster=False).at(draw)
+        per_call = technique("fused_optimizer_call_ns", larger_is_faster=False).at(draw)
         by_bytes = False
         removed_gpu = removed_cpu = 0
         per_byte: float | None = None
@@ -89,9 +88,9 @@ class FusedOptimizer(Scenario):
             gone = gone | device | host
             removed_gpu, removed_cpu = removed_gpu + len(device), removed_cpu + len(host)
         graph.remove(gone)
-        if per_byte is not None and bound is Bound.LOW:
+        if per_byte is not None and draw.hopeful("cpu_cache_relief"):
             _clear_at(graph, per_byte)
-        relief = technique("cpu_cache_relief", larger_is_faster=False).at(bound)
+        relief = technique("cpu_cache_relief", larger_is_faster=False).at(draw)
         if by_bytes and relief != 1:
             graph.scale(graph.select(kind=TaskKind.CPU, phase=(Phase.FORWARD, Phase.BACKWARD)), relief, gaps=True)
         where = "removed kernels" if removed_gpu else "removed operators"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline.whatif.edits import launch_cost_ns, launch_latency_ns, launcher_of
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
@@ -39,9 +39,9 @@ class Gist(Scenario):
             return None
         return "no layer with an activation function has a name, a forward and a backward pass on a GPU"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         cost = launch_cost_ns(graph, technique("launch_cpu_ns", larger_is_faster=False).expected)
-        factor = technique("gist_kernels", larger_is_faster=False).at(bound)
+        factor = technique("gist_kernels", larger_is_faster=False).at(draw)
         kept = technique(f"gist_kept_{values.text('encoding')}", larger_is_faster=False).expected
         light, insert = _light(graph), _Inserter(graph, cost)
         inserted = saved = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leadline.whatif.collectives import Network
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order, steps_of, worker_kinds
@@ -110,9 +110,9 @@ def bucketed(found: Sequence[Gradient], limit_bytes: float, first_bytes: float) 
     return buckets
 
 
-def collective_overhead(bound: Bound) -> float:
+def collective_overhead(draw: Draw) -> float:
     """Real over theoretical time of a collective."""
-    return technique("collective_overhead", larger_is_faster=False).at(bound)
+    return technique("collective_overhead", larger_is_faster=False).at(draw)
 
 
 def unrolled(graph: Graph) -> Graph:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection, TaskKind
@@ -19,6 +19,7 @@ class KernelSpeedup(Scenario):
     """Divides durations; without a pattern it takes the kernel with the largest total time."""
 
     name = "kernel_speedup"
+    never_slower = True
     advice = "make the most expensive kernel faster"
     hypothetical = True
     parameters = (
@@ -33,7 +34,7 @@ class KernelSpeedup(Scenario):
             return f"no kernel or operator matches {values.text('kernel')!r}"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         require_positive(self.name, values, ["factor"])
         tasks, what = _chosen(graph, values)
         factor = values.number("factor")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.whatif.edits import launch_latency_ns
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
@@ -25,10 +25,10 @@ class LaunchFree(Scenario):
     def applicable(self, graph: Graph, values: Values) -> str | None:
         return None if _capturable(graph) else "no kernel of the trace is launched by a call in it"
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
-        launch_ns = int(technique("graph_launch_ns", larger_is_faster=False).at(bound))
-        gap_ns = int(technique("graph_gap_ns", larger_is_faster=False).at(bound))
-        breaks = technique("graph_breaks", larger_is_faster=False).at(bound)
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
+        launch_ns = int(technique("graph_launch_ns", larger_is_faster=False).at(draw))
+        gap_ns = int(technique("graph_gap_ns", larger_is_faster=False).at(draw))
+        breaks = technique("graph_breaks", larger_is_faster=False).at(draw)
         kernels = _capturable(graph)
         latency = launch_latency_ns(graph)
         gone: list[int] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.selftime import PYTHON
@@ -77,10 +77,10 @@ def own_cpu_ns(graph: Graph, loads: Selection) -> float:
     return float(spent.sum()) / max(len(graph.info.steps), 1)
 
 
-def fetch_ns(graph: Graph, loads: Selection, bound: Bound) -> float:
+def fetch_ns(graph: Graph, loads: Selection, draw: Draw) -> float:
     """Time to take a ready batch from a worker process."""
-    base = technique("loader_fetch_ns", larger_is_faster=False).at(bound)
-    return base + tensors_of_batch(graph, loads) * technique("loader_fetch_tensor_ns", larger_is_faster=False).at(bound)
+    base = technique("loader_fetch_ns", larger_is_faster=False).at(draw)
+    return base + tensors_of_batch(graph, loads) * technique("loader_fetch_tensor_ns", larger_is_faster=False).at(draw)
 
 
 def tensors_of_batch(graph: Graph, loads: Selection) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Bound, Gpu, known_gpus, technique
+from leadline.whatif.gpus import Draw, Gpu, Range, known_gpus, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import PRECISION_BYTES, KernelTable
 from leadline.whatif.kinds import IntArray, Selection
@@ -26,15 +27,16 @@ class Scaled:
 
 
 def scale_compute(
-    graph: Graph, table: KernelTable, tasks: Selection, target: str, gpu: Gpu | None, bound: Bound
+    graph: Graph, table: KernelTable, tasks: Selection, target: str, gpu: Gpu | None, draw: Draw
 ) -> Scaled:
     """Scales matrix, convolution and attention kernels to `target`; those already there are left alone.
 
     No operator with known shapes becomes faster than its roofline bound in the target precision.
     """
     usual = technique("matmul_low_precision", larger_is_faster=True)
-    kept = (gpu.low_precision_kept or usual if gpu is not None else usual).at(bound)
+    kept = (gpu.low_precision_kept or usual if gpu is not None else usual).at(draw)
     work = {at: work_of_operator(graph, at) for at in set(table.shaped[tasks.ids].tolist()) if at >= 0}
+    fast_default = gpu is not None and gpu.peak_flops("tf32") is not None and not draw.hopeful("unknown precision")
     chosen: list[int] = []
     factors: list[float] = []
     by_shape = unknown = 0
@@ -42,21 +44,26 @@ def scale_compute(
         unknown += source is None
         if source is None:
             # fp32 is the framework's default; on GPUs with tf32 the pessimistic end takes that
-            source = "tf32" if bound is not Bound.LOW and gpu is not None and gpu.peak_flops("tf32") else "fp32"
+            source = "tf32" if fast_default else "fp32"
         if PRECISION_BYTES[source] < PRECISION_BYTES[target] or source == target:
             continue
         known = work.get(int(table.shaped[task]))
-        ratio = _unknown_gpu_ratio(source, target, bound) if gpu is None else _ratio(known, source, target, gpu)
+        ratio = _unknown_gpu_ratio(source, target, draw) if gpu is None else _ratio(known, source, target, gpu, draw)
         by_shape += gpu is not None and known is not None
         chosen.append(task)
         factors.append(1 / max(1.0, ratio * kept))
     changed = Selection(chosen)
     before = graph.column("duration_ns")[changed.ids].copy()
-    after = before * np.array(factors)
+    after = np.maximum(before * np.array(factors), shortest_kernel_ns(before, draw))
     if gpu is not None:
         after = _not_beyond_the_roofline(graph, table.shaped[changed.ids], work, before, after, target, gpu)
     graph.set_duration(changed, np.rint(after).astype(np.int64))
     return Scaled(len(changed), *_sentences(graph, target, gpu, kept, by_shape, len(changed), unknown))
+
+
+def shortest_kernel_ns(before: NDArray[np.int64], draw: Draw) -> NDArray[np.float64]:
+    """What kernels take at least, however little they do; those that are shorter already stay."""
+    return np.minimum(before, technique("shortest_kernel_ns", larger_is_faster=False).at(draw))
 
 
 def _sentences(
@@ -112,7 +119,7 @@ def _not_beyond_the_roofline(
     return result
 
 
-def _unknown_gpu_ratio(source: str, target: str, bound: Bound) -> float:
+def _unknown_gpu_ratio(source: str, target: str, draw: Draw) -> float:
     """Ratio of two peak rates on a GPU of which nothing is known: nothing, the usual, or the most of any known one."""
     ratios = sorted(
         new / old
@@ -120,12 +127,14 @@ def _unknown_gpu_ratio(source: str, target: str, bound: Bound) -> float:
         if (old := gpu.peak_flops(source)) is not None and (new := gpu.peak_flops(target)) is not None
     )
     if not ratios:
-        return 1.0 if bound is Bound.HIGH else PRECISION_BYTES[source] / PRECISION_BYTES[target]
-    return {Bound.LOW: ratios[-1], Bound.EXPECTED: ratios[len(ratios) // 2], Bound.HIGH: 1.0}[bound]
+        usual = PRECISION_BYTES[source] / PRECISION_BYTES[target]
+        return Range(usual, usual, 1.0, name="unknown GPU").at(draw)
+    return Range(ratios[-1], ratios[len(ratios) // 2], 1.0, name="unknown GPU").at(draw)
 
 
-def _ratio(work: Work | None, source: str, target: str, gpu: Gpu) -> float:
-    """Best possible speed-up of one kernel."""
+def _ratio(work: Work | None, source: str, target: str, gpu: Gpu, draw: Draw) -> float:
+    """Best possible speed-up of one kernel. Without shapes nobody knows whether arithmetic or memory limits it: it then
+    lies between the ratio of the peaks and that of the bytes."""
     if work is not None:
         before, after = roofline_ns(work, source, gpu), roofline_ns(work, target, gpu)
         if before is not None and after is not None and after > 0:
@@ -133,4 +142,5 @@ def _ratio(work: Work | None, source: str, target: str, gpu: Gpu) -> float:
     old, new = gpu.peak_flops(source), gpu.peak_flops(target)
     if old is None or new is None:
         return PRECISION_BYTES[source] / PRECISION_BYTES[target]
-    return new / old
+    by_bytes = min(PRECISION_BYTES[source] / PRECISION_BYTES[target], new / old)
+    return Range(new / old, math.sqrt(new / old * by_bytes), by_bytes, name="kernels without shapes").at(draw)

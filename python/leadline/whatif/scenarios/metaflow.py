@@ -30,7 +30,7 @@ from leadline.whatif.edits import (
     on_lane,
     step_parts,
 )
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds
@@ -70,10 +70,10 @@ class MetaFlow(Scenario):
             return "the trace has no layer names; record with module names (with_stack or with_modules)"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         removed = inserted = 0
         doubt = technique("layer_of_other_shape", larger_is_faster=False)
-        substitute = _Substitute(graph, doubt.at(bound))
+        substitute = _Substitute(graph, doubt.at(draw))
         for substitution in read_spec(values.text("spec")):
             gone, added = substitute.everywhere(substitution)
             removed, inserted = removed + gone, inserted + added

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import TaskKind
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
@@ -19,6 +19,7 @@ class NoStraggler(Scenario):
     """Sets the durations of counterparts on all ranks to a common value."""
 
     name = "no_straggler"
+    never_slower = True
     advice = "find and replace the slow worker, or balance the work between ranks"
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
@@ -27,7 +28,7 @@ class NoStraggler(Scenario):
             return "the trace is of one rank; give the traces of all ranks together (a folder or a .tar.gz)"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         alive = np.flatnonzero(graph.alive)
         rank = graph.rank_of_tasks()[alive]
         keys = [graph.column(name)[alive] for name in ("step", "phase", "kind", "name")]
@@ -55,7 +56,7 @@ class NoStraggler(Scenario):
         communication = keys[2] == TaskKind.COMM
         for group in np.unique(counterpart[communication & matched]).tolist():
             new[counterpart == group] = np.median(duration[counterpart == group])
-        chosen = matched if bound is not Bound.HIGH else matched & (keys[2] != TaskKind.CPU)
+        chosen = matched if not draw.cautious("straggling CPU") else matched & (keys[2] != TaskKind.CPU)
         ids = alive[chosen]
         graph.set_duration(ids, np.rint(new[chosen]).astype(np.int64))
         host = chosen & (keys[2] == TaskKind.CPU)

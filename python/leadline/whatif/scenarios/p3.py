@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection
 from leadline.whatif.layerwork import layers, steps_of
@@ -56,13 +56,13 @@ class P3(Scenario):
             return "the trace has no shapes to size the gradients with; add --set gradient_bytes=100MB"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         workers = world_size(self.name, values)
         network, assumed = network_of(graph, values)
         limit = values.number("slice_size")
         if limit < 1:
             raise ScenarioError("p3: slice_size must be at least one byte.")
-        overhead = collective_overhead(bound)
+        overhead = collective_overhead(draw)
         sizes = _sizes(graph, values)
         first_steps = steps_of(graph)
         result = unrolled(graph)

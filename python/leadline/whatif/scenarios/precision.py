@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import COMPUTE, PRECISION_BYTES, KernelTable
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
@@ -45,10 +45,10 @@ class Precision(Scenario):
             return f"all matrix kernels already run in {target} or lower"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         target = _target(graph, values)
         table = KernelTable(graph)
-        scaled = scale_compute(graph, table, table.all(*COMPUTE), target, gpu_of(graph), bound)
+        scaled = scale_compute(graph, table, table.all(*COMPUTE), target, gpu_of(graph), draw)
         assumptions = (*scaled.assumptions, "conversions of inputs are fused or as cheap as today")
         return Applied(graph, assumptions, count(matrix_kernels=scaled.changed), scaled.warnings)
 

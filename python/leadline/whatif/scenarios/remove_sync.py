@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from leadline.whatif.gpus import Bound
+from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
@@ -17,6 +17,7 @@ class RemoveSync(Scenario):
     """Takes out synchronisation edges; the calls stay as ordinary calls."""
 
     name = "remove_sync"
+    never_slower = True
     advice = "remove the synchronisations inside the step (.item(), .cpu(), printing tensors)"
     parameters = (
         Parameter("sync", Unit.TEXT, "regular expression on the call or its operator; default: every synchronisation"),
@@ -29,9 +30,9 @@ class RemoveSync(Scenario):
             return f"no synchronisation matches {values.text('sync')!r}"
         return None
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         chosen = _chosen(graph, values)
-        if bound is Bound.HIGH and not values.text("sync"):
+        if draw.cautious("a wait per step") and not values.text("sync"):
             # one wait per step is needed where the program reports its loss
             chosen = chosen - _last_of_steps(graph, chosen)
         graph.disconnect(EdgeType.SYNC, chosen)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.whatif.edits import previous_on_lane
-from leadline.whatif.gpus import Bound, technique
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, LaneKind, Phase, TaskKind
 from leadline.whatif.layerwork import Layer, Part, input_bytes, layers
@@ -45,8 +45,8 @@ class VDnn(Scenario):
             "no layer of the trace has a name, a backward pass and shapes (record with module names and record_shapes)"
         )
 
-    def apply(self, graph: Graph, values: Values, bound: Bound) -> Applied:
-        bandwidth, assumed = _bandwidth(graph, values, bound)
+    def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
+        bandwidth, assumed = _bandwidth(graph, values, draw)
         ahead = int(values.number("lookahead"))
         if ahead < 1:
             raise ScenarioError("vdnn: lookahead must be at least 1.")
@@ -124,17 +124,17 @@ def _edge(order: NDArray[np.float64], ids: IntArray, *, last: bool) -> int:
     return int(ids[keys.argmax() if last else keys.argmin()])
 
 
-def _bandwidth(graph: Graph, values: Values, bound: Bound) -> tuple[float, str]:
+def _bandwidth(graph: Graph, values: Values, draw: Draw) -> tuple[float, str]:
     given = values.optional("bandwidth")
     if given is not None:
         if given <= 0:
             raise ScenarioError("vdnn: bandwidth must be greater than 0.")
         return given, f"a link of {given / 1e9:g} GB/s each way"
-    share = technique("vdnn_pcie", larger_is_faster=True).at(bound)
+    share = technique("vdnn_pcie", larger_is_faster=True).at(draw)
     gpu = gpu_of(graph)
     if gpu is not None:
         nominal, name = gpu.pcie_gb_s * 1e9, f"the {gpu.name}'s host link"
     else:
-        nominal = technique("unknown_host_link_gb_s", larger_is_faster=True).at(bound) * 1e9
+        nominal = technique("unknown_host_link_gb_s", larger_is_faster=True).at(draw) * 1e9
         name = "a PCIe link of an unknown GPU"
     return nominal * share, f"{name}, {share:.0%} of {nominal / 1e9:g} GB/s each way"

@@ -1,0 +1,127 @@
+"""One program in every dialect of Kineto gives one graph and one set of answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dialects import CPU_DIALECTS, DIALECTS, LOAD_US, STEP_US, Dialect, Event, program, write
+
+from leadline.trace.kineto import read_kineto
+from leadline.trace.source import sources
+from leadline.trace.tables import Kind
+from leadline.whatif import Graph, Phase, TaskKind, load, predict, rank, simulate
+
+REFERENCE = DIALECTS[0]
+
+
+def graph_in(dialect: Dialect, folder: Path, **changes: float) -> Graph:
+    path = folder / "trace.json"
+    path.write_text(json.dumps(write(program(device=dialect.device, **changes), dialect)))  # type: ignore[arg-type]
+    return load(path)
+
+
+def rows_of(graph: Graph, *, layers: bool) -> list[tuple[object, ...]]:
+    """What the graph says, in time order, without the order in which lanes were found and without vendors' prefixes."""
+    order = np.argsort(graph.column("order"), kind="stable")
+    found = []
+    for task in order.tolist():
+        row = graph.task(task)
+        name = row.name.replace("hip", "cuda", 1)
+        lane = graph.lanes[row.lane]
+        entry = (row.kind, lane.kind, lane.number, name, row.duration_ns, row.gap_ns, row.start_ns, row.phase, row.step)
+        found.append((*entry, row.layer.replace("hip", "cuda", 1)) if layers else entry)
+    return found
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS[1:], CPU_DIALECTS[1]], ids=lambda dialect: dialect.name)
+def test_every_dialect_gives_the_same_graph(dialect: Dialect, tmp_path: Path) -> None:
+    reference = REFERENCE if dialect.device else CPU_DIALECTS[0]
+    expected = graph_in(reference, tmp_path)
+    found = graph_in(dialect, tmp_path)
+    # a trace without modules has other layers, and without numbers or flows backward work has no layer
+    layers = dialect.modules and dialect.sequence
+    assert rows_of(found, layers=layers) == rows_of(expected, layers=layers)
+    edges = [np.stack([graph.edges[name] for name in ("type", "latency_ns")]) for graph in (found, expected)]
+    assert np.array_equal(*(np.sort(np.unique(edge, axis=1), axis=1) for edge in edges))
+    assert found.info.devices == expected.info.devices
+    assert simulate(found).makespan_ns == simulate(expected).makespan_ns
+
+
+@pytest.mark.parametrize("dialect", DIALECTS[1:], ids=lambda dialect: dialect.name)
+def test_every_dialect_gives_the_same_answers(dialect: Dialect, tmp_path: Path) -> None:
+    expected = {item.title: item.speedup for item in rank(graph_in(REFERENCE, tmp_path)).scenarios}
+    found = {item.title: item.speedup for item in rank(graph_in(dialect, tmp_path)).scenarios}
+    if not dialect.shapes:  # these need them
+        lacking = {"batch_size 2x", "amp", "fused_optimizer", "fuse_elementwise"}
+        expected = {name: value for name, value in expected.items() if name not in lacking}
+    if not dialect.modules or not (dialect.sequence or dialect.flows):  # and these layers with both passes
+        by_layer = ("activation_checkpointing", "gist lossless")
+        expected = {name: value for name, value in expected.items() if name not in by_layer}
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS, *CPU_DIALECTS], ids=lambda dialect: dialect.name)
+def test_a_third_of_the_step_is_loading(dialect: Dialect, tmp_path: Path) -> None:
+    graph = graph_in(dialect, tmp_path)
+    loading = graph.select(phase=Phase.DATA_LOADING)
+    spent = graph.column("duration_ns")[loading.ids] + np.maximum(graph.column("gap_ns")[loading.ids], 0)
+    # with the little Python around it
+    assert spent.sum() / len(graph.info.steps) == pytest.approx((LOAD_US - 100) * 1000, rel=0.03)
+    (never,) = predict(graph, ["data_loading"]).scenarios
+    assert never.speedup == pytest.approx(STEP_US / (STEP_US - LOAD_US), rel=0.02)
+    assert graph.select(kind=TaskKind.DATA)
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS, *CPU_DIALECTS], ids=lambda dialect: dialect.name)
+def test_more_workers_in_every_dialect(dialect: Dialect, tmp_path: Path) -> None:
+    """Zero against three workers: a batch then takes a third of its time, so the loop never waits for it."""
+    graph = graph_in(dialect, tmp_path)
+    (predicted,) = predict(graph, ["data_loading"], {"workers": "3"}).scenarios
+    after = graph_in(dialect, tmp_path, load_us=900.0)
+    assert predicted.low_ns <= after.info.measured_ns / len(after.info.steps) <= predicted.high_ns
+
+
+@pytest.mark.parametrize("dialect", [REFERENCE, DIALECTS[2], *CPU_DIALECTS], ids=lambda dialect: dialect.name)
+def test_without_step_marks(dialect: Dialect, tmp_path: Path) -> None:
+    graph = graph_in(replace(dialect, step_marks=False), tmp_path)
+    assert graph.info.facts["steps_found_by"] == "repetition"
+    assert len(graph.info.steps) == len(graph_in(dialect, tmp_path).info.steps)
+    assert graph.select(kind=TaskKind.DATA)
+
+
+def test_a_range_of_the_users_own_is_no_operator_in_2021(tmp_path: Path) -> None:
+    for dialect in (REFERENCE, DIALECTS[2]):
+        path = tmp_path / "trace.json"
+        path.write_text(json.dumps(write(program(), dialect)))
+        trace = read_kineto(next(iter(sources(path))))
+        (place,) = [row for row, name in enumerate(trace.strings) if name == "my forward"]
+        assert set(trace.events["kind"][trace.events["name"] == place].tolist()) == {Kind.REGION}
+
+
+def decoding(layers: int, *, modules: bool) -> list[Event]:
+    """One step of a model of many equal layers: an embedding, the layers, a large product and a choice at the end."""
+    found = [Event("operator", "aten::embedding", 10, 900)]
+    at = 1000.0
+    for layer in range(layers):
+        if modules:
+            found.append(Event("module", f"DecoderLayer_{layer}", at, 480))
+        found += [Event("operator", name, at + 20 + 110 * place, 100)
+                  for place, name in enumerate(("aten::rms_norm", "aten::linear", "aten::silu", "aten::add"))]  # fmt: skip
+        at += 500
+    found.append(Event("operator", "aten::matmul", at, 3000))
+    found.append(Event("operator", "aten::argmax", at + 3100, 200))
+    return found
+
+
+@pytest.mark.parametrize("modules", [True, False])
+def test_layers_of_one_step_are_not_steps(modules: bool, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(write(decoding(12, modules=modules), CPU_DIALECTS[0])))
+    graph = load(path)
+    assert graph.info.facts["steps_found_by"] == "whole trace"
+    assert len(graph.info.steps) == 1
+    assert any("repeat 12 times, but" in text or "repeat 13 times, but" in text for text in graph.info.warnings)
