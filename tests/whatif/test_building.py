@@ -124,7 +124,7 @@ def test_a_stream_that_waits_without_a_record_of_it(make: Make) -> None:
         kernel("consumer", 308, 10, 5, stream=20), call("cudaDeviceSynchronize", 120, 200, 6),
     ])  # fmt: skip
     assert warned(graph, "1 stream waits carry no record")
-    assert (graph.edges["type"] == EdgeType.STREAM_WAIT).sum() == 1
+    assert (graph.edges["type"] == EdgeType.GUESSED).sum() == 1
     graph.scale(one(graph, "producer"), 2)
     assert simulate(graph).start_ns[one(graph, "consumer")] == 308_000 + 200_000
 
