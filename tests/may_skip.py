@@ -31,7 +31,7 @@ ALWAYS: list[Row] = [
 # folders of which at least one test must have passed in a whole run
 MUST_RUN = (
     "agent", "analysis", "capture", "cct", "cli", "compare", "compat", "convert", "demo", "docs", "nvidia", "problems", "profiles",
-    "query", "report", "schema", "testing", "tools", "torch", "trace", "training", "truth", "whatif",
+    "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "whatif",
 )  # fmt: skip
 
 

@@ -80,6 +80,7 @@ PYTHON: dict[str, set[str]] = {
     "agent": {"profiles", "trace", "analysis", "whatif", "query", "compare", "report"},
     "testing": {"capture", "profiles", "compare", "report"},
     "notebook": {"capture", "profiles", "analysis", "query", "compare", "report"},
+    "terminal": {"profiles", "analysis", "report"},
     "cli": {
         "",
         "capture",
@@ -92,6 +93,7 @@ PYTHON: dict[str, set[str]] = {
         "convert",
         "report",
         "agent",
+        "terminal",
         "demo",
     },
     "demo": set(),
@@ -120,6 +122,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "compare": {"numpy"},
     "agent": set(),
     "notebook": set(),
+    "terminal": {"numpy", "rich", "textual"},
     "testing": {"pytest"},
     "convert": {"numpy"},
     "report": {"numpy", "rich"},

@@ -84,7 +84,7 @@ def modules(tree: Tree, scopes: Scopes, kept: Mask, merge_layers: bool) -> list[
     place[rows] = np.arange(1, len(rows) + 1)
     parents = np.maximum(at_rows(place, scopes.module[np.maximum(tree.shape.parent[rows], 0)]), 0)
     shape = Shape(np.concatenate(([-1], parents)))
-    outermost = _outermost_of_name(shape, group)
+    outermost = outermost_of_name(shape, group)
     holder = np.where(kept, at_rows(place, scopes.module), -1)
 
     def own(values: NDArray[np.int64]) -> Rows:
@@ -129,7 +129,7 @@ def _module_names(tree: Tree, rows: Rows, merge_layers: bool) -> tuple[list[str]
     return list(numbers), np.array(of_id, np.int64)[of_row]
 
 
-def _outermost_of_name(shape: Shape, group: Rows) -> Mask:
+def outermost_of_name(shape: Shape, group: Rows) -> Mask:
     """Which rows 1.. of `shape` have no ancestor of their own group: none of the group ended its subtree after them."""
     place, size = (column[1:] for column in preorder(shape))
     order = np.lexsort((place, group))

@@ -1,0 +1,1 @@
+"""The profile in a terminal: `leadline view --tui`. Needs Textual (the extra `tui`)."""
