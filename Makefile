@@ -9,6 +9,8 @@
 #   make test-aarch64  the same tests cross-compiled for ARM64, under qemu
 #   make test-python   pytest
 #   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
+#   make ui            build the page from ui/ into the package (the result is committed; needs node)
+#   make test-ui       the tests of the page's model (Vitest)
 #   make wheel         manylinux wheels for every CPython found, into dist/ (WHEELS=3.11 for one)
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
@@ -37,7 +39,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-package \
+.PHONY: help ui test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-package \
   wheel test-wheel bench fuzz stress nightly clean
 
 help:
@@ -53,11 +55,12 @@ $(STAMPS)/demo: $(STAMPS)/venv requirements/demo.txt $(CONSTRAINTS)
 	$(PIP) install -r requirements/demo.txt -c $(CONSTRAINTS)
 	touch $@
 
-$(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) requirements/vendor-headers.txt tests/js/package-lock.json
+$(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) requirements/vendor-headers.txt tests/js/package-lock.json ui/package-lock.json
 	PYTHON="$(PYTHON)" tools/system_packages.sh test
 	$(PIP) install -r $(CONSTRAINTS)
 	$(PIP) install --no-deps -r requirements/vendor-headers.txt
 	npm ci --prefix tests/js --no-audit --no-fund --loglevel=error
+	npm ci --prefix ui --no-audit --no-fund --loglevel=error
 	touch $@
 
 $(STAMPS)/build: $(STAMPS)/demo $(NATIVE_SOURCES)
@@ -69,7 +72,7 @@ build: $(STAMPS)/build
 demo: build
 	$(BIN)/leadline demo
 
-test: lint test-cpp test-aarch64 test-package test-python
+test: lint test-cpp test-aarch64 test-package test-ui test-python
 
 lint: $(STAMPS)/test
 	@tools/lint.sh $(BIN) $(JOBS)
@@ -78,7 +81,7 @@ format: $(STAMPS)/test
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	clang-format -i $(CPP_FILES)
-	tests/js/node_modules/.bin/prettier --print-width 120 --write "python/leadline/report/assets/*.js" "tests/js/*.mjs"
+	tests/js/node_modules/.bin/prettier --write "ui/**/*.{ts,tsx,mjs}" "tests/js/*.mjs"
 
 # $(call cpp_tests,FOLDER,CMAKE OPTIONS)
 define cpp_tests
@@ -95,6 +98,17 @@ comma := ,
 
 test-aarch64: $(STAMPS)/test
 	@$(call cpp_tests,aarch64,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake)
+
+ui/node_modules: ui/package-lock.json
+	npm ci --prefix ui --no-audit --no-fund --loglevel=error
+	touch $@
+
+ui: ui/node_modules
+	npm --prefix ui --silent run check
+	npm --prefix ui --silent run build
+
+test-ui: ui/node_modules
+	npm --prefix ui --silent test
 
 test-python: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" --strict-skips

@@ -13,14 +13,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# type in the TOML file: (C++ type, NumPy dtype, TypeScript array)
+# type in the TOML file: (C++ type, NumPy dtype, TypeScript array; 64-bit integers are read as doubles there)
 TYPES = {
     "u8": ("std::uint8_t", "|u1", "Uint8Array"),
     "i16": ("std::int16_t", "<i2", "Int16Array"),
     "u32": ("std::uint32_t", "<u4", "Uint32Array"),
     "i32": ("std::int32_t", "<i4", "Int32Array"),
-    "u64": ("std::uint64_t", "<u8", "BigUint64Array"),
-    "i64": ("std::int64_t", "<i8", "BigInt64Array"),
+    "u64": ("std::uint64_t", "<u8", "Float64Array"),
+    "i64": ("std::int64_t", "<i8", "Float64Array"),
     "f64": ("double", "<f8", "Float64Array"),
 }
 NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -20,7 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 800
 LOOK_TWICE = 400
 SUFFIXES = {".py", ".h", ".c", ".cc", ".cpp", ".ts", ".tsx", ".js", ".css", ".html", ".cmake", ".sh"}
-GENERATED = {"native/base/schema_generated.h", "python/leadline/schema.py", "ui/model/schema.generated.ts"}
+GENERATED = {
+    "native/base/schema_generated.h",
+    "python/leadline/schema.py",
+    "ui/model/schema.generated.ts",
+    "python/leadline/report/assets/page.js",
+    "python/leadline/report/assets/page.css",
+}
 
 
 def source_files(root: Path) -> list[str]:

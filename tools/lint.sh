@@ -28,7 +28,9 @@ check "import table" "$bin/python" tools/check_imports.py
 check "file lengths" "$bin/python" tools/check_length.py
 check "ruff check" "$bin/ruff" check .
 check "ruff format" "$bin/ruff" format --check .
-check "prettier" tests/js/node_modules/.bin/prettier --print-width 120 --check "python/leadline/report/assets/*.js" "tests/js/*.mjs"
+check "prettier" tests/js/node_modules/.bin/prettier --check "ui/**/*.{ts,tsx,mjs}" "tests/js/*.mjs"
+check "the page's types" npm --prefix ui --silent run check
+check "the page's bundle is fresh" npm --prefix ui --silent run fresh
 check "mypy --strict" "$bin/mypy"
 check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"
 check "cmake" configure_tidy

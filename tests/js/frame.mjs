@@ -6,6 +6,7 @@ import { withPage } from "./browser.mjs";
 const [file, ...names] = process.argv.slice(2);
 const panels = await withPage({ colorScheme: "light" }, async (page) => {
   await page.goto(pathToFileURL(file).href);
+  await page.waitForSelector("main");
   await page.keyboard.press("2");
   const found = {};
   for (const name of names) {

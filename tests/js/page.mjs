@@ -8,18 +8,25 @@ const ROW = 21; // height of a box of the flame graph
 const url = pathToFileURL(process.argv[2]).href;
 const observed = await withPage({ colorScheme: "light" }, async (page, seen) => {
   await page.goto(url);
+  await page.waitForSelector("main");
   if (seen.errors.length) throw new Error(seen.errors.join("\n"));
   const o = { title: await page.title() };
   const text = (selector) => page.locator(selector).allInnerTexts();
   const visiblePage = () => page.evaluate(() => document.querySelector("main > section:not([hidden])").id);
   const details = () => page.locator(".details").innerText();
+  const settled = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))));
   const press = async (...keys) => {
-    for (const key of keys) await page.keyboard.press(key);
+    for (const key of keys) {
+      await page.keyboard.press(key);
+      await settled();
+    }
   };
+  const tab = (name) => page.locator(`#tab-${name}`).click().then(settled);
+  const table = (name) => page.locator(`#table-${name}`).click().then(settled);
   const drawn = () =>
     page.evaluate(() => {
       // whether the canvas shows anything, and in which size
-      const canvas = document.querySelector("canvas");
+      const canvas = document.querySelector(".flame-boxes");
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
       copy.drawImage(canvas, 0, 0);
       const pixels = copy.getImageData(0, 0, canvas.width, canvas.height).data;
@@ -29,8 +36,9 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
       return { width: canvas.width, colours: colours.size };
     });
   const clickBox = async (row, part) => {
-    const box = await page.locator("canvas").boundingBox();
+    const box = await page.locator(".flame-canvas").boundingBox();
     await page.mouse.click(box.x + box.width * part, box.y + row * ROW + ROW / 2);
+    await settled();
   };
 
   o.overview = {
@@ -69,27 +77,33 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
   o.bottomUp = await details();
   await press("i", "/");
   await page.keyboard.type("linear");
+  await settled();
   o.searched = await text(".found");
   await press("Enter");
   o.nextFound = await details();
   await page.locator(".page:not([hidden]) input[type=search]").fill("no such frame");
+  await settled();
   o.nothingFound = await text(".found");
   await press("Escape", "m");
-  o.nextMetric = await page.locator("#page-flame select").inputValue();
+  o.nextMetric = await page.locator("#page-flame select[aria-label^=Width]").inputValue();
   await press("t");
   o.dark = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--theme").trim());
 
-  await press("3");
+  await tab("tables");
   const names = () => text("#page-operators tbody code");
   o.operators = { page: await visiblePage(), names: await names(), first: (await text("#page-operators tbody tr"))[0] };
   if (o.operators.names.length) {
     await page.locator("#page-operators thead button", { hasText: "Calls" }).click();
+    await settled();
     o.byCalls = await names();
     await page.locator("#page-operators thead button", { hasText: "Operator" }).click();
+    await settled();
     o.byName = await names();
     await page.locator("#page-operators input").fill("linear");
+    await settled();
     o.filtered = await names();
     await page.locator("#page-operators tbody tr").first().click();
+    await settled();
     o.afterOperator = {
       page: await visiblePage(),
       search: await page.locator("#page-flame input[type=search]").inputValue(),
@@ -98,26 +112,29 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
 
   await press("Escape", "Escape");
   await page.evaluate(() => document.activeElement.blur());
-  await press("4");
+  await tab("tables");
+  await table("modules");
   o.modules = await text("#page-modules tbody tr");
-  await press("5");
+  await table("memory");
   o.memory = { page: await visiblePage(), text: await page.locator("#page-memory").innerText() };
   if (await page.locator("#page-memory .path").count()) {
     await page.locator("#page-memory .path").first().click();
+    await settled();
     o.fromMemory = {
       page: await visiblePage(),
-      metric: await page.locator("#page-flame select").inputValue(),
+      metric: await page.locator("#page-flame select[aria-label^=Width]").inputValue(),
       crumbs: await text(".crumbs button"),
     };
   }
   await page.evaluate(() => document.activeElement.blur());
-  await press("6");
+  await tab("capture");
   o.capture = await page.locator("#page-capture").innerText();
   await press("?");
   o.help = await page.locator("dialog[open]").innerText();
   await press("Escape", "1");
   if (await page.locator("#page-overview .path").count()) {
     await page.locator("#page-overview .path").first().click();
+    await settled();
     o.fromPath = { page: await visiblePage(), details: await details() };
   }
 

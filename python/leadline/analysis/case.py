@@ -40,6 +40,17 @@ class Group:
     value: int
 
 
+def sources_of(profile: Profile) -> Sources:
+    """The files that the program's lines stand in, as far as they are still what ran."""
+    return Sources(_cwd(profile), max((one.end_ns for one in profile.processes), default=0), hashes(profile.meta))
+
+
+def _cwd(profile: Profile) -> str:
+    program = profile.meta.get("program")
+    cwd = program.get("cwd") if isinstance(program, dict) else ""
+    return cwd if isinstance(cwd, str) else ""
+
+
 class Case:
     """One profile under examination."""
 
@@ -47,12 +58,8 @@ class Case:
         self.profile = profile
         self.analysis = Analysis(profile)
         self.tree = profile.tree
-        program = profile.meta.get("program")
-        cwd = program.get("cwd") if isinstance(program, dict) else ""
-        self.cwd = cwd if isinstance(cwd, str) else ""
-        self.sources = Sources(
-            self.cwd, max((one.end_ns for one in profile.processes), default=0), hashes(profile.meta)
-        )
+        self.cwd = _cwd(profile)
+        self.sources = sources_of(profile)
         self._phases: dict[str, Mask] = {}
         self._names: dict[str, Mask] = {}
         self._inclusive: dict[str, Rows] = {}

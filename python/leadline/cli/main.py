@@ -41,7 +41,7 @@ class VerbModule(Protocol):
 VERBS: tuple[Verb, ...] = (
     Verb("run", "leadline.cli.run", "run a Python program and profile it and its children"),
     Verb("report", "leadline.cli.report", "show a profile as text, markdown, JSON or one HTML file"),
-    Verb("view", "leadline.cli.view", "look at a profile; with --tui in this terminal"),
+    Verb("view", "leadline.cli.view", "look at a profile, or compare two, in the browser or (--tui) in this terminal"),
     Verb("analyze", "leadline.cli.analyze", "name the problems a profile shows, with evidence, remedy and gain"),
     Verb("summary", "leadline.cli.summary", "a training run's page for the experiment log, of a profile or a trace"),
     Verb("query", "leadline.cli.query", "ask a profile in one line: which paths, what they cost, grouped and sorted"),

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--focus", metavar="REGEX", help="count only paths with a frame whose name or file:line matches REGEX"
     )
+    parser.add_argument("--no-source", action="store_true", help="put no source files into the HTML page")
     parser.add_argument("--hide-library-frames", action="store_true", help="leave library frames out of the paths")
 
 
@@ -66,9 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         write_result(for_output(render_markdown(report), arguments.output), arguments.output)
     elif chosen == "html":
-        from leadline.report.html import render_html
+        from leadline.report.html import findings_of, render_html, sources_of
 
-        write_result(render_html(profile, report).encode(), arguments.output)  # the page says that it is UTF-8
+        sources = {} if arguments.no_source else sources_of(profile)
+        page = render_html(profile, report, findings_of(profile), sources)
+        write_result(page.encode(), arguments.output)  # the page says that it is UTF-8
     else:
         from leadline.report.text import for_output, for_stream, render_text
 

@@ -1,26 +1,62 @@
-"""`leadline view`: a profile to look at. `--tui`: in the terminal."""
+"""`leadline view`: one profile, or two to compare, in the browser, served on this machine to this machine only.
+`--tui`: one in the terminal.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import sys
+import webbrowser
 
 from leadline.cli.errors import CommandError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    parser.add_argument("after", metavar="FILE2", nargs="?", help="another one, from after a change, to compare with")
     parser.add_argument("--tui", action="store_true", help="show it in this terminal (needs leadline[tui])")
+    parser.add_argument(
+        "--port", type=_port, default=0, help="port on the loopback address (default: any that is free)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+
+
+def _port(text: str) -> int:
+    value = int(text) if text.isdigit() else -1
+    if not 0 <= value < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give 0 to 65535")
+    return value
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if not arguments.tui:
-        raise CommandError(
-            "leadline view shows profiles in the terminal only as yet: add --tui, or make a page with "
-            "`leadline report FILE --format html -o FILE.html`."
-        )
-    return _in_terminal(arguments.file)
+    if arguments.tui:
+        if arguments.after is not None:
+            raise CommandError("leadline view --tui shows one profile; `leadline diff A B` compares two in text.")
+        return _in_terminal(arguments.file)
+    return _in_browser(arguments)
+
+
+def _in_browser(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile
+    from leadline.report.server import View, ViewServer
+
+    names = [name for name in (arguments.file, arguments.after) if name is not None]
+    view = View([(name, open_profile(name)) for name in names])
+    try:
+        server = ViewServer(view, arguments.port)
+    except OSError as error:
+        raise CommandError(f"Port {arguments.port} cannot be used: {error.strerror}; give another --port.") from error
+    print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+    if not arguments.no_browser:
+        with contextlib.suppress(webbrowser.Error):
+            webbrowser.open(server.address)
+    try:
+        server.serve()
+    except KeyboardInterrupt:
+        print()
+    return 0
 
 
 def _in_terminal(file: str) -> int:

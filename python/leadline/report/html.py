@@ -1,9 +1,9 @@
-"""The report as one HTML file: markup, style, scripts and data in it, nothing fetched, so it opens anywhere and can
-be sent on.
+"""The page: markup, style and script of the bundle that ui/ builds, around a profile that stands in it or that a local
+server hands out.
 
-Safety: names from the profile reach the page only as JSON in which `<`, `>` and `&` are escapes, and the scripts
-write them only as text. The page's own content security policy allows exactly the one script and the one style it was
-made with, and no connection.
+Safety: names from the profile reach the page only inside its bytes (base64) and as JSON in which `<`, `>` and `&` are
+escapes, and the script writes them only as text. The page's own content security policy allows exactly the one script
+and the one style it was made with, and no connection but to the server it came from.
 """
 
 from __future__ import annotations
@@ -12,41 +12,85 @@ import base64
 import hashlib
 import html
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from leadline import __version__
+from leadline.analysis.analyze import quiet
+from leadline.analysis.findings import Findings, as_object, from_object
 from leadline.profiles import Profile
-from leadline.report.flame import flame
+from leadline.report.embedded import Embedded, embedded
 from leadline.report.json_report import report_object
 from leadline.report.model import Report
-from leadline.report.phrases import METRIC_NAMES
-from leadline.report.provenance import working_directory
-from leadline.report.source import short_names, visible
+from leadline.report.page_sources import PageSources
+from leadline.report.source import visible
 
 _ASSETS = Path(__file__).parent / "assets"
-SCRIPTS = (
-    "format.js", "dom.js", "views.js", "flame.js", "origin.js", "details.js", "flame_page.js", "tables.js",
-    "cards.js", "overview.js", "pages.js", "main.js",
-)  # fmt: skip
 
 
-def page_data(profile: Profile, report: Report) -> dict[str, Any]:
-    """Everything the page shows. Paths point into the pruned tree, so they carry no frames of their own."""
-    drawn = flame(profile.tree)
-    shown = report_object(report)
-    paths = shown["paths"] + [path for peak in (shown["memory"] or {"peaks": []})["peaks"] for path in peak["paths"]]
-    for path in paths:
-        path["node"] = int(drawn.kept_row[path["node"]])
-        del path["frames"]
-    files = short_names(drawn.data["frames"]["file"], working_directory(profile))
-    return {
-        "report": shown,
-        "flame": drawn.data,
-        "short_files": {file: name for file, name in files.items() if name != file},
-        "metric_names": METRIC_NAMES,
+def render_html(
+    profile: Profile,
+    report: Report,
+    findings: Findings | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> str:
+    """The whole page as one ASCII-safe text that needs nothing else; its size is bounded by `embedded.MOST_BYTES`, the
+    rows of `report` and the `sources` (text by file name) given."""
+    held = embedded(profile)
+    data = {
         "version": __version__,
+        "names": [report.meta.file],
+        "reports": [page_report(report, held)],
+        "findings": [None if findings is None else page_findings(findings, held)],
+        "sources": dict(sources or {}),
     }
+    profiles = f'<script type="text/plain" id="profile-0">{base64.b64encode(held.data).decode()}</script>'
+    return _page(visible(report.meta.program), data, profiles, "")
+
+
+def render_server_page(names: list[str]) -> str:
+    """The page that asks the server it came from for its profiles; see `leadline.report.server`."""
+    title = " and ".join(visible(name) for name in names)
+    return _page(title, {"server": True, "version": __version__, "names": names}, "", "; connect-src 'self'")
+
+
+def page_report(report: Report, held: Embedded | None = None) -> dict[str, Any]:
+    """The report without what the page makes of the profile itself; paths point into the tree that the page holds."""
+    shown = report_object(report)
+    for path in shown["paths"] + [
+        path for peak in (shown["memory"] or {"peaks": []})["peaks"] for path in peak["paths"]
+    ]:
+        del path["frames"]
+        if held is not None:
+            path["node"] = held.row(path["node"])
+    if report.focus is None:
+        shown["operators"], shown["modules"] = [], []
+    return shown
+
+
+def page_findings(findings: Findings, held: Embedded | None = None) -> dict[str, Any]:
+    """Findings whose paths point into the tree that the page holds."""
+    shown = as_object(findings)
+    if held is not None:
+        for one in shown["findings"]:
+            one["paths"] = [held.row(row) for row in one["paths"]]
+    return shown
+
+
+def findings_of(profile: Profile) -> Findings | None:
+    """Those saved in the file, or what the analyzer says now; None where it fails: a page without findings is better
+    than none, and `leadline analyze` says what is wrong."""
+    saved = profile.meta.get("findings")
+    try:
+        return from_object(saved) if isinstance(saved, Mapping) else quiet(profile)
+    except Exception:
+        return None
+
+
+def sources_of(profile: Profile) -> dict[str, str]:
+    """The user's own files, as far as they are still what ran."""
+    return PageSources(profile).users()
 
 
 def embedded_json(data: object) -> str:
@@ -55,22 +99,20 @@ def embedded_json(data: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def render_html(profile: Profile, report: Report) -> str:
-    """The whole page as ASCII-safe text; its size is bounded by `flame.MOST_NODES` and the rows of `report`."""
-    style = (_ASSETS / "style.css").read_text(encoding="utf-8")
-    script = "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    script = f'"use strict";\n(() => {{\n{script}\n}})();\n'
+def _page(title: str, data: object, profiles: str, more_policy: str) -> str:
+    style = (_ASSETS / "page.css").read_text(encoding="utf-8")
+    script = (_ASSETS / "page.js").read_text(encoding="utf-8")
     template = (_ASSETS / "page.html").read_text(encoding="utf-8")
     parts = {
-        "TITLE": html.escape(visible(report.meta.program)),
-        "POLICY": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:",
+        "TITLE": html.escape(title),
+        "POLICY": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        f"img-src data:; base-uri 'none'; form-action 'none'{more_policy}",
         "STYLE": style,
         "SCRIPT": script,
-        "DATA": embedded_json(page_data(profile, report)),
+        "DATA": embedded_json(data),
+        "PROFILES": profiles,
     }
-    pieces = template.split(
-        "@@"
-    )  # text, name, text, name, ..., text: each part is put in once and never searched again
+    pieces = template.split("@@")  # text, name, text, name, ..., text: each part is put in once, never searched again
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 

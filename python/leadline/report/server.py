@@ -1,0 +1,137 @@
+"""The local server behind `leadline view`: the page, the bytes of the profiles, what the analyzer says, and the source
+files that a profile names.
+
+It listens on the loopback address only, on a port of the system's choice. Every address begins with a random token, so
+other users and other pages of the browser find nothing; the Host header must be the server's own, so no foreign name
+that resolves to this machine works either. It only reads, and sends no other file than those.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from leadline.profiles import Profile
+from leadline.report.build import build_report
+from leadline.report.html import findings_of, page_findings, page_report, render_server_page
+from leadline.report.model import ReportOptions
+from leadline.report.page_sources import PageSources
+
+_TOP = 200
+
+
+class View:
+    """What is shown: profiles that are open, by the names to show for them; answers are made once, when asked."""
+
+    def __init__(self, profiles: Sequence[tuple[str, Profile]]) -> None:
+        self._names = [name for name, _ in profiles]
+        self._profiles = [profile for _, profile in profiles]
+        self._made: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+        self._sources: PageSources | None = None
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> tuple[str, bytes] | None:
+        """(content type, body); None where there is no such thing."""
+        kind, _, rest = path.partition("/")
+        if path == "":
+            return "text/html; charset=utf-8", render_server_page(self._names).encode()
+        if kind == "source":
+            return "application/json", json.dumps({"text": self._source(query.get("file", [""])[0])}).encode()
+        index = int(rest) if rest.isascii() and rest.isdigit() and int(rest) < len(self._profiles) else -1
+        if index < 0 or kind not in ("profile", "report", "findings"):
+            return None
+        if kind == "profile":
+            return "application/octet-stream", self._once(path, lambda: Path(self._names[index]).read_bytes())
+        make = self._report if kind == "report" else self._findings
+        return "application/json", self._once(path, lambda: json.dumps(make(index), allow_nan=False).encode())
+
+    def _once(self, key: str, make: Any) -> bytes:
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+    def _report(self, index: int) -> dict[str, Any]:
+        options = ReportOptions(top=_TOP, frames=False, merge_layers=False)
+        return page_report(build_report(self._profiles[index], options, self._names[index]))
+
+    def _findings(self, index: int) -> dict[str, Any] | None:
+        found = findings_of(self._profiles[index])
+        return None if found is None else page_findings(found)
+
+    def _source(self, file: str) -> str | None:
+        with self._lock:
+            if self._sources is None:
+                self._sources = PageSources(self._profiles[-1])
+            return self._sources.text(file)
+
+
+class ViewServer:
+    """Serves until `close`; `address` is what the browser opens. Raises OSError where `port` is taken; 0 is any."""
+
+    def __init__(self, view: View, port: int = 0) -> None:
+        self._token = secrets.token_urlsafe(16)
+        self._view = view
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self.address = f"http://127.0.0.1:{self.port}/{self._token}/"
+
+    def serve(self) -> None:
+        """Until `close` is called from another thread, or an interrupt."""
+        self._server.serve_forever(poll_interval=0.2)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            server_version = "leadline"
+            sys_version = ""
+
+            def do_GET(self) -> None:
+                status, kind, body = server._answer(self.path, self.headers.get("Host", ""))
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                for name, value in _HEADERS:
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """The terminal is the user's."""
+
+        return Handler
+
+    def _answer(self, target: str, host: str) -> tuple[int, str, bytes]:
+        plain = "text/plain; charset=utf-8"
+        if host not in (f"127.0.0.1:{self.port}", f"localhost:{self.port}"):
+            return 403, plain, b"This server answers to its own address only."
+        parts = urlsplit(target)
+        token, slash, path = parts.path.lstrip("/").partition("/")
+        if not slash or not secrets.compare_digest(token.encode(), self._token.encode()):
+            return 404, plain, b"There is nothing here; open the whole address that `leadline view` printed."
+        try:
+            found = self._view.answer(path, parse_qs(parts.query))
+        except (OSError, ValueError) as error:
+            return 500, plain, f"The profile can no longer be read: {error}".encode()
+        return (404, plain, b"There is no such part.") if found is None else (200, *found)
+
+
+_HEADERS = (
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Frame-Options", "DENY"),
+)

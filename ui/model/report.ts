@@ -1,0 +1,162 @@
+// The report as Python makes it (docs/json-report.md): what the overview shows. Where no Python is at hand (VS Code) a
+// shorter one is made of the profile itself, in summary.ts.
+
+export interface Place {
+  file: string;
+  short: string;
+  line: number;
+  function: string;
+}
+
+export interface HotPath {
+  place: Place | null;
+  module: string;
+  module_class: string;
+  modules: number;
+  phase: string;
+  operator: string;
+  calls: number;
+  paths: number;
+  values: Record<string, number>;
+  node: number;
+}
+
+export interface Distribution {
+  sum: number;
+  self: number;
+  min: number;
+  max: number;
+  mean: number;
+  std: number;
+}
+
+export interface TimeSplit {
+  process: string;
+  thread: string;
+  main: boolean;
+  wall_ns: number;
+  operators_ns: number;
+  python_ns: number;
+  data_ns: number;
+  communication_ns: number;
+  compile_ns: number;
+  device_wait_ns: number;
+  other_wait_ns: number;
+  idle_ns: number;
+  estimated: string[];
+  places: (Place & { part: string; time_ns: number })[];
+}
+
+export interface OperatorRow {
+  name: string;
+  count: number;
+  time_ns: Distribution;
+  gpu_time_ns: number;
+  alloc_bytes: number;
+}
+
+export interface ModuleRow {
+  name: string;
+  class_name: string;
+  time_ns: number;
+  self_ns: number;
+  forward_ns: number;
+  backward_ns: number;
+  gpu_time_ns: number;
+  alloc_bytes: number;
+  modules: number;
+}
+
+export interface KernelRow {
+  name: string;
+  kind: string;
+  count: number;
+  gpu_time_ns: Distribution;
+}
+
+export interface Busy {
+  busy_ns: number;
+  idle_ns: number;
+  communication_ns: number;
+  communication_hidden_ns: number;
+}
+
+export interface DeviceRow {
+  process: string;
+  name: string;
+  work_ns: number;
+  kernels_ns: number;
+  copies_ns: number;
+  idle_ns: number;
+  launches: number;
+  copy_bytes: number;
+  busy: Busy | null;
+}
+
+export interface Loss {
+  kind: string;
+  count: number;
+  meaning: string;
+  detail: string;
+  process: string;
+}
+
+export interface Report {
+  meta: {
+    program: string;
+    started_at: string;
+    wall_ns: number;
+    host: string;
+    python: string;
+    frameworks: string[];
+    asked: string;
+    processes: number;
+    threads: number;
+    complete: boolean;
+    file: string;
+    leadline: string;
+  };
+  totals: Record<string, { unit: string; sum: number; count: number }>;
+  time_split: TimeSplit[];
+  path_metric: string;
+  focus: { pattern: string; share: number; nodes: number } | null;
+  paths: HotPath[];
+  operators: OperatorRow[];
+  modules: ModuleRow[];
+  phases: { name: string; operators: number; time_ns: number; gpu_time_ns: number }[];
+  memory: {
+    allocated_bytes: number;
+    freed_bytes: number;
+    allocations: number;
+    frees: number;
+    peaks: { device: string; peak_bytes: number; paths: HotPath[] }[];
+  } | null;
+  gpu: { work_ns: number; sync_ns: number; devices: DeviceRow[]; kernels: KernelRow[] } | null;
+  losses: Loss[];
+  cost: { callbacks_ns: number; events: number; held_bytes: number; percent: number | null };
+  hidden: { paths: number; operators: number; modules: number; kernels: number };
+  next: string[];
+}
+
+/** Findings of `leadline analyze`, as docs/rules.md has them in JSON. */
+export interface Finding {
+  rule: string;
+  severity: "warning" | "info";
+  title: string;
+  gain: { low_ns: number; expected_ns: number; high_ns: number; basis: string; per: string; of_ns: number };
+  paths: number[];
+  lines: { file: string; line: number; function: string; short: string; text: string; context: string }[];
+  evidence: string[];
+  remedy: string;
+  learn_more: string;
+  scenario: string;
+}
+
+export interface Findings {
+  steps: number;
+  step_ns: number;
+  findings: Finding[];
+  not_applicable: { rule: string; reason: string }[];
+  failed: { rule: string; error: string }[];
+  notes: string[];
+}

@@ -1,0 +1,135 @@
+// Views drawn as text: top-down, bottom-up, folded, joined, recursion collapsed, and what search and callers find.
+
+import { expect, test } from "vitest";
+import { around } from "./around";
+import { BadPattern, Search } from "./search";
+import { drawn } from "./testing/drawing";
+import { twins } from "./twins";
+import { TreeView, type ViewNode, type ViewOptions } from "./view";
+
+const PLAIN: ViewOptions = {
+  metric: "time", inverted: false, hideLibrary: false, foldLayers: false, joinProcesses: false, collapseRecursion: false,
+}; // prettier-ignore
+
+function text(view: TreeView): string {
+  const lines: string[] = [];
+  const walk = (node: ViewNode) => {
+    lines.push(`${"  ".repeat(node.depth)}${view.label(node)} ${node.value}`);
+    view.children(node).forEach(walk);
+  };
+  walk(view.root);
+  return lines.join("\n");
+}
+
+const MODEL = `
+  process a.py
+    thread Main
+      python main @ /u/t.py:3
+        python call @ /x/site-packages/torch/nn/m.py:9
+          module h.0 [Block]
+            operator mm | time=5 call_time=5
+          module h.1 [Block]
+            operator mm | time=7 call_time=7
+            operator relu | time=1 call_time=1
+  process b.py
+    thread Main
+      python main @ /u/t.py:3
+        operator relu | time=2 call_time=2
+`;
+
+test("top-down, the largest first", async () => {
+  const profile = await drawn(MODEL);
+  expect(text(new TreeView(profile, PLAIN))).toBe(`all 15
+  a.py 13
+    Main 13
+      main · t.py:3 13
+        call · m.py:9 13
+          h.1 (Block) 8
+            mm 7
+            relu 1
+          h.0 (Block) 5
+            mm 5
+  b.py 2
+    Main 2
+      main · t.py:3 2
+        relu 2`);
+});
+
+test("libraries hidden, layers folded, processes joined", async () => {
+  const profile = await drawn(MODEL);
+  const options = { ...PLAIN, hideLibrary: true, foldLayers: true, joinProcesses: true };
+  expect(text(new TreeView(profile, options))).toBe(`all 15
+  main · t.py:3 15
+    h.* (Block) 13
+      mm 12
+      relu 1
+    relu 2`);
+});
+
+test("bottom-up: what spent it, below its callers; every level adds up", async () => {
+  const profile = await drawn(MODEL);
+  const options = { ...PLAIN, inverted: true, foldLayers: true, joinProcesses: true, hideLibrary: true };
+  expect(text(new TreeView(profile, options))).toBe(`all (bottom-up) 15
+  mm 12
+    h.* (Block) 12
+      main · t.py:3 12
+  relu 3
+    main · t.py:3 2
+    h.1 (Block) 1
+      main · t.py:3 1`);
+});
+
+test("recursion is drawn once, direct or through others", async () => {
+  const profile = await drawn(`
+    python f @ /u/t.py:1
+      python g @ /u/t.py:2
+        python f @ /u/t.py:1
+          python g @ /u/t.py:2
+            operator mm | time=4
+          operator relu | time=1
+  `);
+  expect(text(new TreeView(profile, { ...PLAIN, collapseRecursion: true }))).toBe(`all 5
+  f · t.py:1 5
+    g · t.py:2 5
+      mm 4
+      relu 1`);
+});
+
+test("a stack of 5,000 frames is no trouble", async () => {
+  const lines = Array.from({ length: 5000 }, (_, i) => `${"  ".repeat(i)}python f${i} @ /u/t.py:${i + 1}`);
+  const profile = await drawn([...lines, `${"  ".repeat(5000)}operator mm | time=1`].join("\n"));
+  const view = new TreeView(profile, PLAIN);
+  expect(view.find(5001).depth).toBe(5001);
+});
+
+test("search counts each part of the tree once, by text or regular expression", async () => {
+  const profile = await drawn(MODEL);
+  const search = new Search(profile);
+  expect(search.find("h.", "time")).toMatchObject({ sum: 13, count: 2 });
+  expect(search.find("H.*", "time")).toMatchObject({ sum: 13, count: 2 });
+  expect(search.find("/^(mm|relu) /", "time")).toMatchObject({ sum: 15, count: 4 });
+  expect(search.find("main", "time")).toMatchObject({ sum: 15, count: 2 });
+  expect(search.find(" ", "time")).toBeNull();
+  expect(() => search.find("/(/", "time")).toThrow(BadPattern);
+});
+
+test("callers and callees of a frame in all its places", async () => {
+  const profile = await drawn(MODEL);
+  const view = new TreeView(profile, { ...PLAIN, foldLayers: true });
+  const relu = around(view, view.find(profile.size - 1));
+  expect(relu).toMatchObject({ whole: 3, self: 3, callees: [] });
+  expect(relu.callers.map(({ label, value }) => `${label} ${value}`)).toEqual(["main · t.py:3 2", "h.* (Block) 1"]);
+  const main = around(view, view.find(3));
+  expect(main.callees.map(({ label, value }) => `${label} ${value}`)).toEqual(["call · m.py:9 13", "relu 2"]);
+});
+
+test("an operator and its backward name each other", async () => {
+  const profile = await drawn(`
+    operator linear | time=1
+      phase backward
+        operator LinearBackward | time=2
+  `);
+  expect(twins(profile, [1])).toEqual({ direction: "backward", rows: [3] });
+  expect(twins(profile, [3])).toEqual({ direction: "forward", rows: [1] });
+  expect(twins(profile, [2])).toBeNull();
+});

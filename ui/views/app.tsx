@@ -1,0 +1,248 @@
+// Puts the page together: header, tabs, keys, theme, and the way from one page to another.
+
+import { render } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Profile } from "../model/profile";
+import { openProfile } from "../model/reader";
+import type { Findings, Report } from "../model/report";
+import { Search } from "../model/search";
+import { shownFiles, summarize } from "../model/summary";
+import { duration, visible } from "../model/units";
+import { CapturePage } from "./capture";
+import { FlamePage, type FlameHandle } from "./flame/page";
+import { firstState, fromLink, type FlameState } from "./flame/state";
+import { Help, Logo } from "./help";
+import type { Host } from "./host";
+import type { Opened } from "./opened";
+import { OverviewPage } from "./overview/page";
+import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
+
+/** Opens the first profile of the host and shows it in `root`; whatever goes wrong is a sentence on the page. */
+export async function start(root: HTMLElement, makeHost: () => Host): Promise<void> {
+  try {
+    const host = makeHost();
+    const bytes = await host.bytes(0);
+    const profile = await openProfile(bytes);
+    const report = await host.report(0);
+    const findings = await host.findings(0).catch(() => null);
+    render(<App host={host} profile={profile} report={report} findings={findings} />, root);
+  } catch (error) {
+    render(<Failure error={error} />, root);
+  }
+}
+
+function Failure({ error }: { error: unknown }) {
+  const known = error instanceof Error && ["ProfileFileError", "HostError"].includes(error.name);
+  const sentence = error instanceof Error ? error.message : String(error);
+  return (
+    <main class="failure">
+      <Logo />
+      <h1>This profile cannot be shown</h1>
+      <p role="alert">{visible(sentence)}</p>
+      {known ? null : <p class="quiet">This is a fault of the page; the file is untouched.</p>}
+    </main>
+  );
+}
+
+interface AppProps {
+  host: Host;
+  profile: Profile;
+  report: Report | null;
+  findings: Findings | null;
+}
+
+function App({ host, profile, report: said, findings }: AppProps) {
+  const report = useMemo(() => said ?? summarize(profile, host.names[0]), []);
+  const short = useMemo(() => shownFiles(profile), []);
+  const search = useMemo(() => new Search(profile), []);
+  const [page, setPage] = useState(() => placeOf(location.hash).page);
+  const [flameState, setFlame] = useState<FlameState>(() => ({
+    ...firstState(profile, report),
+    ...fromLink(placeOf(location.hash).parameters, profile),
+  }));
+  const [table, setTable] = useState<TableName>(() => placeOf(location.hash).table);
+  const [help, setHelp] = useState(false);
+  const flame = useRef<FlameHandle | null>(null);
+
+  const show = (name: string) => {
+    setPage(name);
+    if (placeOf(location.hash).page !== name) history.replaceState(null, "", `#${name}`);
+  };
+  const setFlameState = (change: Partial<FlameState>) => setFlame((old) => ({ ...old, ...change }));
+  const opened: Opened = {
+    host,
+    profile,
+    report,
+    findings,
+    search,
+    shortFile: (file) => short.get(file) ?? file,
+    go: {
+      page: show,
+      frame(row, metric) {
+        const known = metric && profile.metrics.describe(metric) ? { metric } : {};
+        setFlame((old) => ({ ...old, ...known, search: "", inverted: false, row, asked: old.asked + 1 }));
+        show("flame");
+      },
+      search(text) {
+        setFlameState({ search: text });
+        show("flame");
+      },
+      source() {
+        show("source");
+      },
+    },
+  };
+  const pages: [string, string, preact.JSX.Element][] = [
+    ["overview", "Overview", <OverviewPage opened={opened} />],
+    [
+      "flame",
+      "Flame graph",
+      <FlamePage
+        opened={opened}
+        state={flameState}
+        set={setFlameState}
+        shown={page === "flame"}
+        handle={(made) => (flame.current = made)}
+      />,
+    ],
+    ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} />],
+    ["capture", "Capture", <CapturePage opened={opened} />],
+  ];
+  const names = pages.map(([name]) => name);
+  const current = names.includes(page) ? page : "overview";
+
+  useEffect(() => {
+    const follow = () => {
+      const place = placeOf(location.hash);
+      setPage(place.page);
+      if (place.page === "tables") setTable(place.table);
+      if ([...place.parameters].length) setFlameState({ ...fromLink(place.parameters, profile), asked: Date.now() });
+    };
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => key(event);
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+
+  function key(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    const typing = target.closest("input, select, textarea");
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape" && current === "flame") {
+      flame.current?.back();
+      if (typing) target.blur();
+      return;
+    }
+    if (typing) return;
+    const flip = (name: "inverted" | "hideLibrary" | "foldLayers" | "joinProcesses" | "collapseRecursion") => () =>
+      setFlameState({ [name]: !flameState[name] });
+    const acts: Record<string, () => void> = {
+      i: flip("inverted"),
+      h: flip("hideLibrary"),
+      l: flip("foldLayers"),
+      p: flip("joinProcesses"),
+      r: flip("collapseRecursion"),
+      m: () => flame.current?.nextMetric(),
+      "/": () => setTimeout(() => flame.current?.focusSearch()),
+    };
+    const place = Number(event.key);
+    if (place >= 1 && place <= names.length) show(names[place - 1]);
+    else if (event.key === "t") switchTheme();
+    else if (event.key === "?") setHelp(true);
+    else if (Object.hasOwn(acts, event.key)) {
+      show("flame");
+      acts[event.key]();
+    } else return;
+    event.preventDefault();
+  }
+
+  const { meta } = report;
+  const facts = [
+    meta.started_at.replace("T", " ").replace("Z", " UTC"),
+    meta.wall_ns ? duration(meta.wall_ns) : "",
+    meta.python && `Python ${meta.python}`,
+    ...meta.frameworks,
+    meta.host,
+  ].filter(Boolean);
+  return (
+    <>
+      <header class="top">
+        <Logo />
+        <div class="program">
+          <h1 title={visible(meta.program)}>{visible(meta.program)}</h1>
+          <div class="quiet small">{visible(facts.join(" · "))}</div>
+        </div>
+        <div class="tabs" role="tablist" aria-label="Pages" onKeyDown={(event) => arrows(event, names, current, show)}>
+          {pages.map(([name, title]) => (
+            <button
+              type="button"
+              role="tab"
+              id={`tab-${name}`}
+              aria-controls={`page-${name}`}
+              aria-selected={name === current}
+              tabIndex={name === current ? 0 : -1}
+              onClick={() => show(name)}
+            >
+              {title}
+              {name === "capture" && report.losses.length ? (
+                <span class="badge" title="Something was not measured">
+                  !
+                </span>
+              ) : null}
+            </button>
+          ))}
+        </div>
+        <div class="tools">
+          <button type="button" title="Light or dark (t)" aria-label="Light or dark" onClick={switchTheme}>
+            ◐
+          </button>
+          <button type="button" title="Keys (?)" aria-label="Keys" onClick={() => setHelp(true)}>
+            ?
+          </button>
+        </div>
+      </header>
+      {meta.complete ? null : (
+        <div class="banner">The run did not end in order: this is what its last segments hold.</div>
+      )}
+      <main>
+        {pages.map(([name, , made]) => (
+          <section
+            class={`page ${name}-page`}
+            id={`page-${name}`}
+            role="tabpanel"
+            aria-labelledby={`tab-${name}`}
+            hidden={name !== current}
+          >
+            {made}
+          </section>
+        ))}
+      </main>
+      <Help open={help} close={() => setHelp(false)} />
+    </>
+  );
+}
+
+function arrows(event: KeyboardEvent, names: string[], current: string, show: (name: string) => void): void {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!step) return;
+  const next = names[(names.indexOf(current) + step + names.length) % names.length];
+  show(next);
+  document.getElementById(`tab-${next}`)?.focus();
+}
+
+/** `#flame?metric=time&row=12`, `#tables/kernels`. */
+function placeOf(hash: string): { page: string; table: TableName; parameters: URLSearchParams } {
+  const [path, query] = hash.slice(1).split("?", 2);
+  const [page, part] = path.split("/", 2);
+  const table = TABLE_NAMES.find((name) => name === part) ?? "operators";
+  return { page: page || "overview", table, parameters: new URLSearchParams(query ?? "") };
+}
+
+function switchTheme(): void {
+  const dark = getComputedStyle(document.documentElement).getPropertyValue("--theme").trim() === "dark";
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  dispatchEvent(new Event("themechange"));
+}

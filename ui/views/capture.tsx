@@ -1,0 +1,81 @@
+// The page on the capture itself: what was lost, what the run was, what the numbers mean.
+
+import { isObject } from "../model/reader";
+import { duration, metricName, number, size, visible } from "../model/units";
+import type { Opened } from "./opened";
+import { Card } from "./widgets";
+
+export function CapturePage({ opened }: { opened: Opened }) {
+  const { report, profile, host } = opened;
+  const { meta, cost } = report;
+  const pruned = isObject(profile.meta.pruned) ? profile.meta.pruned : null;
+  const facts: [string, string][] = [
+    ["Program", meta.program],
+    ["File", meta.file],
+    ["Started", meta.started_at],
+    ["Wall time", meta.wall_ns ? duration(meta.wall_ns) : ""],
+    ["Host", meta.host],
+    ["Python", meta.python],
+    ["Frameworks", meta.frameworks.join(", ")],
+    ["Asked for", meta.asked],
+    ["Processes, threads", `${meta.processes}, ${meta.threads}`],
+    ["Call paths", number(profile.size)],
+    ["Ended in order", meta.complete ? "yes" : "no: taken from the last segments"],
+    ["Measured with", `leadline ${meta.leadline}`],
+    ["Page made by", `leadline ${host.version}`],
+    [
+      "Own cost",
+      cost.percent === null
+        ? "n/a: the file does not say"
+        : `${cost.percent.toFixed(2)}% of the run, ${duration(cost.callbacks_ns)} in ${number(cost.events)} events, ${size(cost.held_bytes)} held`,
+    ],
+    ["Drawn together", pruned ? String(pruned.said ?? "") : ""],
+  ];
+  return (
+    <>
+      <h2>Capture quality</h2>
+      <Card title="Not measured" note="everything that was lost, and why">
+        {report.losses.length ? (
+          <ul class="losses">
+            {report.losses.map((loss) => (
+              <li class="loss">
+                <span class="chip warn">{number(loss.count)} ×</span>
+                <div>
+                  <code>{visible(loss.kind)}</code>
+                  {loss.process ? ` (${visible(loss.process)})` : ""}
+                  <div>{visible(loss.detail || loss.meaning)}</div>
+                </div>
+              </li>
+            ))}
+          </ul>
+        ) : (
+          <p class="good">Nothing was lost.</p>
+        )}
+      </Card>
+      <Card title="This run">
+        <table class="facts">
+          <tbody>
+            {facts
+              .filter(([, value]) => value)
+              .map(([name, value]) => (
+                <tr>
+                  <th scope="row">{name}</th>
+                  <td>{visible(value)}</td>
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      </Card>
+      <Card title="What the numbers mean">
+        <dl class="meanings">
+          {profile.metrics.drawn.map((metric) => (
+            <>
+              <dt>{metricName(metric.name)}</dt>
+              <dd>{metric.doc}</dd>
+            </>
+          ))}
+        </dl>
+      </Card>
+    </>
+  );
+}

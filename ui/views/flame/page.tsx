@@ -1,0 +1,367 @@
+// The flame graph page: its controls, what is zoomed and searched for, and the panel with details.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { BadPattern, type Found } from "../../model/search";
+import { inUnit, metricName, number, share, visible } from "../../model/units";
+import { TreeView, type ViewNode, type ViewOptions } from "../../model/view";
+import type { Opened } from "../opened";
+import { CopyButton, Dot, Toggle } from "../widgets";
+import { COLOURINGS, colouring, type ColourName } from "./colouring";
+import { Details } from "./details";
+import { FlameGraph } from "./graph";
+import { Sandwich } from "./sandwich";
+import type { FlameState } from "./state";
+
+interface Props {
+  opened: Opened;
+  state: FlameState;
+  set(change: Partial<FlameState>): void;
+  shown: boolean;
+  /** Hands the graph out for keys that work on every page. */
+  handle(flame: FlameHandle): void;
+}
+
+export interface FlameHandle {
+  focusSearch(): void;
+  back(): void;
+  nextMetric(): void;
+}
+
+export function FlamePage({ opened, state, set, shown, handle }: Props) {
+  const { profile } = opened;
+  const metrics = profile.metrics.drawn;
+  const options = viewOptions(state);
+  const views = useRef(new Map<string, TreeView>());
+  const viewOf = (wanted: ViewOptions) => {
+    const key = JSON.stringify(wanted);
+    let view = views.current.get(key);
+    if (!view) views.current.set(key, (view = new TreeView(profile, wanted)));
+    return view;
+  };
+  const view = viewOf(options);
+  const graph = useRef<FlameGraph | null>(null);
+  const scroll = useRef<HTMLDivElement>(null);
+  const spacer = useRef<HTMLDivElement>(null);
+  const under = useRef<HTMLCanvasElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const minimap = useRef<HTMLCanvasElement>(null);
+  const searchBox = useRef<HTMLInputElement>(null);
+  const [selected, select] = useState<ViewNode | null>(null);
+  const [zoomed, setZoomed] = useState<ViewNode>(view.root);
+  const [tip, setTip] = useState<{ node: ViewNode; x: number; y: number } | null>(null);
+  const [sandwich, setSandwich] = useState<ViewNode | null>(null);
+  const searching = useMemo(() => searched(opened, state.search, options.metric), [state.search, options.metric]);
+
+  useEffect(() => {
+    const made = new FlameGraph(
+      scroll.current as HTMLElement,
+      spacer.current as HTMLElement,
+      under.current as HTMLCanvasElement,
+      canvas.current as HTMLCanvasElement,
+      minimap.current as HTMLCanvasElement,
+      view,
+      { select, zoomed: setZoomed, hover: (node, x, y) => setTip(node ? { node, x, y } : null) },
+    );
+    graph.current = made;
+    return () => made.close();
+  }, []);
+
+  // what is looked at has changed: another view, and a row that was asked for
+  const asked = useRef<{ row: number | null }>({ row: null });
+  useEffect(() => {
+    graph.current?.show(view);
+    select(null);
+    setSandwich(null);
+    setZoomed(view.root);
+    asked.current = { row: null };
+  }, [view]);
+  useEffect(() => {
+    if (state.row === null || asked.current.row === state.row || options.inverted) return;
+    asked.current.row = state.row;
+    zoom(view.find(state.row));
+  }, [state.row, state.asked, view]);
+  useEffect(() => {
+    const { found } = searching;
+    graph.current?.search(found ? (node) => found.frames[view.frameOf(node)] === 1 : null);
+  }, [searching, view]);
+  useEffect(() => graph.current?.colourBy(colouring(state.colour, view)), [state.colour, view, opened.findings]);
+  useEffect(() => {
+    const rows = new Set((opened.findings?.findings ?? []).flatMap((one) => one.paths));
+    graph.current?.markBadges(rows.size ? (node) => node.at.some((row) => rows.has(row)) : null);
+  }, [opened.findings, view]);
+  useEffect(() => {
+    if (shown) graph.current?.refresh();
+  }, [shown, sandwich]);
+
+  const zoom = (node: ViewNode) => {
+    setSandwich(null);
+    graph.current?.zoomTo(node);
+    graph.current?.select(node);
+    select(node);
+  };
+  /** Select a frame chosen elsewhere; zoom out as far as it takes to see it. */
+  const open = (node: ViewNode) => {
+    let out = graph.current?.zoom ?? view.root;
+    while (out.parent && !isAbove(out, node)) out = out.parent;
+    if (out !== graph.current?.zoom) graph.current?.zoomTo(out);
+    graph.current?.select(node);
+    select(node);
+  };
+  const nextFound = (step: number) => {
+    const { found } = searching;
+    if (!found || !graph.current) return;
+    const nodes = graph.current.laid.boxes
+      .filter((box) => box.node.parent && found.frames[view.frameOf(box.node)])
+      .sort((a, b) => a.x - b.x || a.row - b.row)
+      .map((box) => box.node);
+    if (!nodes.length) return;
+    const at = graph.current.selected ? nodes.indexOf(graph.current.selected) : -1;
+    open(nodes[(at + step + nodes.length) % nodes.length]);
+  };
+  const callers = (node: ViewNode) => {
+    const group = node.group;
+    set({ inverted: true });
+    const inverted = viewOf({ ...options, inverted: true });
+    const same = inverted.children(inverted.root).find((one) => one.group === group);
+    if (same) setTimeout(() => zoom(same));
+  };
+
+  handle({
+    focusSearch: () => {
+      searchBox.current?.focus();
+      searchBox.current?.select();
+    },
+    // Escape: first what lies over the graph, then the search, then the zoom.
+    back: () => {
+      if (sandwich) setSandwich(null);
+      else if (state.search) set({ search: "" });
+      else zoom(view.root);
+    },
+    nextMetric: () => {
+      const names = metrics.map((metric) => metric.name);
+      if (names.length) set({ metric: names[(names.indexOf(options.metric) + 1) % names.length] });
+    },
+  });
+
+  const flip = (name: "inverted" | "hideLibrary" | "foldLayers" | "joinProcesses" | "collapseRecursion") =>
+    set({ [name]: !state[name] });
+  return (
+    <>
+      <div class="toolbar">
+        <select
+          aria-label="Width of the boxes"
+          title="Width of the boxes (m)"
+          value={options.metric}
+          onChange={(event) => set({ metric: event.currentTarget.value })}
+        >
+          {metrics.map((metric) => (
+            <option value={metric.name}>{metricName(metric.name)}</option>
+          ))}
+        </select>
+        <Toggle
+          label="Bottom-up"
+          title="Turn the tree over: at the top what spent it, below its callers (i)"
+          on={state.inverted}
+          flip={() => flip("inverted")}
+        />
+        <Toggle
+          label="Hide libraries"
+          title="Leave out Python frames of the standard library and of packages (h)"
+          on={state.hideLibrary}
+          flip={() => flip("hideLibrary")}
+        />
+        <Toggle
+          label="Fold layers"
+          title="Show numbered layers (h.0, h.1, ...) as one (l)"
+          on={state.foldLayers}
+          flip={() => flip("foldLayers")}
+        />
+        <Toggle
+          label="Join processes"
+          title="Show the same call path of all processes and threads as one (p)"
+          on={state.joinProcesses}
+          flip={() => flip("joinProcesses")}
+        />
+        <Toggle
+          label="Fold recursion"
+          title="Draw a frame that calls itself once (r)"
+          on={state.collapseRecursion}
+          flip={() => flip("collapseRecursion")}
+        />
+        <select
+          aria-label="Colour of the boxes"
+          title="Colour of the boxes (c)"
+          value={state.colour}
+          onChange={(event) => set({ colour: event.currentTarget.value as ColourName })}
+        >
+          {Object.entries(COLOURINGS).map(([name, title]) => (
+            <option value={name}>{title}</option>
+          ))}
+        </select>
+        <span class="grow" />
+        <span class="quiet found" role="status">
+          {searching.said}
+        </span>
+        <input
+          ref={searchBox}
+          type="search"
+          placeholder="Search name or file (/)"
+          aria-label="Search frames; /.../ is a regular expression"
+          spellcheck={false}
+          value={state.search}
+          onInput={(event) => set({ search: event.currentTarget.value })}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter") return;
+            event.preventDefault();
+            nextFound(event.shiftKey ? -1 : 1);
+          }}
+        />
+        <CopyButton text={() => link(selected, zoomed)} label="a link to this view" />
+      </div>
+      <Crumbs view={view} zoomed={zoomed} zoom={zoom} />
+      <div class="flame-main">
+        <div class="flame-left">
+          <canvas class="minimap" ref={minimap} hidden aria-hidden="true" />
+          <div class="flame-scroll" ref={scroll}>
+            <div class="flame-spacer" ref={spacer}>
+              <div class="flame-canvases">
+                <canvas class="flame-boxes" ref={under} aria-hidden="true" />
+                <canvas
+                  class="flame-canvas"
+                  ref={canvas}
+                  tabIndex={0}
+                  role="img"
+                  aria-label="Flame graph; arrow keys move, Enter zooms, Escape zooms out; the panel beside it says what is selected"
+                />
+              </div>
+            </div>
+          </div>
+          {sandwich ? <Sandwich view={view} node={sandwich} close={() => setSandwich(null)} open={zoom} /> : null}
+          <Legend opened={opened} />
+          {tip ? <Tip opened={opened} view={view} tip={tip} /> : null}
+        </div>
+        <Details
+          opened={opened}
+          view={view}
+          node={selected}
+          actions={{
+            open,
+            zoom,
+            callers,
+            sandwich: setSandwich,
+            row: (row) => set({ row, asked: state.asked + 1, inverted: false }),
+            spenders: () => {
+              const bottomUp = viewOf({ ...options, inverted: true });
+              return { view: bottomUp, nodes: bottomUp.children(bottomUp.root).slice(0, 14) };
+            },
+          }}
+        />
+      </div>
+    </>
+  );
+
+  function link(node: ViewNode | null, zoomedTo: ViewNode): string {
+    const parameters = new URLSearchParams();
+    const wanted = node ?? (zoomedTo.parent ? zoomedTo : null);
+    for (const [name, value] of Object.entries(state)) {
+      if (name === "asked" || name === "row" || value === "" || value === null) continue;
+      parameters.set(name, typeof value === "boolean" ? (value ? "1" : "0") : String(value));
+    }
+    if (wanted && !state.inverted) parameters.set("row", String(wanted.at[0]));
+    return `${location.href.split("#")[0]}#flame?${parameters}`;
+  }
+}
+
+function viewOptions(state: FlameState): ViewOptions {
+  const { metric, inverted, hideLibrary, foldLayers, joinProcesses, collapseRecursion } = state;
+  return { metric, inverted, hideLibrary, foldLayers, joinProcesses, collapseRecursion };
+}
+
+function searched(opened: Opened, text: string, metric: string): { found: Found | null; said: string } {
+  try {
+    const found = opened.search.find(text, metric);
+    if (!found) return { found, said: "" };
+    const total = opened.profile.metrics.values(metric).whole[0];
+    const said = found.count
+      ? `${share(found.sum, total)} in ${number(found.count)} place${found.count === 1 ? "" : "s"}`
+      : "nothing found";
+    return { found, said };
+  } catch (error) {
+    if (error instanceof BadPattern) return { found: null, said: error.message };
+    throw error;
+  }
+}
+
+function isAbove(node: ViewNode, other: ViewNode): boolean {
+  for (let at: ViewNode | null = other; at; at = at.parent) if (at === node) return true;
+  return false;
+}
+
+function Crumbs({ view, zoomed, zoom }: { view: TreeView; zoomed: ViewNode; zoom: (node: ViewNode) => void }) {
+  const nodes: ViewNode[] = [];
+  for (let node: ViewNode | null = zoomed; node; node = node.parent) nodes.push(node);
+  const shown = nodes.length > 7 ? [...nodes.slice(0, 5), null, nodes[nodes.length - 1]] : nodes;
+  return (
+    <nav class="crumbs" aria-label="Zoomed path" hidden={nodes.length === 1}>
+      {[...shown].reverse().map((node, i) => (
+        <>
+          {i ? <span class="quiet">›</span> : null}
+          {node ? (
+            <button type="button" onClick={() => zoom(node)}>
+              {view.label(node)}
+            </button>
+          ) : (
+            <span class="quiet">…</span>
+          )}
+        </>
+      ))}
+    </nav>
+  );
+}
+
+function Legend({ opened }: { opened: Opened }) {
+  const { profile } = opened;
+  const kinds = useMemo(() => {
+    const used = new Set<number>();
+    for (const frame of profile.frame) used.add(profile.tables.frames.kind[frame]);
+    return [...used]
+      .sort((a, b) => a - b)
+      .map((kind) => profile.kindOfFrame(profile.tables.frames.kind.indexOf(kind)))
+      .filter((kind) => !["root", "process", "thread", "pruned"].includes(kind));
+  }, [profile]);
+  return (
+    <div class="legend">
+      {kinds.map((kind) => (
+        <span>
+          <Dot kind={kind} />
+          {kind}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function Tip({ opened, view, tip }: { opened: Opened; view: TreeView; tip: { node: ViewNode; x: number; y: number } }) {
+  const { profile } = opened;
+  const unit = profile.metrics.describe(view.options.metric)?.unit ?? "1";
+  const frame = view.frameOf(tip.node);
+  const file = tip.node.parent ? profile.frameText("file", frame) : "";
+  const line = profile.line(frame);
+  const right = tip.x > innerWidth / 2;
+  const low = tip.y > innerHeight - 120;
+  const style = {
+    left: right ? undefined : `${tip.x + 14}px`,
+    right: right ? `${innerWidth - tip.x + 14}px` : undefined,
+    top: low ? undefined : `${tip.y + 18}px`,
+    bottom: low ? `${innerHeight - tip.y + 12}px` : undefined,
+  };
+  return (
+    <div class="tip" style={style} aria-hidden="true">
+      <b>{view.label(tip.node)}</b>
+      {file ? <div class="quiet">{visible(opened.shortFile(file)) + (line > 0 ? `:${line}` : "")}</div> : null}
+      <div>
+        {inUnit(tip.node.value, unit)}, {share(tip.node.value, view.total)}
+      </div>
+    </div>
+  );
+}

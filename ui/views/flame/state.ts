@@ -1,0 +1,60 @@
+// What the flame graph shows, as far as a link can say it.
+
+import type { Profile } from "../../model/profile";
+import type { Report } from "../../model/report";
+import { COLOURINGS, type ColourName } from "./colouring";
+
+export interface FlameState {
+  metric: string;
+  inverted: boolean;
+  hideLibrary: boolean;
+  foldLayers: boolean;
+  joinProcesses: boolean;
+  collapseRecursion: boolean;
+  colour: ColourName;
+  search: string;
+  /** The row of the tree that is asked for. */
+  row: number | null;
+  /** Grows with each request, so that the same row can be asked for again. */
+  asked: number;
+}
+
+export function firstState(profile: Profile, report: Report): FlameState {
+  const metrics = profile.metrics.drawn.map((metric) => metric.name);
+  return {
+    metric: metrics.includes(report.path_metric) ? report.path_metric : profile.metrics.main,
+    inverted: false,
+    hideLibrary: hasOwnCode(profile),
+    foldLayers: true,
+    joinProcesses: report.meta.processes > 1,
+    collapseRecursion: false,
+    colour: "kind",
+    search: "",
+    row: null,
+    asked: 0,
+  };
+}
+
+/** What a link asks for; anything it says that makes no sense is left out. */
+export function fromLink(parameters: URLSearchParams, profile: Profile): Partial<FlameState> {
+  const asked: Partial<FlameState> = {};
+  for (const name of ["inverted", "hideLibrary", "foldLayers", "joinProcesses", "collapseRecursion"] as const)
+    if (parameters.has(name)) asked[name] = parameters.get(name) === "1";
+  const metric = parameters.get("metric");
+  if (metric && profile.metrics.describe(metric)) asked.metric = metric;
+  const colour = parameters.get("colour");
+  if (colour && Object.hasOwn(COLOURINGS, colour)) asked.colour = colour as ColourName;
+  const search = parameters.get("search");
+  if (search) asked.search = search;
+  const row = Number(parameters.get("row") ?? NaN);
+  if (Number.isInteger(row) && row >= 0 && row < profile.size) asked.row = row;
+  return asked;
+}
+
+/** Whether there is any Python frame outside libraries: only then can the others be left out. */
+function hasOwnCode(profile: Profile): boolean {
+  const { kind } = profile.tables.frames;
+  for (let frame = 0; frame < kind.length; frame++)
+    if (profile.kindOfFrame(frame) === "python" && !profile.library(frame)) return true;
+  return false;
+}

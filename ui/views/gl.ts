@@ -1,0 +1,142 @@
+// Rectangles by the hundred thousand: one instanced WebGL2 draw. Where the browser has no WebGL2, or loses it, the same
+// rectangles are filled on a 2D canvas. Positions are CSS pixels from the upper left; text is drawn by others, above.
+
+const VERTEX = `#version 300 es
+in vec2 corner; in vec4 box; in vec4 colour; uniform vec2 size; out vec4 shade;
+void main() {
+  vec2 at = (box.xy + corner * box.zw) / size * 2.0 - 1.0;
+  gl_Position = vec4(at.x, -at.y, 0.0, 1.0);
+  shade = vec4(colour.rgb * colour.a, colour.a);
+}`;
+const FRAGMENT = `#version 300 es
+precision mediump float; in vec4 shade; out vec4 made;
+void main() { made = shade; }`;
+
+/** Rectangles as columns: x, y, width, height for each, and its colour as 0xAABBGGRR. */
+export class Rects {
+  count = 0;
+  boxes = new Float32Array(4 * 1024);
+  colours = new Uint32Array(1024);
+
+  clear(): void {
+    this.count = 0;
+  }
+
+  add(x: number, y: number, width: number, height: number, colour: number): void {
+    if (this.count === this.colours.length) {
+      const boxes = new Float32Array(this.boxes.length * 2);
+      boxes.set(this.boxes);
+      this.boxes = boxes;
+      const colours = new Uint32Array(this.colours.length * 2);
+      colours.set(this.colours);
+      this.colours = colours;
+    }
+    const at = 4 * this.count;
+    this.boxes[at] = x;
+    this.boxes[at + 1] = y;
+    this.boxes[at + 2] = width;
+    this.boxes[at + 3] = height;
+    this.colours[this.count++] = colour;
+  }
+}
+
+export interface Painter {
+  readonly kind: "webgl2" | "2d";
+  paint(rects: Rects, width: number, height: number, ratio: number): void;
+}
+
+/** A painter for this canvas; the canvas belongs to it from now on. */
+export function painter(canvas: HTMLCanvasElement): Painter {
+  const asked = new URLSearchParams(location.search).get("paint");
+  const gl = asked === "2d" ? null : canvas.getContext("webgl2", { antialias: false, preserveDrawingBuffer: true });
+  if (gl) {
+    const made = webgl(gl);
+    if (made) return made;
+  }
+  return canvas2d(canvas);
+}
+
+function webgl(gl: WebGL2RenderingContext): Painter | null {
+  const program = gl.createProgram();
+  for (const [kind, text] of [
+    [gl.VERTEX_SHADER, VERTEX],
+    [gl.FRAGMENT_SHADER, FRAGMENT],
+  ] as const) {
+    const shader = gl.createShader(kind);
+    if (!shader || !program) return null;
+    gl.shaderSource(shader, text);
+    gl.compileShader(shader);
+    gl.attachShader(program, shader);
+  }
+  if (!program) return null;
+  gl.linkProgram(program);
+  if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
+  gl.useProgram(program);
+  const attribute = (name: string) => gl.getAttribLocation(program, name);
+  gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
+  gl.bufferData(gl.ARRAY_BUFFER, new Float32Array([0, 0, 1, 0, 0, 1, 1, 1]), gl.STATIC_DRAW);
+  gl.enableVertexAttribArray(attribute("corner"));
+  gl.vertexAttribPointer(attribute("corner"), 2, gl.FLOAT, false, 0, 0);
+  const boxes = gl.createBuffer();
+  gl.bindBuffer(gl.ARRAY_BUFFER, boxes);
+  gl.enableVertexAttribArray(attribute("box"));
+  gl.vertexAttribPointer(attribute("box"), 4, gl.FLOAT, false, 0, 0);
+  gl.vertexAttribDivisor(attribute("box"), 1);
+  const colours = gl.createBuffer();
+  gl.bindBuffer(gl.ARRAY_BUFFER, colours);
+  gl.enableVertexAttribArray(attribute("colour"));
+  gl.vertexAttribPointer(attribute("colour"), 4, gl.UNSIGNED_BYTE, true, 0, 0);
+  gl.vertexAttribDivisor(attribute("colour"), 1);
+  gl.enable(gl.BLEND);
+  gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+  const size = gl.getUniformLocation(program, "size");
+  return {
+    kind: "webgl2",
+    paint(rects, width, height, ratio) {
+      resize(gl.canvas as HTMLCanvasElement, width, height, ratio);
+      gl.viewport(0, 0, gl.canvas.width, gl.canvas.height);
+      gl.clearColor(0, 0, 0, 0);
+      gl.clear(gl.COLOR_BUFFER_BIT);
+      gl.uniform2f(size, width, height);
+      gl.bindBuffer(gl.ARRAY_BUFFER, boxes);
+      gl.bufferData(gl.ARRAY_BUFFER, rects.boxes.subarray(0, 4 * rects.count), gl.STREAM_DRAW);
+      gl.bindBuffer(gl.ARRAY_BUFFER, colours);
+      gl.bufferData(gl.ARRAY_BUFFER, rects.colours.subarray(0, rects.count), gl.STREAM_DRAW);
+      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, rects.count);
+    },
+  };
+}
+
+function canvas2d(canvas: HTMLCanvasElement): Painter {
+  const context = canvas.getContext("2d");
+  return {
+    kind: "2d",
+    paint(rects, width, height, ratio) {
+      resize(canvas, width, height, ratio);
+      if (!context) return;
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.clearRect(0, 0, width, height);
+      let last = -1;
+      for (let i = 0; i < rects.count; i++) {
+        const colour = rects.colours[i];
+        if (colour !== last) context.fillStyle = css((last = colour));
+        const [x, y, w, h] = rects.boxes.subarray(4 * i, 4 * i + 4);
+        context.fillRect(x, y, w, h);
+      }
+    },
+  };
+}
+
+export function resize(canvas: HTMLCanvasElement, width: number, height: number, ratio: number): void {
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    canvas.width = wide;
+    canvas.height = high;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+}
+
+function css(colour: number): string {
+  return `rgba(${colour & 255},${(colour >>> 8) & 255},${(colour >>> 16) & 255},${(colour >>> 24) / 255})`;
+}

@@ -1,0 +1,64 @@
+// The list of keys, and the mark of the house.
+
+import { useEffect, useRef } from "preact/hooks";
+
+const KEYS: [string, string][] = [
+  ["1 – 9", "the pages, in the order of their tabs"],
+  ["/", "search the flame graph; Enter goes through what was found; /.../ is a regular expression"],
+  ["i", "bottom-up or top-down"],
+  ["h", "hide or show library frames"],
+  ["l", "fold numbered layers"],
+  ["p", "join processes and threads"],
+  ["r", "draw a frame that calls itself once"],
+  ["m", "next metric"],
+  ["arrows", "move over the frames"],
+  ["Enter, double-click", "zoom in"],
+  ["+ -, w s, Ctrl and wheel", "zoom freely; a d, dragging and the small picture pan"],
+  ["Esc", "clear the search, then zoom out"],
+  ["d", "the comparison, where two profiles are open"],
+  ["t", "light or dark"],
+  ["?", "this list"],
+];
+
+export function Help({ open, close }: { open: boolean; close(): void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [open]);
+  return (
+    <dialog
+      class="help"
+      ref={dialog}
+      aria-label="Keys"
+      onClose={close}
+      onClick={(event) => event.target === dialog.current && close()}
+    >
+      <h2>Keys</h2>
+      <table>
+        <tbody>
+          {KEYS.map(([key, what]) => (
+            <tr>
+              <th scope="row">
+                <kbd>{key}</kbd>
+              </th>
+              <td>{what}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <button type="button" class="plain" onClick={close}>
+        Close
+      </button>
+    </dialog>
+  );
+}
+
+/** A sounding lead on its line. */
+export function Logo() {
+  return (
+    <svg viewBox="0 0 24 24" class="logo" aria-hidden="true">
+      <path d="M12 2v11M12 13l3.4 4.2L12 22l-3.4-4.8z" />
+    </svg>
+  );
+}

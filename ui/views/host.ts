@@ -1,0 +1,22 @@
+// Where a page gets what it shows, and what the place it runs in can do for it: the self-contained file, the local server,
+// VS Code. A page never asks which of them it is.
+
+import type { Findings, Report } from "../model/report";
+
+export interface Host {
+  /** Names of the profiles, the first one before a change and the second after it where there are two. */
+  readonly names: string[];
+  /** The bytes of a `.leadline` file. */
+  bytes(index: number): Promise<Uint8Array>;
+  /** What Python says about the profile; null where there is no Python. */
+  report(index: number): Promise<Report | null>;
+  findings(index: number): Promise<Findings | null>;
+  /** The text of a source file that the profile names; null where it cannot be had or has changed. */
+  source(file: string): Promise<string | null>;
+  /** Opens a file at a line in an editor; absent where there is none. */
+  openFile?(file: string, line: number): void;
+  /** The commands page says them; absent in an editor. */
+  readonly commands: boolean;
+  /** Version of what made the page. */
+  readonly version: string;
+}

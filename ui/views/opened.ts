@@ -1,0 +1,24 @@
+// What the pages share: the open profile, what was said about it, and how to get from one page to another.
+
+import type { Findings, Report } from "../model/report";
+import type { Profile } from "../model/profile";
+import type { Search } from "../model/search";
+import type { Host } from "./host";
+
+export interface Opened {
+  host: Host;
+  profile: Profile;
+  report: Report;
+  findings: Findings | null;
+  search: Search;
+  shortFile(file: string): string;
+  go: Navigation;
+}
+
+export interface Navigation {
+  page(name: string): void;
+  /** The flame graph at a row of the tree, by a metric. */
+  frame(row: number, metric?: string): void;
+  search(text: string): void;
+  source(file: string, line: number): void;
+}

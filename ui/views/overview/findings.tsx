@@ -1,0 +1,102 @@
+// What `leadline analyze` found: the most important first, each with its line, remedy and gain. A click leads to the path.
+
+import { useState } from "preact/hooks";
+import type { Finding } from "../../model/report";
+import { duration, number, share, visible } from "../../model/units";
+import type { Opened } from "../opened";
+import { Card } from "../widgets";
+
+const FIRST = 4;
+
+export function FindingsCard({ opened }: { opened: Opened }) {
+  const { findings } = opened;
+  const [all, showAll] = useState(false);
+  if (!findings) return null;
+  const list = findings.findings;
+  const warnings = list.filter((one) => one.severity === "warning").length;
+  const steps = findings.steps ? `; ${number(findings.steps)} steps of ${duration(findings.step_ns)}` : "";
+  const note = list.length
+    ? `${number(warnings)} warning${warnings === 1 ? "" : "s"}, ${number(list.length - warnings)} note${list.length - warnings === 1 ? "" : "s"}${steps}`
+    : `nothing found${steps}`;
+  return (
+    <Card title="Findings" note={note}>
+      {list.length ? (
+        <ol class="findings">
+          {list.slice(0, all ? list.length : FIRST).map((one) => (
+            <Entry opened={opened} finding={one} />
+          ))}
+        </ol>
+      ) : (
+        <p class="quiet">
+          No rule found a problem; {number(findings.not_applicable.length)} could not be asked of this profile.
+        </p>
+      )}
+      {list.length > FIRST && !all ? (
+        <button type="button" class="plain" onClick={() => showAll(true)}>
+          Show {number(list.length - FIRST)} more
+        </button>
+      ) : null}
+      {findings.notes.map((note) => (
+        <p class="quiet small">{visible(note)}</p>
+      ))}
+    </Card>
+  );
+}
+
+function Entry({ opened, finding }: { opened: Opened; finding: Finding }) {
+  const { go, host } = opened;
+  const line = finding.lines[0];
+  const [open, setOpen] = useState(false);
+  return (
+    <li class={`finding ${finding.severity}`}>
+      <div class="finding-head">
+        <span class={`chip ${finding.severity === "warning" ? "warn" : ""}`}>
+          {finding.severity === "warning" ? "warning" : "note"}
+        </span>
+        <b class="grow">{visible(finding.title)}</b>
+        <span class="quiet">{gain(finding)}</span>
+      </div>
+      <p>{visible(finding.remedy)}</p>
+      <div class="finding-links">
+        {line ? (
+          <button
+            type="button"
+            class="plain"
+            onClick={() => (host.openFile ? host.openFile(line.file, line.line) : go.source(line.file, line.line))}
+          >
+            {visible(line.line ? `${line.short}:${line.line}` : line.short)}
+          </button>
+        ) : null}
+        {finding.paths.length ? (
+          <button type="button" class="plain" onClick={() => go.frame(finding.paths[0])}>
+            Show in the flame graph
+          </button>
+        ) : null}
+        <button type="button" class="plain" aria-expanded={open} onClick={() => setOpen(!open)}>
+          Evidence
+        </button>
+        <span class="quiet small">{visible(finding.rule)}</span>
+      </div>
+      {open ? (
+        <>
+          <ul class="evidence">
+            {finding.evidence.map((one) => (
+              <li>{visible(one)}</li>
+            ))}
+          </ul>
+          {finding.lines.map((one) =>
+            one.text ? <pre>{`${visible(`${one.short}:${one.line}`)}  ${visible(one.text.trim())}`}</pre> : null,
+          )}
+          <p class="quiet small">Gain: {visible(finding.gain.basis)}.</p>
+        </>
+      ) : null}
+    </li>
+  );
+}
+
+function gain({ gain: { expected_ns, high_ns, of_ns, per } }: Finding): string {
+  const unit = per === "step" ? "a step" : "a run";
+  if (high_ns <= 0) return "";
+  if (!expected_ns) return `at most ${duration(high_ns)} ${unit}`;
+  return `saves about ${duration(expected_ns)} ${unit}${of_ns ? `, ${share(expected_ns, of_ns)}` : ""}`;
+}

@@ -1,0 +1,212 @@
+// The overview: what the run was, where its time went, what was found, the hottest call paths, devices, phases, and what to
+// type next.
+
+import { useState } from "preact/hooks";
+import type { TimeSplit } from "../../model/report";
+import { duration, metricName, number, share, size, visible } from "../../model/units";
+import type { Opened } from "../opened";
+import { Bar, Card, CopyButton, Dot, Nothing, percent } from "../widgets";
+import { DeviceCards } from "./devices";
+import { FindingsCard } from "./findings";
+import { PathEntry } from "./path";
+
+type Part = Exclude<keyof TimeSplit, "process" | "thread" | "main" | "wall_ns" | "estimated" | "places">;
+const PARTS: [Part, string, string][] = [
+  ["operators_ns", "operators", "operator"],
+  ["python_ns", "Python", "python"],
+  ["data_ns", "data loading", "region"],
+  ["communication_ns", "communication", "collective"],
+  ["compile_ns", "compile", "phase"],
+  ["device_wait_ns", "waiting for a device", "api"],
+  ["other_wait_ns", "waiting for others", "thread"],
+  ["idle_ns", "idle", "idle"],
+];
+
+export function OverviewPage({ opened }: { opened: Opened }) {
+  const { report, host } = opened;
+  const commands = host.commands ? report.next.filter((one) => !one.includes("--format html")) : []; // this is that page
+  return (
+    <>
+      <Tiles opened={opened} />
+      <FindingsCard opened={opened} />
+      {report.time_split.length ? (
+        <Card
+          title="Where the time went"
+          note="of each thread's wall time from its first event on; ~ marks an estimate"
+        >
+          <Splits splits={report.time_split} />
+        </Card>
+      ) : null}
+      <HotPaths opened={opened} />
+      <DeviceCards report={report} />
+      <Phases opened={opened} />
+      {commands.length ? (
+        <Card title="Next" note="commands to type">
+          <div class="commands">
+            {commands.map((command) => (
+              <div>
+                <code>{visible(command)}</code>
+                <CopyButton text={command} label="command" />
+              </div>
+            ))}
+          </div>
+        </Card>
+      ) : null}
+    </>
+  );
+}
+
+function Tiles({ opened }: { opened: Opened }) {
+  const { report, profile } = opened;
+  const { meta } = report;
+  const main = report.time_split.find((split) => split.main);
+  const peak = report.memory?.peaks[0];
+  const lost = report.losses.reduce((sum, loss) => sum + loss.count, 0);
+  const measured = report.gpu?.devices.find((device) => device.busy);
+  const operators = new Set<number>();
+  profile.tables.frames.kind.forEach((_, i) => {
+    if (profile.kindOfFrame(i) === "operator") operators.add(profile.tables.frames.name[i]);
+  });
+  const made: [string, string, string, string?][] = [
+    [
+      "Wall time",
+      meta.wall_ns ? duration(meta.wall_ns) : "n/a",
+      meta.processes > 1 ? `${meta.processes} processes` : "",
+    ],
+  ];
+  if (main) made.push(["In operators", share(main.operators_ns, main.wall_ns), "of the main thread"]);
+  if (measured?.busy) made.push(["Device busy", share(measured.busy.busy_ns, meta.wall_ns), visible(measured.name)]);
+  made.push(["Operator calls", number(report.totals.call_time?.count ?? 0), `${number(operators.size)} operators`]);
+  if (peak) made.push(["Peak tensor memory", size(peak.peak_bytes), visible(peak.device)]);
+  const { percent: cost } = report.cost;
+  made.push([
+    "Own cost",
+    cost === null ? "n/a" : `${cost.toFixed(1)}%`,
+    cost === null ? "the file does not say" : "of the run",
+  ]);
+  const kinds = `${report.losses.length} kind${report.losses.length === 1 ? "" : "s"}, see Capture`;
+  made.push(["Not measured", lost ? number(lost) : "nothing", lost ? kinds : "no losses", lost ? "warn" : "good"]);
+  return (
+    <div class="tiles">
+      {made.map(([title, value, note, mood]) => (
+        <div class={`tile ${mood ?? ""}`}>
+          <div class="quiet">{title}</div>
+          <div class="big">{value}</div>
+          <div class="quiet small">{note}</div>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Splits({ splits }: { splits: TimeSplit[] }) {
+  return (
+    <div class="splits">
+      {splits.map((split) => (
+        <>
+          <div class="split-name">
+            {visible([split.process, split.main ? "main thread" : split.thread || "thread"].filter(Boolean).join(", "))}
+            <span class="quiet"> {duration(split.wall_ns)}</span>
+          </div>
+          <div class="split-bar">
+            {PARTS.map(([key, name, kind]) => {
+              const part = split[key] / split.wall_ns;
+              if (!(part > 0)) return null;
+              const guess = split.estimated.includes(key.replace("_ns", "")) ? "~" : "";
+              const much = guess + share(split[key], split.wall_ns);
+              const title = [`${name} ${duration(split[key])}, ${much}`, ...linesOf(split, key)].join("\n");
+              return (
+                <span
+                  class={`part ${kind} ${part > 0.07 ? "named" : ""}`}
+                  style={{ width: percent(part) }}
+                  title={title}
+                >
+                  {part > 0.07 ? `${name} ${much}` : ""}
+                </span>
+              );
+            })}
+          </div>
+        </>
+      ))}
+      <div class="legend">
+        {PARTS.filter(([key]) => splits.some((split) => split[key] > 0)).map(([, name, kind]) => (
+          <span>
+            <Dot kind={kind} />
+            {name}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** Where that part of a thread's time was spent. */
+function linesOf(split: TimeSplit, key: Part): string[] {
+  return split.places
+    .filter((one) => `${one.part}_ns` === key)
+    .map((one) => visible(`${one.short}:${one.line} ${one.function} ${duration(one.time_ns)}`));
+}
+
+function HotPaths({ opened }: { opened: Opened }) {
+  const { report } = opened;
+  const [count, show] = useState(8);
+  const metric = report.path_metric;
+  const note = report.focus
+    ? `only paths through /${report.focus.pattern}/, ${share(report.focus.share, 1)} of all`
+    : "your line, and what it ran; click to see it in the flame graph";
+  return (
+    <Card title={`Hottest call paths by ${metricName(metric)}`} note={note}>
+      {report.paths.length ? (
+        <ol class="paths">
+          {report.paths.slice(0, count).map((path) => (
+            <PathEntry
+              opened={opened}
+              path={path}
+              metric={metric}
+              total={report.totals[metric]}
+              most={report.paths[0].values[metric] ?? 1}
+            />
+          ))}
+        </ol>
+      ) : (
+        <Nothing>Nothing was measured on these paths.</Nothing>
+      )}
+      {report.paths.length > count ? (
+        <button type="button" class="plain" onClick={() => show(report.paths.length)}>
+          Show {number(report.paths.length - count)} more
+        </button>
+      ) : null}
+    </Card>
+  );
+}
+
+function Phases({ opened }: { opened: Opened }) {
+  const { report } = opened;
+  if (!report.phases.length) return null;
+  const key = report.totals.time ? "time_ns" : "gpu_time_ns";
+  const total = report.phases.reduce((sum, phase) => sum + phase[key], 0);
+  const most = Math.max(...report.phases.map((phase) => phase[key]), 1);
+  return (
+    <Card title="Phases" note="of the operators' time">
+      <div class="scroll">
+        <table class="data compact">
+          <tbody>
+            {report.phases.map((phase) => (
+              <tr>
+                <th scope="row" class="text">
+                  {visible(phase.name) || "(outside)"}
+                </th>
+                <td>
+                  <Bar parts={[[phase[key] / most, "phase"]]} />
+                </td>
+                <td>{duration(phase[key])}</td>
+                <td>{share(phase[key], total)}</td>
+                <td class="quiet">{number(phase.operators)} calls</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,290 @@
+// The tables: operators, kernels, modules, lines, memory, collectives, ranks.
+
+import { useMemo, useState } from "preact/hooks";
+import type { KernelRow, ModuleRow, OperatorRow } from "../../model/report";
+import { foldedModules, modules } from "../../model/tables/modules";
+import { operators } from "../../model/tables/operators";
+import { kernels, lines, ranks, type LineRow, type RankRow } from "../../model/tables/others";
+import { duration, number, share, size, visible } from "../../model/units";
+import type { Opened } from "../opened";
+import { Bar, Toggle } from "../widgets";
+import { MemoryTable } from "./memory";
+import { SortTable, type Column } from "./table";
+
+export const TABLE_NAMES = ["operators", "kernels", "modules", "lines", "memory", "collectives", "ranks"] as const;
+export type TableName = (typeof TABLE_NAMES)[number];
+
+export function TablesPage({
+  opened,
+  table,
+  choose,
+}: {
+  opened: Opened;
+  table: TableName;
+  choose(name: TableName): void;
+}) {
+  const Shown = VIEWS[table];
+  return (
+    <>
+      <nav class="subtabs" aria-label="Tables">
+        {TABLE_NAMES.map((name) => (
+          <button type="button" id={`table-${name}`} aria-pressed={name === table} onClick={() => choose(name)}>
+            {name[0].toUpperCase() + name.slice(1)}
+          </button>
+        ))}
+      </nav>
+      <div class="table-page" id={`page-${table}`}>
+        <Shown opened={opened} key={table} />
+      </div>
+    </>
+  );
+}
+
+const code = (text: string) => <code>{visible(text) || "(unnamed)"}</code>;
+
+function time<Row>(title: string, value: (row: Row) => number, help?: string): Column<Row> {
+  return { title, value, cell: (row) => duration(value(row)), help };
+}
+
+function bytes<Row>(title: string, value: (row: Row) => number, help?: string): Column<Row> {
+  return { title, value, cell: (row) => size(value(row)), help };
+}
+
+function Operators({ opened }: { opened: Opened }) {
+  const { report, profile } = opened;
+  const rows = useMemo(() => (report.focus ? report.operators : operators(profile)), [profile]);
+  const total = report.totals.time?.sum ?? 0;
+  const most = Math.max(...rows.map((row) => row.time_ns.self), 1);
+  const columns: Column<OperatorRow>[] = [
+    { title: "Operator", value: (row) => row.name, text: true, cell: (row) => code(row.name) },
+    { title: "Calls", value: (row) => row.count, cell: (row) => number(row.count) },
+    time("Self", (row) => row.time_ns.self, "Wall time less what nested operators took"),
+    {
+      title: "",
+      value: (row) => row.time_ns.self,
+      cell: (row) => <Bar parts={[[row.time_ns.self / most, "operator", share(row.time_ns.self, total)]]} />,
+      picture: true,
+    },
+    { title: "Share", value: (row) => row.time_ns.self / (total || 1), cell: (row) => share(row.time_ns.self, total) },
+    time("Total", (row) => row.time_ns.sum, "Wall time with nested operators"),
+    time("Mean", (row) => row.time_ns.mean),
+    time("Min", (row) => row.time_ns.min),
+    time("Max", (row) => row.time_ns.max),
+    time("Std", (row) => row.time_ns.std, "Standard deviation of one call"),
+  ];
+  if (rows.some((row) => row.gpu_time_ns)) columns.push(time("GPU", (row) => row.gpu_time_ns));
+  if (rows.some((row) => row.alloc_bytes)) columns.push(bytes("Allocated", (row) => row.alloc_bytes));
+  const gpu = report.path_metric === "gpu_time" ? columns.findIndex((column) => column.title === "GPU") : -1;
+  return (
+    <SortTable
+      title="Operators"
+      what="operators"
+      columns={columns}
+      rows={rows}
+      sort={gpu >= 0 ? gpu : 2}
+      note={focusNote(opened, rows.length)}
+      empty="No operator was measured."
+      rowTitle="Find it in the flame graph"
+      open={(row) => opened.go.search(row.name)}
+    />
+  );
+}
+
+function focusNote(opened: Opened, shown: number): string {
+  const { focus, hidden } = opened.report;
+  if (!focus) return number(shown);
+  return `${number(shown)}${hidden.operators ? ` of ${number(shown + hidden.operators)}` : ""} below /${visible(focus.pattern)}/`;
+}
+
+function kernelColumns(rows: KernelRow[], total: number): Column<KernelRow>[] {
+  const most = Math.max(...rows.map((row) => row.gpu_time_ns.sum), 1);
+  return [
+    { title: "Name", value: (row) => row.name, text: true, cell: (row) => code(row.name) },
+    { title: "Kind", value: (row) => row.kind, text: true },
+    { title: "Times", value: (row) => row.count, cell: (row) => number(row.count) },
+    time("Total", (row) => row.gpu_time_ns.sum),
+    {
+      title: "",
+      value: (row) => row.gpu_time_ns.sum,
+      cell: (row) => <Bar parts={[[row.gpu_time_ns.sum / most, row.kind]]} />,
+      picture: true,
+    },
+    {
+      title: "Share",
+      value: (row) => row.gpu_time_ns.sum / (total || 1),
+      cell: (row) => share(row.gpu_time_ns.sum, total),
+    },
+    time("Mean", (row) => row.gpu_time_ns.mean),
+    time("Min", (row) => row.gpu_time_ns.min),
+    time("Max", (row) => row.gpu_time_ns.max),
+    time("Std", (row) => row.gpu_time_ns.std),
+  ];
+}
+
+function Kernels({ opened }: { opened: Opened }) {
+  const rows = useMemo(() => kernels(opened.profile), [opened.profile]);
+  const total = rows.reduce((sum, row) => sum + row.gpu_time_ns.sum, 0);
+  return (
+    <SortTable
+      title="On the device"
+      what="kernels"
+      columns={kernelColumns(rows, total)}
+      rows={rows}
+      sort={3}
+      note={rows.length ? `${number(rows.length)}, ${duration(total)} in all` : ""}
+      empty="No device work was measured in this run."
+      rowTitle="Find it in the flame graph"
+      open={(row) => opened.go.search(row.name)}
+    />
+  );
+}
+
+function Collectives({ opened }: { opened: Opened }) {
+  const rows = useMemo(() => kernels(opened.profile, "collective"), [opened.profile]);
+  const total = rows.reduce((sum, row) => sum + row.gpu_time_ns.sum, 0);
+  return (
+    <SortTable
+      title="Collectives"
+      what="collectives"
+      columns={kernelColumns(rows, total)}
+      rows={rows}
+      sort={3}
+      empty="No collective on a device was measured in this run."
+      open={(row) => opened.go.search(row.name)}
+    />
+  );
+}
+
+function Modules({ opened }: { opened: Opened }) {
+  const { profile, report } = opened;
+  const [fold, setFold] = useState(true);
+  const all = useMemo(() => (report.focus ? report.modules : modules(profile)), [profile]);
+  const folded = useMemo(() => foldedModules(all), [all]);
+  const rows = fold ? folded : all;
+  const most = Math.max(...all.map((one) => one.time_ns), 1);
+  const columns: Column<ModuleRow>[] = [
+    {
+      title: "Module",
+      value: (row) => row.name,
+      text: true,
+      cell: (row) => (
+        <>
+          {code(row.name)}
+          {row.modules > 1 ? <span class="quiet"> {row.modules} modules</span> : null}
+        </>
+      ),
+    },
+    { title: "Class", value: (row) => row.class_name, text: true },
+    time("Total", (row) => row.time_ns, "With its submodules, forward and backward"),
+    {
+      title: "forward, backward",
+      left: true,
+      value: (row) => row.time_ns,
+      picture: true,
+      cell: (row) => (
+        <Bar
+          parts={[
+            [row.forward_ns / most, "module", `forward ${duration(row.forward_ns)}`],
+            [row.backward_ns / most, "phase", `backward ${duration(row.backward_ns)}`],
+          ]}
+        />
+      ),
+    },
+    time("Forward", (row) => row.forward_ns),
+    time("Backward", (row) => row.backward_ns, "Counted at the module whose forward it belongs to"),
+    time("Self", (row) => row.self_ns, "Without its submodules"),
+  ];
+  if (all.some((row) => row.gpu_time_ns)) columns.push(time("GPU", (row) => row.gpu_time_ns));
+  if (all.some((row) => row.alloc_bytes)) columns.push(bytes("Allocated", (row) => row.alloc_bytes));
+  return (
+    <SortTable
+      title="Modules"
+      what="modules"
+      columns={columns}
+      rows={rows}
+      sort={2}
+      empty="No nn.Module was called while measuring."
+      rowTitle="Find it in the flame graph"
+      open={(row) => opened.go.search(row.name)}
+      tools={
+        folded.length < all.length ? (
+          <Toggle
+            label="Fold layers"
+            title="Show numbered layers (h.0, h.1, ...) as one"
+            on={fold}
+            flip={() => setFold(!fold)}
+          />
+        ) : null
+      }
+    />
+  );
+}
+
+function Lines({ opened }: { opened: Opened }) {
+  const rows = useMemo(() => lines(opened.profile), [opened.profile]);
+  const columns: Column<LineRow>[] = [
+    {
+      title: "Line",
+      value: (row) => `${row.file}:${row.line}`,
+      text: true,
+      cell: (row) => code(`${opened.shortFile(row.file)}:${row.line}`),
+    },
+    { title: "Function", value: (row) => row.function, text: true },
+    time("Time", (row) => row.time_ns, "Wall time inside operators and calls of this line"),
+    { title: "Calls", value: (row) => row.calls, cell: (row) => number(row.calls) },
+  ];
+  const some = (value: (row: LineRow) => number) => rows.some((row) => value(row) > 0);
+  if (some((row) => row.gpu_time_ns)) columns.push(time("GPU", (row) => row.gpu_time_ns));
+  if (some((row) => row.wait_ns)) columns.push(time("Waited", (row) => row.wait_ns));
+  if (some((row) => row.alloc_bytes)) columns.push(bytes("Allocated", (row) => row.alloc_bytes));
+  if (some((row) => row.peak_bytes)) columns.push(bytes("At the peak", (row) => row.peak_bytes));
+  const gpu = columns.findIndex((column) => column.title === "GPU");
+  return (
+    <SortTable
+      title="Your lines"
+      what="lines"
+      columns={columns}
+      rows={rows}
+      sort={gpu >= 0 ? gpu : 2}
+      empty="No measurement stands below a Python line."
+      rowTitle="Show the source"
+      open={(row) => opened.go.source(row.file, row.line)}
+    />
+  );
+}
+
+function Ranks({ opened }: { opened: Opened }) {
+  const rows = useMemo(() => ranks(opened.profile), [opened.profile]);
+  const columns: Column<RankRow>[] = [
+    { title: "Rank", value: (row) => row.rank, cell: (row) => (row.rank >= 0 ? row.rank : "-") },
+    { title: "Process", value: (row) => row.name, text: true, cell: (row) => code(row.name) },
+    { title: "Pid", value: (row) => row.pid },
+    time("Wall", (row) => row.wall_ns),
+    time("Operators", (row) => row.operators_ns, "Of all its threads"),
+    time("Data loading", (row) => row.data_ns),
+    time("CPU", (row) => row.cpu_ns),
+    time("GPU", (row) => row.gpu_time_ns),
+    { title: "Threads", value: (row) => row.threads },
+    { title: "Ended", value: (row) => (row.complete ? "in order" : "from its last segment"), text: true },
+  ];
+  return (
+    <SortTable
+      title="Processes and ranks"
+      what="processes"
+      columns={columns}
+      rows={rows}
+      sort={3}
+      empty="The file names no process."
+    />
+  );
+}
+
+const VIEWS: Record<TableName, (props: { opened: Opened }) => preact.JSX.Element> = {
+  operators: Operators,
+  kernels: Kernels,
+  modules: Modules,
+  lines: Lines,
+  memory: MemoryTable,
+  collectives: Collectives,
+  ranks: Ranks,
+};

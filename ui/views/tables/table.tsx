@@ -1,0 +1,146 @@
+// A table that sorts by a click on its heads, narrows with a filter, and copies as CSV. Only the first rows are drawn; the
+// filter and the CSV know all of them.
+
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { number, visible } from "../../model/units";
+import { CopyButton } from "../widgets";
+
+export interface Column<Row> {
+  title: string;
+  help?: string;
+  value(row: Row): number | string;
+  cell?(row: Row): ComponentChildren;
+  text?: boolean;
+  left?: boolean;
+  /** Drawn, but no column of the CSV. */
+  picture?: boolean;
+}
+
+interface Props<Row> {
+  title: string;
+  what: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  sort?: number;
+  empty: string;
+  note?: string;
+  rowTitle?: string;
+  open?(row: Row): void;
+  tools?: ComponentChildren;
+}
+
+const DRAWN = 300;
+
+export function SortTable<Row>(props: Props<Row>) {
+  const { columns, rows, open } = props;
+  const first = props.sort ?? 0;
+  const [sort, setSort] = useState({ column: first, descending: !columns[first].text });
+  const [filter, setFilter] = useState("");
+  const [most, setMost] = useState(DRAWN);
+  const shown = useMemo(() => {
+    const wanted = filter.toLowerCase();
+    const named = columns.filter((column) => column.text);
+    const kept = rows.filter(
+      (row) => !wanted || named.some((column) => String(column.value(row)).toLowerCase().includes(wanted)),
+    );
+    const value = columns[sort.column].value;
+    return kept.sort((a, b) => {
+      const [x, y] = [value(a), value(b)];
+      const order = typeof x === "string" ? x.localeCompare(String(y)) : x - Number(y);
+      return sort.descending ? -order : order;
+    });
+  }, [rows, columns, sort, filter]);
+  const sortBy = (column: number) =>
+    setSort({ column, descending: column === sort.column ? !sort.descending : !columns[column].text });
+  return (
+    <>
+      <div class="toolbar">
+        <h2>{props.title}</h2>
+        <span class="quiet">{props.note ?? number(rows.length)}</span>
+        {props.tools}
+        <span class="grow" />
+        {rows.length ? (
+          <>
+            <input
+              type="search"
+              placeholder={`Filter ${props.what}`}
+              aria-label={`Filter ${props.what}`}
+              spellcheck={false}
+              onInput={(event) => setFilter(event.currentTarget.value)}
+            />
+            <CopyButton text={() => csv(columns, shown)} label={`${props.what} as CSV`} />
+          </>
+        ) : null}
+      </div>
+      {rows.length ? (
+        <div class="table-wrap">
+          <table class="data">
+            <thead>
+              <tr>
+                {columns.map((column, i) => (
+                  <th
+                    scope="col"
+                    class={column.text || column.left ? "text" : ""}
+                    aria-sort={i !== sort.column ? "none" : sort.descending ? "descending" : "ascending"}
+                  >
+                    {column.title ? (
+                      <button type="button" title={column.help} onClick={() => sortBy(i)}>
+                        {column.title}
+                      </button>
+                    ) : (
+                      <span class="offscreen">share</span>
+                    )}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {shown.slice(0, most).map((row) => (
+                <tr
+                  class={open ? "link" : ""}
+                  tabIndex={open ? 0 : undefined}
+                  title={props.rowTitle}
+                  onClick={open && (() => open(row))}
+                  onKeyDown={open && ((event) => event.key === "Enter" && open(row))}
+                >
+                  {columns.map((column) => (
+                    <td class={column.text || column.left ? "text" : ""}>
+                      {column.cell ? column.cell(row) : visible(String(column.value(row)))}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+              {shown.length ? null : (
+                <tr>
+                  <td class="text quiet" colSpan={columns.length}>
+                    Nothing here has that name.
+                  </td>
+                </tr>
+              )}
+            </tbody>
+          </table>
+        </div>
+      ) : (
+        <p class="quiet empty">{props.empty}</p>
+      )}
+      {shown.length > most ? (
+        <button type="button" class="plain" onClick={() => setMost(most * 4)}>
+          Show more of {number(shown.length)}
+        </button>
+      ) : null}
+    </>
+  );
+}
+
+/** Base units (ns, bytes); texts quoted where they need it; what a spreadsheet would run as a formula is made text. */
+export function csv<Row>(columns: Column<Row>[], rows: Row[]): string {
+  const used = columns.filter((column) => !column.picture);
+  const cell = (value: number | string) => {
+    if (typeof value === "number") return String(value);
+    const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const lines = [used.map((column) => cell(column.title)), ...rows.map((row) => used.map((c) => cell(c.value(row))))];
+  return lines.map((line) => line.join(",")).join("\n") + "\n";
+}

@@ -1,0 +1,108 @@
+// The two hosts of the web page: everything in the file itself, or a local server of `leadline view`.
+
+import type { Findings, Report } from "../model/report";
+import { isObject } from "../model/reader";
+import type { Host } from "../views/host";
+
+export class HostError extends Error {
+  override name = "HostError";
+}
+
+interface PageData {
+  version: string;
+  names: string[];
+  reports: (Report | null)[];
+  findings: (Findings | null)[];
+  sources: Record<string, string>;
+}
+
+/** The host this document is for; raises HostError where it names none. */
+export function hostOf(document: Document): Host {
+  const text = document.getElementById("data")?.textContent;
+  if (!text) throw new HostError("This page was opened without a profile; run `leadline view FILE`.");
+  const data: unknown = JSON.parse(text);
+  if (isObject(data) && data.server === true) return new Server(String(data.version), (data.names as string[]) ?? []);
+  return new Embedded(data as PageData, document);
+}
+
+/** The report as one file: the profile stands in it as base64. */
+class Embedded implements Host {
+  readonly names: string[];
+  readonly version: string;
+  readonly commands = true;
+
+  constructor(
+    private readonly data: PageData,
+    private readonly document: Document,
+  ) {
+    this.names = data.names;
+    this.version = data.version;
+  }
+
+  async bytes(index: number): Promise<Uint8Array> {
+    const text = this.document.getElementById(`profile-${index}`)?.textContent;
+    if (!text) throw new HostError("This page does not hold its profile; it may have been cut off when it was saved.");
+    return fromBase64(text.trim());
+  }
+
+  async report(index: number): Promise<Report | null> {
+    return this.data.reports[index] ?? null;
+  }
+
+  async findings(index: number): Promise<Findings | null> {
+    return this.data.findings[index] ?? null;
+  }
+
+  async source(file: string): Promise<string | null> {
+    return Object.hasOwn(this.data.sources, file) ? this.data.sources[file] : null;
+  }
+}
+
+/** The server of `leadline view`; addresses are relative to the page's, which holds the token. */
+class Server implements Host {
+  readonly commands = true;
+
+  constructor(
+    readonly version: string,
+    readonly names: string[],
+  ) {}
+
+  async bytes(index: number): Promise<Uint8Array> {
+    const answer = await this.fetched(`profile/${index}`);
+    return new Uint8Array(await answer.arrayBuffer());
+  }
+
+  async report(index: number): Promise<Report | null> {
+    return (await (await this.fetched(`report/${index}`)).json()) as Report | null;
+  }
+
+  async findings(index: number): Promise<Findings | null> {
+    return (await (await this.fetched(`findings/${index}`)).json()) as Findings | null;
+  }
+
+  async source(file: string): Promise<string | null> {
+    const answer = await this.fetched(`source?${new URLSearchParams({ file })}`);
+    return ((await answer.json()) as { text: string | null }).text;
+  }
+
+  private async fetched(path: string): Promise<Response> {
+    let answer: Response;
+    try {
+      answer = await fetch(path);
+    } catch {
+      throw new HostError("The server of this page has ended; run `leadline view` again. What is shown stays usable.");
+    }
+    if (answer.ok) return answer;
+    const said = (await answer.text().catch(() => "")).trim();
+    throw new HostError(said || `The server of this page answered ${answer.status}.`);
+  }
+}
+
+function fromBase64(text: string): Uint8Array {
+  const native = (Uint8Array as unknown as { fromBase64?(text: string): Uint8Array }).fromBase64;
+  if (native) return native.call(Uint8Array, text);
+  const raw = atob(text);
+  const bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  return bytes;
+}
