@@ -206,7 +206,8 @@ export class FlameGraph {
     this.minimap.hidden = this.span.from <= 0 && this.span.to >= 1;
     const context = this.minimap.getContext("2d");
     if (this.minimap.hidden || !height || !context) return;
-    resize(this.minimap, width, height, 1);
+    this.minimap.width = width; // its size on the page is the style sheet's
+    this.minimap.height = height;
     const whole = layout(this.view, { from: 0, to: 1 }, width);
     const row = Math.max(1, Math.min(4, height / Math.max(1, whole.depth)));
     const colours = palette();

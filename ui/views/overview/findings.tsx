@@ -64,7 +64,7 @@ function Entry({ opened, finding }: { opened: Opened; finding: Finding }) {
             class="plain"
             onClick={() => (host.openFile ? host.openFile(line.file, line.line) : go.source(line.file, line.line))}
           >
-            {visible(line.line ? `${line.short}:${line.line}` : line.short)}
+            {visible(`${opened.shortFile(line.file)}${line.line ? `:${line.line}` : ""}`)}
           </button>
         ) : null}
         {finding.paths.length ? (
