@@ -149,3 +149,17 @@ def test_the_page_of_rules_lists_every_rule_as_it_is(capsys):
     main(["analyze", "--list", "--format", "markdown"])
     page = (Path(__file__).resolve().parents[2] / "docs" / "rules.md").read_text()
     assert page.endswith(capsys.readouterr().out), "make it anew with `leadline analyze --list --format markdown`"
+
+
+def test_what_analyze_saved_stands_in_every_report(tmp_path, capsys):
+    path = tmp_path / "p.leadline"
+    write_profile(path, build(WAITING))
+    assert main(["analyze", str(path), "--save"]) == 0
+    capsys.readouterr()
+    for form in ("text", "markdown"):
+        assert main(["report", str(path), "--format", form]) == 0
+        shown = capsys.readouterr().out
+        assert "waits for data" in shown, form
+        assert "train.py:41" in shown.replace("\\", ""), form
+    assert main(["report", str(path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"]["findings"][0]["rule"] == "data_loading"

@@ -355,12 +355,12 @@ class Case:
 
     def gain_of(self, rows: Rows, ns: float, fractions: Sequence[float], basis: str) -> Gain:
         """The gain where a remedy spares these calls: of `ns` in operators the fractions (low, expected, high), and of
-        the Python that calls them none, as much, and all that may be: three times an even share, since calls differ."""
+        the Python that calls them a third of an even share, that share, and three times as much, since calls differ."""
         low, expected, high = fractions
         python = self.python_ns(self.mask(rows))
         of_ns = self.loop.step_ns * self.loop.steps
         most = min(ns * high + min(3 * python, self.between_ns), of_ns)
-        sums = (ns * low, min((ns + python) * expected, most), most)
+        sums = ((ns + python / 3) * low, min((ns + python) * expected, most), most)
         note = (
             f"; up to {_percent(min(3 * python, self.between_ns) / of_ns)} of the step for the Python that calls them"
         )

@@ -106,7 +106,7 @@ class Sources:
         except (OSError, ValueError):
             return None
         digest = hashlib.sha256(data).hexdigest()
-        known = self._hashes.get(file)
+        known = self._hashes.get(file, self._hashes.get(os.path.normpath(str(path))))
         newer = 0 < self._ended_ns < about.st_mtime_ns
         if (known is not None and known != digest) or (known is None and newer):
             self.changed.add(file)

@@ -92,13 +92,15 @@ class ProcessRecord:
     """Why the last segment could not be written, or empty."""
     not_measured: str = ""
     """Why this process is not measured at all, or empty."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Source files of the program and their SHA-256; empty where the file is newer than the process."""
     forked_from: int | None = None
     """Number of the measured process that forked this one, None where it was started anew."""
 
     def to_json(self) -> dict[str, Any]:
         """For `write_json`; what has nothing to say is left out."""
         values = dict(vars(self))
-        for name in ("not_written", "not_measured", "forked_from"):
+        for name in ("not_written", "not_measured", "sources", "forked_from"):
             if not values[name]:
                 del values[name]
         return values

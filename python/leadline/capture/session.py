@@ -28,6 +28,7 @@ from leadline.capture.process_info import MeasuredProcess, first_record, native_
 from leadline.capture.providers import Provider, create_providers
 from leadline.capture.records import StartedBy, Stats
 from leadline.capture.schedule import TimedWindow
+from leadline.capture.source_hashes import source_hashes
 
 _EXEC = {"exec": True}
 
@@ -182,6 +183,7 @@ class Session:
         record.ended_at_ns = time.time_ns()
         record.wall_ns = time.monotonic_ns() - self._process.started_monotonic_ns
         record.exit = exit_status
+        record.sources = source_hashes(record.started_at_ns, record.program)
         if self.part.exists:
             self._write_record()
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from leadline.analysis import Analysis, breakdown
 from leadline.analysis.columns import nearest
+from leadline.analysis.findings import Findings, from_object
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
 from leadline.report import devices, provenance
@@ -72,8 +73,17 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         gpu=devices.gpu(profile, kept, top),
         losses=provenance.losses(profile),
         cost=provenance.cost(profile),
+        findings=_saved_findings(profile),
     )
     return replace(report, next_commands=_next_commands(report, len(profile.events["start_ns"]) > 0))
+
+
+def _saved_findings(profile: Profile) -> Findings | None:
+    saved = profile.meta.get("findings")
+    try:
+        return from_object(saved) if isinstance(saved, dict) else None
+    except ValueError:  # of another release, or written by somebody else: `leadline analyze` makes them anew
+        return None
 
 
 def _default_metric(tree: Tree) -> str:

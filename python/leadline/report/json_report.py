@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from leadline.analysis.findings import as_object
 from leadline.report.model import Distribution, HotPath, Report, TimeSplit
 
 FORMAT_VERSION = 1
@@ -47,6 +48,7 @@ def report_object(report: Report) -> dict[str, Any]:
             "kernels": report.gpu.kernels_hidden if report.gpu else 0,
         },
         "next": list(report.next_commands),
+        "findings": as_object(report.findings) if report.findings else None,
     }
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from leadline.report import phrases
+from leadline.report.findings.words import headline, label, line_text
 from leadline.report.model import Report
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share, size
@@ -31,7 +32,7 @@ def code(text: str) -> str:
 def render_markdown(report: Report) -> str:
     """The whole report; ends with a newline."""
     parts = [_header(report), _time(report), _paths(report), _gpu(report), _operators(report), _modules(report)]
-    parts += [_phases(report), _memory(report), _quality(report), _next(report)]
+    parts += [_phases(report), _memory(report), _findings(report), _quality(report), _next(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -165,6 +166,16 @@ def _memory(report: Report) -> str:
             + _table(["path", "share", "bytes"], rows)
         )
     return "\n\n".join(parts)
+
+
+def _findings(report: Report) -> str:
+    if report.findings is None:
+        return ""
+    lines = [
+        f"- {label(one)}: {escaped(one.title)}" + (f" ({escaped(line_text(one.lines[0]))})" if one.lines else "")
+        for one in report.findings
+    ]
+    return "\n".join([f"### Findings: {escaped(headline(report.findings))}", "", *lines])
 
 
 def _quality(report: Report) -> str:

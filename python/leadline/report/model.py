@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from leadline.analysis.findings import Findings
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
 
 __all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
@@ -253,3 +254,5 @@ class Report:
     losses: tuple[LossRow, ...]
     cost: Cost
     next_commands: tuple[str, ...] = field(default=())
+    findings: Findings | None = None
+    """What `leadline analyze --save` left in the file."""

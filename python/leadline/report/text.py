@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from leadline.report import phrases, text_tables
+from leadline.report.findings.words import gain_text, headline, label, line_text
 from leadline.report.model import HotPath, Report
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, share, size
@@ -58,6 +59,7 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
     text_tables.modules(console, report)
     text_tables.phases(console, report)
     text_tables.memory(console, report)
+    _findings(console, report)
     _quality(console, report)
     _next(console, report)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -182,6 +184,16 @@ def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> 
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, no_wrap=True)
+
+
+def _findings(console: Console, report: Report) -> None:
+    if report.findings is None:
+        return
+    text_tables.title(console, "Findings", f"kept by `leadline analyze --save`: {headline(report.findings)}")
+    for one in report.findings:
+        where = f"  {line_text(one.lines[0])}" if one.lines else ""
+        console.print(Padding(Text(visible(f"{label(one)}: {one.title}{where}")), (0, 0, 0, 2)))
+        console.print(Padding(Text(visible(f"Gain: {gain_text(one.gain)}"), style="bright_black"), (0, 0, 0, 4)))
 
 
 def _quality(console: Console, report: Report) -> None:

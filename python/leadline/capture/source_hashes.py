@@ -1,0 +1,43 @@
+"""SHA-256 of the program's own source files, so that whoever reads the profile notices that one is no longer what ran.
+
+Only files of modules that are loaded when measuring ends, none of the standard library or of installed packages. A file
+that was written after the process began may not be what runs: it has an empty hash, which no file matches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_MOST_FILES = 500
+_LARGEST = 4 << 20  # bytes
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
+    """Absolute file to hash. `began_ns`: CLOCK_REALTIME when the process was first measured; `program`: of the record,
+    since CPython takes `__file__` from `__main__` when a script has ended. Raises nothing."""
+    words = [word for word in program.get("argv", []) if isinstance(word, str)]
+    scripts = [os.path.join(str(program.get("cwd", "")), word) for word in words]  # noqa: PTH118
+    standard = tuple(filter(None, (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))))
+    own = str(Path(__file__).resolve().parents[1])
+    found: dict[str, str] = {}
+    for file in [*scripts, *(getattr(module, "__file__", None) for module in list(sys.modules.values()))]:
+        if not isinstance(file, str) or not file.endswith(".py") or len(found) >= _MOST_FILES:
+            continue
+        path = Path(file)
+        if any(part in _INSTALLED for part in path.parts) or file.startswith((*standard, own)):
+            continue
+        try:
+            about = path.stat()
+            if about.st_size <= _LARGEST:
+                fresh = about.st_mtime_ns > began_ns
+                found[os.path.abspath(file)] = "" if fresh else hashlib.sha256(path.read_bytes()).hexdigest()  # noqa: PTH100
+        except (OSError, ValueError):
+            continue
+    return found
