@@ -122,9 +122,10 @@ enum class MetricKind : std::uint8_t {
   kRepeatedCallTime = 21,  // the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out
   kRunningTime = 22,  // CPU time of the thread inside phases and regions, less what nested ones took
   kWaitTime = 23,  // time the calling thread waited here
+  kInstructionSamples = 24,  // samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was
 };
-inline constexpr std::size_t kMetricKindCount = 24;
-inline constexpr std::array<std::string_view, 24> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 25;
+inline constexpr std::array<std::string_view, 25> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -149,6 +150,7 @@ inline constexpr std::array<std::string_view, 24> kMetricKindNames{{
     "repeated_call_time",
     "running_time",
     "wait_time",
+    "instruction_samples",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -214,7 +216,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 24> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 25> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -239,6 +241,7 @@ inline constexpr std::array<MetricInfo, 24> kMetricInfo{{
     {"repeated_call_time", "ns", false},
     {"running_time", "ns", true},
     {"wait_time", "ns", true},
+    {"instruction_samples", "1", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

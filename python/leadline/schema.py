@@ -117,6 +117,7 @@ class MetricKind(_Kind):
     REPEATED_CALL_TIME = 21
     RUNNING_TIME = 22
     WAIT_TIME = 23
+    INSTRUCTION_SAMPLES = 24
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -325,6 +326,12 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "ns",
         True,
         "time the calling thread waited here",
+    ),
+    MetricInfo(
+        MetricKind.INSTRUCTION_SAMPLES,
+        "1",
+        True,
+        "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was",
     ),
 )
 

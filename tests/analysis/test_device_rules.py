@@ -117,3 +117,44 @@ process train.py | pid={10 + number} rank={number}
     if found:
         assert "Rank 2" in named(told, "imbalance").title
     assert "communication" in names(analyze(build(rank(0, 50).lstrip("\n"))))
+
+
+def sampled(*instructions):
+    return (
+        LINE,
+        "  operator aten::_to_copy | time=100/10 call_time=100/10",
+        "    kernel cast_kernel | gpu_time@0:7=9000000/10",
+        *(f"      instruction {one}" for one in instructions),
+    )
+
+
+def test_a_kernel_that_stands_still_says_for_what():
+    one = named(
+        analyze(
+            training(
+                *sampled(
+                    'I2F.F16 @ cast.cu:12 | instruction_samples@0:7=700 address=16 detail={"stall":"long_scoreboard"}',
+                    'LDC | instruction_samples@0:7=100 address=32 detail={"stall":"imc_miss"}',
+                    "STG | instruction_samples@0:7=200 address=48",
+                )
+            )
+        ),
+        "stall",
+    )
+    assert "cast_kernel stands still in 80 % of its samples, mostly for long_scoreboard" in one.title
+    assert one.lines[0].line == 43
+    assert "cast.cu:12 I2F.F16" in one.evidence[2]
+    assert "at 0x20 LDC" in one.evidence[2]
+    assert "device memory" in one.remedy
+    assert one.gain.high_ns == int(0.8 * 900_000)
+
+
+def test_stalls_that_are_usual_or_too_few_to_tell_are_not_named():
+    usual = sampled(
+        'LDG | instruction_samples@0:7=400 detail={"stall":"long_scoreboard"}', "FFMA | instruction_samples@0:7=600"
+    )
+    few = sampled('LDG | instruction_samples@0:7=20 detail={"stall":"long_scoreboard"}')
+    assert "stall" not in names(analyze(training(*usual)))
+    assert "stall" not in names(analyze(training(*few)))
+    silent = {one.rule: one.reason for one in analyze(training()).not_applicable}
+    assert silent["stall"] == "no instructions of kernels were sampled"

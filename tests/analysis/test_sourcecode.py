@@ -32,10 +32,10 @@ def test_a_line_knows_its_loops(tmp_path):
         "",
         "",
         "",
-        "in the loop at line 3",
-        "in a comprehension, 3 loops deep",
-        "in a comprehension, 3 loops deep",
-        "in the loop at line 4, 2 loops deep",
+        "in the loop at line 3, once per turn",
+        "in a comprehension, once per row, 3 loops deep",
+        "in a comprehension, once per row, 3 loops deep",
+        "in the loop at line 4, once per element, 2 loops deep",
         "",  # a function of its own: it is called from elsewhere
         "",
     ]

@@ -66,6 +66,7 @@ export const MetricKindNames = [
   "repeated_call_time",
   "running_time",
   "wait_time",
+  "instruction_samples",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -74,8 +75,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   call_time: "wall time of one call from begin to end, nested ones included",
   alloc_bytes: "tensor memory allocated here",
   free_bytes: "tensor memory freed here, wherever it was allocated",
-  peak_live_bytes:
-    "bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them",
+  peak_live_bytes: "bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them",
   gpu_time: "time of kernels, copies and sets on the device",
   launch_latency: "start of the API call to start on the device",
   queue_depth: "work already queued on the stream at launch",
@@ -92,10 +92,10 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   registers: "registers per thread",
   static_shared_bytes: "static shared memory per block",
   dynamic_shared_bytes: "dynamic shared memory per block",
-  repeated_call_time:
-    "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out",
+  repeated_call_time: "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out",
   running_time: "CPU time of the thread inside phases and regions, less what nested ones took",
   wait_time: "time the calling thread waited here",
+  instruction_samples: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was",
 };
 
 export const LossKindNames = [
@@ -150,19 +150,11 @@ export const LossKindDocs: Record<LossKind, string> = {
 };
 
 export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; doc: string }> = {
-  time: {
-    unit: "ns",
-    additive: true,
-    doc: "wall time inside operators, regions and API calls, less what nested ones took (exclusive)",
-  },
+  time: { unit: "ns", additive: true, doc: "wall time inside operators, regions and API calls, less what nested ones took (exclusive)" },
   call_time: { unit: "ns", additive: false, doc: "wall time of one call from begin to end, nested ones included" },
   alloc_bytes: { unit: "bytes", additive: true, doc: "tensor memory allocated here" },
   free_bytes: { unit: "bytes", additive: true, doc: "tensor memory freed here, wherever it was allocated" },
-  peak_live_bytes: {
-    unit: "bytes",
-    additive: true,
-    doc: "bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them",
-  },
+  peak_live_bytes: { unit: "bytes", additive: true, doc: "bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them" },
   gpu_time: { unit: "ns", additive: true, doc: "time of kernels, copies and sets on the device" },
   launch_latency: { unit: "ns", additive: false, doc: "start of the API call to start on the device" },
   queue_depth: { unit: "1", additive: false, doc: "work already queued on the stream at launch" },
@@ -179,17 +171,10 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   registers: { unit: "1", additive: false, doc: "registers per thread" },
   static_shared_bytes: { unit: "bytes", additive: false, doc: "static shared memory per block" },
   dynamic_shared_bytes: { unit: "bytes", additive: false, doc: "dynamic shared memory per block" },
-  repeated_call_time: {
-    unit: "ns",
-    additive: false,
-    doc: "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out",
-  },
-  running_time: {
-    unit: "ns",
-    additive: true,
-    doc: "CPU time of the thread inside phases and regions, less what nested ones took",
-  },
+  repeated_call_time: { unit: "ns", additive: false, doc: "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out" },
+  running_time: { unit: "ns", additive: true, doc: "CPU time of the thread inside phases and regions, less what nested ones took" },
   wait_time: { unit: "ns", additive: true, doc: "time the calling thread waited here" },
+  instruction_samples: { unit: "1", additive: true, doc: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was" },
 };
 
 /** UTF-8 text: string i is bytes[offsets[i]:offsets[i+1]]; string 0 is empty. The two columns differ in length. */

@@ -18,7 +18,8 @@ from leadline.analysis.findings import Gain, Line
 from leadline.analysis.loop import Loop, find_loop
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rare import around
-from leadline.analysis.sourcecode import Block, Source, Sources, hashes, short_name
+from leadline.analysis.scopes import frame_origins
+from leadline.analysis.sourcecode import Block, Sources, hashes, short_name
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
@@ -205,6 +206,15 @@ class Case:
         lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
         return at_rows(lines[self.tree.frame_of], user)
 
+    @cached_property
+    def code_line(self) -> Rows:
+        """The same for the innermost line that is not the framework's: of an installed package where that makes the
+        call, which one line of the user's may do in many places."""
+        columns = self.tree.frames
+        lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
+        code = (frame_origins(self.tree) >= int(Origin.PACKAGE)) & (columns["kind"] == int(FrameKind.PYTHON))
+        return at_rows(lines[self.tree.frame_of], nearest(self.tree.shape, code[self.tree.frame_of]))
+
     def by_line(self, mask: Mask, values: Rows) -> list[Group]:
         """Nodes of `mask` with a positive value grouped by the user's line, the largest sum first."""
         return self.grouped(mask & (self.user_line >= 0), values, self.user_line)
@@ -312,15 +322,6 @@ class Case:
             if len(found) >= most:
                 break
         return tuple(found.values())
-
-    def source(self, row: int) -> tuple[Source, int] | None:
-        """The source of a node's user line, and the line."""
-        user = int(self.analysis.scopes.user[row])
-        if user < 0:
-            return None
-        node = self.tree.node(user)
-        source = self.sources.of(node.file)
-        return None if source is None else (source, node.line)
 
     # ---------------------------------------------------------------- Python between operators
 

@@ -91,6 +91,7 @@ class Sources:
             return ""
         inner = loops[-1]
         what = "in a comprehension" if inner.kind == "comprehension" else f"in the loop at line {inner.first}"
+        what += f", once per {element}" if (element := _element(inner.node)) else ""
         outer = len(loops) - 1
         return what + (f", {outer + 1} loops deep" if outer else "")
 
@@ -136,6 +137,22 @@ def short_name(file: str, cwd: str) -> str:
     """The file relative to where the program ran, where it lies below; else as it is."""
     folder = cwd.rstrip("/") + "/" if cwd else ""
     return os.path.normpath(file[len(folder) :]) if folder and file.startswith(folder) else file
+
+
+def _element(loop: ast.AST) -> str:
+    """What a loop goes through, in its own words where it has one: `for sample in batch` is once per sample."""
+    if isinstance(loop, _COMPREHENSIONS):
+        target, over = loop.generators[-1].target, loop.generators[-1].iter
+    elif isinstance(loop, ast.For | ast.AsyncFor):
+        target, over = loop.target, loop.iter
+    else:
+        return ""
+    name = over.func.id if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) else ""
+    if name == "range":
+        return "turn"
+    if name == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        target = target.elts[1]
+    return target.id if isinstance(target, ast.Name) and len(target.id) > 2 else "element"
 
 
 def _around(tree: ast.AST, line: int) -> Iterator[Block]:

@@ -34,6 +34,7 @@ from leadline.analysis.rules.python_overhead import PythonOverhead
 from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
 from leadline.analysis.rules.small_copies import SmallCopies
+from leadline.analysis.rules.stall import Stall
 from leadline.analysis.rules.synchronisation import Synchronisation
 from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
 from leadline.analysis.rules.unused_device import UnusedDevice
@@ -42,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     Hotspot(),
     KernelFusion(),
     ForwardBackward(),
+    Stall(),
     CpuLatency(),
     DataLoading(),
     Synchronisation(),

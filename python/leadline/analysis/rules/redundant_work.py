@@ -90,7 +90,8 @@ class RedundantWork(Rule):
         made_here = case.operators(*_FACTORIES) & (scopes.module >= 0) & ~case.in_phase("backward")
         made_here &= ~case.in_phase("optimizer") & ~case.in_phase("data loading")
         made = []
-        for group in case.by_line(case.first_of(made_here), case.inclusive_time):
+        made_here = case.first_of(made_here) & (case.code_line >= 0) & (case.user_line >= 0)
+        for group in case.grouped(made_here, case.inclusive_time, case.code_line):
             share = case.share(group.value)
             if share < values["info"]:
                 break
@@ -170,7 +171,7 @@ class RedundantWork(Rule):
 
 def _whole_line(case: Case, row: int, rows: np.ndarray) -> np.ndarray:
     """The constants of a line, and operators of the same line that only turn them into something else."""
-    here = case.user_line == case.user_line[row]
+    here = case.code_line == case.code_line[row]
     derived = case.operators(*_DERIVED) & case.called & here
     chosen = np.zeros(len(case.tree), np.bool_)
     chosen[rows] = True

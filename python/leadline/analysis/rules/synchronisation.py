@@ -6,7 +6,14 @@ import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent, times
+from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
+
+_READ_ONCE = "Compute with tensors and read one result at the end of the step (or every hundred steps)."
+_NEEDED = (
+    "Each turn of this loop needs what the last one computed, so the values may have to be read; do several sequences "
+    "(environments, samples) in one turn, and leave out reads that only check or log."
+)
 
 
 class Synchronisation(Rule):
@@ -64,6 +71,8 @@ class Synchronisation(Rule):
             ns = int(case.inclusive_time[case.first_of(spared)].sum())
             line = case.line(group.row)
             inside = f", {line.context}" if line and line.context else ""
+            around = case.inner_loop(group.row)
+            needed = around is not None and carries_state(around[1].node)
             made.append(
                 Finding(
                     self.name,
@@ -78,7 +87,7 @@ class Synchronisation(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (f"{group.value:,} calls of {_reader(case, group.row)} in {case.loop.steps:,} steps",),
-                    "Compute with tensors and read one result at the end of the step (or every hundred steps).",
+                    _NEEDED if needed else _READ_ONCE,
                     self.learn_more,
                     max(case.share(ns), 0.1),
                 )
