@@ -15,6 +15,7 @@ import { Help, Logo } from "./help";
 import type { Host } from "./host";
 import type { Opened } from "./opened";
 import { OverviewPage } from "./overview/page";
+import { TimelinePage } from "./timeline/page";
 import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
 
 /** Opens the first profile of the host and shows it in `root`; whatever goes wrong is a sentence on the page. */
@@ -106,6 +107,7 @@ function App({ host, profile, report: said, findings }: AppProps) {
       />,
     ],
     ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} />],
+    ["timeline", "Timeline", <TimelinePage opened={opened} shown={page === "timeline"} />],
     ["capture", "Capture", <CapturePage opened={opened} />],
   ];
   const names = pages.map(([name]) => name);

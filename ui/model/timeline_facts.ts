@@ -1,0 +1,124 @@
+// What a part of the timeline says: statistics of a range, what an event is joined with, and the window for another viewer.
+
+import { operatorName } from "./frames";
+import type { Profile } from "./profile";
+import { EventKindNames } from "./schema.generated";
+import { firstEndingAfter, type Lane, type Timeline } from "./timeline";
+
+export interface RangeRow {
+  name: string;
+  kind: string;
+  count: number;
+  /** Time inside the range. */
+  sum_ns: number;
+}
+
+export interface RangeFacts {
+  lanes: { title: string; busy_ns: number; spans: number }[];
+  names: RangeRow[];
+}
+
+/** Sums over the events that lie at least partly in [from, to); of a thread its innermost work is not told apart. */
+export function rangeFacts(profile: Profile, timeline: Timeline, from: number, to: number): RangeFacts {
+  const rows = new Map<string, RangeRow>();
+  const lanes = timeline.lanes.map((lane) => {
+    let spans = 0;
+    for (const row of lane.rows)
+      for (let i = firstEndingAfter(timeline, row, from); i < row.length; i++) {
+        const span = row[i];
+        if (timeline.start[span] >= to) break;
+        const event = timeline.event[span];
+        if (event < 0) continue;
+        spans++;
+        const kind = EventKindNames[profile.tables.events.kind[event]] ?? "event";
+        const name = operatorName(profile.name(timeline.node[span]));
+        const key = `${kind} ${name}`;
+        let one = rows.get(key);
+        if (!one) rows.set(key, (one = { name, kind, count: 0, sum_ns: 0 }));
+        one.count++;
+        one.sum_ns += Math.min(to, timeline.end[span]) - Math.max(from, timeline.start[span]);
+      }
+    return { title: lane.title, busy_ns: busy(timeline, lane, from, to), spans };
+  });
+  return {
+    lanes: lanes.filter((lane) => lane.spans > 0),
+    names: [...rows.values()].sort((a, b) => b.sum_ns - a.sum_ns),
+  };
+}
+
+/** Time in the range in which some event of the lane ran. */
+export function busy(timeline: Timeline, lane: Lane, from: number, to: number): number {
+  const parts: [number, number][] = [];
+  for (const row of lane.rows)
+    for (let i = firstEndingAfter(timeline, row, from); i < row.length && timeline.start[row[i]] < to; i++)
+      if (timeline.event[row[i]] >= 0)
+        parts.push([Math.max(from, timeline.start[row[i]]), Math.min(to, timeline.end[row[i]])]);
+  parts.sort((a, b) => a[0] - b[0]);
+  let sum = 0;
+  let until = from;
+  for (const [start, end] of parts) {
+    if (end > until) sum += end - Math.max(start, until);
+    until = Math.max(until, end);
+  }
+  return sum;
+}
+
+export interface Link {
+  what: "launch" | "backward" | "wait";
+  from: number;
+  to: number;
+}
+
+const MOST_LINKS = 200;
+
+/** Arrows from and to an event: the launch of device work, a forward operator's backward, a wait's awaited. */
+export function linksOf(profile: Profile, event: number): Link[] {
+  const { events } = profile.tables;
+  const links: Link[] = [];
+  const correlation = events.correlation[event];
+  const sequence = events.sequence[event];
+  const awaited = events.awaits_correlation[event];
+  const isBackward = (one: number) => events.forward_thread[one] >= 0;
+  for (let other = 0; other < events.kind.length && links.length < MOST_LINKS; other++) {
+    if (other === event) continue;
+    if (correlation > 0 && events.correlation[other] === correlation) {
+      const [host, device] = events.thread[event] >= 0 ? [event, other] : [other, event];
+      if (events.thread[host] >= 0 && events.thread[device] < 0) links.push({ what: "launch", from: host, to: device });
+    }
+    if (sequence >= 0 && events.sequence[other] === sequence && isBackward(event) !== isBackward(other)) {
+      const [forward, backward] = isBackward(event) ? [other, event] : [event, other];
+      if (events.thread[forward] === events.forward_thread[backward])
+        links.push({ what: "backward", from: forward, to: backward });
+    }
+    if (awaited > 0 && events.correlation[other] === awaited && EventKindNames[events.kind[other]] === "event_record")
+      links.push({ what: "wait", from: event, to: other });
+    if (correlation > 0 && events.awaits_correlation[other] === correlation)
+      links.push({ what: "wait", from: other, to: event });
+  }
+  return links;
+}
+
+/** The window in the JSON that Perfetto and Chrome read: complete events in microseconds, arrows from launch to work. */
+export function chromeTrace(profile: Profile, timeline: Timeline): string {
+  const { events } = profile.tables;
+  const lines: string[] = [];
+  timeline.lanes.forEach((lane, tid) => {
+    const pid = lane.process + 1;
+    lines.push(JSON.stringify({ ph: "M", pid, tid, name: "thread_name", args: { name: lane.title } }));
+    for (const row of lane.rows)
+      for (const span of row) {
+        const event = timeline.event[span];
+        const kind = event >= 0 ? (EventKindNames[events.kind[event]] ?? "event") : profile.kind(timeline.node[span]);
+        const name = profile.name(timeline.node[span]);
+        const ts = timeline.start[span] / 1000;
+        const dur = (timeline.end[span] - timeline.start[span]) / 1000;
+        lines.push(JSON.stringify({ ph: "X", pid, tid, name, cat: kind, ts, dur }));
+        const id = event >= 0 ? events.correlation[event] : 0;
+        if (id > 0) {
+          const flow = { cat: "launch", name: "launch", id, pid, tid, ts };
+          lines.push(JSON.stringify(lane.kind === "stream" ? { ph: "f", bp: "e", ...flow } : { ph: "s", ...flow }));
+        }
+      }
+  });
+  return `{"displayTimeUnit":"ns","traceEvents":[\n${lines.join(",\n")}\n]}\n`;
+}

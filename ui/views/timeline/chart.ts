@@ -1,0 +1,399 @@
+// The timeline itself: lanes of spans on a canvas as large as what is seen. What is narrower than a pixel is drawn as one
+// pixel and what lies under it is skipped by search, so a million events cost what is drawn of them.
+
+import type { Profile } from "../../model/profile";
+import { EventKindNames } from "../../model/schema.generated";
+import { firstEndingAfter, firstStartingAt, type Lane, type Timeline } from "../../model/timeline";
+import type { Link } from "../../model/timeline_facts";
+import { duration, visible } from "../../model/units";
+import { fitted, palette, withAlpha, type Palette } from "../colours";
+import { painter, Rects, resize, type Painter } from "../gl";
+
+const ROW = 17;
+const HEAD = 20;
+const GAP = 8;
+const RULER = 22;
+const TEXT_FROM = 28;
+const NARROWEST_NS = 50;
+
+export interface Range {
+  from: number;
+  to: number;
+}
+
+export interface ChartEvents {
+  select(span: number): void;
+  range(range: Range | null): void;
+  hover(span: number, x: number, y: number): void;
+}
+
+export class TimelineChart {
+  view: Range;
+  private readonly tops: number[] = [];
+  private readonly height: number;
+  private readonly rects = new Rects();
+  private readonly painter: Painter;
+  private readonly text: CanvasRenderingContext2D | null;
+  private selected = -1;
+  private links: Link[] = [];
+  private range: Range | null = null;
+  private drag: { from: number; x: number; y: number; top: number; view: Range; pans: boolean; moved: boolean } | null =
+    null;
+  private scheduled = 0;
+  private readonly stop = new AbortController();
+  private readonly labels = new Map<number, string>();
+
+  constructor(
+    private readonly scroll: HTMLElement,
+    spacer: HTMLElement,
+    under: HTMLCanvasElement,
+    private readonly canvas: HTMLCanvasElement,
+    private readonly profile: Profile,
+    private readonly timeline: Timeline,
+    private readonly on: ChartEvents,
+  ) {
+    this.view = { from: 0, to: timeline.length_ns };
+    let top = RULER;
+    for (const lane of timeline.lanes) {
+      this.tops.push(top);
+      top += HEAD + lane.rows.length * ROW + GAP;
+    }
+    this.height = top;
+    spacer.style.height = `${this.height}px`;
+    this.painter = painter(under);
+    this.text = canvas.getContext("2d");
+    const listen = <K extends keyof HTMLElementEventMap>(
+      target: HTMLElement,
+      name: K,
+      act: (event: HTMLElementEventMap[K]) => void,
+      passive = true,
+    ) => target.addEventListener(name, act, { signal: this.stop.signal, passive });
+    listen(scroll, "scroll", () => this.draw());
+    listen(canvas, "pointerdown", (event) => this.press(event));
+    listen(canvas, "pointermove", (event) => this.move(event));
+    listen(canvas, "pointerup", (event) => this.release(event));
+    listen(canvas, "pointerleave", () => this.on.hover(-1, 0, 0));
+    listen(canvas, "dblclick", (event) => {
+      const span = this.spanAt(event);
+      if (span >= 0) this.lookAt(this.timeline.start[span], this.timeline.end[span]);
+    });
+    listen(canvas, "wheel", (event) => this.wheel(event), false);
+    listen(canvas, "keydown", (event) => this.key(event), false);
+    const watch = new ResizeObserver(() => this.draw());
+    watch.observe(scroll);
+    this.stop.signal.addEventListener("abort", () => watch.disconnect());
+  }
+
+  close(): void {
+    this.stop.abort();
+  }
+
+  mark(span: number, links: Link[]): void {
+    this.selected = span;
+    this.links = links;
+    this.draw();
+  }
+
+  lookAt(from: number, to: number): void {
+    const wide = Math.max(NARROWEST_NS, to - from);
+    this.show(from - 0.1 * wide, from + 1.1 * wide);
+  }
+
+  private show(from: number, to: number): void {
+    const whole = this.timeline.length_ns;
+    const wide = Math.min(whole, Math.max(NARROWEST_NS, to - from));
+    const start = Math.max(0, Math.min(whole - wide, from));
+    this.view = { from: start, to: start + wide };
+    this.draw();
+  }
+
+  draw(): void {
+    if (!this.scheduled)
+      this.scheduled = requestAnimationFrame(() => {
+        this.scheduled = 0;
+        this.drawNow();
+      });
+  }
+
+  private get scale(): number {
+    return this.scroll.clientWidth / (this.view.to - this.view.from);
+  }
+
+  private drawNow(): void {
+    const { clientWidth: width, clientHeight: height, scrollTop: top } = this.scroll;
+    const context = this.text;
+    if (!width || !height || !context) return;
+    const ratio = window.devicePixelRatio || 1;
+    const colours = palette();
+    resize(this.canvas, width, height, ratio);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.font = "12px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    this.rects.clear();
+    this.timeline.lanes.forEach((lane, i) => {
+      const y = this.tops[i] - top;
+      if (y > height || y + HEAD + lane.rows.length * ROW < 0) return;
+      lane.rows.forEach((row, depth) => {
+        const at = y + HEAD + depth * ROW;
+        if (at < height && at > -ROW) this.drawRow(context, colours, row, at, width);
+      });
+      context.fillStyle = colours.muted;
+      context.fillText(fitted(context, visible(lane.title), width - 12), 6, y + HEAD / 2 + 2);
+    });
+    if (this.range) {
+      const x = (this.range.from - this.view.from) * this.scale;
+      this.rects.add(
+        x,
+        0,
+        (this.range.to - this.range.from) * this.scale,
+        height,
+        withAlpha(colours.of("accent"), 0.22),
+      );
+    }
+    this.painter.paint(this.rects, width, height, ratio);
+    this.drawLinks(context, colours, top);
+    this.drawRuler(context, colours, width);
+  }
+
+  private drawRow(
+    context: CanvasRenderingContext2D,
+    colours: Palette,
+    row: Int32Array,
+    y: number,
+    width: number,
+  ): void {
+    const { timeline, scale } = this;
+    const { from, to } = this.view;
+    for (let i = firstEndingAfter(timeline, row, from); i < row.length;) {
+      const span = row[i];
+      const start = timeline.start[span];
+      if (start >= to) break;
+      const x = Math.max(0, (start - from) * scale);
+      const wide = Math.min(width, (timeline.end[span] - from) * scale) - x;
+      this.rects.add(x, y, Math.max(wide - (wide > 3 ? 1 : 0), 1), ROW - 1, this.colour(colours, span));
+      if (wide > TEXT_FROM) {
+        context.fillStyle = colours.ink;
+        context.fillText(fitted(context, this.label(span), wide - 8), x + 4, y + ROW / 2);
+      }
+      if (span === this.selected) {
+        context.strokeStyle = colours.outline;
+        context.lineWidth = 2;
+        context.strokeRect(x + 1, y + 1, Math.max(wide - 2, 1), ROW - 3);
+      }
+      // what would lie in the same pixel is not drawn
+      i = wide < 1 ? Math.max(i + 1, firstStartingAt(timeline, row, from + (Math.floor(x) + 1) / scale, i + 1)) : i + 1;
+    }
+  }
+
+  private colour(colours: Palette, span: number): number {
+    const event = this.timeline.event[span];
+    const kind = this.profile.kind(this.timeline.node[span]);
+    const colour = colours.of(
+      `kind-${event >= 0 ? shownKind(EventKindNames[this.profile.tables.events.kind[event]], kind) : kind}`,
+    );
+    return event >= 0 ? colour : withAlpha(colour, 0.72);
+  }
+
+  private label(span: number): string {
+    let label = this.labels.get(span);
+    if (label === undefined) {
+      const event = this.timeline.event[span];
+      const { kind, step } = this.profile.tables.events;
+      const name = this.profile.name(this.timeline.node[span]);
+      const isStep = event >= 0 && EventKindNames[kind[event]] === "step";
+      this.labels.set(span, (label = isStep ? `step ${step[event]}` : visible(name)));
+    }
+    return label;
+  }
+
+  private drawLinks(context: CanvasRenderingContext2D, colours: Palette, top: number): void {
+    context.lineWidth = 1.5;
+    context.strokeStyle = colours.outline;
+    context.fillStyle = colours.outline;
+    for (const link of this.links) {
+      const [a, b] = [this.placeOf(link.from, "end", top), this.placeOf(link.to, "start", top)];
+      if (!a || !b) continue;
+      context.beginPath();
+      context.moveTo(a.x, a.y);
+      context.bezierCurveTo(a.x + 20, a.y, b.x - 20, b.y, b.x, b.y);
+      context.stroke();
+      context.beginPath();
+      context.moveTo(b.x, b.y);
+      context.lineTo(b.x - 7, b.y - 4);
+      context.lineTo(b.x - 7, b.y + 4);
+      context.fill();
+    }
+  }
+
+  private placeOf(event: number, side: "start" | "end", top: number): { x: number; y: number } | null {
+    const span = this.timeline.spanOf[event];
+    if (span < 0) return null;
+    for (let i = 0; i < this.timeline.lanes.length; i++) {
+      const depth = this.depthOf(this.timeline.lanes[i], span);
+      if (depth < 0) continue;
+      const x = ((side === "start" ? this.timeline.start : this.timeline.end)[span] - this.view.from) * this.scale;
+      return { x, y: this.tops[i] - top + HEAD + (depth + 0.5) * ROW };
+    }
+    return null;
+  }
+
+  private depthOf(lane: Lane, span: number): number {
+    return lane.rows.findIndex((row) => row[firstStartingIndex(row, span)] === span);
+  }
+
+  private drawRuler(context: CanvasRenderingContext2D, colours: Palette, width: number): void {
+    context.fillStyle = getComputedStyle(this.scroll).backgroundColor;
+    context.fillRect(0, 0, width, RULER - 2);
+    const wide = this.view.to - this.view.from;
+    const step = niceStep((wide * 110) / width);
+    context.fillStyle = colours.muted;
+    context.strokeStyle = colours.muted;
+    context.lineWidth = 0.5;
+    for (let at = Math.ceil(this.view.from / step) * step; at < this.view.to; at += step) {
+      const x = (at - this.view.from) * this.scale;
+      context.fillText(duration(Math.round(at)), x + 4, RULER / 2);
+      context.beginPath();
+      context.moveTo(x, 0);
+      context.lineTo(x, RULER - 2);
+      context.stroke();
+    }
+  }
+
+  /** The span under the pointer, or -1. */
+  spanAt(event: { clientX: number; clientY: number }): number {
+    const bounds = this.canvas.getBoundingClientRect();
+    const time = this.view.from + (event.clientX - bounds.left) / this.scale;
+    const y = event.clientY - bounds.top + this.scroll.scrollTop;
+    if (event.clientY - bounds.top < RULER) return -1;
+    for (let i = 0; i < this.timeline.lanes.length; i++) {
+      const { rows } = this.timeline.lanes[i];
+      const depth = Math.floor((y - this.tops[i] - HEAD) / ROW);
+      if (depth < 0 || depth >= rows.length) continue;
+      const slack = 1 / this.scale;
+      const at = firstEndingAfter(this.timeline, rows[depth], time - slack);
+      const span = at < rows[depth].length ? rows[depth][at] : -1;
+      return span >= 0 && this.timeline.start[span] <= time + slack ? span : -1;
+    }
+    return -1;
+  }
+
+  private timeAt(clientX: number): number {
+    return this.view.from + (clientX - this.canvas.getBoundingClientRect().left) / this.scale;
+  }
+
+  private press(event: PointerEvent): void {
+    if (event.button > 1) return;
+    const pans = event.button === 1 || event.shiftKey;
+    const { clientX: x, clientY: y } = event;
+    this.drag = { from: this.timeAt(x), x, y, top: this.scroll.scrollTop, view: this.view, pans, moved: false };
+  }
+
+  private move(event: PointerEvent): void {
+    const { drag } = this;
+    if (!drag) {
+      this.on.hover(this.spanAt(event), event.clientX, event.clientY);
+      return;
+    }
+    if (!drag.moved && Math.abs(event.clientX - drag.x) < 4) return;
+    if (!drag.moved) this.canvas.setPointerCapture(event.pointerId);
+    drag.moved = true;
+    this.on.hover(-1, 0, 0);
+    if (drag.pans) {
+      const by = (event.clientX - drag.x) / this.scale;
+      this.show(drag.view.from - by, drag.view.to - by);
+      this.scroll.scrollTop = drag.top - (event.clientY - drag.y);
+    } else {
+      const now = this.timeAt(event.clientX);
+      this.range = {
+        from: Math.max(0, Math.min(drag.from, now)),
+        to: Math.min(this.timeline.length_ns, Math.max(drag.from, now)),
+      };
+      this.draw();
+    }
+  }
+
+  private release(event: PointerEvent): void {
+    const { drag } = this;
+    this.drag = null;
+    this.canvas.focus({ preventScroll: true });
+    if (drag?.moved) {
+      if (!drag.pans) this.on.range(this.range);
+      return;
+    }
+    const span = this.spanAt(event);
+    this.select(null);
+    if (span >= 0) this.on.select(span);
+  }
+
+  private select(range: Range | null): void {
+    this.range = range;
+    this.on.range(range);
+    this.draw();
+  }
+
+  private wheel(event: WheelEvent): void {
+    if (event.ctrlKey || event.metaKey)
+      this.zoom(Math.exp(Math.max(-50, Math.min(50, event.deltaY)) / 100), this.timeAt(event.clientX));
+    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const by = (event.shiftKey && !event.deltaX ? event.deltaY : event.deltaX) / this.scale;
+      this.show(this.view.from + by, this.view.to + by);
+    } else return;
+    event.preventDefault();
+  }
+
+  /** By a factor (above 1: out) around a time. */
+  zoom(factor: number, at = (this.view.from + this.view.to) / 2): void {
+    const { from, to } = this.view;
+    const wide = Math.min(this.timeline.length_ns, Math.max(NARROWEST_NS, (to - from) * factor));
+    const part = (at - from) / (to - from);
+    this.show(at - part * wide, at + (1 - part) * wide);
+  }
+
+  pan(part: number): void {
+    const by = part * (this.view.to - this.view.from);
+    this.show(this.view.from + by, this.view.to + by);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "w" || event.key === "+") this.zoom(0.6);
+    else if (event.key === "s" || event.key === "-") this.zoom(1 / 0.6);
+    else if (event.key === "a" || event.key === "ArrowLeft") this.pan(-0.2);
+    else if (event.key === "d" || event.key === "ArrowRight") this.pan(0.2);
+    else if (event.key === "ArrowUp") this.scroll.scrollTop -= 3 * ROW;
+    else if (event.key === "ArrowDown") this.scroll.scrollTop += 3 * ROW;
+    else if (event.key === "0") this.show(0, this.timeline.length_ns);
+    else if (event.key === "Enter" && this.range) this.show(this.range.from, this.range.to);
+    else if (event.key === "Escape") this.select(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+/** Spans of a row have rising numbers. */
+function firstStartingIndex(row: Int32Array, span: number): number {
+  let low = 0;
+  let high = row.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (row[middle] >= span) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The kind of frame whose colour an event has. */
+function shownKind(kind: string | undefined, frame: string): string {
+  if (kind === "copy" || kind === "set") return "copy";
+  if (kind === "synchronize" || kind === "stream_wait" || kind === "event_record" || kind === "graph_launch")
+    return "api";
+  return kind === "step" ? "thread" : frame;
+}
+
+/** 1, 2 or 5 times a power of ten, at least `least`. */
+function niceStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= least) ?? 10 * power;
+}
