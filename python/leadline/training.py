@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from leadline.capture.training.config import TrainingConfig
+from leadline.capture.training.experiment_logs import log_to_mlflow, log_to_tensorboard, log_to_wandb
 from leadline.capture.training.profiler import TrainingProfiler, build_profiler
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ __all__ = [
     "TrainingConfig",
     "TrainingProfiler",
     "build_profiler",
+    "log_to_mlflow",
+    "log_to_tensorboard",
+    "log_to_wandb",
 ]
 _FRAMEWORKS = {
     "AccelerateTracker": "on_accelerate",

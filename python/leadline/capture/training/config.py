@@ -60,6 +60,8 @@ class TrainingConfig:
     """Book tensor memory on the call paths that allocate it."""
     shapes: bool = False
     """Keep the shapes of operator inputs; needed for FLOPs."""
+    memory_history: bool = False
+    """Let torch's allocator of CUDA devices keep the stack of each allocation, for the snapshot at an out-of-memory."""
     stack: bool = True
     """Python frames in call paths. They cost too little to be left out: only true is possible."""
     native: bool = False
@@ -72,6 +74,8 @@ class TrainingConfig:
     """Rank 0 waits for the files of the other ranks at the end and merges them into one."""
     merge_timeout_s: float = 60.0
     """Seconds that rank 0 waits for them; who has not come by then is named as missing."""
+    upload: str = ""
+    """Where files go besides, as fsspec names it: `s3://bucket/run`, `gs://...`; empty for nowhere."""
     on_demand: str = ""
     """How a window is opened in a running job: `signal`, `file`, `http`, or empty for not at all."""
     on_demand_steps: int = 3

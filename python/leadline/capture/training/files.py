@@ -83,7 +83,8 @@ def _remove_oldest(paths: list[Path], wanted: int) -> list[Path]:
     for path in whole[: max(0, len(whole) - wanted)]:
         with contextlib.suppress(OSError):
             path.unlink()
-            path.with_suffix(".json").unlink(missing_ok=True)
+            for suffix in (".json", ".snapshot.pickle", ".oom.md"):
+                path.with_suffix(suffix).unlink(missing_ok=True)
             removed.append(path)
     return removed
 

@@ -34,6 +34,7 @@ class Journal:
         self.place: Path | None = None
         self.recorded: list[int] = []
         self.model: dict[str, Any] = {}
+        self.out_of_memory: dict[str, Any] | None = None
         self.first_step: int | None = None
         self.last_step: int | None = None
         self.steps = 0
@@ -98,6 +99,7 @@ class Journal:
             "config": dataclasses.asdict(self._config),
             "schedule": described(self._config),
             "model": self.model,
+            "out_of_memory": self.out_of_memory,
             "recorded_steps": self.recorded,
             "first_step": self.first_step,
             "last_step": self.last_step,

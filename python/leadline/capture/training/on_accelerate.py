@@ -27,10 +27,11 @@ def make() -> type:
                 self._hook = self._optimizer.register_step_post_hook(self._stepped)
             return self
 
-        def __exit__(self, *error: object) -> None:
+        def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
             if self._hook is not None:
                 self._hook.remove()
             if self.profiler is not None:
+                self.profiler.note_error(error)
                 self.profiler.stop()
 
         def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:

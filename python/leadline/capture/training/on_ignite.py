@@ -37,6 +37,7 @@ def make() -> type:
 
         def _ended(self, engine: Any, error: BaseException | None = None) -> None:
             if self.profiler is not None:
+                self.profiler.note_error(error)
                 self.profiler.stop()
             if error is not None:
                 raise error  # a handler of this event takes it over from the engine otherwise

@@ -42,6 +42,8 @@ def make() -> type:
                 self.profiler.step(trainer.global_step - 1)
 
         def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+            if self.profiler is not None:
+                self.profiler.note_error(exception)
             self._stop()
 
         def on_train_end(self, trainer: Any, pl_module: Any) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import time
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from leadline.capture.session import Session
 from leadline.capture.training.config import TrainingConfig, read_config
 from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest
 from leadline.capture.training.journal import Journal
+from leadline.capture.training.memory_watch import SNAPSHOT_SUFFIX, MemoryWatch, is_out_of_memory, write_page
 from leadline.capture.training.model_facts import model_facts
 from leadline.capture.training.on_demand import Demand, Listener, listen
 from leadline.capture.training.schedule import described, last_step, phase
+from leadline.capture.training.upload import upload
 
 
 def build_profiler(config: object = None, *, rank: int | None = None, **keywords: Any) -> TrainingProfiler | None:
@@ -60,6 +64,7 @@ class TrainingProfiler:
         self._unproven = False  # the window is open for a first step of which the number is not known yet
         self._next: int | None = None
         self._said: set[str] = set()
+        self._memory = MemoryWatch(self.note_error, config.memory_history)
 
     # ---------------------------------------------------------------- the loop
 
@@ -77,6 +82,7 @@ class TrainingProfiler:
         self._running = True
         self._pid = os.getpid()
         _stop_at_exit(self)
+        self._memory.install()
         self._next = next_step
         native = CURRENT.native
         if native is not None:
@@ -140,6 +146,7 @@ class TrainingProfiler:
         self._running = False
         if os.getpid() != self._pid:
             return self.path  # a forked child: the session, the side file and the listener's thread are its parent's
+        self._memory.uninstall()
         if self._listener is not None:
             self._listener.close()
         cut = self._open and self.journal.last_step is not None and self.config.active is None
@@ -154,6 +161,8 @@ class TrainingProfiler:
             self.path = session.stop()
         self.journal.finish(self.path)
         if self.path is not None:
+            files = [self.path, *(self.path.with_suffix(suffix) for suffix in (".json", SNAPSHOT_SUFFIX))]
+            self.upload(files)
             remove_oldest(self.folder, self.rank, self.config.max_files, self.path)
         return self.path
 
@@ -161,8 +170,39 @@ class TrainingProfiler:
         self.start()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.note_error(error)
         self.stop()
+
+    def note_error(self, error: BaseException | None) -> None:
+        """An error has ended the loop. If memory is out, the profile is made now, its summary tells who held what, and
+        torch's snapshot is kept beside it; any other error is not our matter. Errors that nobody catches come here by
+        themselves."""
+        if not self._running or os.getpid() != self._pid or not is_out_of_memory(error):
+            return
+        self.journal.out_of_memory = {
+            "message": f"{type(error).__name__}: {error}"[:2000],
+            "step": self._next if self._next is not None else self.journal.last_step,
+            "at_ns": time.time_ns(),
+        }
+        place = self.journal.place
+        snapshot = self._memory.keep(place.with_suffix(SNAPSHOT_SUFFIX)) if place is not None else None
+        path = self.stop()
+        if path is not None:
+            page = write_page(path)
+            beside = f" and {snapshot.name}" if snapshot is not None else ""
+            shown = f"{page} says who held what" if page is not None else f"leadline summary {path} says who held what"
+            say(f"memory is out; {shown} (from {path.name}{beside}).")
+
+    def upload(self, paths: Iterable[Path]) -> list[str]:
+        """Put files to where the configuration's `upload` says; returns their addresses there."""
+        return upload(self.config.upload, paths)
+
+    def snapshot_memory(self) -> Path | None:
+        """Torch's snapshot of the allocator as it is now, beside the profile; None without a CUDA device or a file of
+        our own. `torch.cuda._memory_viz` shows it, and the summary joins it with call paths."""
+        place = self.journal.place
+        return self._memory.keep(place.with_suffix(SNAPSHOT_SUFFIX)) if place is not None else None
 
     def describe_model(self, model: Any = None, **facts: float) -> None:
         """Tell of the model, so that the summary compares counted operations with 6 N per token. `facts` win:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from leadline.profiles import ProfileFileError
+from leadline.analysis.memorysnapshot import Snapshot, SnapshotError, read_snapshot
+from leadline.profiles import ProfileFileError, Tree
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.reader import open_profile
 from leadline.profiles.writer import write_profile
@@ -61,6 +62,9 @@ def print_summary(profiler: Stopped | None, *, file: Any = None) -> str:
         _replace(folder / "summary.json", json.dumps(as_json(summary), indent=1))
     except OSError as error:
         print(f"leadline: the summary could not be written to {folder}: {error.strerror}.", file=sys.stderr)
+    upload = getattr(profiler, "upload", None)
+    if callable(upload):
+        upload([folder / "summary.md", folder / "summary.json", *([merged] if merged is not None else [])])
     print(text, file=file)
     return text
 
@@ -69,7 +73,20 @@ def summarize(path: str | os.PathLike[str]) -> TrainingSummary:
     """The summary of a profile and the side files of its job. Raises ProfileFileError and OSError."""
     path = Path(path)
     facts = _json(path.with_suffix(".json"))
-    return build_summary(open_profile(str(path)), facts, list(_other_ranks(path, facts).values()), path.name)
+    profile = open_profile(str(path))
+    others = list(_other_ranks(path, facts).values())
+    return build_summary(profile, facts, others, path.name, _snapshot(path, profile.tree))
+
+
+def _snapshot(path: Path, tree: Tree) -> Snapshot | None:
+    place = path.with_suffix(".snapshot.pickle")
+    if not place.is_file():
+        return None
+    try:
+        return read_snapshot(place, tree)
+    except SnapshotError as error:
+        print(f"leadline: {error}", file=sys.stderr)
+        return None
 
 
 def merge_ranks(path: Path) -> Path | None:

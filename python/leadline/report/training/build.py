@@ -12,10 +12,12 @@ import numpy as np
 from leadline.analysis import Analysis
 from leadline.analysis.efficiency import efficiency
 from leadline.analysis.layers import merged_layers
+from leadline.analysis.memorysnapshot import Snapshot
 from leadline.analysis.overlap import Intervals, WallSplit, wall_split
 from leadline.analysis.workclass import CLASSES, class_of_kernel, classes_of_nodes
 from leadline.profiles import Profile
 from leadline.report.paths import PathWords
+from leadline.report.training.memory import holders
 from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
 from leadline.schema import EventKind, FrameKind
 
@@ -24,9 +26,14 @@ _DEVICE_FRAMES = (FrameKind.KERNEL, FrameKind.COPY, FrameKind.COLLECTIVE)
 
 
 def build_summary(
-    profile: Profile, facts: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = (), name: str = ""
+    profile: Profile,
+    facts: Mapping[str, Any],
+    others: Sequence[Mapping[str, Any]] = (),
+    name: str = "",
+    snapshot: Snapshot | None = None,
 ) -> TrainingSummary:
-    """The summary of one rank; `facts` is its side file, `others` those of the job's other ranks."""
+    """The summary of one rank; `facts` is its side file, `others` those of the job's other ranks, `snapshot` torch's
+    own of the allocator, joined with this profile."""
     analysis = Analysis(profile)
     nodes = _node_classes(profile)
     on_device = bool(analysis.exclusive("gpu_time").any())
@@ -58,6 +65,9 @@ def build_summary(
         hot=tuple(_hot(analysis, metric)),
         efficiency=efficiency(profile, steps.count, steps.mean_ns, facts.get("model") or {}),
         peaks=tuple(_peaks(analysis)),
+        holders=tuple(holders(analysis, snapshot)),
+        allocators=snapshot.allocators if snapshot is not None else (),
+        out_of_memory=str((facts.get("out_of_memory") or {}).get("message", "")),
         data_ns=sum(thread.data_ns for thread in profile.threads),
         losses=tuple(f"{loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail}" for loss in profile.losses),
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from leadline.report.markdown import code, escaped
 from leadline.report.training.efficiency import efficiency, table
+from leadline.report.training.memory import memory
 from leadline.report.training.model import TrainingSummary
 from leadline.report.units import duration, number, share, size
 
@@ -14,7 +15,7 @@ from leadline.report.units import duration, number, share, size
 def render(summary: TrainingSummary) -> str:
     """The whole page; ends with a newline."""
     parts = [_run(summary), _steps(summary), _wall(summary), _classes(summary)]
-    parts += [efficiency(summary), _hot(summary), _rest(summary)]
+    parts += [efficiency(summary), _hot(summary), memory(summary), _rest(summary)]
     parts.append(_changes(summary))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -103,11 +104,11 @@ def _hot(summary: TrainingSummary) -> str:
 
 
 def _rest(summary: TrainingSummary) -> str:
-    lines = [f"- Peak memory of tensors, {escaped(name)}: {size(held)}." for name, held in summary.peaks]
+    lines = []
     if summary.data_ns:
         lines.append(f"- Threads spent {duration(summary.data_ns)} in data loading.")
     lines += [f"- Not measured: {escaped(loss)}" for loss in summary.losses]
-    return "### Memory, data, losses\n\n" + "\n".join(lines) if lines else ""
+    return "### Data, losses\n\n" + "\n".join(lines) if lines else ""
 
 
 def _changes(summary: TrainingSummary) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leadline.analysis.efficiency import Efficiency
+from leadline.analysis.memorysnapshot import Allocator
 from leadline.analysis.overlap import WallSplit
 
 
@@ -48,6 +49,19 @@ class Hot:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """Who held memory at the peak of a device, in bytes; `line` is the user's, `operator` the outermost below it."""
+
+    device: str
+    place: str
+    module: str
+    operator: str
+    held: int
+    in_snapshot: int
+    """Live bytes that torch's own snapshot has for this line; 0 where there is no snapshot."""
+
+
+@dataclass(frozen=True)
 class Change:
     """A figure of this summary and of the one before it in the folder."""
 
@@ -82,6 +96,11 @@ class TrainingSummary:
     efficiency: Efficiency | None
     """None where shapes were not measured."""
     peaks: tuple[tuple[str, int], ...]
+    holders: tuple[Holder, ...]
+    allocators: tuple[Allocator, ...]
+    """Of torch's snapshot, where one was taken."""
+    out_of_memory: str
+    """What the error said; empty where memory sufficed."""
     data_ns: int
     losses: tuple[str, ...]
     changes: tuple[Change, ...] = ()

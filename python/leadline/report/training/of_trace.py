@@ -49,6 +49,9 @@ def _summary(trace: Trace, name: str) -> TrainingSummary:
         hot=tuple(_hot(trace, work)),
         efficiency=None,
         peaks=(),
+        holders=(),
+        allocators=(),
+        out_of_memory="",
         data_ns=0,
         losses=(*trace.warnings, *lost),
     )
