@@ -10,6 +10,7 @@
 #   make test-python   pytest
 #   make test-pythons  build and torch-free tests on every CPython found (pyenv, PATH)
 #   make ui            build the page from ui/ into the package (the result is committed; needs node)
+#   make vsix          the extension for VS Code, build/leadline.vsix (needs node)
 #   make test-ui       the tests of the page's model (Vitest)
 #   make wheel         manylinux wheels for every CPython found, into dist/ (WHEELS=3.11 for one)
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
@@ -39,7 +40,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-package \
+.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-package \
   wheel test-wheel bench fuzz stress nightly clean
 
 help:
@@ -106,6 +107,10 @@ ui/node_modules: ui/package-lock.json
 ui: ui/node_modules
 	npm --prefix ui --silent run check
 	npm --prefix ui --silent run build
+
+vsix: ui/node_modules
+	npm --prefix ui --silent run check
+	node ui/vscode/build.mjs
 
 test-ui: ui/node_modules
 	npm --prefix ui --silent test

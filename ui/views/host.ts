@@ -15,6 +15,8 @@ export interface Host {
   source(file: string): Promise<string | null>;
   /** Opens a file at a line in an editor; absent where there is none. */
   openFile?(file: string, line: number): void;
+  /** A frame was clicked whose line this is; an editor may follow. Absent where nothing follows. */
+  clicked?(file: string, line: number): void;
   /** The commands page says them; absent in an editor. */
   readonly commands: boolean;
   /** Version of what made the page. */

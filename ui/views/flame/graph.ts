@@ -11,6 +11,8 @@ const NARROWEST = 1e-9;
 
 export interface GraphEvents {
   select(node: ViewNode): void;
+  /** Selected by pointing at it, not by a key. */
+  clicked(node: ViewNode): void;
   /** The zoomed node has changed. */
   zoomed(node: ViewNode): void;
   hover(node: ViewNode | null, x: number, y: number): void;
@@ -279,6 +281,7 @@ export class FlameGraph {
     if (!box) return;
     this.select(box.node);
     this.on.select(box.node);
+    this.on.clicked(box.node);
     if (box.node.depth < this.zoom.depth) this.zoomTo(box.node);
   }
 

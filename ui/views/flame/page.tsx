@@ -1,6 +1,7 @@
 // The flame graph page: its controls, what is zoomed and searched for, and the panel with details.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { scopesOf } from "../../model/scopes";
 import { BadPattern, type Found } from "../../model/search";
 import { inUnit, metricName, number, share, visible } from "../../model/units";
 import { TreeView, type ViewNode, type ViewOptions } from "../../model/view";
@@ -60,7 +61,12 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
       canvas.current as HTMLCanvasElement,
       minimap.current as HTMLCanvasElement,
       view,
-      { select, zoomed: setZoomed, hover: (node, x, y) => setTip(node ? { node, x, y } : null) },
+      {
+        select,
+        clicked: (node) => follow(opened, node),
+        zoomed: setZoomed,
+        hover: (node, x, y) => setTip(node ? { node, x, y } : null),
+      },
     );
     graph.current = made;
     return () => made.close();
@@ -270,6 +276,15 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
     if (wanted && !state.inverted) parameters.set("row", String(wanted.at[0]));
     return `${location.href.split("#")[0]}#flame?${parameters}`;
   }
+}
+
+/** Tells the host which line was clicked: the frame's own, or the user's line that it is booked on. */
+function follow({ host, profile }: Opened, node: ViewNode): void {
+  if (!node.parent || !host.clicked) return;
+  const own = profile.frame[node.at[0]];
+  const user = scopesOf(profile).user[node.at[0]];
+  const frame = profile.line(own) > 0 ? own : user >= 0 ? profile.frame[user] : -1;
+  if (frame >= 0) host.clicked(profile.frameText("file", frame), profile.line(frame));
 }
 
 function viewOptions(state: FlameState): ViewOptions {

@@ -1,0 +1,73 @@
+// Leadline in VS Code and its kin: puts the parts together. No part needs Python but those of running.ts.
+
+import * as vscode from "vscode";
+import type { Finding } from "../model/report";
+import { metricName, visible } from "../model/units";
+import { ProfileEditors, VIEW_TYPE } from "./editor";
+import { Files } from "./files";
+import { CurrentItem, LineCosts } from "./lines";
+import { Problems } from "./problems";
+import { analyze, profileFile, profileTest, TestLenses } from "./running";
+import { Store } from "./store";
+
+export function activate(context: vscode.ExtensionContext): void {
+  const store = new Store();
+  const files = new Files(context.workspaceState);
+  const editors = new ProfileEditors(context, store, files);
+  const lines = new LineCosts(store, files);
+  const problems = new Problems(store, files);
+  const python: vscode.DocumentSelector = { language: "python" };
+  const command = vscode.commands.registerCommand;
+  context.subscriptions.push(
+    store,
+    lines,
+    problems,
+    new CurrentItem(store),
+    vscode.window.registerCustomEditorProvider(VIEW_TYPE, editors, {
+      webviewOptions: { retainContextWhenHidden: true },
+      supportsMultipleEditorsPerDocument: false,
+    }),
+    vscode.languages.registerCodeLensProvider(python, lines),
+    vscode.languages.registerCodeLensProvider(python, new TestLenses()),
+    vscode.languages.registerCodeActionsProvider({ scheme: "*" }, problems, {
+      providedCodeActionKinds: [vscode.CodeActionKind.QuickFix],
+    }),
+    vscode.workspace.onDidCreateFiles(() => files.forget()),
+    vscode.workspace.onDidChangeWorkspaceFolders(() => files.forget()),
+    vscode.workspace.onDidSaveTextDocument(() => lines.refresh()),
+    command("leadline.profileFile", (uri?: vscode.Uri) => profileFile(uri)),
+    command("leadline.profileTest", (uri?: vscode.Uri, id?: unknown) =>
+      profileTest(uri, typeof id === "string" ? id : undefined),
+    ),
+    command("leadline.analyze", async (uri?: vscode.Uri) => {
+      const chosen = uri ?? store.current?.uri;
+      if (chosen) await analyze(chosen);
+    }),
+    command("leadline.compare", (_: vscode.Uri, chosen?: vscode.Uri[]) => {
+      if (chosen?.length === 2) editors.compare(chosen[0], chosen[1]);
+    }),
+    command("leadline.reveal", (uri: vscode.Uri, row: number) => editors.reveal(uri, row)),
+    command("leadline.evidence", (finding: Finding) => showEvidence(finding)),
+    command("leadline.chooseMetric", () => chooseMetric(store)),
+    command("leadline.toggleHeat", async () => {
+      const settings = vscode.workspace.getConfiguration("leadline");
+      const shown = settings.get("showCostOfLines", true);
+      await settings.update("showCostOfLines", !shown, vscode.ConfigurationTarget.Global);
+    }),
+  );
+}
+
+async function chooseMetric(store: Store): Promise<void> {
+  const profile = store.current;
+  if (!profile) return;
+  const items = profile.profile.metrics.drawn.map(({ name, doc }) => ({ label: metricName(name), detail: doc, name }));
+  const chosen = await vscode.window.showQuickPick(items, { placeHolder: "Mark lines by" });
+  if (!chosen) return;
+  profile.metric = chosen.name;
+  store.changed();
+}
+
+async function showEvidence(finding: Finding): Promise<void> {
+  const detail = [...finding.evidence, finding.remedy].map(visible).join("\n");
+  await vscode.window.showInformationMessage(visible(finding.title), { modal: true, detail });
+}
