@@ -8,6 +8,7 @@ S bytes per rank, n ranks, B bytes per second that one rank can send, a latency 
 | reduce-scatter, all-gather | (n-1)/n S/B + (n-1) a | as ring |
 | broadcast, reduce | S/B + (n-1) a | S/B + log2(n) a |
 | all-to-all | (n-1)/n S/B + (n-1) a | as ring |
+| point to point | S/B + a | as ring |
 
 Thakur, Rabenseifner, Gropp: "Optimization of Collective Communication Operations in MPICH" (2005), and the bandwidth
 factors in the performance notes of nccl-tests.
@@ -16,8 +17,11 @@ factors in the performance notes of nccl-tests.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from enum import Enum
+
+_POINT = re.compile(r"(^|[^a-z])(isend|irecv|send|recv)([^a-z]|$)")
 
 
 class Collective(Enum):
@@ -27,6 +31,7 @@ class Collective(Enum):
     BROADCAST = "broadcast"
     REDUCE = "reduce"
     ALL_TO_ALL = "all_to_all"
+    POINT_TO_POINT = "point_to_point"
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ def ring_ns(operation: Collective, size_bytes: float, ranks: int, network: Netwo
     whole = size_bytes / network.bandwidth_bytes_s * 1e9
     share = (ranks - 1) / ranks
     hops = ranks - 1
+    if operation is Collective.POINT_TO_POINT:
+        return whole + network.latency_ns
     if operation is Collective.ALL_REDUCE:
         return 2 * share * whole + 2 * hops * network.latency_ns
     if operation in (Collective.BROADCAST, Collective.REDUCE):
@@ -83,4 +90,8 @@ def kind_of(name: str) -> Collective:
     for operation in Collective:
         if operation.value.replace("_", "") in text:
             return operation
-    return Collective.ALL_TO_ALL if "sendrecv" in text else Collective.ALL_REDUCE
+    if "alltoall" in text:
+        return Collective.ALL_TO_ALL
+    # the kernel of both is called SendRecv: an all-to-all says so in its operator or its record
+    point = "sendrecv" in text or _POINT.search(name.lower()) is not None
+    return Collective.POINT_TO_POINT if point else Collective.ALL_REDUCE

@@ -19,6 +19,7 @@ from leadline.whatif.scenarios.gradient_exchange import (
     collective_overhead,
     has_collectives,
     network_of,
+    slow_beside,
     step_gradients,
     why_no_gradients,
     world_size,
@@ -57,12 +58,13 @@ class BlueConnect(Scenario):
         if inside < 1 or workers % inside:
             raise ScenarioError(f"blueconnect: world_size={workers} is not a multiple of workers_per_machine={inside}.")
         machines = workers // inside
-        network, assumed = network_of(graph, values)
+        network, assumed = network_of(graph, values, draw)
         local = Network(_local_bandwidth(graph, values, network), network.latency_ns)
         overhead = collective_overhead(draw)
         links = graph.add_lane("links inside the machine", LaneKind.CHANNEL)
         wire = graph.add_lane("network between machines", LaneKind.CHANNEL)
         inserted = total = 0
+        tasks: list[int] = []
         starts = optimizer_starts(graph)
         for step, found in step_gradients(graph, values).items():
             targets = starts.get(step, [])
@@ -84,7 +86,9 @@ class BlueConnect(Scenario):
                         phase=Phase.BACKWARD, step=step, bytes=bucket.bytes, layer=bucket.layer, priority=float(number),
                     )  # fmt: skip
                     after = [task]
+                    tasks.append(task)
                     inserted += 1
+        slowed = slow_beside(graph, tasks, draw) if workers > 1 else 0
         return Applied(
             graph,
             (
@@ -93,7 +97,7 @@ class BlueConnect(Scenario):
                 f"inside a machine a worker can send {local.bandwidth_bytes_s / 1e9:g} GB/s; levels work in parallel",
                 f"a collective takes {overhead:g} of its formula's time",
             ),
-            count(stages=inserted),
+            count(stages=inserted, slowed_kernels=slowed),
             samples=float(workers),
         )
 

@@ -7,24 +7,28 @@ makes them). Where the trace already holds collectives, their transfers are resc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leadline.whatif.collectives import Collective, Network, collective_ns
 from leadline.whatif.edits import WAITING, operation_of, optimizer_starts, scale_transfers, transfer_ns
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import IntArray, LaneKind, Phase, Selection, TaskKind
-from leadline.whatif.layerwork import worker_kinds
+from leadline.whatif.groups import group_of, grows_with_workers
+from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
+from leadline.whatif.layerwork import steps_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.scenarios.gradient_exchange import (
+    DEFAULT_LATENCY_NS,
     NETWORK,
     bucketed,
     collective_overhead,
     has_collectives,
     network_of,
+    slow_beside,
+    slowest_of,
     step_gradients,
     why_no_gradients,
     world_size,
@@ -57,9 +61,10 @@ class Distributed(Scenario):
         workers = world_size(self.name, values)
         if has_collectives(graph):
             return _rescaled(graph, values, workers, draw)
-        network, assumed = network_of(graph, values)
+        network, assumed = network_of(graph, values, draw)
         algorithm = values.text("algorithm")
         overhead = collective_overhead(draw)
+        late_ns = slowest_of(graph, workers, draw) * simulate(graph).makespan_ns / max(len(steps_of(graph)), 1)
         channel = graph.add_lane("all-reduce", LaneKind.CHANNEL)
         inserted: list[int] = []
         total = 0
@@ -70,6 +75,8 @@ class Distributed(Scenario):
             total = sum(bucket.bytes for bucket in buckets)
             for number, bucket in enumerate(buckets):
                 time = collective_ns(Collective.ALL_REDUCE, bucket.bytes, workers, network, algorithm) * overhead
+                # the last all-reduce of a step ends for nobody before the slowest worker has come to it
+                time += late_ns if number == len(buckets) - 1 else 0.0
                 inserted.append(
                     graph.insert(
                         "all_reduce", TaskKind.COMM, channel, int(time), after=list(bucket.ready_after),
@@ -78,43 +85,16 @@ class Distributed(Scenario):
                     )
                 )  # fmt: skip
         graph.info = replace(graph.info, world_size=workers)
-        slowed = _slow_overlapped(graph, inserted, draw) if workers > 1 else 0
+        slowed = slow_beside(graph, inserted, draw) if workers > 1 else 0
         assumptions = (
             f"{show_bytes(total)} of gradients per step in {len(inserted)} all-reduces ({algorithm}), {assumed}",
             f"a collective takes {overhead:g} of its formula's time; kernels that run beside one are slowed by "
             f"{technique('overlap_slowdown', larger_is_faster=False).at(draw):g}",
-            "every worker takes the same time as this one, on a batch of the same size",
+            "every worker takes as long as this one on a batch of the same size; the slowest is "
+            f"{late_ns / 1e6:.3g} ms behind the mean one in every step",
         )
         applied = count(all_reduces=len(inserted), slowed_kernels=slowed)
         return Applied(graph, assumptions, applied, samples=float(workers))
-
-
-def _slow_overlapped(graph: Graph, collectives: list[int], draw: Draw) -> int:
-    """Lengthens compute tasks by the share of their time that a collective runs beside them."""
-    factor = technique("overlap_slowdown", larger_is_faster=False).at(draw)
-    if factor <= 1 or not collectives:
-        return 0
-    result = simulate(graph)
-    order = np.argsort(result.start_ns[collectives], kind="stable")
-    begin = result.start_ns[collectives][order]
-    end = np.maximum.accumulate(result.end_ns[collectives][order])
-    tasks = graph.select(kind=worker_kinds(graph), phase=Phase.BACKWARD)
-    tasks = Selection(tasks.ids[np.isin(graph.column("step")[tasks.ids], graph.column("step")[collectives])])
-    covered = _covered(begin, end, result.end_ns[tasks.ids]) - _covered(begin, end, result.start_ns[tasks.ids])
-    own = np.maximum(graph.column("duration_ns")[tasks.ids].astype(np.float64), 1.0)
-    share = np.minimum(covered / own, 1.0)
-    graph.scale(tasks, 1 + share * (factor - 1))
-    return int((share > 0).sum())
-
-
-def _covered(begin: IntArray, end: IntArray, until_ns: IntArray) -> NDArray[np.float64]:
-    """Time before each moment that lies inside the intervals, which are in order and do not overlap."""
-    whole = np.concatenate(([0], np.cumsum(end - begin)))
-    entered = np.searchsorted(begin, until_ns, side="right")
-    last = np.maximum(entered - 1, 0)
-    cut = np.where(entered > 0, np.maximum(end[last] - until_ns, 0), 0)
-    found: NDArray[np.float64] = (whole[entered] - cut).astype(np.float64)
-    return found
 
 
 def _rescaled(graph: Graph, values: Values, workers: int, draw: Draw) -> Applied:
@@ -127,10 +107,19 @@ def _rescaled(graph: Graph, values: Values, workers: int, draw: Draw) -> Applied
             "record it with torch.distributed initialised, so that the file names its world size."
         )
     given = values.optional("bandwidth")
+    latency = values.optional("latency")
+    latency = DEFAULT_LATENCY_NS if latency is None else latency
+    groups = {task: group_of(graph, task) for task in tasks}
+    sizes = {
+        task: max(round(group.size * workers / before), 1) if grows_with_workers(graph, task, group) else group.size
+        for task, group in groups.items()
+    }
+    own = sum(1 for task, group in groups.items() if not grows_with_workers(graph, task, group))
     if given is not None:
-        _over(graph, tasks, workers, Network(given, values.number("latency")), values.text("algorithm"), draw)
+        _over(graph, tasks, sizes, Network(given, latency), values.text("algorithm"), draw)
     else:
-        _stretch(graph, tasks, (before, workers), values, draw)
+        _stretch(graph, tasks, {task: (groups[task].size, size) for task, size in sizes.items()}, latency,
+                 values.text("algorithm"), draw)  # fmt: skip
     unsized = int((graph.column("bytes")[tasks.ids] == 0).sum()) if given is not None else 0
     source = "the bandwidth that was measured" if given is None else f"{given / 1e9:g} GB/s"
     return Applied(
@@ -138,6 +127,14 @@ def _rescaled(graph: Graph, values: Values, workers: int, draw: Draw) -> Applied
         (
             f"collectives of {before} workers take the time of their cost formula on {workers}, at {source} speed",
             WAITING,
+            *(
+                (
+                    f"{own} collectives of tensor, pipeline or expert groups, and messages between two workers, keep "
+                    "their groups as they are: only the number of copies of the model changes",
+                )
+                if own
+                else ()
+            ),
         ),
         count(collectives=len(tasks)),
         (f"the trace does not tell the size of {unsized} collectives; they keep their time",) if unsized else (),
@@ -145,12 +142,14 @@ def _rescaled(graph: Graph, values: Values, workers: int, draw: Draw) -> Applied
     )
 
 
-def _stretch(graph: Graph, tasks: Selection, workers: tuple[int, int], values: Values, draw: Draw) -> None:
+def _stretch(
+    graph: Graph, tasks: Selection, sizes: Mapping[int, tuple[int, int]], latency: float, algorithm: str, draw: Draw
+) -> None:
     """Transfers at another number of workers on the network that the measured times imply."""
-    before, after = workers
-    latency, algorithm = values.number("latency"), values.text("algorithm")
-    factors = []
+    factors, more = [], False
     for task in tasks:
+        before, after = sizes[task]
+        more |= after > before
         # the ratio of the two formulas does not depend on the size when the bandwidth follows from it
         size = max(float(graph.column("bytes")[task]), 1.0)
         operation = operation_of(graph, task)
@@ -158,16 +157,18 @@ def _stretch(graph: Graph, tasks: Selection, workers: tuple[int, int], values: V
         old_ns = collective_ns(operation, size, before, network, algorithm)
         new_ns = collective_ns(operation, size, after, network, algorithm)
         factors.append(new_ns / old_ns if old_ns > 0 else 1.0)
-    spread = max(collective_overhead(draw) / collective_overhead(Draw()), 1.0) if after > before else 1.0
+    spread = max(collective_overhead(draw) / collective_overhead(Draw()), 1.0) if more else 1.0
     scale_transfers(graph, tasks, np.array(factors) * spread, draw)
 
 
-def _over(graph: Graph, tasks: Selection, workers: int, network: Network, algorithm: str, draw: Draw) -> None:
+def _over(
+    graph: Graph, tasks: Selection, sizes: Mapping[int, int], network: Network, algorithm: str, draw: Draw
+) -> None:
     """Transfers of known size take their time on a given network; the wait for the last rank stays."""
     duration = graph.column("duration_ns")[tasks.ids].astype(np.float64)
     size = graph.column("bytes")[tasks.ids].astype(np.float64)
     moving = transfer_ns(graph, tasks, draw, cautious=False)
-    new = np.array([collective_ns(operation_of(graph, t), s, workers, network, algorithm)
+    new = np.array([collective_ns(operation_of(graph, t), s, sizes[t], network, algorithm)
                     for t, s in zip(tasks, size, strict=True)]) * collective_overhead(draw)  # fmt: skip
     change = np.where(size > 0, new - moving, 0.0)
     if draw.cautious("collective transfer"):

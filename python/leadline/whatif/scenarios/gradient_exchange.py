@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.whatif.collectives import Network
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, Graph
-from leadline.whatif.kinds import Phase, Selection, TaskKind
+from leadline.whatif.kinds import IntArray, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order, steps_of, worker_kinds
 from leadline.whatif.model import Gradient, gradients
 from leadline.whatif.scenarios.base import Parameter, ScenarioError, Values, gpu_of
+from leadline.whatif.simulator import simulate
+from leadline.whatif.topology import network_of_topology, topologies
 from leadline.whatif.units import Unit
 
 NETWORK = (
     Parameter("world_size", Unit.COUNT, "workers, each with a copy of the model"),
+    Parameter("bandwidth", Unit.BANDWIDTH, "what one worker can send; default: that of the topology"),
+    Parameter("latency", Unit.TIME, "time of one hop; default: that of the topology"),
     Parameter(
-        "bandwidth", Unit.BANDWIDTH, "what one worker can send; default: the GPU's own link, else 12.5GB/s (100 Gb/s)"
+        "topology",
+        Unit.TEXT,
+        "the network; auto goes by the GPU and the number of workers",
+        "auto",
+        ("auto", *topologies()),
     ),
-    Parameter("latency", Unit.TIME, "time of one hop", "5us"),
     Parameter("gradient_bytes", Unit.SIZE, "size of all gradients, where the trace has no shapes"),
 )
-DEFAULT_BANDWIDTH = 12.5e9
+DEFAULT_LATENCY_NS = 5000.0
 
 
 @dataclass(frozen=True)
@@ -46,20 +55,24 @@ def world_size(scenario: str, values: Values) -> int:
     return int(size)
 
 
-def network_of(graph: Graph, values: Values) -> tuple[Network, str]:
+def network_of(graph: Graph, values: Values, draw: Draw) -> tuple[Network, str]:
     """The network of the question and a sentence on where its bandwidth comes from."""
-    latency = values.number("latency")
-    given = values.optional("bandwidth")
+    given, latency = values.optional("bandwidth"), values.optional("latency")
     if given is not None:
         if given <= 0:
             raise ScenarioError("bandwidth must be greater than 0.")
-        return Network(given, latency), f"every worker can send {given / 1e9:g} GB/s, {latency / 1000:g} µs a hop"
-    gpu = gpu_of(graph)
-    if gpu is not None and gpu.link_gb_s:
-        return Network(gpu.link_gb_s * 1e9, latency), (
-            f"bandwidth is not given: the {gpu.name}'s own link, {gpu.link_gb_s:g} GB/s, is assumed (one machine)"
-        )
-    return Network(DEFAULT_BANDWIDTH, latency), "bandwidth is not given: 12.5 GB/s (100 Gb/s) is assumed"
+        hop = DEFAULT_LATENCY_NS if latency is None else latency
+        return Network(given, hop), f"every worker can send {given / 1e9:g} GB/s, {hop / 1000:g} µs a hop"
+    workers = int(values.optional("world_size") or max(graph.info.world_size, 1))
+    return network_of_topology(values.text("topology"), workers, gpu_of(graph), latency, draw)
+
+
+def slowest_of(graph: Graph, workers: int, draw: Draw) -> float:
+    """How much longer the slowest of many workers takes than the mean one, as a share of a step: the expected largest
+    of so many steps whose lengths scatter."""
+    if workers <= 1:
+        return 0.0
+    return technique("worker_jitter", larger_is_faster=False).at(draw) * math.sqrt(2 * math.log(workers))
 
 
 def step_gradients(graph: Graph, values: Values) -> dict[int, list[Gradient]]:
@@ -113,6 +126,34 @@ def bucketed(found: Sequence[Gradient], limit_bytes: float, first_bytes: float) 
 def collective_overhead(draw: Draw) -> float:
     """Real over theoretical time of a collective."""
     return technique("collective_overhead", larger_is_faster=False).at(draw)
+
+
+def slow_beside(graph: Graph, collectives: list[int], draw: Draw) -> int:
+    """Lengthens compute tasks by the share of their time that a collective runs beside them."""
+    factor = technique("overlap_slowdown", larger_is_faster=False).at(draw)
+    if factor <= 1 or not collectives:
+        return 0
+    result = simulate(graph)
+    order = np.argsort(result.start_ns[collectives], kind="stable")
+    begin = result.start_ns[collectives][order]
+    end = np.maximum.accumulate(result.end_ns[collectives][order])
+    tasks = graph.select(kind=worker_kinds(graph), phase=Phase.BACKWARD)
+    tasks = Selection(tasks.ids[np.isin(graph.column("step")[tasks.ids], graph.column("step")[collectives])])
+    covered = _covered(begin, end, result.end_ns[tasks.ids]) - _covered(begin, end, result.start_ns[tasks.ids])
+    own = np.maximum(graph.column("duration_ns")[tasks.ids].astype(np.float64), 1.0)
+    share = np.minimum(covered / own, 1.0)
+    graph.scale(tasks, 1 + share * (factor - 1))
+    return int((share > 0).sum())
+
+
+def _covered(begin: IntArray, end: IntArray, until_ns: IntArray) -> NDArray[np.float64]:
+    """Time before each moment that lies inside the intervals, which are in order and do not overlap."""
+    whole = np.concatenate(([0], np.cumsum(end - begin)))
+    entered = np.searchsorted(begin, until_ns, side="right")
+    last = np.maximum(entered - 1, 0)
+    cut = np.where(entered > 0, np.maximum(end[last] - until_ns, 0), 0)
+    found: NDArray[np.float64] = (whole[entered] - cut).astype(np.float64)
+    return found
 
 
 def unrolled(graph: Graph) -> Graph:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.gpus import Draw
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, Selection
-from leadline.whatif.layerwork import layers, steps_of
+from leadline.whatif.layerwork import layers, steps_of, worker_kinds
 from leadline.whatif.model import gradients
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.scenarios.gradient_exchange import (
@@ -25,9 +25,11 @@ from leadline.whatif.scenarios.gradient_exchange import (
     collective_overhead,
     has_collectives,
     network_of,
+    slowest_of,
     unrolled,
     world_size,
 )
+from leadline.whatif.simulator import simulate
 from leadline.whatif.units import Unit, show_bytes
 
 
@@ -58,11 +60,14 @@ class P3(Scenario):
 
     def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         workers = world_size(self.name, values)
-        network, assumed = network_of(graph, values)
+        network, assumed = network_of(graph, values, draw)
         limit = values.number("slice_size")
         if limit < 1:
             raise ScenarioError("p3: slice_size must be at least one byte.")
         overhead = collective_overhead(draw)
+        # a server adds the pieces of all workers up and writes the sum before anyone can pull it
+        server_ns = technique("server_ns_per_byte", larger_is_faster=False).at(draw)
+        late = slowest_of(graph, workers, draw)
         sizes = _sizes(graph, values)
         first_steps = steps_of(graph)
         result = unrolled(graph)
@@ -87,8 +92,10 @@ class P3(Scenario):
                     row = result.layer_id(layer.name)
                     slices += [Slice(part, ready, target, row, following, priority) for part in _cut(size, limit)]
         inserted = _exchange(
-            result, slices, share / network.bandwidth_bytes_s * overhead, network.latency_ns, send, receive
-        )
+            result, slices, share / network.bandwidth_bytes_s * overhead + server_ns / 1e9, network.latency_ns, send,
+            receive,
+        )  # fmt: skip
+        late_ns = _wait_for_slowest(result, late)
         total = max((sum(known.values()) for known in sizes.values()), default=0)
         first = "of the first layers first" if values.text("order") == "priority" else "in order of readiness"
         return Applied(
@@ -96,13 +103,28 @@ class P3(Scenario):
             (
                 f"{show_bytes(total)} of gradients per step in slices of {show_bytes(limit)}, {first}, {assumed}",
                 "servers are spread over the workers, so each pushes and pulls (n-1)/n of its gradients at full duplex",
-                "the update happens on the servers in no time; the traced update stays as it is",
+                f"servers take {server_ns:g} ns to sum up a byte; the traced update stays as it is",
+                f"the slowest worker is {late_ns / 1e6:.3g} ms behind the mean one in every step",
                 "the window is repeated, so that each forward pass waits for parameters; the first pass does not count",
             ),
             count(push_and_pull_tasks=inserted),
             samples=float(workers),
             warm_up_steps=len(first_steps),
         )
+
+
+def _wait_for_slowest(graph: Graph, share: float) -> float:
+    """Lengthen the last backward task of every step by what the slowest worker is behind; ns per step."""
+    steps = max(len(steps_of(graph)), 1)
+    late_ns = int(simulate(graph).makespan_ns / steps * share)
+    order, step = graph.column("order"), graph.column("step")
+    backward = graph.select(phase=Phase.BACKWARD, kind=worker_kinds(graph))
+    for number in steps_of(graph):
+        mine = backward.ids[step[backward.ids] == number]
+        if mine.size and late_ns:
+            last = int(mine[order[mine].argmax()])
+            graph.set_duration(last, int(graph.column("duration_ns")[last]) + late_ns)
+    return float(late_ns)
 
 
 class Slice(NamedTuple):
