@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from machine import Op, Program, Times
@@ -16,15 +17,26 @@ CALLS = {
     "sync_event": "cudaEventSynchronize",
 }
 BASE_US = 1000.0
+OLD = {"cpu_op": "Operator", "user_annotation": "Operator", "cuda_runtime": "Runtime", "kernel": "Kernel"}
 
 
-def to_kineto(program: Program, times: Times, rank: int, *, sync_records: bool = True) -> dict[str, Any]:
-    """The trace of one rank."""
+def to_kineto(
+    program: Program,
+    times: Times,
+    rank: int,
+    *,
+    sync_records: bool = True,
+    steps: Sequence[tuple[int, int]] = (),
+    old: bool = False,
+) -> dict[str, Any]:
+    """The trace of one rank. `steps`: begin and end of every step, by default one from the start to the end; `old`: the
+    categories of torch 1.8 to 1.11."""
     events: list[dict[str, Any]] = []
     world = len({owner for owner, _ in program.threads})
     end = times.makespan_ns + 1
-    step = {"name": "ProfilerStep#7", "cat": "user_annotation", "tid": 100, "args": {}}
-    events.append({**_span(0, end), "pid": 1, **step})
+    for number, (begin, finish) in enumerate(steps or [(0, end)], start=7):
+        step = {"name": f"ProfilerStep#{number}", "cat": "user_annotation", "tid": 100, "args": {}}
+        events.append({**_span(begin, finish), "pid": 1, **step})
     for (owner, thread), ops in program.threads.items():
         if owner != rank:
             continue
@@ -44,6 +56,9 @@ def to_kineto(program: Program, times: Times, rank: int, *, sync_records: bool =
                 events.append(_kernel(op, times, world))
             elif sync_records and op.kind in ("wait", "sync", "sync_device", "sync_event"):
                 events.append(_sync(op, records, place))
+    if old:
+        for event in events:
+            event["cat"] = OLD.get(event["cat"], event["cat"])
     return {
         "schemaVersion": 1,
         "deviceProperties": [{"id": 0, "name": "Test GPU", "computeMajor": 9, "computeMinor": 0}],

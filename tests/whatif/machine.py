@@ -73,8 +73,10 @@ class _Item:
 
 
 class _Stream:
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, rank: int) -> None:
         self.machine = machine
+        self.rank = rank
+        self.at_work = False
         self.queue: deque[_Item] = deque()
         self.last: _Item | None = None
         self.busy = False
@@ -112,8 +114,11 @@ class _Stream:
     def run(self, item: _Item) -> None:
         start = self.machine.now
         if item.kind == "kernel":
-            self.machine.times.device[item.op.id] = (start, start + item.op.kernel_ns)
-            self.machine.at(start + item.op.kernel_ns, lambda: self.finish(item))
+            beside = any(other.at_work for (rank, _), other in self.machine.streams.items() if rank == self.rank)
+            length = int(item.op.kernel_ns * (self.machine.slowdown if beside else 1.0))
+            self.at_work = True
+            self.machine.times.device[item.op.id] = (start, start + length)
+            self.machine.at(start + length, lambda: self.finish(item))
             return
         members = self.machine.arrived.setdefault(item.op.group, [])
         members.append((self, item, start))
@@ -127,18 +132,26 @@ class _Stream:
         item.done_ns = self.machine.now
         self.ready_ns = self.machine.now
         self.used = True
-        self.busy = False
+        self.busy = self.at_work = False
+        if item.kind in ("kernel", "collective"):
+            self.machine.made_room(self.rank)
         for watcher in item.watchers:
             watcher()
         self.pull()
 
 
 class Machine:
-    """Runs one program; `run()` may be called once. `dispatch_ns`: a stream's pause between two pieces of work."""
+    """Runs one program; `run()` may be called once. `dispatch_ns`: a stream's pause between two pieces of work. `depth`:
+    how much work of a rank may wait or run on the device before a launch waits itself, 0 for any. `slowdown`: how much
+    longer a kernel takes that begins while another stream of its rank is at work."""
 
-    def __init__(self, program: Program, dispatch_ns: int = 0) -> None:
+    def __init__(self, program: Program, dispatch_ns: int = 0, *, depth: int = 0, slowdown: float = 1.0) -> None:
         self.program = program
         self.dispatch_ns = dispatch_ns
+        self.depth = depth
+        self.slowdown = slowdown
+        self.outstanding: dict[int, int] = {}
+        self.room: dict[int, Callable[[], None]] = {}
         self.now = 0
         self.times = Times()
         self.heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -176,7 +189,12 @@ class Machine:
         return lambda wake: self.at(self.now + duration_ns, wake)
 
     def stream(self, rank: int, number: int) -> _Stream:
-        return self.streams.setdefault((rank, number), _Stream(self))
+        return self.streams.setdefault((rank, number), _Stream(self, rank))
+
+    def made_room(self, rank: int) -> None:
+        self.outstanding[rank] = self.outstanding.get(rank, 0) - 1
+        if rank in self.room:
+            self.at(self.now, self.room.pop(rank))
 
     def thread(
         self, rank: int, thread: int, ops: tuple[Op, ...]
@@ -184,6 +202,9 @@ class Machine:
         for op in ops:
             begin = self.now
             if op.kind in ("launch", "collective"):
+                while self.depth and self.outstanding.get(rank, 0) >= self.depth:
+                    yield lambda wake: self.room.__setitem__(rank, wake)
+                self.outstanding[rank] = self.outstanding.get(rank, 0) + 1
                 stream = self.stream(rank, op.stream)
                 stream.touch(thread)
                 stream.put(_Item(op, "kernel" if op.kind == "launch" else "collective", self.now + LATENCY_NS))

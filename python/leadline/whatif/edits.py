@@ -139,9 +139,11 @@ def transfer_ns(graph: Graph, collectives: Selection, draw: Draw, *, cautious: b
     return result
 
 
-def scale_transfers(graph: Graph, collectives: Selection, factor: float | NDArray[np.float64], draw: Draw) -> None:
-    """Multiply the transfers of collectives; waiting stays."""
-    moving = transfer_ns(graph, collectives, draw)
+def scale_transfers(
+    graph: Graph, collectives: Selection, factor: float | NDArray[np.float64], draw: Draw, *, fixed_ns: float = 0.0
+) -> None:
+    """Multiply the transfers of collectives; waiting stays, and so do `fixed_ns` of each, its hops."""
+    moving = np.maximum(transfer_ns(graph, collectives, draw) - fixed_ns, 0.0)
     duration = graph.column("duration_ns")[collectives.ids]
     graph.set_duration(collectives, np.rint(duration - moving * (1 - np.asarray(factor))).astype(np.int64))
 

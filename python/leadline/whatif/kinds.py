@@ -43,6 +43,7 @@ class EdgeType(IntEnum):
     START = 7
     GUESSED = 8  # a stream's wait that only the observed times show
     PINNED = 9  # work without a launch keeps its distance to what ended before it
+    ROOM = 10  # a launch waits until the device's queue has room
 
 
 class LaneKind(IntEnum):

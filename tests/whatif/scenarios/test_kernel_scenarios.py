@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leadline.whatif.gpus import Draw, known_gpus, technique
-from leadline.whatif.kinds import Phase
+from leadline.whatif.kinds import Phase, Selection
+from leadline.whatif.scenarios.optimizers import algorithm_of
 
 US = 1000
 
@@ -245,3 +246,52 @@ def test_low_and_high_are_named_the_right_way_round():
         factor = technique(name, larger_is_faster=larger_is_faster)
         best, worst = factor.at(Draw(0.0)), factor.at(Draw(1.0))
         assert (best > worst) == larger_is_faster
+
+
+@pytest.mark.parametrize(
+    ("mark", "sentence"),
+    [
+        ("Optimizer.step#Muon.step", "no element-wise update"),
+        ("Optimizer.step#Mystery.step", "arithmetic of Mystery is not known"),
+    ],
+)
+def test_an_optimizer_that_is_not_known_is_refused(step, ask, mark, sentence):
+    step.kernel("some_update_kernel", 100, Phase.OPTIMIZER)
+    graph = step.graph()
+    graph.name_id(mark)
+    with pytest.raises(ValueError, match=sentence):
+        ask(graph, "fused_optimizer")
+
+
+def test_an_update_with_matrix_products_is_refused(step, ask):
+    step.kernel("ampere_sgemm_128x64_nn", 100, Phase.OPTIMIZER)
+    with pytest.raises(ValueError, match="multiplies matrices"):
+        ask(step.graph(), "fused_optimizer")
+
+
+@pytest.mark.parametrize(("name", "fused"), [("RMSprop", 5 / 11), ("AdamW", 7 / 20), ("Lion", 5 / 12)])
+def test_known_optimizers_move_what_the_table_says(step, name, fused):
+    graph = step.graph()
+    graph.name_id(f"Optimizer.step#{name}.step")
+    found = algorithm_of(graph, Selection([]))
+    assert found.fused / found.separate == fused
+
+
+def test_a_kernel_that_does_next_to_nothing_does_not_become_faster(step, ask):
+    step.kernel("sgemm", 1)
+    step.kernel("sgemm", 1000)
+    found = ask(step.graph(), "precision", target="tf32")
+    (short, _) = found.graph.select(name="sgemm").ids
+    assert found.graph.column("duration_ns")[short] == 1 * US
+
+
+def test_batch_norm_takes_in_the_activation_behind_it_and_in_backward_the_one_before(step, ask):
+    for phase in (Phase.FORWARD, Phase.BACKWARD):
+        step.kernel("clamp_before_elementwise_relu", 100, phase)
+        step.kernel("batch_norm_kernel", 200, phase)
+        step.kernel("relu_after_elementwise", 100, phase)
+    found = ask(step.graph(), "batchnorm_restructuring")
+    left = sorted(
+        (found.graph.task(task).phase, found.graph.task(task).name) for task in found.graph.select(name="relu")
+    )
+    assert left == [(Phase.FORWARD, "clamp_before_elementwise_relu"), (Phase.BACKWARD, "relu_after_elementwise")]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from leadline.whatif.gpus import technique
 from leadline.whatif.kinds import Phase, TaskKind
+from leadline.whatif.scenarios.loader import queue_pace_ns
 
 US = 1000
 F, B = Phase.FORWARD, Phase.BACKWARD
@@ -182,3 +184,17 @@ def test_batch_size_where_workers_set_the_pace(step, ask):
     found = ask(step.graph(), "batch_size", factor="2")
     assert found.predicted_ns == pytest.approx(8000 * US, rel=1e-6)
     assert found.speedup == pytest.approx(1.0)
+
+
+def test_a_loader_of_steady_batches_keeps_its_mean_pace():
+    assert queue_pace_ns(np.array([300.0]), np.array([100.0]), 4) == pytest.approx(100.0)
+    assert queue_pace_ns(np.array([800.0]), np.array([100.0]), 4) == pytest.approx(200.0, rel=0.01)
+
+
+def test_batches_that_vary_make_the_step_wait_though_workers_are_enough_in_the_mean():
+    """One batch in ten takes ten times as long: two workers need 95 of 100 in the mean, and the loop waits all the same."""
+    uneven = np.array([100.0] * 9 + [1000.0])
+    assert uneven.mean() / 2 < 100
+    pace = queue_pace_ns(uneven, np.array([100.0]), 2)
+    assert 120 < pace < 190
+    assert queue_pace_ns(uneven, np.array([100.0]), 16) < pace

@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline.trace.steps import Step, main_thread
 from leadline.trace.tables import Trace
-from leadline.whatif.build import cpu, device, late, layers, messages, threads, waits
+from leadline.whatif.build import cpu, device, late, layers, messages, queue, threads, waits
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import TaskKind
@@ -39,6 +39,7 @@ def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
     timelines = cpu.lay_out(draft, main)
     streams = device.lay_out(draft)
     threads.connect(draft, timelines, main)
+    queue.limit(draft, streams)
     marks = waits.add_marks(draft, streams)
     timing = device.time_streams(draft, streams, marks)
     late.explain(draft, streams, timing)

@@ -15,7 +15,7 @@ from leadline.whatif.edits import calls_of
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
-from leadline.whatif.kinds import Selection, TaskKind
+from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
 
@@ -68,8 +68,9 @@ def _matching(graph: Graph, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
 
 
 def _neighbours(graph: Graph, norms: Selection) -> Selection:
-    """Activation kernels directly before or after a batch-norm kernel on its stream."""
+    """Activation kernels directly after a batch-norm kernel on its stream, in the backward pass directly before it."""
     names, operators, lanes = graph.column("name"), graph.column("operator"), graph.column("lane")
+    phase = graph.column("phase")
     matches = _matching(graph, ACTIVATION)
     is_norm = norms.mask(len(graph))
     activation = (matches[names] | matches[operators]) & ~is_norm
@@ -77,7 +78,9 @@ def _neighbours(graph: Graph, norms: Selection) -> Selection:
     for lane in sorted({int(lanes[task]) for task in norms}):
         ids = in_lane_order(graph, graph.select(kind=TaskKind.GPU, lane=lane)).tolist()
         for left, right in pairwise(ids):
-            for task, other in ((left, right), (right, left)):
-                if activation[task] and is_norm[other]:
-                    found.append(task)
+            # forward the activation follows its norm, backward it comes before
+            backward = phase[left] == Phase.BACKWARD
+            task, other = (left, right) if backward else (right, left)
+            if activation[task] and is_norm[other]:
+                found.append(task)
     return Selection(found)

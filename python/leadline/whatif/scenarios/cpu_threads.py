@@ -30,6 +30,10 @@ _PIECES = re.compile(
 )
 
 
+_CACHE_BYTES = 32 << 20
+"""A tensor beyond this is in no processor's share of a cache; its operators wait for memory."""
+
+
 class CpuThreads(Scenario):
     """Divides the time of large CPU operators by what more threads give."""
 
@@ -62,7 +66,11 @@ class CpuThreads(Scenario):
         times = SelfTimes(graph)
         own = times.total_ns()[tasks.ids].astype(np.float64)
         pieces = _pieces(graph, tasks, own, start)
-        gain = _speed(np.minimum(after, pieces), share) / _speed(np.minimum(before, pieces), share)
+        # element-wise operators on large tensors share the memory's bandwidth
+        roof = technique("cpu_memory_threads", larger_is_faster=True).at(draw)
+        streams = _streams(graph, tasks)
+        most = np.where(streams, np.maximum(roof, before), np.inf)
+        gain = _speed(np.minimum(np.minimum(after, pieces), most), share) / _speed(np.minimum(before, pieces), share)
         if measured is not None:
             gain = np.where(pieces >= max(after, before), measured, np.where(pieces > 1, gain, 1.0))
         joins = (np.minimum(after, pieces) > 1).astype(float) - (np.minimum(before, pieces) > 1)
@@ -78,6 +86,15 @@ class CpuThreads(Scenario):
 
 def _operators(graph: Graph) -> Selection:
     return graph.select(kind=TaskKind.CPU) - graph.select(name=f"^{re.escape(PYTHON)}$")
+
+
+def _streams(graph: Graph, tasks: Selection) -> NDArray[np.bool_]:
+    """Operators that do little with each byte, on tensors too large for the processor's caches."""
+    light = np.array([_PIECES.match(name) is not None for name in graph.names], dtype=np.bool_)
+    found: NDArray[np.bool_] = light[graph.column("name")[tasks.ids]]
+    for at in np.flatnonzero(found).tolist():
+        found[at] = _elements(graph, int(tasks.ids[at])) * 4 > _CACHE_BYTES
+    return found
 
 
 def _speed(threads: float | NDArray[np.float64], share: float) -> NDArray[np.float64]:

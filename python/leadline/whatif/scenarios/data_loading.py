@@ -12,6 +12,7 @@ import math
 
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
+from leadline.whatif.kinds import Selection
 from leadline.whatif.scenarios.base import (
     Applied,
     Parameter,
@@ -22,11 +23,14 @@ from leadline.whatif.scenarios.base import (
     require_positive,
 )
 from leadline.whatif.scenarios.loader import (
+    batch_times_ns,
     fetch_ns,
     loads_of,
     mean_step_ns,
     mean_wait_ns,
     own_cpu_ns,
+    queue_pace_ns,
+    rest_of_steps_ns,
     set_period,
     tensors_of_batch,
     uses_workers,
@@ -34,6 +38,9 @@ from leadline.whatif.scenarios.loader import (
     worker_count,
 )
 from leadline.whatif.units import Unit
+
+_MANY = 256
+"""Workers beyond which variance is nothing."""
 
 
 class DataLoading(Scenario):
@@ -85,6 +92,7 @@ class DataLoading(Scenario):
             # a step's time without loading may be spent waiting for a device, which leaves the core to a worker
             share = scaling if workers + 1 > cores else 1.0
             period = max(period, (batch_ns + own_cpu_ns(graph, loads) + fetch) / (cores * share))
+        period += _late_ns(graph, loads, batch_ns / scaling, int(workers), fetch)
         set_period(graph, loads, period, fetch)
         assumptions = (
             f"{source}; one batch takes {batch_ns / 1e6:.3g} ms to make",
@@ -93,6 +101,17 @@ class DataLoading(Scenario):
             f"taking a ready batch of {tensors_of_batch(graph, loads)} tensors costs {fetch / 1e6:.3g} ms",
         )
         return Applied(graph, assumptions, count(loads=len(loads)), warnings)
+
+
+def _late_ns(graph: Graph, loads: Selection, batch_ns: float, workers: int, fetch: float) -> float:
+    """How much longer a step takes than its batches and its own work need in the mean, because both vary and a loader
+    makes only a few batches in advance."""
+    if workers > _MANY:
+        return 0.0
+    batches = batch_times_ns(graph, loads, batch_ns)
+    rest = rest_of_steps_ns(graph, loads) + fetch
+    even = max(float(batches.mean()) / workers, float(rest.mean()))
+    return max(queue_pace_ns(batches, rest, workers) - even, 0.0)
 
 
 def _current(graph: Graph, values: Values) -> tuple[int, str, tuple[str, ...]]:

@@ -17,6 +17,9 @@ from leadline.whatif.kinds import EdgeType, LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.units import Unit
 
+_HOPS_NS = 10_000.0
+"""What a collective takes however little it sends: its launch and its hops."""
+
 
 class Dgc(Scenario):
     """Scales the collectives of the graph and inserts kernels around them."""
@@ -44,7 +47,7 @@ class Dgc(Scenario):
         # value and index are sent; all-reduce of S moves 2 (n-1)/n S, all-gather of n parts moves (n-1) parts
         gathered = max(workers / 2, 1.0) if workers > 1 else 1.0
         scale = min(1.0, ratio * 2 * gathered)
-        scale_transfers(graph, exchanges, scale, draw)
+        scale_transfers(graph, exchanges, scale, draw, fixed_ns=_HOPS_NS)
         per_byte, source = nanoseconds_per_byte(graph)
         unsized = int((graph.column("bytes")[exchanges.ids] == 0).sum())
         passes = technique("dgc_passes", larger_is_faster=False).at(draw)
@@ -52,7 +55,8 @@ class Dgc(Scenario):
         return Applied(
             graph,
             (
-                f"{ratio:.2%} of the values travel, each with its index: collectives take {scale:.2%} of their time",
+                f"{ratio:.2%} of the values travel, each with its index: transfers take {scale:.2%} of their time, "
+                f"beside {_HOPS_NS / 1e3:g} µs that do not shrink",
                 f"compression passes {passes:g} times over each gradient at the speed of {source}",
                 WAITING,
                 "accuracy is not predicted",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from leadline.whatif.edits import calls_of, stream_runs
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
@@ -43,7 +46,7 @@ class FuseElementwise(Scenario):
             graph,
             (
                 f"a fused kernel takes {factor:g} of its longest member: intermediate values stay in registers",
-                "neighbouring element-wise kernels work on tensors that can be fused (same shape, no other reader)",
+                "neighbouring element-wise kernels on tensors of one size can be fused (no other reader between them)",
             ),
             count(runs=len(runs), removed_kernels=len(gone)),
         )
@@ -52,4 +55,25 @@ class FuseElementwise(Scenario):
 def _runs(graph: Graph) -> list[list[int]]:
     light = KernelTable(graph).all(KernelClass.ELEMENTWISE)
     light = light - graph.select(phase=(Phase.OPTIMIZER, Phase.ZERO_GRAD))
-    return [run.tolist() for run in stream_runs(graph, light) if run.size > 1]
+    found: list[list[int]] = []
+    for run in stream_runs(graph, light):
+        part: list[int] = []
+        for task in run.tolist():
+            # without shapes neighbours may fit; with them only tensors of one size flow from one into the next
+            if part and not _fits(graph, part[-1], task):
+                found.append(part)
+                part = []
+            part.append(task)
+        found.append(part)
+    return [part for part in found if len(part) > 1]
+
+
+def _fits(graph: Graph, before: int, after: int) -> bool:
+    """Whether the largest operands of two kernels have equally many elements, as far as the trace tells."""
+    sizes = [_elements(graph.shapes(task)) for task in (before, after)]
+    return 0 in sizes or sizes[0] == sizes[1]
+
+
+def _elements(shapes: list[Any]) -> int:
+    plain = [shape for shape in shapes if shape and all(isinstance(axis, int) for axis in shape)]
+    return max((math.prod(shape) for shape in plain), default=0)

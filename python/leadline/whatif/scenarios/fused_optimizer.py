@@ -11,7 +11,6 @@ fused kernel has none. So its time there is what it moves, at the speed of the u
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,25 +20,9 @@ from leadline.whatif.gpus import Draw, Range, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.model import ACCUMULATE, work_ns
-from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
+from leadline.whatif.scenarios.base import Applied, Scenario, ScenarioError, Values, count
+from leadline.whatif.scenarios.optimizers import Algorithm, algorithm_of
 from leadline.whatif.selftime import PYTHON, SelfTimes
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """Memory accesses per parameter element, fused and as separate operators."""
-
-    name: str
-    fused: int
-    separate: int
-    once: str
-    """The operator that runs once for each parameter; its first operand is as large as the parameter."""
-
-
-ADAM = Algorithm("Adam", 7, 18, "addcdiv_")
-ADAGRAD = Algorithm("Adagrad", 5, 12, "addcdiv_")
-SGD = Algorithm("SGD with momentum", 5, 8, "mul_")
-PLAIN_SGD = Algorithm("SGD", 3, 3, "add_")
 
 
 class FusedOptimizer(Scenario):
@@ -59,10 +42,13 @@ class FusedOptimizer(Scenario):
             for row in _names(graph, update)
         ):
             return "the optimizer is fused already"
-        return None
+        found = algorithm_of(graph, update)
+        return found if isinstance(found, str) else None
 
     def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
-        algorithm = _algorithm(graph)
+        algorithm = algorithm_of(graph, _update(graph))
+        if isinstance(algorithm, str):
+            raise ScenarioError(f"fused_optimizer: {algorithm}.")
         traffic = technique("fused_optimizer_traffic", larger_is_faster=False).at(draw)
         least = min(1.0, algorithm.fused / algorithm.separate * traffic)
         scale = Range(least, least, 1.0, name="fused_optimizer_traffic").at(draw)
@@ -172,18 +158,3 @@ def _update(graph: Graph) -> Selection:
 
 def _names(graph: Graph, tasks: Selection) -> set[int]:
     return set(graph.column("name")[tasks.ids].tolist()) | set(graph.column("operator")[tasks.ids].tolist())
-
-
-def _algorithm(graph: Graph) -> Algorithm:
-    """The optimizer by the framework's mark, else by its operators."""
-    names = {graph.names[row] for row in _names(graph, _update(graph))} | set(graph.names)
-    text = " ".join(name for name in names if "Optimizer.step" in name)
-    updates = " ".join(graph.names[row] for row in _names(graph, _update(graph)))
-    if re.search(r"adagrad", text, re.IGNORECASE):
-        return ADAGRAD
-    if re.search(r"adam", text + updates, re.IGNORECASE):
-        return ADAM
-    if "addcdiv" in updates:
-        # both divide by a root of squares; only Adam keeps a mean of the gradient as well
-        return ADAM if re.search(r"lerp|mul_", updates) else ADAGRAD
-    return SGD if re.search(r"mul", updates) else PLAIN_SGD

@@ -15,6 +15,9 @@ from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
 
+_MOST_CHANGING = 0.05
+"""Share of operators with changing shapes from which on a step is no static one."""
+
 
 class LaunchFree(Scenario):
     """Replaces launching calls by graph launches; synchronisations, copies to and from the host, and loading stay."""
@@ -23,7 +26,15 @@ class LaunchFree(Scenario):
     advice = "replay the step as CUDA graphs (torch.compile with mode='reduce-overhead')"
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
-        return None if _capturable(graph) else "no kernel of the trace is launched by a call in it"
+        kernels = _capturable(graph)
+        if not kernels:
+            return "no kernel of the trace is launched by a call in it"
+        share = _changing_share(graph, kernels)
+        if share > _MOST_CHANGING:
+            return (
+                f"the shapes of {share:.0%} of the operators change from step to step, which a CUDA graph cannot follow"
+            )
+        return None
 
     def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         launch_ns = int(technique("graph_launch_ns", larger_is_faster=False).at(draw))
@@ -46,7 +57,8 @@ class LaunchFree(Scenario):
             graph.disconnect(EdgeType.LAUNCH, launched)
             for task in launched:
                 graph.connect(replay, task, EdgeType.LAUNCH, latency)
-            graph.set_gap(launched, np.maximum(graph.column("gap_ns")[launched.ids], gap_ns))
+            # a graph spaces its kernels itself: pauses that the stream had while it was busy are gone too
+            graph.set_gap(launched, np.full(len(launched), gap_ns))
             previous.append((float(order[first]), replay))
             gone += calls
         graph.remove(Selection(gone))
@@ -61,6 +73,25 @@ class LaunchFree(Scenario):
             ),
             count(kernels=len(kernels), removed_calls=len(gone), graph_launches=len(segments)),
         )
+
+
+def _changing_share(graph: Graph, kernels: Selection) -> float:
+    """Share of the kernels whose operator has inputs of another shape than its counterpart in the step before; 0 where
+    the trace has no shapes, or one step."""
+    shaped = graph.shaped_operators()[kernels.ids]
+    step, name = graph.column("step")[kernels.ids], graph.column("name")
+    seen: dict[tuple[int, int], str] = {}
+    count: dict[tuple[int, int], int] = {}
+    told = changing = 0
+    for operator, number in zip(shaped.tolist(), step.tolist(), strict=True):
+        if operator < 0:
+            continue
+        key = (number, int(name[operator]))
+        place = count[key] = count.get(key, 0) + 1
+        shapes = str(graph.shapes(operator))
+        before = seen.setdefault((key[1], place), shapes)
+        told, changing = told + 1, changing + (before != shapes)
+    return changing / told if told else 0.0
 
 
 def _keep_order(graph: Graph, replays: list[tuple[float, int]]) -> None:

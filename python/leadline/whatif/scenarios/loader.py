@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
@@ -94,10 +95,56 @@ def tensors_of_batch(graph: Graph, loads: Selection) -> int:
     return 2
 
 
+def batch_times_ns(graph: Graph, loads: Selection, mean_ns: float) -> NDArray[np.float64]:
+    """What single batches took, scaled to a mean: by the marks of workers, else by the loading of each step."""
+    marks = workers_of(graph) & graph.select(name=r"^data loading$") & Selection(graph.column("parent") < 0)
+    if marks:
+        found = np.array([_spent(graph, graph.subtree([mark])) for mark in marks], dtype=np.float64)
+    else:
+        step = graph.column("step")[loads.ids]
+        found = np.array([_spent(graph, Selection(loads.ids[step == number])) for number in np.unique(step).tolist()])
+    found = found[found > 0]
+    return found / found.mean() * mean_ns if found.size else np.array([mean_ns])
+
+
+def _spent(graph: Graph, tasks: Selection) -> float:
+    gaps = np.maximum(graph.column("gap_ns")[tasks.ids], 0)
+    return float((graph.column("duration_ns")[tasks.ids] + gaps).sum())
+
+
+def queue_pace_ns(batch_ns: NDArray[np.float64], step_ns: NDArray[np.float64], workers: int) -> float:
+    """Mean time of a step that takes its batches from `workers` with two batches in advance each, as torch's loader
+    hands them out: batch i comes from worker i modulo their number and is taken in that order. Batches and steps take
+    the given times in turn, each in an order of its own."""
+    count, ahead = 50 * workers + 400, 2 * workers
+    order = np.random.default_rng(workers)
+    makes = order.choice(batch_ns, count)
+    works = order.choice(step_ns, count)
+    free = [0.0] * workers
+    taken = np.zeros(count)
+    now = 0.0
+    for at in range(count):
+        begin = max(free[at % workers], taken[at - ahead] if at >= ahead else 0.0)
+        free[at % workers] = begin + makes[at]
+        now = max(now, free[at % workers])
+        taken[at] = now
+        now += works[at]
+    begin_at = count // 4  # the queue is full at first, which a long run is not
+    return float((taken[-1] - taken[begin_at]) / (count - 1 - begin_at))
+
+
 def silence(graph: Graph, loads: Selection) -> None:
     """Every batch is ready at once."""
     graph.set_duration(loads, 0)
     graph.set_gap(loads, 0)
+
+
+def rest_of_steps_ns(graph: Graph, loads: Selection) -> NDArray[np.float64]:
+    """What every step takes where no batch is waited for."""
+    quiet = graph.copy()
+    quiet.remove(workers_of(quiet))
+    silence(quiet, loads)
+    return np.maximum(simulate(quiet).per_step_ns.astype(np.float64), 0.0)
 
 
 def set_period(graph: Graph, loads: Selection, period_ns: float, fetch_ns: float) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, Selection, TaskKind
+from leadline.whatif.layerwork import steps_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
+from leadline.whatif.scenarios.gradient_exchange import unrolled
 from leadline.whatif.units import Unit
 
 
@@ -17,7 +19,6 @@ class RemoveSync(Scenario):
     """Takes out synchronisation edges; the calls stay as ordinary calls."""
 
     name = "remove_sync"
-    never_slower = True
     advice = "remove the synchronisations inside the step (.item(), .cpu(), printing tensors)"
     parameters = (
         Parameter("sync", Unit.TEXT, "regular expression on the call or its operator; default: every synchronisation"),
@@ -36,6 +37,13 @@ class RemoveSync(Scenario):
             # one wait per step is needed where the program reports its loss
             chosen = chosen - _last_of_steps(graph, chosen)
         graph.disconnect(EdgeType.SYNC, chosen)
+        # without waits a step overlaps the one before it, of which the window's first shows nothing: the second time
+        # through the window is what a long run does
+        first = len(steps_of(graph))
+        if _ends_free(graph, chosen):
+            graph = unrolled(graph)
+        else:
+            first = 0
         return Applied(
             graph,
             (
@@ -44,7 +52,14 @@ class RemoveSync(Scenario):
                 "the GPU's queue is long enough for the CPU to run ahead",
             ),
             count(synchronisations=len(chosen)),
+            warm_up_steps=first,
         )
+
+
+def _ends_free(graph: Graph, chosen: Selection) -> bool:
+    """Whether a wait that goes is the last of a step, so that the next step may begin before its work has ended."""
+    last = _last_of_steps(graph, _waiting(graph) | chosen)
+    return bool(last & chosen)
 
 
 def _waiting(graph: Graph) -> Selection:

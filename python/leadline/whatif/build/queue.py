@@ -1,0 +1,103 @@
+"""How much work a device takes before a launch has to wait for room: launches that took long then say when it was full.
+
+A launch call that waits looks like CPU work. Where the launches that took unusually long all found about as much work
+outstanding, and shorter ones less, that much is the depth of the queue: each launch then waits for the end of the work
+that many launches before it, and only the rest is its own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from leadline.whatif.build.device import TOLERANCE_NS, Stream
+from leadline.whatif.build.draft import Draft
+from leadline.whatif.kinds import EdgeType, IntArray
+from leadline.whatif.residuals import medians
+
+LONG_NS = 5_000  # beyond the usual time of the call
+LONG_FACTOR = 2
+LEAST_DEPTH = 8
+LEAST_SHARE = 0.005  # of the window that launches must have waited
+ENOUGH = 4  # launches that waited
+SPREAD = 0.15  # of the work found outstanding, between the tenth and the ninetieth of the launches that waited
+USUAL_DEPTH = 1024  # of CUDA's queues; a longer one that the trace shows is taken instead
+
+
+def limit(draft: Draft, streams: Sequence[Stream]) -> None:
+    """Find the depth of the queue of each device and enter its waits."""
+    for device in sorted({stream.device for stream in streams}):
+        ids = np.array([task for stream in streams if stream.device == device for task in stream.ids], dtype=np.int64)
+        ids = ids[draft["parent"][ids] >= 0]
+        if ids.size > LEAST_DEPTH:
+            _limit(draft, ids)
+
+
+def _limit(draft: Draft, ids: IntArray) -> None:
+    calls = draft["parent"][ids].astype(np.int64)
+    order = np.lexsort((ids, draft["start_ns"][calls]))
+    ids, calls = ids[order], calls[order]
+    begin, finish = draft["start_ns"][calls], draft["start_ns"][calls] + draft["duration_ns"][calls]
+    ended = np.sort(draft["end_ns"][ids])
+    issued = np.arange(ids.size)
+    before = issued - np.searchsorted(ended, begin, side="right")
+    after = issued + 1 - np.searchsorted(ended, finish, side="right")
+    length = finish - begin
+    usual = medians(draft["name"][calls].astype(np.int64), length)
+    # the median of calls that mostly waited is no usual time: a fifth of all is
+    short = np.minimum(usual, _quick(draft["name"][calls].astype(np.int64), length))
+    long = length > np.maximum(LONG_FACTOR * short, short + LONG_NS)
+    depth = _depth(before, after, long)
+    waited = int(np.maximum(length - short, 0)[long].sum())
+    if depth and waited > LEAST_SHARE * (draft.window_ns[1] - draft.window_ns[0]):
+        draft.facts["queue_depth"] = depth
+        _wait_for_room(draft, ids, calls, depth, short)
+    elif ids.size > USUAL_DEPTH:
+        _wait_for_room(draft, ids, calls, max(USUAL_DEPTH, int(before.max(initial=0)) + 1), None)
+
+
+def _quick(name: IntArray, length: IntArray) -> IntArray:
+    """For every call a time that one in ten of its name stays below."""
+    result = np.empty_like(length)
+    for kind in np.unique(name).tolist():
+        mine = name == kind
+        result[mine] = int(np.quantile(length[mine], 0.1))
+    return result
+
+
+def _depth(before: IntArray, after: IntArray, long: np.ndarray) -> int:
+    """What launches that took long found outstanding, where they agree on it; 0 where they do not."""
+    full = after[long & (before >= LEAST_DEPTH - 1)]
+    if full.size < ENOUGH:
+        return 0
+    low, middle, high = np.quantile(full, (0.1, 0.5, 0.9))
+    depth = round(float(middle))
+    if depth < LEAST_DEPTH or high - low > max(1.0, SPREAD * depth):
+        return 0
+    # a queue that is full lets nobody in, so hardly anything was ever given to it beyond its depth
+    return depth if float((before > depth + 1).mean()) < 0.01 else 0
+
+
+def _wait_for_room(draft: Draft, ids: IntArray, calls: IntArray, depth: int, short: IntArray | None) -> None:
+    """Each launch waits for the work `depth` launches before it. `short`: own time of each call, where waits were
+    found; without it the edges only hold back what runs further ahead than it did."""
+    ahead, waiting, call = ids[:-depth], ids[depth:], calls[depth:]
+    room = draft["end_ns"][ahead]
+    finish = draft["start_ns"][call] + draft["duration_ns"][call]
+    possible = room <= finish + TOLERANCE_NS
+    early = room + TOLERANCE_NS
+    if short is not None:
+        waited = possible & (room > draft["start_ns"][call])
+        begin = np.where(waited, np.clip(room, draft["start_ns"][call], finish), draft["start_ns"][call])
+        draft["start_ns"][call[waited]] = begin[waited]
+        draft["duration_ns"][call[waited]] = np.maximum(finish - begin, 0)[waited]
+        possible &= room <= np.maximum(begin, draft["start_ns"][call])
+    else:
+        possible &= early <= draft["start_ns"][call]
+    # a launch of its own work only: a call with many kernels waits for room for the first
+    _, first = np.unique(call, return_index=True)
+    chosen = np.zeros(call.size, dtype=np.bool_)
+    chosen[first] = True
+    chosen &= possible & (draft["parent"][ahead] != call) & (waiting >= 0)
+    draft.edges(ahead[chosen], call[chosen], EdgeType.ROOM, np.zeros(int(chosen.sum()), dtype=np.int64))
