@@ -2,6 +2,7 @@
 // steps. Spans of one row never overlap and stand in the order they began, so what is in sight is found by search.
 
 import type { NodeRow, Profile } from "./profile";
+import { scopesOf } from "./scopes";
 import { EventKindNames, type EventKind } from "./schema.generated";
 
 export interface Lane {
@@ -129,34 +130,46 @@ class Builder {
   constructor(
     readonly lane: Lane,
     private readonly spans: Spans,
+    private readonly frame: Uint32Array,
   ) {}
 
   /** The span of the event itself, the last of `path`. */
   put(path: readonly NodeRow[], start: number, end: number, event: number, step: number): number {
     const leaf = path.length - 1;
-    let same = 0;
     const { open } = this;
-    // what was open and has ended, or is another frame, closes; frames without an event of their own join within a step
-    while (same < open.length && same < leaf && open[same].node === path[same] && this.goesOn(open[same], start, step))
-      same++;
-    open.length = same;
-    this.step = step;
-    for (let depth = same; depth <= leaf; depth++) {
-      const own = depth === leaf;
-      const span = this.spans.add(start, end, path[depth], own ? event : -1);
-      open.push({ node: path[depth], span, event: own ? event : -1, end });
-      (this.rows[depth] ??= []).push(span);
+    let running = open.length - 1; // an event that still runs holds what begins now, whatever its call path says
+    while (running >= 0 && !(open[running].event >= 0 && open[running].end > start)) running--;
+    let depth = 0;
+    let at = 0;
+    for (; depth < open.length; depth++) {
+      if (at < leaf && this.same(open[depth].node, path[at]) && (depth <= running || this.joins(open[depth], step)))
+        at++;
+      else if (depth > running) break;
     }
-    for (let depth = 0; depth < leaf; depth++)
-      if (open[depth].event < 0 && end > open[depth].end) {
-        open[depth].end = end;
-        this.spans.end[open[depth].span] = end;
+    open.length = depth;
+    this.step = step;
+    for (; at <= leaf; at++) {
+      const own = at === leaf ? event : -1;
+      const span = this.spans.add(start, end, path[at], own);
+      (this.rows[open.length] ??= []).push(span);
+      open.push({ node: path[at], span, event: own, end });
+    }
+    for (const frame of open)
+      if (frame.event < 0 && end > frame.end) {
+        frame.end = end;
+        this.spans.end[frame.span] = end;
       }
-    return open[leaf].span;
+    return open[open.length - 1].span;
   }
 
-  private goesOn(frame: { event: number; end: number }, start: number, step: number): boolean {
-    return frame.event >= 0 ? start < frame.end : step === this.step;
+  /** One frame below the same frames; backward work of one module hangs at many nodes. */
+  private same(a: NodeRow, b: NodeRow): boolean {
+    return a === b || this.frame[a] === this.frame[b];
+  }
+
+  /** Frames without an event of their own join within a step. */
+  private joins(frame: { event: number }, step: number): boolean {
+    return frame.event < 0 && step === this.step;
   }
 
   finished(): Lane {
@@ -178,8 +191,15 @@ class Paths {
     let path = this.known.get(node);
     if (path) return path;
     path = [];
-    for (let row = node; row > 0 && !NO_TOP.has(this.profile.kind(row)); row = this.profile.parent[row])
+    for (let row = node; row > 0 && !NO_TOP.has(this.profile.kind(row)); row = this.profile.parent[row]) {
       if (row === node || !this.hideLibrary || !this.profile.library(this.profile.frame[row])) path.push(row);
+      if (row === node || this.profile.kind(row) !== "phase" || this.profile.name(row) !== "backward") continue;
+      // backward work hangs below its forward path, which did not run then: its module is told, not its lines
+      const { module } = scopesOf(this.profile);
+      const holder = module[row];
+      if (holder >= 0) path.splice(path.length - 1, 0, holder);
+      break;
+    }
     if (!path.length) path.push(node);
     path.reverse();
     this.known.set(node, path);
@@ -214,7 +234,10 @@ function laneOf(
               title: `${prefix}${profile.text(devices.name[device])} stream ${stream}`,
               of: device,
             };
-    lanes.set(key, (lane = new Builder({ ...said, process, stream: onThread ? -1 : stream, rows: [] }, spans)));
+    lanes.set(
+      key,
+      (lane = new Builder({ ...said, process, stream: onThread ? -1 : stream, rows: [] }, spans, profile.frame)),
+    );
   }
   return lane;
 }

@@ -9,12 +9,15 @@ import { Search } from "../model/search";
 import { shownFiles, summarize } from "../model/summary";
 import { duration, visible } from "../model/units";
 import { CapturePage } from "./capture";
+import { ChartsPage } from "./charts/page";
+import { DiffPage } from "./diff/page";
 import { FlamePage, type FlameHandle } from "./flame/page";
 import { firstState, fromLink, type FlameState } from "./flame/state";
 import { Help, Logo } from "./help";
 import type { Host } from "./host";
 import type { Opened } from "./opened";
 import { OverviewPage } from "./overview/page";
+import { SourcePage, type SourcePlace } from "./source/page";
 import { TimelinePage } from "./timeline/page";
 import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
 
@@ -56,12 +59,15 @@ function App({ host, profile, report: said, findings }: AppProps) {
   const report = useMemo(() => said ?? summarize(profile, host.names[0]), []);
   const short = useMemo(() => shownFiles(profile), []);
   const search = useMemo(() => new Search(profile), []);
-  const [page, setPage] = useState(() => placeOf(location.hash).page);
+  const [page, setPage] = useState(() =>
+    location.hash ? placeOf(location.hash).page : host.names.length > 1 ? "diff" : "overview",
+  );
   const [flameState, setFlame] = useState<FlameState>(() => ({
     ...firstState(profile, report),
     ...fromLink(placeOf(location.hash).parameters, profile),
   }));
   const [table, setTable] = useState<TableName>(() => placeOf(location.hash).table);
+  const [place, setPlace] = useState<SourcePlace>({ file: "", line: 0, asked: 0 });
   const [help, setHelp] = useState(false);
   const flame = useRef<FlameHandle | null>(null);
 
@@ -88,7 +94,8 @@ function App({ host, profile, report: said, findings }: AppProps) {
         setFlameState({ search: text });
         show("flame");
       },
-      source() {
+      source(file, line) {
+        setPlace((old) => ({ file, line, asked: old.asked + 1 }));
         show("source");
       },
     },
@@ -108,6 +115,9 @@ function App({ host, profile, report: said, findings }: AppProps) {
     ],
     ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} />],
     ["timeline", "Timeline", <TimelinePage opened={opened} shown={page === "timeline"} />],
+    ["time", "Over time", <ChartsPage opened={opened} shown={page === "time"} />],
+    ["source", "Source", <SourcePage opened={opened} place={place} shown={page === "source"} />],
+    ["diff", "Compare", <DiffPage opened={opened} shown={page === "diff"} />],
     ["capture", "Capture", <CapturePage opened={opened} />],
   ];
   const names = pages.map(([name]) => name);
@@ -150,8 +160,9 @@ function App({ host, profile, report: said, findings }: AppProps) {
       m: () => flame.current?.nextMetric(),
       "/": () => setTimeout(() => flame.current?.focusSearch()),
     };
-    const place = Number(event.key);
-    if (place >= 1 && place <= names.length) show(names[place - 1]);
+    const number = Number(event.key);
+    if (number >= 1 && number <= names.length) show(names[number - 1]);
+    else if (event.key === "d") show("diff");
     else if (event.key === "t") switchTheme();
     else if (event.key === "?") setHelp(true);
     else if (Object.hasOwn(acts, event.key)) {

@@ -3,16 +3,19 @@
 
 import { openProfile } from "../reader";
 import type { Profile } from "../profile";
-import { FrameKindNames, MetricKindNames, TABLES, type Tables } from "../schema.generated";
+import { EventKindNames, FrameKindNames, MetricKindNames, TABLES, type Tables } from "../schema.generated";
 import { crc32 } from "../zip";
 
 type Rows = Record<string, number>[];
 
-export function drawn(text: string, meta: object = {}): Promise<Profile> {
-  return openProfile(drawnFile(text, meta));
+/** start, duration, kind, node, thread, device, stream, correlation, sequence, forward thread, step */
+export type EventRow = [number, number, string, number, number, number, number, number, number, number, number];
+
+export function drawn(text: string, meta: object = {}, events: EventRow[] = []): Promise<Profile> {
+  return openProfile(drawnFile(text, meta, events));
 }
 
-export function drawnFile(text: string, meta: object = {}): Uint8Array {
+export function drawnFile(text: string, meta: object = {}, events: EventRow[] = []): Uint8Array {
   const strings = new Map<string, number>([["", 0]]);
   const intern = (one: string) => strings.get(one) ?? (strings.set(one, strings.size), strings.size - 1);
   const rows = Object.fromEntries(Object.keys(TABLES).map((name) => [name, []])) as unknown as Record<
@@ -61,6 +64,26 @@ export function drawnFile(text: string, meta: object = {}): Uint8Array {
         max: sum / count, sum_squares: (sum * sum) / count,
       }); // prettier-ignore
     }
+  }
+  for (const [
+    start_ns,
+    duration_ns,
+    kind,
+    node,
+    thread,
+    device,
+    stream,
+    correlation,
+    sequence,
+    forward_thread,
+    step,
+  ] of events) {
+    rows.events.push({
+      start_ns, duration_ns, kind: EventKindNames.indexOf(kind as "step"), node, thread, device, stream, correlation,
+      sequence, forward_thread, bytes: 0, awaits: -1, awaits_correlation: 0, graph_node: 0, step,
+    }); // prettier-ignore
+    while (rows.devices.length <= device)
+      rows.devices.push({ process: 0, index: 0, name: intern("GPU"), uuid: 0, memory_bytes: 0, detail: 0 });
   }
   const encoder = new TextEncoder();
   const texts = [...strings.keys()].map((one) => encoder.encode(one));

@@ -56,7 +56,7 @@ export function SortTable<Row>(props: Props<Row>) {
   return (
     <>
       <div class="toolbar">
-        <h2>{props.title}</h2>
+        {props.title ? <h2>{props.title}</h2> : null}
         <span class="quiet">{props.note ?? number(rows.length)}</span>
         {props.tools}
         <span class="grow" />

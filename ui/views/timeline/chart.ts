@@ -181,9 +181,15 @@ export class TimelineChart {
         context.lineWidth = 2;
         context.strokeRect(x + 1, y + 1, Math.max(wide - 2, 1), ROW - 3);
       }
-      // what would lie in the same pixel is not drawn
-      i = wide < 1 ? Math.max(i + 1, firstStartingAt(timeline, row, from + (Math.floor(x) + 1) / scale, i + 1)) : i + 1;
+      i = wide < 1 ? this.afterPixel(row, i, x) : i + 1;
     }
+  }
+
+  /** What lies in the same pixel is not drawn, except for the last of it, which may go on beyond. */
+  private afterPixel(row: Int32Array, i: number, x: number): number {
+    const pixelEnd = this.view.from + (Math.floor(x) + 1) / this.scale;
+    const next = firstStartingAt(this.timeline, row, pixelEnd, i + 1);
+    return next - 1 > i && this.timeline.end[row[next - 1]] > pixelEnd ? next - 1 : next;
   }
 
   private colour(colours: Palette, span: number): number {

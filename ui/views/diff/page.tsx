@@ -1,0 +1,316 @@
+// Two profiles compared: what hinders it, a flame graph in red and blue, and the paths that changed.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { changes, diffOf, type Change, type Diff } from "../../model/diff";
+import type { Profile } from "../../model/profile";
+import { openProfile } from "../../model/reader";
+import { inUnit, metricName, number, share, visible } from "../../model/units";
+import { frameLabel, TreeView, type ViewNode } from "../../model/view";
+import { mixed } from "../colours";
+import { FlameGraph, type Colouring } from "../flame/graph";
+import type { Opened } from "../opened";
+import { SortTable, type Column } from "../tables/table";
+import { Card, KindChip, Nothing, Toggle } from "../widgets";
+
+export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) {
+  const { host, profile } = opened;
+  const [other, setOther] = useState<{ profile: Profile; name: string } | null>(null);
+  const [said, say] = useState("");
+  const asked = useRef(false);
+  const load = async (name: string, bytes: () => Promise<Uint8Array>) => {
+    say("Reading …");
+    try {
+      setOther({ profile: await openProfile(await bytes()), name });
+      say("");
+    } catch (error) {
+      say((error as Error).message);
+    }
+  };
+  useEffect(() => {
+    if (!shown || asked.current || host.names.length < 2) return;
+    asked.current = true;
+    void load(host.names[1], () => host.bytes(1));
+  }, [shown]);
+  const diff = useMemo(() => (other ? diffOf(profile, other.profile) : null), [other]);
+  return (
+    <>
+      <div class="toolbar">
+        <h2>Comparison</h2>
+        <span class="quiet">{other ? `${visible(host.names[0])} before, ${visible(other.name)} after` : ""}</span>
+        <span class="grow" />
+        <label class="plain file-choice">
+          Compare with a file …
+          <input
+            type="file"
+            accept=".leadline"
+            onChange={(event) => {
+              const file = event.currentTarget.files?.[0];
+              if (file) void load(file.name, async () => new Uint8Array(await file.arrayBuffer()));
+            }}
+          />
+        </label>
+      </div>
+      <p role="status" class={said ? "banner" : "offscreen"}>
+        {visible(said)}
+      </p>
+      {diff ? (
+        <Shown diff={diff} shown={shown} />
+      ) : said ? null : (
+        <Nothing>
+          Choose a profile from after a change; <code>leadline view BEFORE AFTER</code> opens two at once.
+        </Nothing>
+      )}
+    </>
+  );
+}
+
+function Shown({ diff, shown }: { diff: Diff; shown: boolean }) {
+  const [metric, setMetric] = useState(
+    diff.metrics.includes(diff.after.metrics.main) ? diff.after.metrics.main : (diff.metrics[0] ?? "time"),
+  );
+  const [widthAfter, setWidth] = useState(true);
+  const [selected, select] = useState<ViewNode | null>(null);
+  const base = widthAfter ? diff.after : diff.before;
+  const view = useMemo(
+    () =>
+      new TreeView(base, {
+        metric,
+        inverted: false,
+        hideLibrary: true,
+        foldLayers: true,
+        joinProcesses: true,
+        collapseRecursion: false,
+      }),
+    [base, metric],
+  );
+  const unit = base.metrics.describe(metric)?.unit ?? "1";
+  const [a, b] = [diff.before, diff.after].map((one) => one.metrics.values(metric).whole);
+  const perStep = diff.perStep && metric !== "peak_live_bytes";
+  const per = perStep ? `per step (${number(diff.steps[0])} and ${number(diff.steps[1])} steps)` : "of the whole run";
+  if (!diff.metrics.length) return <Nothing>The two profiles have no measurement in common.</Nothing>;
+  const rows = changes(diff, metric);
+  return (
+    <>
+      {diff.hindrances.length ? (
+        <div class="banner hindrances">
+          <b>Not the same conditions.</b>
+          {diff.hindrances.map((one) => (
+            <div>{visible(one)}</div>
+          ))}
+        </div>
+      ) : null}
+      <div class="toolbar">
+        <select aria-label="Metric" value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
+          {diff.metrics.map((name) => (
+            <option value={name}>{metricName(name)}</option>
+          ))}
+        </select>
+        <Toggle
+          label="Width: after"
+          title="Boxes as wide as after the change, or as before it"
+          on={widthAfter}
+          flip={() => setWidth(!widthAfter)}
+        />
+        <span>
+          <b>{inUnit(a[0], unit)}</b> before, <b>{inUnit(b[0], unit)}</b> after, {change(a[0], b[0])} {per}
+        </span>
+        <span class="grow" />
+        <span class="legend">
+          <span>
+            <span class="dot less" />
+            less than before
+          </span>
+          <span>
+            <span class="dot more" />
+            more than before
+          </span>
+        </span>
+      </div>
+      <div class="flame-main diff-main">
+        <DiffGraph view={view} colouring={redBlue(a, b)} select={select} shown={shown} />
+        <Selected diff={diff} view={view} node={selected} />
+      </div>
+      <ChangesTable diff={diff} rows={rows} unit={unit} metric={metric} />
+    </>
+  );
+}
+
+/** `+12.3%`, `new`, `gone`. */
+export function change(before: number, after: number): string {
+  if (!before && !after) return "none";
+  if (!before) return "new";
+  if (!after) return "gone";
+  const percent = 100 * (after / before - 1);
+  return `${percent > 0 ? "+" : ""}${percent.toFixed(1)}%`;
+}
+
+function redBlue(before: Float64Array, after: Float64Array): Colouring {
+  return (node, palette) => {
+    let [a, b] = [0, 0];
+    for (const row of node.rows) {
+      a += before[row];
+      b += after[row];
+    }
+    const part = Math.max(-1, Math.min(1, (b - a) / Math.max(a, b, 1e-12) / 0.5)); // full colour at half as much again
+    return mixed(palette.of("same"), palette.of(part < 0 ? "before" : "after"), Math.abs(part));
+  };
+}
+
+interface GraphProps {
+  view: TreeView;
+  colouring: Colouring;
+  select(node: ViewNode | null): void;
+  shown: boolean;
+}
+
+function DiffGraph({ view, colouring, select, shown }: GraphProps) {
+  const scroll = useRef<HTMLDivElement>(null);
+  const spacer = useRef<HTMLDivElement>(null);
+  const under = useRef<HTMLCanvasElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const minimap = useRef<HTMLCanvasElement>(null);
+  const graph = useRef<FlameGraph | null>(null);
+  useEffect(() => {
+    const made = new FlameGraph(
+      scroll.current as HTMLElement,
+      spacer.current as HTMLElement,
+      under.current as HTMLCanvasElement,
+      canvas.current as HTMLCanvasElement,
+      minimap.current as HTMLCanvasElement,
+      view,
+      { select, zoomed: () => undefined, hover: () => undefined },
+    );
+    graph.current = made;
+    return () => made.close();
+  }, []);
+  useEffect(() => {
+    graph.current?.colourBy(colouring);
+    graph.current?.show(view);
+    select(null);
+  }, [view]);
+  useEffect(() => {
+    if (shown) graph.current?.refresh();
+  }, [shown]);
+  return (
+    <div class="flame-left">
+      <canvas class="minimap" ref={minimap} hidden aria-hidden="true" />
+      <div class="flame-scroll" ref={scroll}>
+        <div class="flame-spacer" ref={spacer}>
+          <div class="flame-canvases">
+            <canvas ref={under} aria-hidden="true" />
+            <canvas
+              class="diff-canvas"
+              ref={canvas}
+              tabIndex={0}
+              role="img"
+              aria-label="Flame graph of the comparison; arrow keys move, Enter zooms, 0 zooms out; the panel beside it says what is selected"
+            />
+          </div>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Selected({ diff, view, node }: { diff: Diff; view: TreeView; node: ViewNode | null }) {
+  if (!node)
+    return (
+      <aside class="details" aria-live="polite" aria-label="Selected frame">
+        <p class="quiet">Click a box to see what it cost before and after; double-click zooms in.</p>
+      </aside>
+    );
+  const sum = (profile: Profile, name: string) => {
+    const { whole } = profile.metrics.values(name);
+    return node.rows.reduce((all, row) => all + whole[row], 0);
+  };
+  return (
+    <aside class="details" aria-live="polite" aria-label="Selected frame">
+      <div class="details-head">
+        <KindChip kind={view.kind(node)} />
+      </div>
+      <h3>{view.label(node)}</h3>
+      <table class="costs">
+        <thead>
+          <tr>
+            <th scope="col">metric</th>
+            <th scope="col">before</th>
+            <th scope="col">after</th>
+            <th scope="col">change</th>
+          </tr>
+        </thead>
+        <tbody>
+          {diff.metrics.map((name) => {
+            const unit = diff.after.metrics.describe(name)?.unit ?? "1";
+            const [a, b] = [sum(diff.before, name), sum(diff.after, name)];
+            return (
+              <tr>
+                <th scope="row">{metricName(name)}</th>
+                <td>{inUnit(a, unit)}</td>
+                <td>{inUnit(b, unit)}</td>
+                <td>{change(a, b)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </aside>
+  );
+}
+
+function ChangesTable({ diff, rows, unit, metric }: { diff: Diff; rows: Change[]; unit: string; metric: string }) {
+  const label = (node: number) => {
+    const profile = diff.after;
+    const path = profile
+      .path(node)
+      .filter((row) => row === node || ["python", "module", "phase"].includes(profile.kind(row)));
+    const own = path.filter((row) => row === node || !profile.library(profile.frame[row]));
+    return own
+      .slice(-3)
+      .map((row) => frameLabel(profile, profile.frame[row]))
+      .join(" › ");
+  };
+  const total = Math.max(diff.before.metrics.values(metric).whole[0], diff.after.metrics.values(metric).whole[0]);
+  const columns: Column<Change>[] = [
+    { title: "Path", value: (row) => label(row.node), text: true },
+    {
+      title: "Change",
+      value: (row) => row.after - row.before,
+      cell: (row) => `${row.after > row.before ? "+" : ""}${inUnit(row.after - row.before, unit)}`,
+    },
+    {
+      title: "",
+      value: (row) => Math.abs(row.after - row.before),
+      cell: (row) => change(row.before, row.after),
+      picture: true,
+    },
+    {
+      title: "Of all",
+      value: (row) => Math.abs(row.after - row.before) / (total || 1),
+      cell: (row) => share(Math.abs(row.after - row.before), total),
+    },
+    { title: "Before", value: (row) => row.before, cell: (row) => inUnit(row.before, unit) },
+    { title: "After", value: (row) => row.after, cell: (row) => inUnit(row.after, unit) },
+    {
+      title: "Calls before",
+      value: (row) => row.callsBefore,
+      cell: (row) => number(Math.round(row.callsBefore * 100) / 100),
+    },
+    {
+      title: "Calls after",
+      value: (row) => row.callsAfter,
+      cell: (row) => number(Math.round(row.callsAfter * 100) / 100),
+    },
+  ];
+  return (
+    <Card title="What changed" note="by path, what each itself gained or lost">
+      <SortTable
+        title=""
+        what="changes"
+        columns={columns}
+        rows={rows}
+        sort={3}
+        empty="Nothing of this metric changed."
+      />
+    </Card>
+  );
+}

@@ -1,0 +1,224 @@
+// The user's file with what each line cost, and what ran on the line that is selected.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { heatOfFiles, operatorsOnLine, type FileHeat } from "../../model/source";
+import type { LineRow } from "../../model/tables/others";
+import { duration, number, share, size, visible } from "../../model/units";
+import type { Opened } from "../opened";
+import { CopyButton, Dot, Nothing } from "../widgets";
+
+export interface SourcePlace {
+  file: string;
+  line: number;
+  /** Grows with each request. */
+  asked: number;
+}
+
+const MOST_LINES = 20_000;
+
+export function SourcePage({ opened, place, shown }: { opened: Opened; place: SourcePlace; shown: boolean }) {
+  const seen = useRef(false);
+  if (shown) seen.current = true;
+  return seen.current ? <Shown opened={opened} place={place} /> : null;
+}
+
+function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
+  const { profile, host } = opened;
+  const files = useMemo(() => heatOfFiles(profile), [profile]);
+  const [file, setFile] = useState(place.file || files[0]?.file || "");
+  const [line, setLine] = useState(place.line);
+  const [text, setText] = useState<{ file: string; text: string | null; said: string } | null>(null);
+  useEffect(() => {
+    if (!place.file) return;
+    setFile(place.file);
+    setLine(place.line);
+  }, [place.asked]);
+  useEffect(() => {
+    let current = true;
+    if (file)
+      host.source(file).then(
+        (found) => current && setText({ file, text: found, said: "" }),
+        (error: Error) => current && setText({ file, text: null, said: error.message }),
+      );
+    return () => {
+      current = false;
+    };
+  }, [file]);
+  if (!files.length) return <Nothing>No measurement of this profile stands below a Python line.</Nothing>;
+  const heat = files.find((one) => one.file === file);
+  return (
+    <>
+      <div class="toolbar">
+        <h2>Source</h2>
+        <select
+          aria-label="File"
+          value={file}
+          onChange={(event) => {
+            setFile(event.currentTarget.value);
+            setLine(0);
+          }}
+        >
+          {(heat ? files : [{ file, time_ns: 0, gpu_time_ns: 0 }, ...files]).slice(0, 500).map((one) => (
+            <option value={one.file}>
+              {visible(opened.shortFile(one.file))} ({duration(one.gpu_time_ns || one.time_ns)})
+            </option>
+          ))}
+        </select>
+        <CopyButton text={file} label="the file's path" />
+      </div>
+      <div class="flame-main">
+        <div class="source-text" tabIndex={0} role="region" aria-label="Source with cost per line">
+          {text?.file === file && text.text !== null ? (
+            <Lines text={text.text} heat={heat} selected={line} select={setLine} />
+          ) : (
+            <Known heat={heat} selected={line} select={setLine} said={text?.file === file ? text.said : "…"} />
+          )}
+        </div>
+        <OnLine opened={opened} file={file} line={line} />
+      </div>
+    </>
+  );
+}
+
+interface LinesProps {
+  heat: FileHeat | undefined;
+  selected: number;
+  select(line: number): void;
+}
+
+function Lines({ text, heat, selected, select }: LinesProps & { text: string }) {
+  const rows = text.split("\n").slice(0, MOST_LINES);
+  return <Table rows={rows.map((one, i) => [i + 1, one])} heat={heat} selected={selected} select={select} />;
+}
+
+/** Where the text cannot be had: the lines that were measured, by their numbers. */
+function Known({ heat, selected, select, said }: LinesProps & { said: string }) {
+  const rows = [...(heat?.lines.keys() ?? [])].sort((a, b) => a - b).map((line): [number, string] => [line, ""]);
+  const why =
+    said || "The text of this file is not here: it was left out, cannot be read, or has changed since the run.";
+  return (
+    <>
+      <p class="quiet empty">{said === "…" ? "Reading the file …" : why}</p>
+      {said === "…" ? null : <Table rows={rows} heat={heat} selected={selected} select={select} />}
+    </>
+  );
+}
+
+function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, string][] }) {
+  const marked = useRef<HTMLTableRowElement>(null);
+  useEffect(() => marked.current?.scrollIntoView({ block: "center" }), [selected, rows.length]);
+  const all = [...(heat?.lines.values() ?? [])];
+  const some = (value: (row: LineRow) => number) => all.some((row) => value(row) > 0);
+  const columns: [string, (row: LineRow) => number, (value: number) => string][] = [];
+  if (some((row) => row.gpu_time_ns)) columns.push(["GPU", (row) => row.gpu_time_ns, duration]);
+  if (some((row) => row.time_ns)) columns.push(["time", (row) => row.time_ns, duration]);
+  if (some((row) => row.alloc_bytes)) columns.push(["allocated", (row) => row.alloc_bytes, size]);
+  if (some((row) => row.peak_bytes)) columns.push(["at the peak", (row) => row.peak_bytes, size]);
+  const main = columns[0]?.[1] ?? (() => 0);
+  const most = Math.max(1, ...all.map(main));
+  return (
+    <table class="source-lines">
+      <thead>
+        <tr>
+          {columns.map(([title]) => (
+            <th scope="col">{title}</th>
+          ))}
+          <th scope="col">line</th>
+          <th scope="col" class="text">
+            code
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([number, code]) => {
+          const row = heat?.lines.get(number);
+          const part = row ? main(row) / most : 0;
+          return (
+            <tr
+              class={`${number === selected ? "selected" : ""} ${row ? "hot" : ""}`}
+              ref={number === selected ? marked : undefined}
+              onClick={row ? () => select(number) : undefined}
+              style={part > 0 ? { "--heat": `${Math.max(6, 100 * Math.sqrt(part))}%` } : undefined}
+            >
+              {columns.map(([, value, show]) => (
+                <td class="cost">{row && value(row) ? show(value(row)) : ""}</td>
+              ))}
+              <td class="line-number">
+                {row ? (
+                  <button type="button" aria-label={`What ran on line ${number}`} onClick={() => select(number)}>
+                    {number}
+                  </button>
+                ) : (
+                  number
+                )}
+              </td>
+              <td class="code">
+                <code>{visibleCode(code)}</code>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+/** Tabs keep their width; everything else that would change what is read becomes an escape. */
+function visibleCode(code: string): string {
+  return visible(code.replaceAll("\t", "    ").slice(0, 2000));
+}
+
+function OnLine({ opened, file, line }: { opened: Opened; file: string; line: number }) {
+  const { profile, go, host } = opened;
+  const rows = useMemo(() => (line > 0 ? operatorsOnLine(profile, file, line) : []), [profile, file, line]);
+  const findings = (opened.findings?.findings ?? []).filter((one) =>
+    one.lines.some((at) => at.file === file && at.line === line),
+  );
+  const total = profile.metrics.values(profile.metrics.main).whole[0];
+  const gpu = profile.metrics.main === "gpu_time";
+  return (
+    <aside class="details" aria-live="polite" aria-label="Selected line">
+      {line > 0 ? (
+        <>
+          <h3>{visible(`${opened.shortFile(file)}:${line}`)}</h3>
+          <div class="finding-links">
+            <button type="button" class="plain" onClick={() => go.search(`${file}:${line}`)}>
+              Show in the flame graph
+            </button>
+            {host.openFile ? (
+              <button type="button" class="plain" onClick={() => host.openFile?.(file, line)}>
+                Open in the editor
+              </button>
+            ) : null}
+          </div>
+          {findings.map((one) => (
+            <p class="quiet">
+              <b>{visible(one.title)}</b> {visible(one.remedy)}
+            </p>
+          ))}
+          <h4>What ran on this line</h4>
+          {rows.length ? (
+            <div class="frame-list">
+              {rows.slice(0, 60).map((row) => (
+                <button type="button" class="frame-link" onClick={() => go.frame(row.node)}>
+                  <Dot kind="operator" />
+                  <span class="grow">
+                    {visible(row.name)} <span class="quiet">{visible(row.phase)}</span>
+                  </span>
+                  <span class="number">
+                    {row.calls ? `${number(row.calls)} × ` : ""}
+                    {duration(gpu ? row.gpu_time_ns : row.time_ns)}, {share(gpu ? row.gpu_time_ns : row.time_ns, total)}
+                  </span>
+                </button>
+              ))}
+            </div>
+          ) : (
+            <p class="quiet">Nothing that was measured.</p>
+          )}
+        </>
+      ) : (
+        <p class="quiet">Click a line with a cost to see what ran on it.</p>
+      )}
+    </aside>
+  );
+}
