@@ -178,7 +178,7 @@ function DiffGraph({ view, colouring, select, shown }: GraphProps) {
       canvas.current as HTMLCanvasElement,
       minimap.current as HTMLCanvasElement,
       view,
-      { select, zoomed: () => undefined, hover: () => undefined },
+      { select, clicked: () => undefined, zoomed: () => undefined, hover: () => undefined },
     );
     graph.current = made;
     return () => made.close();

@@ -7,6 +7,7 @@ import { firstEndingAfter, firstStartingAt, type Lane, type Timeline } from "../
 import type { Link } from "../../model/timeline_facts";
 import { duration, visible } from "../../model/units";
 import { fitted, palette, withAlpha, type Palette } from "../colours";
+import { indexOfSpan, niceStep, shownKind } from "./scale";
 import { painter, Rects, resize, type Painter } from "../gl";
 
 const ROW = 17;
@@ -245,7 +246,7 @@ export class TimelineChart {
   }
 
   private depthOf(lane: Lane, span: number): number {
-    return lane.rows.findIndex((row) => row[firstStartingIndex(row, span)] === span);
+    return lane.rows.findIndex((row) => row[indexOfSpan(row, span)] === span);
   }
 
   private drawRuler(context: CanvasRenderingContext2D, colours: Palette, width: number): void {
@@ -376,30 +377,4 @@ export class TimelineChart {
     event.preventDefault();
     event.stopPropagation();
   }
-}
-
-/** Spans of a row have rising numbers. */
-function firstStartingIndex(row: Int32Array, span: number): number {
-  let low = 0;
-  let high = row.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (row[middle] >= span) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-/** The kind of frame whose colour an event has. */
-function shownKind(kind: string | undefined, frame: string): string {
-  if (kind === "copy" || kind === "set") return "copy";
-  if (kind === "synchronize" || kind === "stream_wait" || kind === "event_record" || kind === "graph_launch")
-    return "api";
-  return kind === "step" ? "thread" : frame;
-}
-
-/** 1, 2 or 5 times a power of ten, at least `least`. */
-function niceStep(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= least) ?? 10 * power;
 }
