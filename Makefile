@@ -17,6 +17,7 @@
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
 #   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
+#   make test-foreign  invariants over programs of other people: transformers, diffusers, torch_geometric, ... (downloads)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
 #   make format        rewrite sources in the project's format
@@ -40,7 +41,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-package \
+.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-foreign test-package \
   wheel test-wheel bench fuzz stress nightly clean
 
 help:
@@ -138,6 +139,12 @@ test-triton: $(STAMPS)/test
 	.venv-triton/bin/python -m pip install -q --no-build-isolation --no-deps -e .
 	.venv-triton/bin/python -m pytest -q tests/nvidia/test_triton.py
 
+test-foreign: $(STAMPS)/test
+	"$(PYTHON)" -m venv .venv-foreign
+	.venv-foreign/bin/python -m pip install -q -r $(CONSTRAINTS) -r requirements/foreign.txt
+	.venv-foreign/bin/python -m pip install -q --no-build-isolation --no-deps -e .
+	.venv-foreign/bin/python -m tests.foreign.run --results docs/foreign-programs.table.md
+
 WHEELS ?=
 wheel: $(STAMPS)/test
 	$(BIN)/python tools/build_wheels.py $(WHEELS)
@@ -163,7 +170,7 @@ stress: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -m slow -k "not fuzz"
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test test-pythons test-torch test-triton fuzz stress wheel test-wheel
+NIGHTLY := test test-pythons test-torch test-triton test-foreign fuzz stress wheel test-wheel
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

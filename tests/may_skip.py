@@ -30,8 +30,8 @@ ALWAYS: list[Row] = [
 ]
 # folders of which at least one test must have passed in a whole run
 MUST_RUN = (
-    "agent", "analysis", "capture", "cct", "cli", "compare", "compat", "convert", "demo", "docs", "nvidia", "problems", "profiles",
-    "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "whatif",
+    "agent", "analysis", "capture", "cct", "cli", "compare", "compat", "convert", "demo", "docs", "foreign", "nvidia", "problems",
+    "profiles", "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "whatif",
 )  # fmt: skip
 
 

@@ -118,17 +118,19 @@ void CallPath::park(const Aside& aside) {
   for (const Aside& each : parked_) parked_bits_ |= bit_of(each.scope.anchor);
 }
 
-// The frame that opened a region has ended and the region has not: it goes on for whoever called that frame. Walks and
+// The frame that opened a scope has ended and the scope has not: it goes on for whoever called that frame. Walks and
 // comparisons so far know the frames outside of it: shown_[0..python_base). `around`: the scope around it, whose own
 // anchor is settled.
 void CallPath::anchor_anew(Scope& scope, const Scope* around) const noexcept {
+  const bool region = scope.kind == ScopeKind::kRegion || scope.kind == ScopeKind::kPhase;
   const size_t lowest = around == nullptr ? 0 : around->python_base;
   for (size_t level = std::min<size_t>(scope.python_base, shown_.size()); level-- > lowest;) {
     const ShownFrame& outer = shown_[level];
     scope.anchor = outer.raw.frame;
     scope.anchor_code = outer.raw.code;
-    scope.suspends = outer.suspends;
-    if (outer.suspends || position(scope, walked_) != kNowhere) return;
+    scope.suspends = outer.suspends && region;
+    // An operator stops for no generator: what opened it there is most likely a context manager.
+    if ((outer.suspends && region) || position(scope, walked_) != kNowhere) return;
   }
   scope.anchor = around == nullptr ? 0 : around->anchor;
   scope.anchor_code = around == nullptr ? 0 : around->anchor_code;
@@ -157,9 +159,9 @@ void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
   size_t suspended = scopes_.size();  // the outermost that cannot go on
   for (size_t i = standing; i < scopes_.size(); ++i) {
     Scope& scope = scopes_[i];
-    const bool region = scope.kind == ScopeKind::kRegion || scope.kind == ScopeKind::kPhase;
     const bool gone = off_chain(scope, end);
-    if (gone && region && !scope.suspends) anchor_anew(scope, i == 0 ? nullptr : &scopes_[i - 1]);
+    // Operators too: torch's _RecordFunctionFast opens one that may outlive the frame or generator it was opened in.
+    if (gone && !scope.suspends) anchor_anew(scope, i == 0 ? nullptr : &scopes_[i - 1]);
     const bool stays_off = off_chain(scope, end);
     if (stays_off) suspended = std::min(suspended, i);
     outlived += gone && !stays_off ? 1 : 0;

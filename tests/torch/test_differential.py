@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -123,6 +125,42 @@ def test_time_agrees_where_operators_are_long(measure):
     ours_ns = sum(node.exclusive("call_time").sum for node in ours.tree.find(kind="operator", name="aten::mm"))
     # The same intervals, read by two clocks a callback apart.
     assert abs(ours_ns - theirs_ns) <= 0.05 * theirs_ns + 30 * 20_000
+
+
+@contextmanager
+def marked(name):
+    """As torch.compile marks its parts: an operator by kind, opened in a generator that is left meanwhile."""
+    with torch._C._profiler._RecordFunctionFast(name):
+        yield
+
+
+def test_an_operator_that_outlives_its_frame_is_timed_whole(measure):
+    inside = []
+
+    def run() -> None:
+        with profile(activities=[ProfilerActivity.CPU]), marked("part"):
+            begin = time.perf_counter_ns()
+            torch.ones(1)
+            while time.perf_counter_ns() - begin < 20_000_000:
+                torch.ones(1)
+            inside.append(time.perf_counter_ns() - begin)
+
+    calls = [node.exclusive("call_time") for node in measure(run).tree.find(kind="operator", name="part")]
+    (call,) = [call for call in calls if call.count]
+    assert call.count == 1 and call.sum >= inside[0]
+
+
+def test_memory_mapped_between_processes_is_counted(measure):
+    both = {}
+
+    def run() -> None:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as theirs:
+            torch.ones(1000).share_memory_()
+        both["sizes"] = [e.nbytes() for e in theirs.profiler.kineto_results.events() if e.name() == "[memory]"]
+
+    root = measure(run).tree.root
+    assert root.inclusive("alloc_bytes").sum == sum(size for size in both["sizes"] if size > 0) == 8000
+    assert root.inclusive("free_bytes").sum == 8000
 
 
 def descendants(node):

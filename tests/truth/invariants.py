@@ -58,7 +58,7 @@ def inclusive_is_own_and_children(profile: Profile) -> Contradictions:
             for row in range(len(parent) - 1, 0, -1):
                 whole[parent[row]] += whole[row]
             shown = tree.inclusive(info.kind, device).sum
-            held = _process_of_node(profile) >= 0 if moment else np.ones(len(tree), np.bool_)
+            held = process_of_node(profile) >= 0 if moment else np.ones(len(tree), np.bool_)
             if (np.array(whole)[held] != shown[held]).any():
                 yield f"{info.kind}: the inclusive values are not the sums of the subtrees"
 
@@ -74,7 +74,7 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
     call, own = tree.exclusive("call_time"), tree.exclusive("time")
     whole = _own_thread(profile, "time")
     complete = np.array([process.complete for process in profile.processes], np.bool_)
-    process = _process_of_node(profile)
+    process = process_of_node(profile)
     moved = np.zeros(len(profile.processes) + 1, np.bool_)
     moved[process[_later(profile)]] = True
     wanted = (call.count > 0) & (own.count > 0) & (process >= 0)
@@ -120,7 +120,7 @@ def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
 def bytes_balance(profile: Profile) -> Contradictions:
     """Per process and device: what is freed was allocated, and the peak lies between what is left and all of it."""
     rows = profile.table("metrics")
-    process = _process_of_node(profile)[rows["node"]]
+    process = process_of_node(profile)[rows["node"]]
     places = sorted(set(zip(process.tolist(), rows["device"].tolist(), strict=True)))
     for owner, device in places:
         here = (process == owner) & (rows["device"] == device)
@@ -179,7 +179,7 @@ def _events_outside(profile: Profile, start: NDArray[np.int64], end: NDArray[np.
 
 def references_tell_processes_apart(profile: Profile) -> Contradictions:
     """Threads and devices stand below their own process; nothing below a process belongs to another's thread."""
-    process = _process_of_node(profile)
+    process = process_of_node(profile)
     for thread in profile.threads:
         if process[thread.node.row] != thread.process:
             yield f"thread {thread.name} of process {thread.process} stands below process {process[thread.node.row]}"
@@ -230,7 +230,7 @@ def contradictions(profile: Profile) -> list[str]:
     return [f"{check.__name__}: {sentence}" for check in INVARIANTS for sentence in check(profile)]
 
 
-def _process_of_node(profile: Profile) -> NDArray[np.int64]:
+def process_of_node(profile: Profile) -> NDArray[np.int64]:
     """Row of the process that each node stands below, -1 for the root."""
     tree = profile.tree
     found = np.full(len(tree), -1, np.int64).tolist()
@@ -268,7 +268,7 @@ def _own_thread(profile: Profile, metric: str) -> NDArray[np.int64]:
 def _done_for_others(profile: Profile) -> dict[tuple[int, str], int]:
     """By process and name of a thread: `time` of what it did below other threads' lines."""
     tree = profile.tree
-    whole, process = _own_thread(profile, "time"), _process_of_node(profile)
+    whole, process = _own_thread(profile, "time"), process_of_node(profile)
     found: dict[tuple[int, str], int] = {}
     elsewhere = _later(profile) & tree.frame_rows("phase", "on another thread")[tree.frame_of]
     for row in np.flatnonzero(elsewhere).tolist():

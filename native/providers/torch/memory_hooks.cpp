@@ -1,7 +1,9 @@
 #include "providers/torch/memory_hooks.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -61,7 +63,9 @@ void free_cpu(void* address) {
 }
 
 void report(void* address, int64_t bytes, size_t allocated, size_t reserved, Device device) {
-  if (wanted()) {
+  if (wanted() && device.type == 0) {
+    emit(address, bytes, 0, -1, -1, -1);  // memory mapped between processes; other memory of the CPU: alloc_cpu
+  } else if (wanted()) {
     // c10::DeviceType: 1 CUDA (also what ROCm builds say).
     emit(address, bytes, device.type, device.index, static_cast<int64_t>(allocated), static_cast<int64_t>(reserved));
   }
@@ -73,15 +77,17 @@ std::string_view file_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-// The original is known before a replacement can be called.
+// The original is known before a replacement can be called. `callers`: what the names of libraries whose calls are
+// redirected begin with.
 template <typename Function>
 bool redirect(const Library& c10, const char* symbol, Function replacement, std::atomic<Function>& original,
-              std::string_view library_prefix) {
+              std::initializer_list<std::string_view> callers) {
   const Function found = c10.symbol<std::remove_pointer_t<Function>>(symbol);
   if (found == nullptr) return false;
   original.store(found);
   GotPatch patch = GotPatch::install(symbol, reinterpret_cast<void*>(replacement), [&](std::string_view path) {
-    return file_name(path).starts_with(library_prefix);
+    const std::string_view name = file_name(path);
+    return std::any_of(callers.begin(), callers.end(), [&](std::string_view one) { return name.starts_with(one); });
   });
   if (patch.replaced() == 0) return false;
   patches().push_back(std::move(patch));
@@ -93,9 +99,11 @@ bool redirect(const Library& c10, const char* symbol, Function replacement, std:
 bool MemoryHooks::attach(std::string* why) {
   if (g_attached.load()) return true;
   const std::optional<Library> c10 = Library::find_loaded("libc10.so");
-  const bool allocates = c10 && redirect(*c10, "_ZN3c109alloc_cpuEm", &alloc_cpu, g_alloc_cpu, "libc10");
-  const bool frees = allocates && redirect(*c10, "_ZN3c108free_cpuEPv", &free_cpu, g_free_cpu, "libc10");
-  if (c10) redirect(*c10, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", &report, g_report, "libc10_");
+  const bool allocates = c10 && redirect(*c10, "_ZN3c109alloc_cpuEm", &alloc_cpu, g_alloc_cpu, {"libc10"});
+  const bool frees = allocates && redirect(*c10, "_ZN3c108free_cpuEPv", &free_cpu, g_free_cpu, {"libc10"});
+  if (c10)
+    redirect(*c10, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", &report, g_report,
+             {"libc10_", "libtorch_cpu"});
   if (!allocates || !frees) {
     detach();
     *why = "this torch does not call its CPU allocator through the symbol table, so CPU tensor memory is not measured";
