@@ -52,6 +52,10 @@ def _read(path: str | Path | Sequence[str | Path], window: tuple[int, int] | Non
 
 
 def _load_ranks(traces: Sequence[Trace], windows: Sequence[Window]) -> Graph:
+    sizes = sorted({trace.world_size for trace in traces if trace.world_size > 1})
+    if len(sizes) > 1:
+        jobs = ", ".join(f"one of {size}" for size in sizes)
+        raise TraceError(f"the {len(traces)} traces come from different jobs: {jobs} workers; give those of one job")
     common = set.intersection(*({step.number for step in window.steps} for window in windows))
     if not common:
         raise TraceError(
@@ -68,6 +72,9 @@ def _load_ranks(traces: Sequence[Trace], windows: Sequence[Window]) -> Graph:
         for trace, window, begin in zip(traces, windows, corrected, strict=True)
     ]
     merged = merge(graphs)
+    if sizes and sizes[0] > len(traces):
+        note = f"only {len(traces)} of the job's {sizes[0]} ranks are here: collectives keep the waits for the others"
+        merged.info = replace(merged.info, warnings=(*merged.info.warnings, note))
     if any(offsets):
         worst = max(abs(offset) for offset in offsets)
         note = f"the ranks' clocks disagree by up to {worst / 1e6:.2f} ms; they were aligned by the ends of collectives"

@@ -24,6 +24,8 @@ DEFAULT_LATENCY_NS = 5_000  # where a trace never shows an idle stream; CUDA lau
 GAP_LIMIT_NS = 20_000  # a busy stream starts the next kernel within about 1 us; beyond this something else held it
 LATENCY_LIMIT = 10  # a launch that took this many times its usual latency waited for something
 BACKLOG_GAP_NS = 20_000
+_CLOCK_SHARE = 0.99  # of the kernels that start before their launch
+_EARLY_SHARE = 0.001  # of all kernels; fewer are damaged records, not a clock
 TOLERANCE_NS = 2_000  # device and CPU clocks of one trace agree about this well
 
 
@@ -144,15 +146,24 @@ def _clock_shift(draft: Draft, start: IntArray, launch_ns: IntArray, launched: n
     lead = launch_ns[launched] - start[launched]
     if not lead.size or int(lead.max()) <= 0:
         return 0
-    worst = int(lead.max())
-    if worst > 1_000_000:
-        early = int((lead > 0).sum())
+    worst, early = int(lead.max()), int((lead > 0).sum())
+    # one record that is off says nothing about a clock: what nearly all of the early ones agree on does
+    usual = int(np.quantile(lead[lead > 0], _CLOCK_SHARE))
+    if early < _EARLY_SHARE * lead.size:
+        usual = min(usual, TOLERANCE_NS)
+    draft.facts["device_clock_ns"] = (usual, worst)
+    if usual > 1_000_000:
         draft.warnings.append(
             f"{early} kernels start up to {worst / 1e6:.1f} ms before their launch: the clocks of CPU and device "
             "disagree, and waits between them are uncertain by as much"
         )
         return 0
-    return worst
+    if usual > TOLERANCE_NS or worst > 10 * TOLERANCE_NS:
+        draft.warnings.append(
+            f"{early} kernels start before their launch: the device's clock is taken to be {usual / 1e3:.1f} µs "
+            f"behind, and what is shorter than {worst / 1e3:.1f} µs between the two is uncertain"
+        )
+    return usual
 
 
 @dataclass(frozen=True)

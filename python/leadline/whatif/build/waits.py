@@ -258,10 +258,11 @@ def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
     """A copy from or to pageable memory returns when it is done: issue, and wait for the very copy."""
     usual = draft.facts.get("launch_latency_ns", {})
     copies, calls, issues, ends, names = [], [], [], [], []
-    for copy in (task for stream in streams for task in stream.ids):
+    every = np.array([task for stream in streams for task in stream.ids], dtype=np.int64)
+    known = (draft["parent"][every] >= 0) & (draft["row"][every] >= 0)
+    known[known] &= draft.trace.events["kind"][draft["row"][every[known]]] == Kind.COPY
+    for copy in every[known].tolist():
         call, row = int(draft["parent"][copy]), int(draft["row"][copy])
-        if call < 0 or row < 0 or draft.trace.events["kind"][row] != Kind.COPY:
-            continue
         name = draft.trace.name(int(draft["row"][call]))
         begin = int(draft["start_ns"][call])
         end = begin + int(draft["duration_ns"][call])

@@ -54,8 +54,10 @@ class NoStraggler(Scenario):
         mean_gap = np.bincount(counterpart, weights=gap) / np.maximum(members, 1)
         new = mean[counterpart].copy()
         communication = keys[2] == TaskKind.COMM
-        for group in np.unique(counterpart[communication & matched]).tolist():
-            new[counterpart == group] = np.median(duration[counterpart == group])
+        shared = np.flatnonzero(communication & matched)
+        # sorted by counterpart and time the middle of each group of as many as there are ranks is its median
+        ordered = shared[np.lexsort((duration[shared], counterpart[shared]))].reshape(-1, ranks)
+        new[ordered] = np.median(duration[ordered], axis=1)[:, None]
         chosen = matched if not draw.cautious("straggling CPU") else matched & (keys[2] != TaskKind.CPU)
         ids = alive[chosen]
         graph.set_duration(ids, np.rint(new[chosen]).astype(np.int64))
