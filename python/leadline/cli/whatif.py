@@ -41,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="a scenario's parameter, with its unit: bandwidth=25GB/s, latency=5us, world_size=16",
     )
+    parser.add_argument(
+        "--with",
+        dest="second",
+        metavar="FILE2",
+        help="a second profile of the program, with another batch size or number of loader workers, as evidence",
+    )
     parser.add_argument("--steps", metavar="A-B", help="use only these steps of the trace, such as 3-5")
     parser.add_argument("--replay", action="store_true", help="only replay the measured steps")
     parser.add_argument("--critical-path", action="store_true", help="show the tasks that the step time is made of")
@@ -67,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.file) == 1 and arguments.file[0].endswith(".parquet"):
         return _stragglers(arguments, chosen)
     graph = _load(arguments.file, arguments.steps)
+    if arguments.second:
+        graph = _with(graph, _load([arguments.second], None))
     report = _report(graph, arguments, settings)
     if arguments.export:
         write_result(_timeline(graph, report), arguments.output)
@@ -106,6 +114,16 @@ def _load(files: Sequence[str], steps: str | None) -> Graph:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"Cannot read {files[0]}: {error.strerror or error}; check the path.") from error
+
+
+def _with(graph: Graph, second: Graph) -> Graph:
+    from leadline.whatif.evidence import with_evidence
+    from leadline.whatif.kinds import GraphError
+
+    try:
+        return with_evidence(graph, second)
+    except GraphError as error:
+        raise CommandError(f"--with: {error}.") from error
 
 
 def _window(steps: str | None) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ whatif.predict(graph, ["amp", "fused_optimizer"])             # combined
 
 from leadline.whatif.advice import advice
 from leadline.whatif.builder import GraphBuilder
+from leadline.whatif.evidence import with_evidence
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.kinds import (
     Discipline,
@@ -55,4 +56,5 @@ __all__ = [
     "rank",
     "replay",
     "simulate",
+    "with_evidence",
 ]

@@ -47,6 +47,18 @@ class DeviceInfo:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What a second profile adds (evidence.py). `batch_ratio`: its batch over the first one's, 1 where they agree;
+    `exponents`: by name, the power of the batch with which a task's own time grows; `batch_ns`: what a loader needs for
+    one batch, None where the profiles do not tell; `words`: a sentence about it."""
+
+    batch_ratio: float
+    exponents: Mapping[str, float]
+    batch_ns: float | None
+    words: str
+
+
+@dataclass(frozen=True)
 class GraphInfo:
     """Where a graph comes from and how far to trust it.
 
@@ -66,3 +78,9 @@ class GraphInfo:
     unexplained_ns: int = 0
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What a second profile said; None without one."""
+        found = self.facts.get("evidence")
+        return found if isinstance(found, Evidence) else None

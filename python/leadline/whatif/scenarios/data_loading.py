@@ -78,7 +78,10 @@ class DataLoading(Scenario):
         batch_ns = wait if current == 0 else current * mean_step_ns(graph)
         if by_worker is not None and wait <= fetch:
             batch_ns = by_worker
-        if current and wait <= fetch and (by_worker is None or workers >= current):
+        evidence = graph.info.evidence
+        if evidence is not None and evidence.batch_ns is not None:
+            batch_ns, source = evidence.batch_ns, f"{source}; {evidence.words}"
+        if current and wait <= fetch and (batch_ns == current * mean_step_ns(graph) or workers >= current):
             return Applied(
                 graph,
                 (f"{source}, and the step hardly waits for them: more workers change nothing",),
