@@ -13,6 +13,7 @@
 #   make vsix          the extension for VS Code, build/leadline.vsix (needs node)
 #   make test-ui       the tests of the page's model (Vitest)
 #   make wheel         manylinux wheels for every CPython found, into dist/ (WHEELS=3.11 for one)
+#   make test-vscode   the extension in a real VS Code in the browser (downloads 300 MB)
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
@@ -41,7 +42,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-foreign test-package \
+.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-foreign test-vscode test-package \
   wheel test-wheel bench fuzz stress nightly clean
 
 help:
@@ -113,6 +114,12 @@ vsix: ui/node_modules
 	npm --prefix ui --silent run check
 	node ui/vscode/build.mjs
 
+# The extension in a real VS Code in the browser.
+test-vscode: $(STAMPS)/test $(STAMPS)/build
+	PYTHON="$(PYTHON)" tools/system_packages.sh vscode
+	tools/code_server.sh .cache/code-server
+	$(BIN)/python -m pytest -q tests/vscode
+
 test-ui: ui/node_modules
 	npm --prefix ui --silent test
 
@@ -170,7 +177,7 @@ stress: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -m slow -k "not fuzz"
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test test-pythons test-torch test-triton test-foreign fuzz stress wheel test-wheel
+NIGHTLY := test test-vscode test-pythons test-torch test-triton test-foreign fuzz stress wheel test-wheel
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

@@ -23,6 +23,11 @@ ALWAYS: list[Row] = [
         "Triton is a download of 190 MB; `make test-triton` runs these",
     ),
     (
+        "tests/vscode/test_editor.py",
+        "make test-vscode",
+        "code-server is a download of 300 MB with modules to compile; `make test-vscode` runs these",
+    ),
+    (
         "tests/capture/",
         "lets no user (make a process namespace|mount a file system)",
         "containers and hardened kernels forbid unshare to users",
@@ -31,7 +36,8 @@ ALWAYS: list[Row] = [
 # folders of which at least one test must have passed in a whole run
 MUST_RUN = (
     "agent", "analysis", "capture", "cct", "cli", "compare", "compat", "convert", "demo", "docs", "foreign", "nvidia", "problems",
-    "profiles", "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "whatif",
+    "profiles", "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "vscode",
+    "whatif",
 )  # fmt: skip
 
 

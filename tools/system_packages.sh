@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# system_packages.sh build|test|bare: install the Debian/Ubuntu packages that are missing; nothing is done where all are there.
+# system_packages.sh build|test|vscode|bare: install the Debian/Ubuntu packages that are missing; nothing is done where all are there.
 # A package counts as present when its program or file is found, so other ways of installing are accepted.
 set -euo pipefail
 
@@ -28,6 +28,11 @@ if [ "${1:-build}" = test ]; then
   need_program chromium chromium
   need_program node nodejs
   need_program npm npm
+fi
+if [ "${1:-build}" = vscode ]; then
+  need_program rg ripgrep
+  need_program pkg-config pkg-config
+  need_file /usr/include/gssapi/gssapi.h libkrb5-dev
 fi
 if [ "${1:-build}" = bare ]; then
   need_program debootstrap debootstrap

@@ -69,7 +69,7 @@ export class LineCosts implements vscode.CodeLensProvider, vscode.Disposable {
       if (!`/${file.replaceAll("\\", "/")}`.endsWith(name)) continue;
       const uri = await this.files.find(profile, file);
       if (uri?.toString() === document.uri.toString())
-        return { profile, costs, changed: await changedSince(profile, uri) };
+        return { profile, costs, changed: await changedSince(profile, file, uri) };
     }
     return null;
   }
@@ -121,9 +121,10 @@ export class LineCosts implements vscode.CodeLensProvider, vscode.Disposable {
     }
     const { profile, costs } = found;
     const unit = profile.profile.metrics.describe(profile.metric)?.unit ?? "1";
+    const least = SHOWN * wholeOf(profile);
     return costs.functions.slice(0, MOST_LENSES).flatMap((one) => {
-      if (one.firstLine > document.lineCount || !(one.total > 0)) return [];
-      const line = one.name === "<module>" ? 0 : one.firstLine - 1;
+      if (one.firstLine > document.lineCount || one.total < least || one.name.endsWith(">")) return [];
+      const line = one.firstLine - 1;
       const title = `${inUnit(one.total, unit)} ${metricName(profile.metric)} · ${share(one.total, wholeOf(profile))}`;
       const command = { title, command: "leadline.reveal", arguments: [profile.uri, one.node] };
       return [new vscode.CodeLens(new vscode.Range(line, 0, line, 0), command)];
