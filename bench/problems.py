@@ -4,7 +4,8 @@
 
 The problem is profiled once, without and with a trace window. Then problem and twin run without a profiler and take
 turns, each in a process of its own (forked, so that torch is imported once). A step is from the end of one optimizer's
-call to the end of the next, in the mean without the first; a program without one is timed as a whole. Both are
+call to the end of the next, in the median; a program without one is timed as a whole. Time is CPU time of the process,
+which is what single-threaded programs take where nothing else runs, or wall time where problems.json says so. Both are
 compared as shares of the problem's step. Rows of other pairs stay in the results; with `--turns 0` what was measured
 before is kept, and with `--profiles` the profiles are, so that estimates can be made again. Exit code 1 when fewer
 than 80 % of the measured gains lie in the stated range.
@@ -16,10 +17,12 @@ import argparse
 import json
 import os
 import runpy
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +54,10 @@ def main() -> int:
             kept_in = arguments.profiles or Path(folder)
             row = {"pair": pair, **told[pair], **estimates(arguments.folder / pair, told[pair]["rule"], kept_in)}
         known = rows.get(pair, {}).get("measured")
-        row["measured"] = measured(arguments.folder / pair, arguments.turns) if arguments.turns or not known else known
+        row["measured"] = known
+        if arguments.turns or not known:
+            wall = told[pair].get("clock") == "wall"
+            row["measured"] = measured(arguments.folder / pair, max(arguments.turns, 1), wall)
         rows[pair] = row
         print(pair, _share(row), row["plain"], flush=True)
     kept = [rows[pair] for pair in sorted(rows) if pair in told]
@@ -84,16 +90,16 @@ def estimates(pair: Path, rule: str, kept_in: Path) -> dict[str, Any]:
     return found
 
 
-def measured(pair: Path, turns: int) -> dict[str, Any]:
+def measured(pair: Path, turns: int, wall: bool) -> dict[str, Any]:
     """Nanoseconds of a step (or of the whole) of both programs in each turn."""
     taken: dict[str, list[float]] = {"problem": [], "fixed": []}
     for turn in range(turns):
         for kind in sorted(taken, reverse=turn % 2 == 0):
-            taken[kind].append(timed(pair / f"{kind}.py"))
+            taken[kind].append(timed(pair / f"{kind}.py", wall))
     return taken
 
 
-def timed(program: Path) -> float:
+def timed(program: Path, wall: bool) -> float:
     """The program's step in a forked process, in ns."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -101,7 +107,7 @@ def timed(program: Path) -> float:
         code = 1
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os.write(writing, str(run_and_time(program)).encode())
+            os.write(writing, str(run_and_time(program, wall)).encode())
             code = 0
         finally:
             os._exit(code)
@@ -112,16 +118,17 @@ def timed(program: Path) -> float:
     return float(text)
 
 
-def run_and_time(program: Path) -> float:
+def run_and_time(program: Path, wall: bool) -> float:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
+    clock = time.perf_counter_ns if wall else time.process_time_ns
     ends: list[int] = []
-    register_optimizer_step_post_hook(lambda *_: ends.append(time.perf_counter_ns()))
-    began = time.perf_counter_ns()
+    register_optimizer_step_post_hook(lambda *_: ends.append(clock()))
+    began = clock()
     runpy.run_path(str(program), run_name="__main__")
     if len(ends) > 1:
-        return (ends[-1] - ends[0]) / (len(ends) - 1)
-    return float(time.perf_counter_ns() - began)
+        return statistics.median(after - before for before, after in pairwise(ends))
+    return float(clock() - began)
 
 
 def gain_of(row: dict[str, Any]) -> Spread:

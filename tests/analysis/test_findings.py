@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from leadline.analysis import simulated
 from leadline.analysis.analyze import analyze
 from leadline.analysis.findings import as_object, from_object
 from leadline.analysis.rules import RULES, RuleError
@@ -222,3 +224,19 @@ def test_a_broken_rule_file_is_told_with_the_place(tmp_path, text, sentence):
     (tmp_path / "bad.py").write_text(text)
     with pytest.raises(RuleError, match=sentence):
         analyze(training(), [str(tmp_path / "bad.py")])
+
+
+def test_a_long_window_is_simulated_on_some_of_its_steps(monkeypatch):
+    """The whole would take minutes, and a gain per step does not need it."""
+    rows = "\n".join(f"{step * 100 + place} 5 operator mm 0 {step}" for step in range(50) for place in (0, 10, 20, 30))
+    profile = build(
+        "process train.py\n  thread main\n    operator aten::mm #mm | time=10/200\n",
+        events=f"start_ns duration_ns kind node thread step\n{rows}\n",
+    )
+    monkeypatch.setattr(simulated, "_MOST_EVENTS", 40)
+    told = simulated.Simulated(profile)
+    some = told._some_steps()
+    assert np.unique(some.events["step"]).tolist() == list(range(20, 30))
+    assert len(some.events["step"]) == 40
+    assert told.notes == ["Gains are simulated on 10 of the 50 steps of the trace window."]
+    assert len(profile.events["step"]) == 200

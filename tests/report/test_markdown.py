@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
 from drawings import hostile, training
 from markdown_it import MarkdownIt
 
 from leadline.report import ReportOptions, build_report
-from leadline.report.markdown import code, escaped, render_markdown
+from leadline.report.markdown import render_markdown
+from leadline.report.markup import code, escaped
 
 
 def tokens(text):
@@ -54,3 +59,8 @@ def test_escapes():
     assert code("a`b|c") == "``a`b\\|c``"
     assert code("") == ""
     assert code("`x`") == "`` `x` ``"
+
+
+@pytest.mark.parametrize("module", ["markdown", "comparison", "findings", "text", "html", "summary"])
+def test_every_part_of_the_report_can_be_imported_first(module):
+    subprocess.run([sys.executable, "-c", f"import leadline.report.{module}"], check=True, timeout=60)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.analysis.columns import Mask, preorder
+from leadline.analysis.columns import Mask, nearest
 from leadline.analysis.loop import Loop, is_setup
 from leadline.analysis.sourcecode import Sources
 from leadline.profiles import Tree
@@ -29,18 +29,17 @@ class Around:
 def around(tree: Tree, loop: Loop, sources: Sources) -> Around:
     """What stands beside the lines through which every step goes."""
     rare, outside = np.zeros(len(tree), np.bool_), np.zeros(len(tree), np.bool_)
-    place, size = preorder(tree.shape)
     for level, lines in _levels(tree, loop).items():
         file, first, last, sure = _span(tree, sources, lines)
         for other in tree.shape.children(level).tolist():
             if other in lines or not _same_function(tree, other, next(iter(lines))):
                 continue
             line = int(tree.frames["line"][tree.frame_of[other]])
-            below = (place >= place[other]) & (place < place[other] + size[other])
             if first <= line <= last and file == int(tree.frames["file"][tree.frame_of[other]]):
-                rare |= below
+                rare[other] = True
             elif sure:
-                outside |= below
+                outside[other] = True
+    rare, outside = (nearest(tree.shape, mask) >= 0 if mask.any() else mask for mask in (rare, outside))
     compiling = tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]
     return Around(rare & ~loop.inside & ~is_setup(tree) & ~compiling, outside & ~rare & loop.inside)
 

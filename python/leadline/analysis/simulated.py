@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from leadline.analysis.findings import Finding, Gain
 from leadline.profiles import Profile
+from leadline.profiles.tables import Tables
+
+_MOST_EVENTS = 100_000
 
 
 class Simulated:
@@ -27,13 +32,29 @@ class Simulated:
         gain = self._gains[finding.scenario]
         return finding if gain is None else replace(finding, gain=gain)
 
+    def _some_steps(self) -> Profile:
+        """The profile with as many whole steps from the middle of its window as are simulated in seconds: a gain per
+        step needs no more."""
+        events = self._profile.events
+        step = np.asarray(events["step"])
+        numbers, counts = np.unique(step[step >= 0], return_counts=True)
+        if len(step) <= _MOST_EVENTS or len(numbers) < 2:
+            return self._profile
+        number = max(2, int(_MOST_EVENTS // max(counts.max(), 1)))
+        first = max(0, (len(numbers) - number) // 2)
+        kept = np.isin(step, numbers[first : first + number])
+        self.notes.append(f"Gains are simulated on {number} of the {len(numbers):,} steps of the trace window.")
+        columns = dict(self._profile.tables.columns)
+        columns["events"] = {name: column[kept] for name, column in events.items()}
+        return Profile(Tables(columns), dict(self._profile.meta))
+
     def _simulate(self, scenario: str) -> Gain | None:
         from leadline.trace.tables import TraceError
         from leadline.whatif import Graph, GraphError, ScenarioError, graph_of, predict
 
         try:
             if self._graph is None:
-                self._graph = graph_of(self._profile)
+                self._graph = graph_of(self._some_steps())
             assert isinstance(self._graph, Graph)
             report = predict(self._graph, [scenario])
         except ScenarioError:

@@ -9,7 +9,7 @@ import json
 
 from leadline.compare import Change, Diff, Figure, Verdict
 from leadline.report.answer import rows_text
-from leadline.report.markdown import code, escaped
+from leadline.report.markup import code, escaped
 from leadline.report.phrases import name_text
 from leadline.report.units import duration, number, size
 

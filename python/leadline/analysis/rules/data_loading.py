@@ -68,7 +68,7 @@ def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:
     """Workers overlap loading with the step as far as there are cores for both."""
     if workers:
         return 0.0, 0.3, 1.0
-    return (0.0, 0.5, 0.95) if cpus and cpus <= 2 else (0.3, 0.85, 1.0)
+    return (0.0, 0.5, 1.0) if cpus and cpus <= 2 else (0.3, 0.85, 1.0)
 
 
 def _remedy(workers: int, cpus: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.analysis.findings import Finding, Findings
 from leadline.report.findings.words import gain_text, headline, label, line_text, silent_texts
-from leadline.report.markdown import code, escaped
+from leadline.report.markup import code, escaped
 
 
 def as_markdown(found: Findings) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leadline.report.markdown import code, escaped
+from leadline.report.markup import code, escaped
 from leadline.report.training.model import TrainingSummary
 from leadline.report.units import duration, number, share
 

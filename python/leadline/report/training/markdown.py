@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from leadline.report.markdown import code, escaped
+from leadline.report.markup import code, escaped
 from leadline.report.training.efficiency import efficiency, table
 from leadline.report.training.memory import memory
 from leadline.report.training.model import TrainingSummary
