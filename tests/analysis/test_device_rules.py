@@ -158,3 +158,44 @@ def test_stalls_that_are_usual_or_too_few_to_tell_are_not_named():
     assert "stall" not in names(analyze(training(*few)))
     silent = {one.rule: one.reason for one in analyze(training()).not_applicable}
     assert silent["stall"] == "no instructions of kernels were sampled"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "found"),
+    [
+        ("ampere_sgemm_128x64_tn", True),
+        ("void cutlass::Kernel<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>", True),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8", True),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128", False),
+        ("ampere_bf16_s16816gemm_bf16_128x128", False),
+    ],
+)
+def test_products_of_32_bits_are_told_by_their_kernels(kernel, found):
+    lines = (
+        LINE,
+        "  operator aten::mm | time=100/10 call_time=100/10",
+        f"    kernel {kernel} | gpu_time@0:7=9000000/10",
+    )
+    assert ("matmul_shape" in names(analyze(training(*lines)))) == found
+
+
+def test_workers_that_are_started_for_every_pass():
+    def passes(number):
+        children = "".join(
+            f"\nprocess train.py | pid={20 + one} parent_pid=5 start_ns={100 * one} end_ns={100 * one + 50}\n  thread worker"
+            for one in range(number)
+        )
+        return build(
+            f"""
+process train.py | pid=5
+  thread main | tid=5
+    python main @ train.py:5
+      phase data loading | time=1000000/10 call_time=1000000/10 detail={{"loader":"_MultiProcessingDataLoaderIter"}}
+    python main @ train.py:6
+      operator aten::mm | time=100000000/10 call_time=100000000/10
+    python main @ train.py:7
+      phase optimizer | time=10/10 call_time=10/10{children}""".lstrip("\n")
+        )
+
+    assert "started 4 times, 1 at once" in named(analyze(passes(4)), "data_loading").title
+    assert "data_loading" not in names(analyze(passes(2)))

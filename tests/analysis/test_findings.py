@@ -230,7 +230,7 @@ def test_a_long_window_is_simulated_on_some_of_its_steps(monkeypatch):
     """The whole would take minutes, and a gain per step does not need it."""
     rows = "\n".join(f"{step * 100 + place} 5 operator mm 0 {step}" for step in range(50) for place in (0, 10, 20, 30))
     profile = build(
-        "process train.py\n  thread main\n    operator aten::mm #mm | time=10/200\n",
+        "process train.py\n  thread main\n    operator aten::mm #mm | time=1000/200\n",
         events=f"start_ns duration_ns kind node thread step\n{rows}\n",
     )
     monkeypatch.setattr(simulated, "_MOST_EVENTS", 40)

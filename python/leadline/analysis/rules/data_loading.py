@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.processes import cpus as count_cpus
+from leadline.analysis.rules.processes import started
 from leadline.analysis.rules.processes import workers as count_workers
 from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
@@ -17,10 +18,43 @@ class DataLoading(Rule):
     options = (
         Option("share", 20, "%", "below that a loader with a tiny model looks the same when all is well"),
         Option("info", 10, "%", "a tenth of the step is worth knowing"),
+        Option("restarts", 3, "1", "starts per worker; two passes, one to train and one to evaluate, start each twice"),
         Option("mean", 50_000, "ns", "a batch that arrives faster than this cannot come much faster"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
+        return self._waiting(case, values) + self._restarted(case, values)
+
+    def _restarted(self, case: Case, values: Values) -> list[Finding]:
+        """Workers that are started anew for every pass over the data."""
+        loading = case.named(FrameKind.PHASE, "data loading")
+        at_once, all_of = count_workers(case), len(started(case))
+        rows = np.flatnonzero(loading & (case.calls > 0))
+        if not at_once or all_of < values["restarts"] * at_once or not len(rows):
+            return []
+        row = int(rows[np.argmax(case.calls[rows])])
+        detail = str(case.tree.node(row).detail.get("loader", ""))
+        if "MultiProcessing" not in detail:
+            return []
+        between = case.between_ns
+        return [
+            Finding(
+                self.name,
+                Severity.INFO,
+                f"Loader workers were started {all_of} times, {at_once} at once",
+                case.gain_sums(
+                    (0, 0.3 * between, between), "bound: all time of the steps that is in no operator or wait"
+                ),
+                (row,),
+                case.lines([row]),
+                ("a process starts by importing the program, and its first batches are waited for",),
+                "Keep them from one pass over the data to the next: DataLoader(persistent_workers=True).",
+                self.learn_more,
+                0.05,
+            )
+        ]
+
+    def _waiting(self, case: Case, values: Values) -> list[Finding]:
         loop = case.loop
         loading = case.named(FrameKind.PHASE, "data loading") & loop.inside
         if not loading.any():

@@ -6,26 +6,61 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import percent
+from leadline.schema import FrameKind
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
+
+_FULL_PRECISION = r"(^|[_:])(simt_)?sgemm|gemm_f32f32_f32f32_f32"
+"""cuBLAS and CUTLASS say the types in their kernels' names; TF32 is `tf32` or `s1688` there."""
 
 
 class MatmulShape(Rule):
     name = "matmul_shape"
-    asks = "Do matrix products have sizes that are no multiples of eight?"
+    asks = "Do matrix products have sizes or types that tensor cores cannot use?"
     options = (
         Option("share", 10, "%", "of the device time in such products"),
+        Option("fp32", 20, "%", "of the device time in 32-bit products; less gains less than a tenth"),
         Option("least", 64, "1", "smaller sizes are limited by other things"),
         Option("multiple", 8, "1", "what tensor cores want of 16-bit operands"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         case.need_device()
+        return self._precision(case, values) + self._shapes(case, values)
+
+    def _precision(self, case: Case, values: Values) -> list[Finding]:
+        """Kernels that multiply 32-bit numbers without tensor cores."""
+        plain = case.matching(FrameKind.KERNEL, _FULL_PRECISION) & case.loop.inside
+        made = []
+        for group in case.by_line(plain, case.gpu_time):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["fp32"]:
+                break
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"Matrix products in full 32-bit precision take {percent(share)} of the device time",
+                    case.gain(group.value, (0, 0.4, 0.9), "judged: TF32 or 16 bits where the device has tensor cores"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"kernel {case.name(group.row)}",),
+                    "torch.set_float32_matmul_precision('high') where the result may differ in the third digit, or "
+                    "torch.autocast with bfloat16; devices before compute capability 7.0 have no tensor cores.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:1]
+
+    def _shapes(self, case: Case, values: Values) -> list[Finding]:
         products = case.first_of(case.operators(*_PRODUCTS))
         rows = np.flatnonzero(products & (case.cost_with_all_below > 0))
         rows = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")][:200]
         shapes = {row: case.tree.node(row).detail.get("shapes") for row in rows.tolist()}
         if not any(shapes.values()):
+            if case.matching(FrameKind.KERNEL, _FULL_PRECISION).any():
+                return []  # that much could be told
             raise CannotTell("shapes were not recorded (leadline run --shapes)")
         made = []
         for row, dims in shapes.items():
