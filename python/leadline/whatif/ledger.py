@@ -15,7 +15,7 @@ from leadline.whatif.edits import transfer_ns
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelTable
-from leadline.whatif.kinds import PHASE_NAMES, EdgeType, IntArray, LaneKind, TaskKind
+from leadline.whatif.kinds import PHASE_NAMES, EdgeType, IntArray, LaneKind, Phase, TaskKind
 from leadline.whatif.residuals import Residual, residuals
 from leadline.whatif.simulator import Result
 from leadline.whatif.tables import CROWDED, HIDDEN, PYTHON
@@ -45,7 +45,8 @@ def ledger(graph: Graph, result: Result) -> tuple[Row, ...]:
     start, end = result.start_ns[path], result.end_ns[path]
     edge = _edges_between(graph, path)
     launched = np.zeros(path.size, dtype=np.bool_)
-    launched[:-1] = (edge >= 0) & np.isin(graph.edges["type"][np.maximum(edge, 0)], (EdgeType.LAUNCH, EdgeType.START))
+    linked = np.flatnonzero(edge >= 0)
+    launched[linked] = np.isin(graph.edges["type"][edge[linked]], (EdgeType.LAUNCH, EdgeType.START))
     until = np.where(launched, np.minimum(end, np.append(start[1:], end[-1])), end)
     before = np.maximum.accumulate(np.concatenate(([0], until)))[:-1]
     after = np.maximum(before, until)
@@ -98,7 +99,12 @@ def _own(graph: Graph, path: IntArray, own: IntArray) -> Iterable[Entry]:
         elif kind[task] == TaskKind.DATA:
             yield ((WAIT, LOADER) if workers else (WORK, "data loading")), spent, spent
         else:
-            yield (WORK, f"operators and calls: {PHASE_NAMES[phase[task]]}"), spent, spent
+            yield (WORK, _work_name(int(phase[task]))), spent, spent
+
+
+def _work_name(phase: int) -> str:
+    loading = phase == Phase.DATA_LOADING
+    return PHASE_NAMES[phase] if loading else f"operators and calls: {PHASE_NAMES[phase]}"
 
 
 def _leads(graph: Graph, path: IntArray, lead: IntArray, edge: IntArray) -> Iterable[Entry]:
@@ -117,7 +123,7 @@ def _leads(graph: Graph, path: IntArray, lead: IntArray, edge: IntArray) -> Iter
             yield (RESIDUAL, Residual.DISPATCH.value), spent, spent * usual
         elif place and link < 0:
             # an operator that goes on after what it called
-            yield (WORK, f"operators and calls: {PHASE_NAMES[phase[path[place - 1]]]}"), spent, spent
+            yield (WORK, _work_name(int(phase[path[place - 1]]))), spent, spent
         else:
             yield (RESIDUAL, Residual.PIN.value), spent, 0.0
 
