@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -96,6 +96,53 @@ class Recommender(nn.Module):
         return scores
 
 
+class Recurrent(nn.Module):
+    """An LSTM over 32 vectors; classifies the last state."""
+
+    def __init__(self, width: int = 192) -> None:
+        super().__init__()
+        self.body, self.head = nn.LSTM(64, width, batch_first=True), nn.Linear(width, CLASSES)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.head(self.body(inputs)[0][:, -1])
+        return scores
+
+
+class Mixer(nn.Module):
+    """Two blocks that mix 64 patches, then channels."""
+
+    def __init__(self, patches: int = 64, width: int = 128) -> None:
+        super().__init__()
+        self.across = nn.ModuleList(_two_layers(patches) for _ in range(2))
+        self.within = nn.ModuleList(_two_layers(width) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(4))
+        self.head = nn.Linear(width, CLASSES)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        for at, (across, within) in enumerate(zip(self.across, self.within, strict=True)):
+            inputs = inputs + across(self.norms[2 * at](inputs).transpose(1, 2)).transpose(1, 2)
+            inputs = inputs + within(self.norms[2 * at + 1](inputs))
+        scores: torch.Tensor = self.head(inputs.mean(1))
+        return scores
+
+
+def _two_layers(width: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, 4 * width), nn.SiLU(), nn.Linear(4 * width, width))
+
+
+def _autoencoder() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv1d(1, 32, 9, stride=4, padding=4), nn.ELU(), nn.GroupNorm(4, 32),
+        nn.Conv1d(32, 64, 9, padding=4), nn.ELU(),
+        nn.ConvTranspose1d(64, 16, 8, stride=4, padding=2), nn.ELU(), nn.Flatten(), nn.Linear(16 * 512, CLASSES),
+    )  # fmt: skip
+
+
+HELD_OUT: Mapping[str, Callable[[], nn.Module]] = {"lstm": Recurrent, "mixer": Mixer, "autoencoder": _autoencoder}
+"""Models that no factor was ever chosen with."""
+_SAMPLES = {"lstm": (32, 64), "mixer": (64, 128), "autoencoder": (1, 512)}
+
+
 def build(program: Program) -> nn.Module:
     """The model of a program, with the same weights each time."""
     torch.manual_seed(0)
@@ -114,6 +161,8 @@ def build(program: Program) -> nn.Module:
         return Transformer(0.1 if program.dropout else 0.0, program.checkpointed)
     if program.model == "recommender":
         return Recommender()
+    if program.model in HELD_OUT:
+        return HELD_OUT[program.model]()
     drop: list[nn.Module] = [nn.Dropout(0.3)] if program.dropout else []
     block = [layer for _ in range(4) for layer in (nn.Linear(768, 768), nn.GELU(), *drop)]
     return nn.Sequential(nn.Linear(512, 768), *block, nn.Linear(768, CLASSES))
@@ -138,7 +187,7 @@ class Encoded(Samples):
 
 def batches(program: Program) -> Iterator[Batch]:
     """Batches without end."""
-    sample: tuple[int, ...] = (3, 32, 32) if program.model == "conv" else (512,)
+    sample: tuple[int, ...] = (3, 32, 32) if program.model == "conv" else _SAMPLES.get(program.model, (512,))
     if program.workers is None:
         inputs = torch.randn(program.batch, *sample)
         if program.model == "transformer":

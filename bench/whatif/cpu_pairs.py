@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cpu_models import Program
-from cpu_report import LIMIT, Predicted, Row, read_rows, write_rows
+from cpu_report import HELD_OUT, LIMIT, Predicted, Row, read_rows, write_rows
 from outcomes import Ratio, asked, without
 from turns import measure
 
@@ -106,6 +106,30 @@ def pairs() -> list[Pair]:
         Pair("MLP: loader workers 0 to 1", feed, replace(feed, workers=1), loading("1"), 2),
         Pair("convnet: loader workers 0 to 1", images, replace(images, workers=1), loading("1"), 2),
         Pair("MLP: loader workers 1 to 2", slow, replace(slow, workers=2), loading("2"), 2),
+        *held_out(),
+    ]
+
+
+def held_out() -> list[Pair]:
+    """Pairs of models that no factor was chosen with: what the accuracy of the others is worth."""
+    twice, fused = asked("batch_size", factor="2"), asked("fused_optimizer")
+    two_threads = asked("cpu_threads", threads="2")
+    lstm, mixer, auto = (
+        Program("lstm", 32, "adam"),
+        Program("mixer", 16, "adamw"),
+        Program("autoencoder", 32, "momentum"),
+    )
+    feed = Program("autoencoder", 32, "momentum", workers=0, decoding=300)
+    return [
+        Pair(f"{HELD_OUT}LSTM: fused Adam", lstm, replace(lstm, fused=True), fused),
+        Pair(f"{HELD_OUT}LSTM: batch x2", lstm, replace(lstm, batch=64), twice),
+        Pair(f"{HELD_OUT}mixer: fused AdamW", mixer, replace(mixer, fused=True), fused),
+        Pair(f"{HELD_OUT}mixer: batch x2", mixer, replace(mixer, batch=32), twice),
+        Pair(f"{HELD_OUT}mixer: threads 1 to 2", mixer, replace(mixer, threads=2), two_threads, 2),
+        Pair(f"{HELD_OUT}autoencoder: fused SGD", auto, replace(auto, fused=True), fused),
+        Pair(f"{HELD_OUT}autoencoder: batch x2", auto, replace(auto, batch=64), twice),
+        Pair(f"{HELD_OUT}autoencoder: threads 1 to 2", auto, replace(auto, threads=2), two_threads, 2),
+        Pair(f"{HELD_OUT}autoencoder: loader workers 0 to 1", feed, replace(feed, workers=1), loading("1"), 2),
     ]
 
 

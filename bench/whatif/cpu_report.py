@@ -12,6 +12,8 @@ from common import machine_text, markdown_table
 
 LIMIT = 0.10
 """A prediction counts as right within ten percent."""
+HELD_OUT = "held out, "
+"""What the names of pairs begin with whose models no factor was chosen with."""
 STEM = "whatif-cpu-pairs"
 
 
@@ -117,18 +119,25 @@ def _table(rows: Sequence[Row]) -> str:
 
 def _summary(rows: Sequence[Row]) -> str:
     lines = []
-    for source in sorted({source for row in rows for source in row.by_source}):
-        asked = [row for row in rows if source in row.by_source]
+    sources = sorted({source for row in rows for source in row.by_source})
+    parts = [
+        (f"{source}{which}", source, [row for row in rows if source in row.by_source and keep(row)])
+        for which, keep in (("", lambda row: True), (", held out", lambda row: row.pair.startswith(HELD_OUT)))
+        for source in sources
+    ]
+    for name, source, asked in parts:
+        if not asked:
+            continue
         right = sum(abs(row.error(source)) <= LIMIT for row in asked)
         covered = sum(row.in_range(source) for row in asked)
         typical = sorted(abs(row.error(source)) for row in asked)[len(asked) // 2]
         lines.append(
-            f"- {source}: {right} of {len(asked)} predictions within {LIMIT:.0%}, typical error {typical:.1%}; "
+            f"- {name}: {right} of {len(asked)} predictions within {LIMIT:.0%}, typical error {typical:.1%}; "
             f"{covered} of {len(asked)} ranges hold the measured value."
         )
     lines += [
         "- noise: slowest over fastest of the copies of one program, minus one; no error below it means anything,",
-        "  and a range counts as right when it misses the measured value by less than half of it.",
+        "  and a range counts as right only when it holds the measured value.",
         "- lost to others: CPU time that other processes took from the most disturbed turn or recording of the pair.",
         "- recording costs: the traced step over the step without a recorder, minus one.",
     ]

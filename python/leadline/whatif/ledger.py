@@ -23,6 +23,7 @@ from leadline.whatif.tables import CROWDED, HIDDEN, PYTHON
 WORK, WAIT, RESIDUAL = "work", "wait", "residual"
 OTHER_RANKS = "for other ranks (estimated)"
 LOADER = "for the data loader"
+LAST_RANK = "for the rank that begins its step last"
 _CLASSES = tuple(Residual)
 _OF_TASK = {PYTHON: Residual.PYTHON, HIDDEN: Residual.HIDDEN, CROWDED: Residual.CROWDED}
 
@@ -124,6 +125,8 @@ def _leads(graph: Graph, path: IntArray, lead: IntArray, edge: IntArray) -> Iter
         elif place and link < 0:
             # an operator that goes on after what it called
             yield (WORK, _work_name(int(phase[path[place - 1]]))), spent, spent
+        elif not place and len(graph.info.ranks) > 1:
+            yield (WAIT, LAST_RANK), spent, spent
         else:
             yield (RESIDUAL, Residual.PIN.value), spent, 0.0
 
