@@ -76,7 +76,7 @@ def replay_row(name: str, graph: Graph) -> dict[str, Any]:
 
 
 def doubtful(rows: Sequence[Row]) -> str:
-    """The residuals that are not as long as their equals, as shares of the step; below one percent they are left out."""
+    """The residuals beyond the length of their equals, as shares of the step; below one percent they are left out."""
     total = sum(row.spent_ns for row in rows) or 1.0
     found = [(row.spent_ns * (1 - row.confidence) / total, row.name) for row in rows if row.sort != "work"]
     return ", ".join(f"{name} {share:.1%}" for share, name in sorted(found, reverse=True) if share > 0.01)
@@ -183,8 +183,8 @@ def report(data: dict[str, Any]) -> str:
     parts.append(markdown_table(head, rows))
     parts.append(
         "`error` checks the program only: measured gaps are put back where they were. `by causes` puts the median of "
-        "its class in the place of every gap, latency and pause, and takes fixed starts away: the error of the graph as a "
-        "model. `what that misses`: parts of the critical path beyond the usual for their class, of the step.\n"
+        "its class in the place of every gap, latency and pause, and takes fixed starts away: the error of the graph "
+        "as a model. `what that misses`: parts of the critical path beyond the usual for their class, of the step.\n"
     )
     parts.append("\n## Every rank of the 8-rank DLRM job\n")
     head = ("rank", "measured ms", "replayed ms", "error", "collective kernels ms", "of that transfer ms")
