@@ -131,3 +131,52 @@ def test_what_changed_since_the_last_summary(tmp_path: Path) -> None:
     assert "| step mean |" in text
     assert "-50.0%" in text
     assert json.loads((tmp_path / "summary.json").read_text())["changes"][0]["name"] == "step_mean_ns"
+
+
+LOOP = """
+import sys, leadline, torch
+profiler = leadline.build_profiler(enable=True, start_step=1, end_step=3, trace_dir=sys.argv[1])
+profiler.start(0)
+weights = torch.randn(64, 64)
+for step in range(8):
+    total = 0.0
+    for _ in range(40):
+        total += (weights @ weights).sum().item()
+    profiler.step(step)
+profiler.stop()
+leadline.print_summary(profiler)
+"""
+
+
+def test_under_leadline_run_the_summary_comes_with_the_profile(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="its operators are measured")
+    (tmp_path / "loop.py").write_text(LOOP)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    command = [sys.executable, "-m", "leadline", "run", "-o", "out.leadline", "loop.py", "profiles"]
+    for _ in range(2):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert "the summary is made when this program has ended" in done.stderr
+    assert f"the training summary is {tmp_path / 'out.summary.md'}" in done.stderr
+    page = (tmp_path / "out.summary.md").read_text()
+    assert "| 8 (0 to 7) | 1 to 2 |" in page
+    assert "`loop.py:9`" in page
+    assert json.loads((tmp_path / "out.summary.json").read_text())["steps"]["recorded"] == [1, 2]
+
+
+def test_findings_stand_in_the_summary(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="its operators are measured")
+    (tmp_path / "loop.py").write_text(LOOP)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    command = [sys.executable, "loop.py", "profiles"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "### Findings" in done.stdout
+    summary = json.loads((tmp_path / "profiles" / "summary.json").read_text())
+    (profile,) = (tmp_path / "profiles").glob("*.leadline")
+    found = leadline.open(str(profile)).findings()
+    assert len(summary["findings"]) == min(5, len(found.findings)) > 0

@@ -159,5 +159,10 @@ def _print_summary(path: Path) -> None:
         from leadline.report.summary import print_summary
 
         print_summary(str(path))
+        if any(path.parent.glob(f"{path.stem}_rank*.json")):  # the program had a training profiler
+            from leadline.report.training import summarize_shared
+
+            if (page := summarize_shared(path)) is not None:
+                say(f"the training summary is {page}.")
     except Exception as error:  # the program's exit status is worth more than a summary
         say(f"Wrote {path}; its summary could not be shown ({type(error).__name__}: {error}).")

@@ -9,24 +9,34 @@ from leadline.cli.errors import CommandError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", help="a .leadline file (its side file .json is read too), or a Kineto trace"
+        "file",
+        metavar="FILE",
+        help="a .leadline file (its side file .json is read too), a Kineto trace, or a folder of a run's files",
     )
     parser.add_argument("--json", action="store_true", help="as summary.json has it")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of the terminal")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the page; of a trace one page per rank."""
+    """Print the page; of a trace one page per rank, of a folder what its files say of the run over time."""
+    import dataclasses
     import json
+    from pathlib import Path
 
     from leadline.cli.files import write_result
     from leadline.profiles import ProfileFileError
     from leadline.report.training import as_json, summarize
+    from leadline.report.training.history import render_history, run_history
     from leadline.report.training.markdown import render
     from leadline.report.training.of_trace import summarize_trace
     from leadline.trace.tables import TraceError
 
     try:
+        if (folder := Path(arguments.file)).is_dir() and any(folder.glob("*_rank*.json")):
+            history = run_history(folder)
+            as_data = json.dumps(dataclasses.asdict(history), indent=1) + "\n"
+            write_result(as_data if arguments.json else render_history(history), arguments.output)
+            return 0
         ours = arguments.file.endswith(".leadline")
         pages = [summarize(arguments.file)] if ours else summarize_trace(arguments.file)
     except (ProfileFileError, TraceError, ValueError) as error:

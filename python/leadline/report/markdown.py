@@ -4,11 +4,9 @@ or HTML.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from leadline.report import phrases
 from leadline.report.findings.words import headline, label, line_text
-from leadline.report.markup import code, escaped
+from leadline.report.markup import code, escaped, table
 from leadline.report.model import Report
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share, size
@@ -19,12 +17,6 @@ def render_markdown(report: Report) -> str:
     parts = [_header(report), _time(report), _paths(report), _gpu(report), _operators(report), _modules(report)]
     parts += [_phases(report), _memory(report), _findings(report), _quality(report), _next(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first column is text, the others are numbers."""
-    lines = [f"| {' | '.join(heads)} |", "|" + "|".join([" --- "] + [" ---: "] * (len(heads) - 1)) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
 
 
 def _header(report: Report) -> str:
@@ -48,7 +40,7 @@ def _time(report: Report) -> str:
     ]
     heads = ["thread", "wall", *(phrases.PART_NAMES[part] for part in parts)]
     note = escaped(phrases.SPLIT_NOTE[0].upper() + phrases.SPLIT_NOTE[1:]) + "."
-    return f"### Time\n\n{note}\n\n" + _table(heads, rows)
+    return f"### Time\n\n{note}\n\n" + table(heads, rows)
 
 
 def _paths(report: Report) -> str:
@@ -65,7 +57,7 @@ def _paths(report: Report) -> str:
         rows.append(
             [where, share(value, total.sum), in_unit(value, total.unit), number(path.calls) if path.calls else ""]
         )
-    return title + _table(["path", "share", phrases.metric_name(report.path_metric), "calls"], rows)
+    return title + table(["path", "share", phrases.metric_name(report.path_metric), "calls"], rows)
 
 
 def _gpu(report: Report) -> str:
@@ -77,7 +69,7 @@ def _gpu(report: Report) -> str:
         cells = [escaped(device.name), number(device.launches), duration(device.kernels_ns), duration(device.copies_ns)]
         rows.append([*cells, size(device.copy_bytes), *phrases.busy_texts(device, report.meta.wall_ns)])
     heads = ["device", "kernels", "time", "copies", "bytes", "busy", "idle", "hidden communication"]
-    parts = ["### Devices", _table(heads, rows)] if rows else ["### Devices"]
+    parts = ["### Devices", table(heads, rows)] if rows else ["### Devices"]
     if gpu.sync_ns:
         parts.append(f"Threads waited {duration(gpu.sync_ns)} for devices.")
     kernels = []
@@ -85,7 +77,7 @@ def _gpu(report: Report) -> str:
         cells = [code(phrases.name_text(row.name)), number(row.count), duration(row.gpu_time.sum)]
         kernels.append([*cells, share(row.gpu_time.sum, gpu.work_ns), duration(row.gpu_time.mean)])
     if kernels:
-        parts.append(_table(["on the device", "count", "total", "share", "mean"], kernels))
+        parts.append(table(["on the device", "count", "total", "share", "mean"], kernels))
     return "\n\n".join(parts)
 
 
@@ -103,7 +95,7 @@ def _operators(report: Report) -> str:
                 size(row.alloc_bytes),
             ]
         )
-    return "### Operators\n\n" + _table(["operator", "calls", "self", "total", "mean", "std", "allocated"], rows)
+    return "### Operators\n\n" + table(["operator", "calls", "self", "total", "mean", "std", "allocated"], rows)
 
 
 def _modules(report: Report) -> str:
@@ -114,7 +106,7 @@ def _modules(report: Report) -> str:
         + [duration(v) for v in (row.time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         for row in report.modules
     ]
-    return "### Modules\n\n" + _table(["module", "total", "forward", "backward", "self"], rows)
+    return "### Modules\n\n" + table(["module", "total", "forward", "backward", "self"], rows)
 
 
 def _phases(report: Report) -> str:
@@ -130,7 +122,7 @@ def _phases(report: Report) -> str:
         ]
         for row in report.phases
     ]
-    return "### Phases\n\n" + _table(["phase", "time", "share", "operators"], rows)
+    return "### Phases\n\n" + table(["phase", "time", "share", "operators"], rows)
 
 
 def _memory(report: Report) -> str:
@@ -148,7 +140,7 @@ def _memory(report: Report) -> str:
         ]
         parts.append(
             f"Peak {size(peak.peak_bytes)} on {escaped(peak.device)}; alive at that moment:\n\n"
-            + _table(["path", "share", "bytes"], rows)
+            + table(["path", "share", "bytes"], rows)
         )
     return "\n\n".join(parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from leadline.report.source import visible
 
@@ -20,3 +21,9 @@ def code(text: str) -> str:
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}" if shown else ""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the first column is text, the others are numbers."""
+    lines = [f"| {' | '.join(heads)} |", "|" + "|".join([" --- "] + [" ---: "] * (len(heads) - 1)) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])

@@ -51,10 +51,10 @@ def summarize(profile: Profile, file: str, width: int = 100) -> str:
     return render_summary(build_report(profile, ReportOptions(top=_PATHS), file=file), width)
 
 
-def best_findings(profile: Profile) -> tuple[Finding, ...]:
-    """The two findings that matter most, without simulating: the program has ended and somebody waits."""
+def best_findings(profile: Profile, most: int = _FINDINGS) -> tuple[Finding, ...]:
+    """The findings that matter most, by default two, without simulating: the program has ended and somebody waits."""
     try:
-        return quiet(profile, simulate=False).findings[:_FINDINGS]
+        return quiet(profile, simulate=False).findings[:most]
     except Exception:  # a summary without findings is better than none; `leadline analyze` says what is wrong
         return ()
 

@@ -66,6 +66,8 @@ class TrainingConfig:
     """Python frames in call paths. They cost too little to be left out: only true is possible."""
     native: bool = False
     """Native frames in call paths; not built yet, so only false is possible."""
+    roll_minutes: float = 0.0
+    """Begin a new file after so many minutes, at the end of a step; 0 keeps the run in one file."""
     max_files: int = 0
     """Most profiles of this rank kept in the folder, the oldest are removed; 0 keeps all."""
     max_events: int = 1_000_000
@@ -127,6 +129,9 @@ class TrainingConfig:
     def _check_numbers(self) -> None:
         for name in ("wait", "warmup", "repeat", "skip_first", "max_files"):
             if getattr(self, name) < 0:
+                raise ProfileError(f"{name} cannot be {getattr(self, name)}; give 0 or more.")
+        for name in ("roll_minutes", "merge_timeout_s"):
+            if not 0 <= getattr(self, name) < float("inf"):
                 raise ProfileError(f"{name} cannot be {getattr(self, name)}; give 0 or more.")
         for name in ("accumulation", "max_events", "on_demand_steps", "active"):
             if getattr(self, name) is not None and getattr(self, name) < 1:

@@ -76,15 +76,20 @@ def remove_oldest(folder: Path, rank: int, max_files: int, keep: Path) -> list[P
     return removed
 
 
+def remove_profile(path: Path) -> None:
+    """A profile and what stands beside it. Raises OSError."""
+    path.unlink()
+    for suffix in (".json", ".snapshot.pickle", ".oom.md"):
+        path.with_suffix(suffix).unlink(missing_ok=True)
+
+
 def _remove_oldest(paths: list[Path], wanted: int) -> list[Path]:
     whole = [path for path in paths if not path.with_name(path.stem + PART_SUFFIX).exists()]
     whole.sort(key=lambda path: (path.name[: path.name.rindex("_") + 17], _changed_ns(path), path.name))
     removed = []
     for path in whole[: max(0, len(whole) - wanted)]:
         with contextlib.suppress(OSError):
-            path.unlink()
-            for suffix in (".json", ".snapshot.pickle", ".oom.md"):
-                path.with_suffix(suffix).unlink(missing_ok=True)
+            remove_profile(path)
             removed.append(path)
     return removed
 

@@ -32,6 +32,8 @@ class Journal:
 
     def __init__(self, config: TrainingConfig, rank: int) -> None:
         self.place: Path | None = None
+        self.shared = False
+        """The profile is made by somebody else, for several processes."""
         self.recorded: list[int] = []
         self.model: dict[str, Any] = {}
         self.out_of_memory: dict[str, Any] | None = None
@@ -82,11 +84,18 @@ class Journal:
             self.place = path
         self.write()
 
+    def next(self) -> Journal:
+        """The journal of the file that comes after this one's."""
+        following = Journal(self._config, self._rank)
+        following.model = self.model
+        return following
+
     def facts(self) -> dict[str, Any]:
         """Everything, as JSON holds it."""
         return {
             "leadline_training": FORMAT,
             "complete": self._complete,
+            "shared": self.shared,
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "rank": self._rank,

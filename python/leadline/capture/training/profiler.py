@@ -22,7 +22,7 @@ from leadline.capture.messages import say
 from leadline.capture.process_info import environment_number
 from leadline.capture.session import Session
 from leadline.capture.training.config import TrainingConfig, read_config
-from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest
+from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest, remove_profile
 from leadline.capture.training.journal import Journal
 from leadline.capture.training.memory_watch import SNAPSHOT_SUFFIX, MemoryWatch, is_out_of_memory, write_page
 from leadline.capture.training.model_facts import model_facts
@@ -60,6 +60,7 @@ class TrainingProfiler:
         self._running = False
         self._pid = 0
         self._session: Session | None = None
+        self._roll_at_ns = 0
         self._open = False
         self._unproven = False  # the window is open for a first step of which the number is not known yet
         self._next: int | None = None
@@ -137,6 +138,8 @@ class TrainingProfiler:
             self._listener.poll(number)
         else:
             self._demand.settle(number)
+        if self._roll_at_ns and time.monotonic_ns() >= self._roll_at_ns and self._session is not None:
+            self._roll()
         self._set_open(self._recorded(number + 1))
 
     def stop(self) -> Path | None:
@@ -155,15 +158,7 @@ class TrainingProfiler:
         self._set_open(False)
         if cut and not self._demand.covers((self.journal.last_step or 0) + 1):
             say(f"the run ended after step {self.journal.last_step}, inside the window ({described(self.config)}).")
-        session: Session | None = self._session
-        self._session = None
-        if session is not None and CURRENT.session is session:
-            self.path = session.stop()
-        self.journal.finish(self.path)
-        if self.path is not None:
-            files = [self.path, *(self.path.with_suffix(suffix) for suffix in (".json", SNAPSHOT_SUFFIX))]
-            self.upload(files)
-            remove_oldest(self.folder, self.rank, self.config.max_files, self.path)
+        self._finish_file()
         return self.path
 
     def __enter__(self) -> TrainingProfiler:
@@ -233,7 +228,10 @@ class TrainingProfiler:
         self.folder = prepare_folder(self.folder)
         if session is not None:
             say(f"this program is measured into {session.output}; the training profiler opens its windows there.")
-            self.journal.place = None
+            output = Path(session.output)
+            self.journal.place = output.with_name(f"{output.stem}_rank{self.rank}{output.suffix}")
+            self.journal.shared = True
+            self.journal.write()
             return
         claimed = claim_name(self.folder, self.rank)
         try:
@@ -251,6 +249,41 @@ class TrainingProfiler:
         self._session = CURRENT.session
         self.journal.place = claimed
         self.journal.write()
+        if self.config.roll_minutes:
+            self._roll_at_ns = time.monotonic_ns() + int(self.config.roll_minutes * 60e9)
+
+    def _finish_file(self) -> None:
+        """The session ends in its file, the side file beside it is complete, and old ones go."""
+        session: Session | None = self._session
+        self._session = None
+        before = self.path
+        if session is not None and CURRENT.session is session:
+            self.path = session.stop()
+        self.journal.finish(self.path)
+        if before is not None and self.path is not None and self.path != before and not self.journal.steps:
+            with contextlib.suppress(OSError):
+                remove_profile(self.path)  # begun after the last step: there is nothing in it
+            self.path = before
+            return
+        if self.path is not None:
+            files = [self.path, *(self.path.with_suffix(suffix) for suffix in (".json", SNAPSHOT_SUFFIX))]
+            self.upload(files)
+            remove_oldest(self.folder, self.rank, self.config.max_files, self.path)
+
+    def _roll(self) -> None:
+        """Between two steps: what was measured becomes a file, and a new one begins."""
+        self._set_open(False)
+        self._finish_file()
+        self.journal = self.journal.next()
+        try:
+            self._start_session()
+        except ProfileError as error:
+            self._running = False
+            say(f"{error} Training goes on without a profile.")
+            return
+        if CURRENT.native is not None:
+            CURRENT.native.step_begin(-1 if self._next is None else self._next // self.config.accumulation)
+        self.journal.begin(self._next)
 
     def _recorded(self, step: int) -> bool:
         return phase(self.config, step).recorded or self._demand.covers(step)

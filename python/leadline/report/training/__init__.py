@@ -21,7 +21,7 @@ from leadline.report.training.build import build_summary, changes, expected_rank
 from leadline.report.training.markdown import render
 from leadline.report.training.model import TrainingSummary
 
-__all__ = ["print_summary", "summarize"]
+__all__ = ["print_summary", "summarize", "summarize_shared"]
 _SAME_JOB_NS = 3600 * 10**9
 SUFFIX = ".leadline"
 
@@ -41,6 +41,9 @@ def print_summary(profiler: Stopped | None, *, file: Any = None) -> str:
     """
     if profiler is None or profiler.rank != 0:
         return ""
+    if profiler.path is None and getattr(getattr(profiler, "journal", None), "shared", False):
+        print("leadline: the summary is made when this program has ended, with its profile.", file=sys.stderr)
+        return ""
     if profiler.path is None:
         print("leadline: there is no profile of this run to summarise.", file=sys.stderr)
         return ""
@@ -53,7 +56,7 @@ def print_summary(profiler: Stopped | None, *, file: Any = None) -> str:
         print(f"leadline: the summary could not be made: {error}", file=sys.stderr)
         return ""
     folder = profiler.path.parent
-    before = _json(folder / "summary.json")
+    before = read_facts(folder / "summary.json")
     now = as_json(summary)
     summary = dataclasses.replace(summary, changes=changes(now, before))
     text = render(summary)
@@ -69,10 +72,29 @@ def print_summary(profiler: Stopped | None, *, file: Any = None) -> str:
     return text
 
 
+def summarize_shared(path: Path) -> Path | None:
+    """The page of a profile that `leadline run` has made, written beside it as STEM.summary.md with STEM.summary.json,
+    where the program had training profilers; None where it had none. Raises ProfileFileError and OSError."""
+    profile = open_profile(str(path))
+    began = int(profile.meta.get("started_at_ns") or 0)
+    sides = [read_facts(side) for side in sorted(path.parent.glob(f"{path.stem}_rank*.json"))]
+    told = [side for side in sides if side.get("shared") and int(side.get("started_at_ns", 0)) >= began]
+    if not told:
+        return None
+    first = min(told, key=lambda side: int(side.get("rank", 0)))
+    others = [side for side in told if side is not first]
+    summary = build_summary(profile, first, others, path.name)
+    page, data = path.with_suffix(".summary.md"), path.with_suffix(".summary.json")
+    summary = dataclasses.replace(summary, changes=changes(as_json(summary), read_facts(data)))
+    _replace(page, render(summary))
+    _replace(data, json.dumps(as_json(summary), indent=1))
+    return page
+
+
 def summarize(path: str | os.PathLike[str]) -> TrainingSummary:
     """The summary of a profile and the side files of its job. Raises ProfileFileError and OSError."""
     path = Path(path)
-    facts = _json(path.with_suffix(".json"))
+    facts = read_facts(path.with_suffix(".json"))
     profile = open_profile(str(path))
     others = list(_other_ranks(path, facts).values())
     return build_summary(profile, facts, others, path.name, _snapshot(path, profile.tree))
@@ -92,7 +114,7 @@ def _snapshot(path: Path, tree: Tree) -> Snapshot | None:
 def merge_ranks(path: Path) -> Path | None:
     """One profile of all ranks, beside that of rank 0 and with `merged` for its rank, where the configuration asks for
     it; None where it does not. Waits for files, never for a process. Raises ProfileFileError, OSError, ValueError."""
-    facts = _json(path.with_suffix(".json"))
+    facts = read_facts(path.with_suffix(".json"))
     config = facts.get("config") or {}
     if not config.get("merge"):
         return None
@@ -117,7 +139,7 @@ def _other_ranks(path: Path, facts: Mapping[str, Any]) -> dict[Path, Mapping[str
     """Side files of the other ranks of the same job, the newest of each rank."""
     found: dict[int, tuple[Path, Mapping[str, Any]]] = {}
     for side in path.parent.glob("*_rank*.json"):
-        other = _json(side)
+        other = read_facts(side)
         near = abs(int(other.get("started_at_ns", 0)) - int(facts.get("started_at_ns", 0))) < _SAME_JOB_NS
         if side == path.with_suffix(".json") or not near or not facts.get("job") or other.get("job") != facts["job"]:
             continue
@@ -146,7 +168,8 @@ def as_json(summary: TrainingSummary) -> dict[str, Any]:
     return {"leadline_summary": 1, "figures": figures, **dataclasses.asdict(summary)}
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def read_facts(path: Path) -> Mapping[str, Any]:
+    """What a side file or a summary.json holds; nothing where there is none or it is damaged."""
     with contextlib.suppress(OSError, ValueError):
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict):

@@ -17,11 +17,13 @@ from leadline.analysis.overlap import Intervals, WallSplit, wall_split
 from leadline.analysis.workclass import CLASSES, class_of_kernel, classes_of_nodes
 from leadline.profiles import Profile
 from leadline.report.paths import PathWords
+from leadline.report.summary import best_findings, finding_text
 from leadline.report.training.memory import holders
 from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
 from leadline.schema import EventKind, FrameKind
 
 MOST_HOT = 15
+MOST_FINDINGS = 5
 _DEVICE_FRAMES = (FrameKind.KERNEL, FrameKind.COPY, FrameKind.COLLECTIVE)
 
 
@@ -69,6 +71,7 @@ def build_summary(
         allocators=snapshot.allocators if snapshot is not None else (),
         out_of_memory=str((facts.get("out_of_memory") or {}).get("message", "")),
         data_ns=sum(thread.data_ns for thread in profile.threads),
+        findings=tuple(finding_text(one) for one in best_findings(profile, MOST_FINDINGS)),
         losses=tuple(f"{loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail}" for loss in profile.losses),
     )
 

@@ -1,18 +1,10 @@
-"""The section `Efficiency` of a summary, and the tables that all sections are made of."""
+"""The section `Efficiency` of a summary, counted from shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from leadline.report.markup import code, escaped
+from leadline.report.markup import code, escaped, table
 from leadline.report.training.model import TrainingSummary
 from leadline.report.units import duration, number, share
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, of which all columns but the first are numbers."""
-    lines = [f"| {' | '.join(heads)} |", "|" + "|".join([" --- "] + [" ---: "] * (len(heads) - 1)) + "|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def efficiency(summary: TrainingSummary) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from leadline.report.markup import code, escaped
-from leadline.report.training.efficiency import efficiency, table
+from leadline.report.markup import code, escaped, table
+from leadline.report.training.efficiency import efficiency
 from leadline.report.training.memory import memory
-from leadline.report.training.model import TrainingSummary
+from leadline.report.training.model import Change, TrainingSummary
 from leadline.report.units import duration, number, share, size
 
 
 def render(summary: TrainingSummary) -> str:
     """The whole page; ends with a newline."""
     parts = [_run(summary), _steps(summary), _wall(summary), _classes(summary)]
-    parts += [efficiency(summary), _hot(summary), memory(summary), _rest(summary)]
+    parts += [efficiency(summary), _hot(summary), memory(summary), _rest(summary), _findings(summary)]
     parts.append(_changes(summary))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -111,16 +111,30 @@ def _rest(summary: TrainingSummary) -> str:
     return "### Data, losses\n\n" + "\n".join(lines) if lines else ""
 
 
+def _findings(summary: TrainingSummary) -> str:
+    if not summary.findings:
+        return ""
+    lines = "\n".join(f"- {escaped(one)}" for one in summary.findings)
+    return f"### Findings\n\n{lines}\n\n`leadline analyze {summary.profile}` shows their evidence."
+
+
 def _changes(summary: TrainingSummary) -> str:
     if not summary.changes:
         return ""
+    return "### Since the last summary in this folder\n\n" + table(
+        ["figure", "before", "now", "change"], change_rows(summary.changes)
+    )
+
+
+def change_rows(changes: Sequence[Change]) -> list[list[str]]:
+    """A row per figure that differs: its name, before, now, and by how much."""
     rows = []
-    for change in summary.changes:
+    for change in changes:
         show = duration if change.name.endswith("_ns") else size if change.name.endswith("_bytes") else number
         name = change.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
         gone = f"{100 * (change.now / change.before - 1):+.1f}%" if change.before else ""
         rows.append([escaped(name), show(change.before), show(change.now), gone])
-    return "### Since the last summary in this folder\n\n" + table(["figure", "before", "now", "change"], rows)
+    return rows
 
 
 def _ranges(numbers: Sequence[int]) -> str:

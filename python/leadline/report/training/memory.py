@@ -5,9 +5,8 @@ from __future__ import annotations
 from leadline.analysis import Analysis
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.memorysnapshot import Snapshot
-from leadline.report.markup import code, escaped
+from leadline.report.markup import code, escaped, table
 from leadline.report.paths import PathWords
-from leadline.report.training.efficiency import table
 from leadline.report.training.model import Holder, TrainingSummary
 from leadline.report.units import number, share, size
 from leadline.schema import MetricKind

@@ -103,4 +103,6 @@ class TrainingSummary:
     """What the error said; empty where memory sufficed."""
     data_ns: int
     losses: tuple[str, ...]
+    findings: tuple[str, ...] = ()
+    """What `leadline analyze` finds first, in a line each."""
     changes: tuple[Change, ...] = ()

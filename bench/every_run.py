@@ -1,0 +1,113 @@
+"""What an always-on training profile costs: a small transformer trained with and without it, in turns.
+
+    python bench/every_run.py [--results FOLDER]
+
+One process trains the same model for blocks of steps, by turns with and without `build_profiler` (defaults, one file
+per block, so beginning and ending a file is in the cost of a file, not of a step). Compared are steps in CPU time of the
+loop's thread and of the process, which a busy machine disturbs less than wall time, and in wall time. The second figure is what
+rolling costs: seconds in which a file ends and the next begins, over the minutes that a file lasts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import leadline
+from leadline.demo.gpt import GPT, GPTConfig
+
+WIDTH, LAYERS, LENGTH, BATCH = 256, 4, 128, 4
+BLOCKS, STEPS, ROLL_MINUTES = 5, 10, 10
+
+
+def block(model: Any, optimizer: Any, folder: Path | None) -> tuple[list[float], list[float], list[float], float]:
+    """CPU seconds of the loop's thread and of the process and wall seconds of each step, and seconds to begin and end a
+    file."""
+    begin = time.perf_counter()
+    profiler = None
+    if folder is not None:
+        profiler = leadline.build_profiler(
+            enable=True, start_step=10**6, end_step=10**6 + 1, trace_dir=str(folder), rank=0
+        )
+        assert profiler is not None
+        profiler.start(1)
+    around = time.perf_counter() - begin
+    thread, cpu, wall = [], [], []
+    for step in range(1, STEPS + 1):
+        tokens = torch.randint(0, 256, (BATCH, LENGTH))
+        times = time.process_time(), time.perf_counter(), time.thread_time()
+        model.loss(tokens, tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if profiler is not None:
+            profiler.step(step)
+        thread.append(time.thread_time() - times[2])
+        cpu.append(time.process_time() - times[0])
+        wall.append(time.perf_counter() - times[1])
+    begin = time.perf_counter()
+    if profiler is not None:
+        profiler.stop()
+    return thread[2:], cpu[2:], wall[2:], around + time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--results", type=Path)
+    arguments = parser.parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    model = GPT(GPTConfig(vocabulary=256, context=LENGTH, layers=LAYERS, heads=4, width=WIDTH, dropout=0.0))
+    optimizer = torch.optim.AdamW(model.parameters())
+    block(model, optimizer, None)
+    thread: dict[bool, list[float]] = {True: [], False: []}
+    cpu: dict[bool, list[float]] = {True: [], False: []}
+    wall: dict[bool, list[float]] = {True: [], False: []}
+    around = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(2 * BLOCKS):
+            on = bool(number % 2)
+            of_thread, of_cpu, of_wall, files = block(model, optimizer, Path(folder) if on else None)
+            thread[on] += of_thread
+            cpu[on] += of_cpu
+            wall[on] += of_wall
+            around += [files] if on else []
+        sizes = [path.stat().st_size for path in Path(folder).glob("*.leadline")]
+    rows = []
+    for name, times in (
+        ("CPU time of the loop's thread", thread),
+        ("CPU time of the process", cpu),
+        ("wall time", wall),
+    ):
+        off, with_it = statistics.median(times[False]), statistics.median(times[True])
+        low_off, low = min(times[False]), min(times[True])
+        rows.append(f"| {name} | {off * 1e3:.2f} ms | {with_it * 1e3:.2f} ms | {100 * (with_it / off - 1):+.2f} % "
+                    f"| {100 * (low / low_off - 1):+.2f} % |")  # fmt: skip
+    roll = statistics.median(around)
+    text = "\n".join(
+        [
+            f"GPT of {LAYERS} layers and width {WIDTH}, {BATCH} sequences of {LENGTH}, {len(cpu[True])} steps each way,",
+            f"torch {torch.__version__}, one thread, {sys.platform}.",
+            "",
+            "| median of a step | without | with | cost | of the fastest steps |",
+            "| --- | ---: | ---: | ---: | ---: |",
+            *rows,
+            "",
+            f"Ending a file and beginning the next: {roll * 1e3:.0f} ms, {100 * roll / (60 * ROLL_MINUTES):.3f} % of "
+            f"{ROLL_MINUTES} minutes. A file has {statistics.median(sizes) / 1e3:.0f} kB.",
+            "",
+        ]
+    )
+    print(text)
+    if arguments.results:
+        (arguments.results / "every-run.md").write_text(f"# An always-on training profile\n\n{text}")
+
+
+if __name__ == "__main__":
+    main()
