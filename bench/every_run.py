@@ -3,9 +3,9 @@
     python bench/every_run.py [--results FOLDER]
 
 One process trains the same model for blocks of steps, by turns with and without `build_profiler` (defaults, one file
-per block, so beginning and ending a file is in the cost of a file, not of a step). Compared are steps in CPU time of the
-loop's thread and of the process, which a busy machine disturbs less than wall time, and in wall time. The second figure is what
-rolling costs: seconds in which a file ends and the next begins, over the minutes that a file lasts.
+per block, so beginning and ending a file is in the cost of a file, not of a step). Compared are steps in CPU time of
+the loop's thread and of the process, which a busy machine disturbs less than wall time, and in wall time. The second
+figure is what rolling costs: seconds in which a file ends and the next begins, over the minutes that a file lasts.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main() -> None:
     roll = statistics.median(around)
     text = "\n".join(
         [
-            f"GPT of {LAYERS} layers and width {WIDTH}, {BATCH} sequences of {LENGTH}, {len(cpu[True])} steps each way,",
+            f"GPT of {LAYERS} layers and width {WIDTH}, {BATCH} sequences of {LENGTH}, {len(cpu[True])} steps each,",
             f"torch {torch.__version__}, one thread, {sys.platform}.",
             "",
             "| median of a step | without | with | cost | of the fastest steps |",

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,6 +15,7 @@ from tests.training.loops import finished
 import leadline
 from leadline.capture.training.config import TrainingConfig
 from leadline.capture.training.on_demand import AHEAD, REQUEST, Demand, FileListener, HttpListener, SignalListener
+from leadline.capture.training.on_store import StoreListener
 from leadline.training import build_profiler
 
 
@@ -172,3 +175,82 @@ def test_a_handler_that_is_not_pythons_stays(monkeypatch) -> None:
         SignalListener(Demand(), 3)
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGUSR2) == kept
+
+
+def test_torchs_store_opens_the_same_steps_on_every_rank(capsys) -> None:
+    distributed = pytest.importorskip("torch.distributed", reason="its store is used")
+    first = distributed.TCPStore("127.0.0.1", 0, 2, True, wait_for_workers=False)
+    second = distributed.TCPStore("127.0.0.1", first.port, 2, False, wait_for_workers=False)
+    demands = [Demand(), Demand()]
+    ranks = [StoreListener(demand, 3, store) for demand, store in zip(demands, (first, second), strict=True)]
+    recorded: list[list[int]] = [[], []]
+    for ended in range(-1, 20):
+        if ended == 3:
+            ranks[1].ask(2)
+        for rank in (0, 1):
+            at = ended - rank  # the second rank is a step behind
+            if at >= 0:
+                ranks[rank].poll(at)
+                recorded[rank] += [at + 1] if demands[rank].covers(at + 1) else []
+    start = 2 + 1 + AHEAD
+    assert recorded == [[start, start + 1], [start, start + 1]]
+    ranks[0].ask(1, first=4)
+    ranks[0].poll(30)
+    assert "the window asked for at step 4 has passed" in capsys.readouterr().err
+    for listener in reversed(ranks):
+        listener.close()
+
+
+class DeadStore:
+    def check(self, keys) -> bool:
+        raise RuntimeError("Connection reset by peer")
+
+
+def test_a_store_that_is_gone_is_a_sentence_and_is_asked_no_more(capsys) -> None:
+    demand = Demand()
+    listener = StoreListener(demand, 3, DeadStore())
+    for step in range(3):
+        listener.poll(step)
+    assert capsys.readouterr().err.count("torch's store does not answer") == 1
+    assert demand.now == 2
+    listener.close()
+
+
+RANKS = """
+import os, signal, sys, torch.distributed as dist, leadline
+dist.init_process_group("gloo")
+profiler = leadline.build_profiler(
+    enable=True, start_step=0, end_step=1, trace_dir=sys.argv[1], on_demand="store", on_demand_steps=2
+)
+profiler.start(0)
+for step in range(24):
+    if step == 3 and dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGUSR2)
+    if step == 14 and dist.get_rank() == 0:
+        profiler.request_window(1, all_ranks=True)
+    dist.barrier()
+    profiler.step(step)
+profiler.stop()
+dist.destroy_process_group()
+"""
+
+
+def test_a_signal_to_one_of_two_real_ranks_opens_both(tmp_path: Path) -> None:
+    pytest.importorskip("torch.distributed", reason="its ranks are real")
+    (tmp_path / "loop.py").write_text(RANKS)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "loop.py"), str(tmp_path / "out")],
+        capture_output=True, text=True, env=environment, timeout=250, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    windows = [leadline.open(str(path)).window.steps for path in (tmp_path / "out").glob("*_rank*.leadline")]
+    assert windows == [(0, 3 + 1 + AHEAD, 3 + 2 + AHEAD, 14 + 1 + AHEAD)] * 2
+
+
+def test_all_ranks_need_a_way_to_all_of_them(tmp_path: Path, capsys) -> None:
+    profiler = running(tmp_path, "signal")
+    profiler.request_window(all_ranks=True)
+    profiler.stop()
+    assert 'need on_demand = "store"' in capsys.readouterr().err

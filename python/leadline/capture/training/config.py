@@ -23,7 +23,7 @@ PREFIX = "LEADLINE_TRAINING_"
 _WINDOWS = ("start_step", "end_step")
 _CYCLES = ("wait", "warmup", "active", "repeat", "skip_first")
 _RANKS = ("all", "first-of-node")
-_ON_DEMAND = ("", "signal", "file", "http")
+_ON_DEMAND = ("", "signal", "file", "http", "store")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class TrainingConfig:
     upload: str = ""
     """Where files go besides, as fsspec names it: `s3://bucket/run`, `gs://...`; empty for nowhere."""
     on_demand: str = ""
-    """How a window is opened in a running job: `signal`, `file`, `http`, or empty for not at all."""
+    """How a window is opened in a running job: `signal`, `file`, `http`, `store`, or empty for not at all."""
     on_demand_steps: int = 3
     """Steps that such a window lasts."""
 
@@ -102,7 +102,7 @@ class TrainingConfig:
                     f"Cannot read ranks {self.ranks!r}; write all, first-of-node, or numbers such as 0,8."
                 )
         if self.on_demand not in _ON_DEMAND:
-            raise ProfileError(f"Cannot open windows by {self.on_demand!r}; write signal, file or http.")
+            raise ProfileError(f"Cannot open windows by {self.on_demand!r}; write signal, file, http or store.")
         if not self.stack:
             raise ProfileError("stack = false is not possible: call paths are what everything is booked on.")
         if self.native:

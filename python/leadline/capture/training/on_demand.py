@@ -73,6 +73,10 @@ def listen(config: TrainingConfig, demand: Demand, folder: Path, rank: int) -> L
             return SignalListener(demand, steps)
         if kind == "file":
             return FileListener(demand, folder, steps)
+        if kind == "store":
+            from leadline.capture.training.on_store import StoreListener
+
+            return StoreListener(demand, steps)
         return HttpListener(demand, folder, rank, steps)
     except (OSError, ValueError) as error:
         say(f"windows cannot be opened by {kind} here: {error}.")

@@ -210,9 +210,18 @@ class TrainingProfiler:
             found = {}
         self.journal.model = {**self.journal.model, **found, **facts}
 
-    def request_window(self, steps: int | None = None, first: int | None = None) -> None:
-        """Record `steps` steps from `first` on, by default the configured number from the next one."""
-        self._demand.ask(steps or self.config.on_demand_steps, first)
+    def request_window(self, steps: int | None = None, first: int | None = None, *, all_ranks: bool = False) -> None:
+        """Record `steps` steps from `first` on, by default the configured number from the next one. `all_ranks`: the
+        same steps on every rank, which needs `on_demand = "store"` and begins a few steps later."""
+        wanted = steps or self.config.on_demand_steps
+        if not all_ranks:
+            self._demand.ask(wanted, first)
+            return
+        ask = getattr(self._listener, "ask", None)
+        if ask is None:
+            say('windows on all ranks need on_demand = "store" (or a file called record-now, with "file").')
+        else:
+            ask(wanted, first)
 
     @property
     def recorded_steps(self) -> tuple[int, ...]:
