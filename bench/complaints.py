@@ -1,0 +1,80 @@
+"""How many of the problems in examples/complaints `leadline analyze` names, and whether their twins are left alone.
+
+    python bench/complaints.py [--results FOLDER]
+
+A problem is named where its rule stands among the first three findings with the planted line; a twin is left alone
+where it lacks that rule. The rules were not changed after the programs were written and before the first score; the
+commit of that score is in its result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import leadline
+from common import add_results_option, machine, markdown_table, write_results
+from leadline.analysis.analyze import analyze
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples" / "complaints"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_results_option(parser)
+    arguments = parser.parse_args()
+    facts = machine()
+    told = json.loads((FOLDER / "problems.json").read_text(encoding="utf-8"))
+    rows = [scored(name, about) for name, about in sorted(told.items())]
+    named = sum(row["named"] for row in rows)
+    alone = sum(row["twin_alone"] for row in rows)
+    both = sum(row["named"] and row["twin_alone"] for row in rows)
+    table = markdown_table(
+        ("program", "complaint", "rule expected", "named", "twin left alone", "said instead, or besides"),
+        [
+            (
+                row["name"], row["complaint"], row["rule"], "yes" if row["named"] else "**no**",
+                "yes" if row["twin_alone"] else "**no**", ", ".join(row["first"]) or "nothing",
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=FOLDER).stdout
+    about = (
+        f"{named} of {len(rows)} named on their line, {alone} twins left alone, both for {both}. "
+        f"Rules of commit {commit.strip()}.\n\n"
+    )
+    write_results(arguments.results, "complaints", facts, {"rows": rows}, about + table)
+    return 0
+
+
+def scored(name: str, about: dict[str, str]) -> dict[str, Any]:
+    lines = (FOLDER / name / "problem.py").read_text(encoding="utf-8").splitlines()
+    planted = next(number for number, text in enumerate(lines, start=1) if text.endswith("# problem"))
+    first = findings(FOLDER / name / "problem.py")[:3]
+    twin = findings(FOLDER / name / "fixed.py")
+    return {
+        "name": name,
+        **about,
+        "named": any(rule == about["rule"] and planted in where for rule, where in first),
+        "twin_alone": about["rule"] not in [rule for rule, _ in twin],
+        "first": [f"{rule} at {', '.join(map(str, where)) or '-'}" for rule, where in first],
+        "planted": planted,
+    }
+
+
+def findings(program: Path) -> list[tuple[str, list[int]]]:
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "p.leadline"
+        command = [sys.executable, "-m", "leadline", "run", "-q", "-o", str(output), str(program)]
+        subprocess.run(command, check=True, capture_output=True)
+        return [(one.rule, [line.line for line in one.lines]) for one in analyze(leadline.open(output))]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
