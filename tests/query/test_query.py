@@ -264,3 +264,9 @@ def test_a_glob_with_many_stars_is_answered_at_once() -> None:
 def test_slips_are_named_where_they_are(profile, text, sentence):
     with pytest.raises(QueryError, match=sentence):
         profile.query(text)
+
+
+def test_groups_without_time_of_their_own_are_ordered_by_what_is_below(profile):
+    times = profile.query("python:* by function")["time"].tolist()
+    assert times == sorted(times, reverse=True)
+    assert len(set(times)) > 1

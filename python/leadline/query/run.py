@@ -68,6 +68,10 @@ def _grouped(query: Query, rows: Evaluator, note: str) -> QueryResult:
         default = ("nodes", "calls", *_measured(rows, grouped=True))
     fields = {str(field): field for field in (*by, *(query.show or map(_field, default)))}
     default_order = _field("duration") if rows.events is not None else _first_measure(rows, grouped=True)
+    if query.sort is None and default_order is not None and default_order.name == "self":
+        own = groups.column(default_order)
+        if not isinstance(own, Texts) and not own.values.any():  # modules and lines have no time of their own
+            default_order = _field("time")
     order = _order(query, groups, default_order)
     found = {name: _picked(groups.column(field), order) for name, field in fields.items()}
     return _result(rows, found, None, False, note)

@@ -15,6 +15,8 @@ from leadline.report.units import duration, number, size
 
 STEP = " › "
 _JSON_ROWS = 1_000
+_TERMINAL = 56
+"""Characters of a path, so that a line with its figures fits a terminal of 100 columns."""
 
 
 def text_comparison(diff: Diff, top: int = 10) -> str:
@@ -23,7 +25,9 @@ def text_comparison(diff: Diff, top: int = 10) -> str:
     lines += rows_text(("per step", "A", "B", "change", "interval", ""), _totals(diff), _RIGHT)
     for title, changes in _sections(diff, top):
         lines += ["", title]
-        lines += rows_text(("path", "A", "B", "change", "calls", ""), [_change(one) for one in changes], _RIGHT)
+        lines += rows_text(
+            ("path", "A", "B", "change", "calls", ""), [_change(one, _TERMINAL) for one in changes], _RIGHT
+        )
     for name, rows in diff.groups.items():
         lines += ["", f"by {name}"]
         lines += rows_text((name, "A", "B", "change"), _group(rows, top), (False, True, True, True))
@@ -137,7 +141,7 @@ def _sections(diff: Diff, top: int) -> list[tuple[str, list[Change]]]:
     return [(title, changes[:top]) for title, changes in sections if changes]
 
 
-def _change(change: Change) -> tuple[str, ...]:
+def _change(change: Change, width: int = 110) -> tuple[str, ...]:
     calls = f"{number(round(change.calls[0], 1))}"
     if change.calls[0] != change.calls[1]:
         calls += f" to {number(round(change.calls[1], 1))}"
@@ -145,7 +149,7 @@ def _change(change: Change) -> tuple[str, ...]:
     text = STEP.join(name_text(part) for part in change.path)
     verdict = "" if change.status in ("added", "removed") else change.time.verdict
     sign = "+" if change.delta_ns >= 0 else "-"
-    return _cut(text), duration(change.time.a), duration(change.time.b), sign + delta, calls, verdict
+    return _cut(text, width), duration(change.time.a), duration(change.time.b), sign + delta, calls, verdict
 
 
 def _group(rows: tuple[tuple[str, float, float], ...], top: int) -> list[tuple[str, ...]]:
