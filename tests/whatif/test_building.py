@@ -314,3 +314,32 @@ def test_how_much_a_collective_moves(
     graph = make(events)
     (task,) = graph.select(kind=TaskKind.COMM)
     assert graph.task(task).bytes == size
+
+
+def test_a_kernel_that_comes_to_stand_before_a_record_is_awaited_too(make: Make) -> None:
+    sync = {"cuda_sync_kind": "Event Sync", "wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 4}
+    graph = make([
+        *idle_launch(), call("cudaLaunchKernel", 100, 4, 3), kernel("work", 106, 50, 3),
+        call("cudaEventRecord", 110, 2, 4), call("cudaEventSynchronize", 120, 38, 5),
+        span("cuda_sync", "Event Sync", 120, 36, 1_000_007, correlation=5, stream=7, device=0, **sync),
+        span("cpu_op", "after", 160, 5),
+    ])  # fmt: skip
+    before = simulate(graph).makespan_ns
+    work, launch = one(graph, "work"), graph.select(name="cudaLaunchKernel").ids[-1]
+    graph.insert("more", TaskKind.GPU, graph.task(work).lane, 30_000, after=work, launch=int(launch))
+    assert simulate(graph).makespan_ns == before + 30_000
+
+
+def test_taking_memory_from_the_driver_waits_for_the_device(make: Make) -> None:
+    events = [
+        *idle_launch(), call("cudaLaunchKernel", 100, 4, 3), kernel("work", 106, 400, 3),
+        call("cudaMalloc", 110, 406, 4), span("cpu_op", "after", 520, 5),
+    ]  # fmt: skip
+    graph = make(events)
+    assert warned(graph, "1 calls that take or pin memory waited")
+    assert graph.task(one(graph, "cudaMalloc")).duration_ns == 10_000
+    graph.scale(one(graph, "work"), 0.5)
+    assert simulate(graph).end_ns[one(graph, "after")] == 325_000
+    # one that returned while the device was at work had not waited
+    quick = make([event if event["name"] != "cudaMalloc" else {**event, "dur": 200} for event in events])
+    assert not warned(quick, "take or pin memory")

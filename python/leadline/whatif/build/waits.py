@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.trace.meaning import is_blocking_copy, waits_for_device, waits_for_event
+from leadline.trace.meaning import is_blocking_copy, may_wait_for_device, waits_for_device, waits_for_event
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
 
 _WAITED_NS = 20_000  # a synchronisation that took longer did wait
+_OWN_SHARE = 0.25  # of a memory call that may pass after the device is idle
 CLOSE_NS = 20_000  # work that began this soon after other work ended may have waited for it
 
 
@@ -40,7 +41,9 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
     later edits move the wait with the work that is really in front of it.
     """
     waits = _stream_waits(draft, streams)
-    if not waits:
+    recorded = {(wait.record, wait.source.lane): wait.source for wait in waits if wait.record >= 0}
+    recorded |= _awaited_records(draft, streams)
+    if not waits and not recorded:
         return {}
     guessed = sum(1 for wait in waits if wait.record < 0)
     if guessed:
@@ -49,12 +52,11 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
             "the observed times (torch.profiler's enable_cuda_sync_events=True would record it)"
         )
     draft.facts["stream_waits"] = len(waits)
-    recorded = {(wait.record, wait.source.lane): wait for wait in waits if wait.record >= 0}
     first = len(draft)
     gates = {first + at: wait for at, wait in enumerate(waits)}
-    record_marks = {key: first + len(waits) + at for at, key in enumerate(recorded)}
+    record_marks = draft.record_marks = {key: first + len(waits) + at for at, key in enumerate(recorded)}
     calls = [*(wait.call for wait in waits), *(call for call, _ in recorded)]
-    on = [*(wait.stream for wait in waits), *(wait.source for wait in recorded.values())]
+    on = [*(wait.stream for wait in waits), *recorded.values()]
     texts = [*("stream wait" for _ in waits), *("event record" for _ in recorded)]
     draft.add(
         len(calls), kind=int(TaskKind.GPU), lane=[stream.lane for stream in on], parent=calls,
@@ -70,6 +72,22 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
         if mine:
             _place(draft, stream, mine, marks, reached)
     return marks
+
+
+def _awaited_records(draft: Draft, streams: Sequence[Stream]) -> dict[tuple[int, int], Stream]:
+    """Recorded events that the CPU waits for, by the call that recorded each and the lane it is on."""
+    events = draft.trace.events
+    records = {int(events["correlation"][draft["row"][task]]): task for task in calls_of(draft, Kind.EVENT_RECORD)}
+    found = {}
+    for call in calls_of(draft, Kind.SYNCHRONIZE) if records else []:
+        record = records.get(int(events["awaits_correlation"][draft["row"][call]]), -1)
+        if record < 0 or not waits_for_event(draft.trace.name(int(draft["row"][call]))):
+            continue
+        number, moment = int(events["awaits"][draft["row"][call]]), int(draft["start_ns"][record])
+        for stream in streams:
+            if stream.number == number and stream.issued_before(moment) >= 0:
+                found[(record, stream.lane)] = stream
+    return found
 
 
 def _place(draft: Draft, stream: Stream, mine: list[int], marks: dict[int, int], reached: dict[int, int]) -> None:
@@ -202,13 +220,39 @@ def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
         draft["duration_ns"][call] = max(end - max(begin, until), 0)
         for stream, place in awaited:
             if is_event:
-                draft.edge(stream.ids[place], call, EdgeType.SYNC)
+                # what comes to stand before the record is awaited too, so the wait is for its mark where there is one
+                record = records.get(int(events["awaits_correlation"][draft["row"][call]]), -1)
+                mark = draft.record_marks.get((record, stream.lane), stream.ids[place])
+                draft.edge(mark, call, EdgeType.SYNC)
             else:
                 draft.waits.append((call, stream.lane))
+    _wait_in_memory_calls(draft, streams)
     if disagreeing:
         draft.warnings.append(
             f"{disagreeing} synchronisations returned before the work they should have waited for had ended; "
             "their waits are uncertain"
+        )
+
+
+def _wait_in_memory_calls(draft: Draft, streams: Sequence[Stream]) -> None:
+    """Taking memory from the driver, or pinning pages, may wait until the device is idle: a call that took long and
+    returned just after all work had ended did."""
+    waited = 0
+    for call in calls_of(draft, Kind.API):
+        begin, length = int(draft["start_ns"][call]), int(draft["duration_ns"][call])
+        if length < _WAITED_NS or not may_wait_for_device(draft.trace.name(int(draft["row"][call]))):
+            continue
+        issued = [(stream, stream.issued_before(begin)) for stream in streams]
+        issued = [(stream, place) for stream, place in issued if place >= 0]
+        until = max((int(stream.drained[place]) for stream, place in issued), default=begin)
+        own = begin + length - until
+        if begin < until and 0 <= own <= max(CLOSE_NS, _OWN_SHARE * length):
+            draft["duration_ns"][call] = own
+            draft.waits += [(call, stream.lane) for stream, _ in issued]
+            waited += 1
+    if waited:
+        draft.warnings.append(
+            f"{waited} calls that take or pin memory waited for the device; they do in every prediction"
         )
 
 
