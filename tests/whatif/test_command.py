@@ -207,3 +207,14 @@ def test_stragglers_from_parquet(capsys):
     assert main(["whatif", str(path)]) == 0
     assert "stage 3: 1.232" in capsys.readouterr().out
     assert main(["whatif", str(path), "--scenario", "amp"]) == 2
+
+
+def test_a_page_by_its_ending(trace, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["whatif", trace, "-o", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and "<script" not in text and "http" not in text
+    assert "Where the step goes" in text and "What would change it" in text
+    assert text.count("<svg") == text.count("<circle") > 3
+    assert main(["whatif", "--list", "--format", "html"]) != 0
+    assert "use --format text" in capsys.readouterr().err

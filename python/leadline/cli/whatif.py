@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from leadline.whatif.graph import Graph
     from leadline.whatif.predict import Report
 
-_FORMATS = ("text", "markdown", "json")
-_ENDINGS = {".json": "json", ".md": "markdown"}
+_FORMATS = ("text", "markdown", "json", "html")
+_ENDINGS = {".json": "json", ".md": "markdown", ".html": "html"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     chosen = arguments.format or _format_of(arguments.output)
     settings = _settings(arguments.settings)
+    if chosen == "html" and (arguments.list or any(name.endswith(".parquet") for name in arguments.file)):
+        raise CommandError("A page shows a trace with kernels or operators; use --format text, markdown or json here.")
     if arguments.list:
         from leadline.whatif.listing import list_scenarios
 
@@ -150,6 +152,13 @@ def _render(graph: Graph, report: Report, chosen: str, arguments: argparse.Names
 
     if chosen == "json":
         return as_json(report)
+    if chosen == "html":
+        from leadline.whatif.critical import shares_of_path
+        from leadline.whatif.export import html_page
+        from leadline.whatif.predict import replay
+
+        whole = report if report.ledger else replace(report, ledger=replay(graph).ledger)
+        return html_page(whole, shares_of_path(graph, report.replay))
     ranked = not arguments.scenario and not arguments.replay and not arguments.critical_path
     text = as_text(report, ranked=ranked) if chosen == "text" else as_markdown(report, ranked=ranked)
     if arguments.critical_path:

@@ -1,5 +1,6 @@
-"""Timelines of graphs for other viewers."""
+"""Timelines of graphs for other viewers, and a report as a page."""
 
+from leadline.whatif.export.page import html_page
 from leadline.whatif.export.perfetto import perfetto_trace
 
-__all__ = ["perfetto_trace"]
+__all__ = ["html_page", "perfetto_trace"]

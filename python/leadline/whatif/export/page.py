@@ -1,0 +1,114 @@
+"""A report as one self-contained page: where the step goes, what would change it and by how much, with ranges drawn.
+
+No script and nothing fetched: the page opens anywhere and prints. Colours are told apart by text beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from leadline.whatif.advice import advice
+from leadline.whatif.ledger import Row
+from leadline.whatif.predict import Prediction, Report
+from leadline.whatif.units import show_time
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --good: #2f8f4e; }
+:root { --work: #3b7dd8; --wait: #d08a1d; --residual: #b3423a; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; } th, td { padding: .25rem .6rem; text-align: right; }
+th { border-bottom: 1px solid var(--line); font-weight: 600; } td { border-bottom: 1px solid var(--line); }
+.text { text-align: left; } .bar { display: flex; height: 1.6rem; border: 1px solid var(--line); overflow: hidden; }
+.bar i { display: block; height: 100%; border-right: 1px solid #fff8; box-sizing: border-box; }
+.work { background: var(--work); } .wait { background: var(--wait); } .residual { background: var(--residual); }
+.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
+svg { width: 100%; min-width: 14rem; height: 1.2rem; display: block; } .muted { opacity: .7; }
+"""
+_LEFT, _RIGHT = math.log(0.25), math.log(8.0)
+"""Gains that the drawn ranges reach from and to; beyond they are cut."""
+
+
+def html_page(report: Report, critical: Sequence[tuple[str, float]] = ()) -> str:
+    """The page. `critical`: kinds of tasks on the critical path with their shares."""
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        f"<title>What if</title><style>{_STYLE}</style><h1>What if</h1>",
+        f"<p>A step takes <b>{show_time(report.measured_ns)}</b> (measured over {len(report.steps)} "
+        f"step{'s' if len(report.steps) != 1 else ''}); replayed {show_time(report.replayed_ns)}, by causes alone "
+        f"{report.causal_error:+.1%}.</p>",
+        *(_ledger(report.ledger) if report.ledger else ()),
+        *(_critical(critical) if critical else ()),
+        *(_table(report.scenarios) if report.scenarios else ()),
+        _list("Advice", advice(report) if report.scenarios else ()),
+        _list("Warnings", report.warnings),
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _ledger(rows: Sequence[Row]) -> list[str]:
+    total = sum(row.spent_ns for row in rows) or 1.0
+    bar = "".join(
+        f"<i class={escape(row.sort)} "
+        f"style='width:{row.spent_ns / total:.3%};opacity:{0.4 + 0.6 * row.confidence:.2f}' "
+        f"title='{escape(_said(row, total), quote=True)}'></i>"
+        for row in rows
+    )
+    lines = [
+        f"<tr><td class=text><span class='key {escape(row.sort)}'></span>{escape(row.sort)}<td class=text>"
+        f"{escape(row.name)}<td>{show_time(row.spent_ns)}<td>{row.spent_ns / total:.1%}<td>{row.confidence:.0%}"
+        for row in rows
+        if row.spent_ns >= 0.0005 * total
+    ]
+    return [
+        "<h2>Where the step goes</h2>", f"<div class=bar role=img aria-label='the step by ledger row'>{bar}</div>",
+        "<table><tr><th class=text>sort<th class=text>what<th>time<th>share<th>as long as usual", *lines, "</table>",
+    ]  # fmt: skip
+
+
+def _said(row: Row, total: float) -> str:
+    return f"{row.sort}: {row.name}, {show_time(row.spent_ns)} ({row.spent_ns / total:.1%})"
+
+
+def _critical(shares: Sequence[tuple[str, float]]) -> list[str]:
+    text = ", ".join(f"{escape(name)} {share:.0%}" for name, share in shares)
+    return [f"<h2>Critical path</h2><p>{text}</p>"]
+
+
+def _table(predictions: Sequence[Prediction]) -> list[str]:
+    lines = [
+        f"<tr><td class=text>{escape(found.title)}<td>{show_time(found.predicted_ns)}<td>{show_time(found.low_ns)} to "
+        f"{show_time(found.high_ns)}<td>{found.speedup:.2f}x<td class=text>{_drawn(found)}<td class=text>"
+        f"{escape(found.verdict)}"
+        for found in predictions
+    ]
+    return [
+        "<h2>What would change it</h2>",
+        "<table><tr><th class=text>what if<th>step<th>range<th>gain<th class=text>range of the gain (line: no change)"
+        "<th class=text>verdict", *lines, "</table><p class=muted>Ranges hold in nine cases of ten.</p>",
+    ]  # fmt: skip
+
+
+def _drawn(found: Prediction) -> str:
+    """The range of a gain as a line with a dot, on a logarithmic scale."""
+    low, gain, high = (_place(value) for value in (found.low_gain, found.speedup, found.high_gain))
+    colour = "var(--good)" if found.verdict == "likely" else "currentColor"
+    label = f"{found.low_gain:.2f}x to {found.high_gain:.2f}x"
+    return (
+        f"<svg viewBox='0 0 200 16' preserveAspectRatio=none role=img aria-label='{label}'><title>{label}</title>"
+        f"<line x1={_place(1.0):.1f} x2={_place(1.0):.1f} y1=0 y2=16 stroke='var(--line)'/>"
+        f"<line x1={low:.1f} x2={max(high, low + 1):.1f} y1=8 y2=8 stroke='{colour}' stroke-width=3 />"
+        f"<circle cx={gain:.1f} cy=8 r=4 fill='{colour}'/></svg>"
+    )
+
+
+def _place(gain: float) -> float:
+    value = math.log(gain) if gain > 0 and math.isfinite(gain) else _RIGHT
+    return 200 * (min(max(value, _LEFT), _RIGHT) - _LEFT) / (_RIGHT - _LEFT)
+
+
+def _list(title: str, texts: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(text)}" for text in texts)
+    return f"<h2>{title}</h2><ul>{items}</ul>" if texts else ""
