@@ -37,7 +37,7 @@ ALWAYS: list[Row] = [
 MUST_RUN = (
     "agent", "analysis", "capture", "cct", "cli", "compare", "compat", "convert", "demo", "docs", "foreign", "nvidia", "problems",
     "profiles", "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "vscode",
-    "whatif",
+    "ui", "whatif",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import { baseName } from "./frames";
 import type { NodeRow, Profile } from "./profile";
 import { Profile as Made } from "./profile";
 import { MetricKindNames, type Tables } from "./schema.generated";
+import { scopesOf } from "./scopes";
 
 export interface Diff {
   /** The same rows; their metrics are those before and after, divided by steps where both are known. */
@@ -76,12 +77,18 @@ function frameKeys(profile: Profile, keys: Map<string, number>): Int32Array {
   return made;
 }
 
+/** Calls of the optimizer, of the process that made most of them. */
 function stepsOf(profile: Profile): number {
   const { own } = profile.metrics.values("calls");
-  let steps = 0;
-  for (let row = 0; row < profile.size; row++)
-    if (own[row] > 0 && profile.name(row).startsWith("Optimizer.step#")) steps += own[row];
-  return steps;
+  const { process } = scopesOf(profile);
+  const steps = new Map<number, number>();
+  for (let row = 0; row < profile.size; row++) {
+    if (!(own[row] > 0)) continue;
+    const [kind, name] = [profile.kind(row), profile.name(row)];
+    if (kind === "phase" ? name === "optimizer" : kind === "operator" && name.startsWith("Optimizer.step#"))
+      steps.set(process[row], Math.max(steps.get(process[row]) ?? 0, own[row]));
+  }
+  return Math.max(0, ...steps.values());
 }
 
 type Shared = Pick<Tables, "strings" | "frames"> & { frame: Uint32Array };

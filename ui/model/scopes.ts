@@ -45,24 +45,26 @@ function scopes(profile: Profile): Scopes {
   const outerOperator = column();
   const outerRegion = column();
   const outer = column();
+  const inherited = [...byOrigin, module, phase, inner];
   for (let row = 0; row < size; row++) {
     const above = parent[row];
     const kind = tables.frames.kind[frame[row]];
     const border = kind === threadKind || kind === processKind;
-    const from = (values: Int32Array) => (border || above < 0 ? -1 : values[above]);
-    for (const values of [...byOrigin, module, phase, inner]) values[row] = from(values);
+    const begins = border || above < 0; // a thread begins anew: nothing above it counts
+    if (!begins) for (let i = 0; i < inherited.length; i++) inherited[i][row] = inherited[i][above];
     thread[row] = kind === threadKind ? row : above < 0 ? -1 : thread[above];
     process[row] = kind === processKind ? row : above < 0 ? -1 : process[above];
     if (kind === python) byOrigin[whose[frame[row]]][row] = row;
-    if (kind === moduleKind) module[row] = row;
-    if (kind === phaseKind) phase[row] = row;
-    if (kind === operator) inner[row] = row;
+    else if (kind === moduleKind) module[row] = row;
+    else if (kind === phaseKind) phase[row] = row;
+    else if (kind === operator) inner[row] = row;
     for (let one = Origin.user; one >= Origin.runtime && user[row] < 0; one--) user[row] = byOrigin[one][row];
-    const changes = border || kind === moduleKind || kind === phaseKind || user[row] === row;
-    outerOperator[row] = changes ? -1 : from(outerOperator);
-    outerRegion[row] = changes ? -1 : from(outerRegion);
-    if (!changes && kind === operator && outerOperator[row] < 0) outerOperator[row] = row;
-    if (!changes && kind === region && outerRegion[row] < 0) outerRegion[row] = row;
+    if (!border && kind !== moduleKind && kind !== phaseKind && user[row] !== row) {
+      outerOperator[row] = above < 0 ? -1 : outerOperator[above];
+      outerRegion[row] = above < 0 ? -1 : outerRegion[above];
+      if (kind === operator && outerOperator[row] < 0) outerOperator[row] = row;
+      if (kind === region && outerRegion[row] < 0) outerRegion[row] = row;
+    }
     outer[row] = outerOperator[row] >= 0 ? outerOperator[row] : outerRegion[row];
   }
   return { user, module, phase, outer, inner, thread, process };

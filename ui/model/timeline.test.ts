@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Profile } from "./profile";
 import { drawn } from "./testing/drawing";
 import { timelineOf } from "./timeline";
-import { busy, chromeTrace, linksOf, rangeFacts } from "./timeline_facts";
+import { chromeTrace, linksOf, rangeFacts } from "./timeline_facts";
 
 const TREE = `
   process a.py
@@ -88,7 +88,7 @@ test("a range: what ran in it, cut to it, and how busy each lane was", async () 
   expect(facts.names.map((one) => `${one.name} ${one.count} ${one.sum_ns}`)).toEqual([
     "sgemm 1 55", "linear 1 40", "addmm 1 10", "relu 1 5",
   ]); // prettier-ignore
-  expect(busy(timeline, timeline.lanes[0], 0, 1000)).toBe(110);
+  expect(rangeFacts(profile, timeline, 0, 1000).lanes[0].busy_ns).toBe(110);
 });
 
 test("arrows: launch to kernel", async () => {

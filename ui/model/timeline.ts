@@ -121,10 +121,20 @@ class Spans {
   }
 }
 
+interface Open {
+  node: NodeRow;
+  span: number;
+  /** -1 for a frame without an event of its own, which lasts as long as what is in it. */
+  event: number;
+  end: number;
+}
+
 /** One lane while its events come in order: the frames that are open, the outermost first. */
 class Builder {
   private readonly rows: number[][] = [];
-  private readonly open: { node: NodeRow; span: number; event: number; end: number }[] = [];
+  private readonly open: Open[] = [];
+  /** Places in `open` that are events. */
+  private readonly events: number[] = [];
   private step = -1;
 
   constructor(
@@ -136,9 +146,10 @@ class Builder {
   /** The span of the event itself, the last of `path`. */
   put(path: readonly NodeRow[], start: number, end: number, event: number, step: number): number {
     const leaf = path.length - 1;
-    const { open } = this;
-    let running = open.length - 1; // an event that still runs holds what begins now, whatever its call path says
-    while (running >= 0 && !(open[running].event >= 0 && open[running].end > start)) running--;
+    const { open, events } = this;
+    let held = events.length - 1; // an event that still runs holds what begins now, whatever its call path says
+    while (held >= 0 && open[events[held]].end <= start) held--;
+    const running = held >= 0 ? events[held] : -1;
     let depth = 0;
     let at = 0;
     for (; depth < open.length; depth++) {
@@ -146,20 +157,28 @@ class Builder {
         at++;
       else if (depth > running) break;
     }
-    open.length = depth;
+    this.close(depth);
     this.step = step;
     for (; at <= leaf; at++) {
       const own = at === leaf ? event : -1;
       const span = this.spans.add(start, end, path[at], own);
       (this.rows[open.length] ??= []).push(span);
+      if (own >= 0) events.push(open.length);
       open.push({ node: path[at], span, event: own, end });
     }
-    for (const frame of open)
-      if (frame.event < 0 && end > frame.end) {
-        frame.end = end;
-        this.spans.end[frame.span] = end;
-      }
     return open[open.length - 1].span;
+  }
+
+  /** Closes what is deeper; a frame without an event ends with the last of what was in it. */
+  private close(depth: number): void {
+    const { open, events, spans } = this;
+    while (open.length > depth) {
+      const frame = open.pop() as Open;
+      if (frame.event < 0) spans.end[frame.span] = frame.end;
+      else events.pop();
+      const holder = open[open.length - 1];
+      if (holder && holder.event < 0 && frame.end > holder.end) holder.end = frame.end;
+    }
   }
 
   /** One frame below the same frames; backward work of one module hangs at many nodes. */
@@ -168,11 +187,12 @@ class Builder {
   }
 
   /** Frames without an event of their own join within a step. */
-  private joins(frame: { event: number }, step: number): boolean {
+  private joins(frame: Open, step: number): boolean {
     return frame.event < 0 && step === this.step;
   }
 
   finished(): Lane {
+    this.close(0);
     this.lane.rows = this.rows.map((row) => Int32Array.from(row));
     return this.lane;
   }

@@ -20,47 +20,49 @@ export interface RangeFacts {
 
 /** Sums over the events that lie at least partly in [from, to); of a thread its innermost work is not told apart. */
 export function rangeFacts(profile: Profile, timeline: Timeline, from: number, to: number): RangeFacts {
-  const rows = new Map<string, RangeRow>();
+  const { kind: kinds } = profile.tables.events;
+  const frames = profile.tables.frames.kind.length;
+  const sums = new Map<number, { span: number; count: number; sum_ns: number }>(); // by kind of event and frame
   const lanes = timeline.lanes.map((lane) => {
-    let spans = 0;
-    for (const row of lane.rows)
-      for (let i = firstEndingAfter(timeline, row, from); i < row.length; i++) {
-        const span = row[i];
-        if (timeline.start[span] >= to) break;
-        const event = timeline.event[span];
-        if (event < 0) continue;
-        spans++;
-        const kind = EventKindNames[profile.tables.events.kind[event]] ?? "event";
-        const name = operatorName(profile.name(timeline.node[span]));
-        const key = `${kind} ${name}`;
-        let one = rows.get(key);
-        if (!one) rows.set(key, (one = { name, kind, count: 0, sum_ns: 0 }));
-        one.count++;
-        one.sum_ns += Math.min(to, timeline.end[span]) - Math.max(from, timeline.start[span]);
-      }
-    return { title: lane.title, busy_ns: busy(timeline, lane, from, to), spans };
+    const inside = eventsIn(timeline, lane, from, to);
+    let busy_ns = 0;
+    let until = from;
+    for (const span of inside) {
+      const start = Math.max(from, timeline.start[span]);
+      const end = Math.min(to, timeline.end[span]);
+      if (end > until) busy_ns += end - Math.max(start, until);
+      until = Math.max(until, end);
+      const key = kinds[timeline.event[span]] * frames + profile.frame[timeline.node[span]];
+      let one = sums.get(key);
+      if (!one) sums.set(key, (one = { span, count: 0, sum_ns: 0 }));
+      one.count++;
+      one.sum_ns += end - start;
+    }
+    return { title: lane.title, busy_ns, spans: inside.length };
   });
+  const rows = new Map<string, RangeRow>();
+  for (const { span, count, sum_ns } of sums.values()) {
+    const kind = EventKindNames[kinds[timeline.event[span]]] ?? "event";
+    const name = operatorName(profile.name(timeline.node[span]));
+    const row = rows.get(`${kind} ${name}`);
+    if (row) {
+      row.count += count;
+      row.sum_ns += sum_ns;
+    } else rows.set(`${kind} ${name}`, { name, kind, count, sum_ns });
+  }
   return {
     lanes: lanes.filter((lane) => lane.spans > 0),
     names: [...rows.values()].sort((a, b) => b.sum_ns - a.sum_ns),
   };
 }
 
-/** Time in the range in which some event of the lane ran. */
-export function busy(timeline: Timeline, lane: Lane, from: number, to: number): number {
-  const parts: [number, number][] = [];
+/** Spans of events that lie at least partly in the range, in the order they began. */
+function eventsIn(timeline: Timeline, lane: Lane, from: number, to: number): Int32Array {
+  const parts: number[] = [];
   for (const row of lane.rows)
     for (let i = firstEndingAfter(timeline, row, from); i < row.length && timeline.start[row[i]] < to; i++)
-      if (timeline.event[row[i]] >= 0)
-        parts.push([Math.max(from, timeline.start[row[i]]), Math.min(to, timeline.end[row[i]])]);
-  parts.sort((a, b) => a[0] - b[0]);
-  let sum = 0;
-  let until = from;
-  for (const [start, end] of parts) {
-    if (end > until) sum += end - Math.max(start, until);
-    until = Math.max(until, end);
-  }
-  return sum;
+      if (timeline.event[row[i]] >= 0) parts.push(row[i]);
+  return Int32Array.from(parts).sort(); // spans are numbered as they began
 }
 
 export interface Link {

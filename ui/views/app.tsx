@@ -113,7 +113,7 @@ function App({ host, profile, report: said, findings }: AppProps) {
         handle={(made) => (flame.current = made)}
       />,
     ],
-    ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} />],
+    ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} shown={page === "tables"} />],
     ["timeline", "Timeline", <TimelinePage opened={opened} shown={page === "timeline"} />],
     ["time", "Over time", <ChartsPage opened={opened} shown={page === "time"} />],
     ["source", "Source", <SourcePage opened={opened} place={place} shown={page === "source"} />],

@@ -60,16 +60,25 @@ export function palette(): Palette {
   };
 }
 
+const widths = new Map<string, number>();
+const MOST_WIDTHS = 50_000;
+
+/** Measured once: labels come again in every frame that is drawn. All texts of the page's canvases have one font. */
+function widthOf(context: CanvasRenderingContext2D, text: string): number {
+  let width = widths.get(text);
+  if (width === undefined) {
+    if (widths.size > MOST_WIDTHS) widths.clear();
+    widths.set(text, (width = context.measureText(text).width));
+  }
+  return width;
+}
+
 /** `text` cut with an ellipsis to what fits in `width`; empty when not even two letters would. */
 export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
   const shown = text.length > 200 ? text.slice(0, 200) : text;
-  if (context.measureText(shown).width <= width) return shown;
-  let low = 0;
-  let high = shown.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (context.measureText(shown.slice(0, middle) + "…").width <= width) low = middle;
-    else high = middle - 1;
-  }
-  return low < 2 ? "" : shown.slice(0, low) + "…";
+  const whole = widthOf(context, shown);
+  if (whole <= width) return shown;
+  let letters = Math.floor((shown.length * width) / whole);
+  while (letters >= 2 && widthOf(context, shown.slice(0, letters) + "…") > width) letters--;
+  return letters < 2 ? "" : shown.slice(0, letters) + "…";
 }

@@ -48,11 +48,11 @@ def _in_browser(arguments: argparse.Namespace) -> int:
         server = ViewServer(view, arguments.port)
     except OSError as error:
         raise CommandError(f"Port {arguments.port} cannot be used: {error.strerror}; give another --port.") from error
-    print(f"{server.address}  (Ctrl-C ends it)", flush=True)
-    if not arguments.no_browser:
-        with contextlib.suppress(webbrowser.Error):
-            webbrowser.open(server.address)
     try:
+        print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+        if not arguments.no_browser:
+            with contextlib.suppress(webbrowser.Error):
+                webbrowser.open(server.address)
         server.serve()
     except KeyboardInterrupt:
         print()

@@ -36,6 +36,11 @@ class View:
         self._lock = threading.Lock()
         self._sources: PageSources | None = None
 
+    def without_python(self) -> None:
+        """The page is to show what it makes of the bytes alone, as in an editor."""
+        for index in range(len(self._profiles)):
+            self._made[f"report/{index}"] = self._made[f"findings/{index}"] = b"null"
+
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[str, bytes] | None:
         """(content type, body); None where there is no such thing."""
         kind, _, rest = path.partition("/")

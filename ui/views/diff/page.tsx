@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changes, diffOf, type Change, type Diff } from "../../model/diff";
+import { baseName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
 import { openProfile } from "../../model/reader";
 import { inUnit, metricName, number, share, visible } from "../../model/units";
@@ -36,7 +37,9 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
     <>
       <div class="toolbar">
         <h2>Comparison</h2>
-        <span class="quiet">{other ? `${visible(host.names[0])} before, ${visible(other.name)} after` : ""}</span>
+        <span class="quiet">
+          {other ? `${visible(baseName(host.names[0]))} before, ${visible(baseName(other.name))} after` : ""}
+        </span>
         <span class="grow" />
         <label class="plain file-choice">
           Compare with a file …
@@ -215,7 +218,7 @@ function DiffGraph({ view, colouring, select, shown }: GraphProps) {
 function Selected({ diff, view, node }: { diff: Diff; view: TreeView; node: ViewNode | null }) {
   if (!node)
     return (
-      <aside class="details" aria-live="polite" aria-label="Selected frame">
+      <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected frame">
         <p class="quiet">Click a box to see what it cost before and after; double-click zooms in.</p>
       </aside>
     );
@@ -224,7 +227,7 @@ function Selected({ diff, view, node }: { diff: Diff; view: TreeView; node: View
     return node.rows.reduce((all, row) => all + whole[row], 0);
   };
   return (
-    <aside class="details" aria-live="polite" aria-label="Selected frame">
+    <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected frame">
       <div class="details-head">
         <KindChip kind={view.kind(node)} />
       </div>

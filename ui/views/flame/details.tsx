@@ -29,7 +29,7 @@ interface Props {
 
 export function Details({ opened, view, node, actions }: Props) {
   return (
-    <aside class="details" aria-live="polite" aria-label="Selected frame">
+    <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected frame">
       {node ? (
         <Frame opened={opened} view={view} node={node} actions={actions} />
       ) : (

@@ -167,6 +167,7 @@ export class FlameGraph {
     for (let row = Math.floor(top / ROW); row <= last; row++)
       for (const box of this.laid.rows[row] ?? []) this.drawBox(context, colours, box, row * ROW - top);
     this.painter.paint(this.rects, width, height, ratio);
+    this.canvas.dataset.drawn = "1"; // for who measures
   }
 
   private drawBox(context: CanvasRenderingContext2D, colours: Palette, box: Box, y: number): void {

@@ -153,6 +153,7 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
     set({ [name]: !state[name] });
   return (
     <>
+      <h2 class="offscreen">Flame graph</h2>
       <div class="toolbar">
         <select
           aria-label="Width of the boxes"

@@ -177,7 +177,7 @@ function OnLine({ opened, file, line }: { opened: Opened; file: string; line: nu
   const total = profile.metrics.values(profile.metrics.main).whole[0];
   const gpu = profile.metrics.main === "gpu_time";
   return (
-    <aside class="details" aria-live="polite" aria-label="Selected line">
+    <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected line">
       {line > 0 ? (
         <>
           <h3>{visible(`${opened.shortFile(file)}:${line}`)}</h3>

@@ -1,6 +1,6 @@
 // The tables: operators, kernels, modules, lines, memory, collectives, ranks.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { KernelRow, ModuleRow, OperatorRow } from "../../model/report";
 import { foldedModules, modules } from "../../model/tables/modules";
 import { operators } from "../../model/tables/operators";
@@ -14,15 +14,17 @@ import { SortTable, type Column } from "./table";
 export const TABLE_NAMES = ["operators", "kernels", "modules", "lines", "memory", "collectives", "ranks"] as const;
 export type TableName = (typeof TABLE_NAMES)[number];
 
-export function TablesPage({
-  opened,
-  table,
-  choose,
-}: {
+interface Props {
   opened: Opened;
   table: TableName;
   choose(name: TableName): void;
-}) {
+  shown: boolean;
+}
+
+export function TablesPage({ opened, table, choose, shown }: Props) {
+  const seen = useRef(false);
+  if (shown) seen.current = true;
+  if (!seen.current) return null; // nothing is added up before somebody looks
   const Shown = VIEWS[table];
   return (
     <>

@@ -155,6 +155,7 @@ export class TimelineChart {
     this.painter.paint(this.rects, width, height, ratio);
     this.drawLinks(context, colours, top);
     this.drawRuler(context, colours, width);
+    this.canvas.dataset.drawn = "1"; // for who measures
   }
 
   private drawRow(

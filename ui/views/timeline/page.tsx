@@ -115,7 +115,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           </div>
           {tip ? <Tip opened={opened} timeline={timeline} tip={tip} /> : null}
         </div>
-        <aside class="details" aria-live="polite" aria-label="Selected part of the timeline">
+        <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected part of the timeline">
           {range ? (
             <RangePanel opened={opened} timeline={timeline} range={range} />
           ) : span >= 0 ? (

@@ -1,0 +1,120 @@
+// node tour.mjs ADDRESS|FILE: goes through a profile with a trace window as a person would and prints what was seen as JSON.
+
+import { pathToFileURL } from "node:url";
+import { withPage } from "./browser.mjs";
+
+const target = process.argv[2];
+const address = target.startsWith("http") ? target : pathToFileURL(target).href;
+
+const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
+  const settled = () => page.waitForTimeout(60);
+  const o = {};
+  const tab = async (name) => {
+    await page.locator(`#tab-${name}`).click();
+    await settled();
+  };
+  const panel = (name) => page.locator(`#page-${name} .details`).innerText();
+  await page.goto(address);
+  await page.waitForSelector("main");
+  o.findings = await page.locator(".finding").allInnerTexts();
+
+  await tab("flame");
+  const canvas = page.locator(".flame-canvas");
+  await canvas.focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await settled();
+  o.zoomed = await page.locator("#page-flame .crumbs button").count();
+  await page.keyboard.press("+");
+  await settled();
+  o.minimap = await page.locator("#page-flame .minimap").isVisible();
+  await page.keyboard.press("0");
+  await page.keyboard.press("/");
+  await settled();
+  await page.keyboard.type("/aten::(add)?mm /");
+  await settled();
+  o.found = await page.locator(".found").innerText();
+  await page.keyboard.press("Enter");
+  await settled();
+  o.selected = await panel("flame");
+  await page.locator("#page-flame .details button", { hasText: "callers and callees" }).click();
+  await settled();
+  o.sandwich = await page.locator(".sandwich").innerText();
+  await page.locator(".sandwich button").click();
+  await page.locator("#page-flame .found + input").fill("/(/");
+  await settled();
+  o.badPattern = await page.locator(".found").innerText();
+  await page.keyboard.press("Escape");
+  await page.locator("#page-flame select[aria-label^=Colour]").selectOption("heat");
+  await page.keyboard.press("r");
+  await settled();
+
+  await tab("tables");
+  await page.locator("#table-lines").click();
+  await settled();
+  o.lines = await page.locator("#page-lines tbody tr").allInnerTexts();
+  await page.locator("#page-lines tbody tr").first().click();
+  await settled();
+  await page.waitForTimeout(200);
+  o.source = {
+    marked: await page.locator(".source-lines .selected").allInnerTexts(),
+    panel: await panel("source"),
+  };
+  await page.locator("#page-source .details button", { hasText: "flame graph" }).click();
+  await settled();
+  o.fromSource = await page.locator(".found").innerText();
+
+  await tab("timeline");
+  await page.waitForTimeout(300);
+  o.window = await panel("timeline");
+  const box = await page.locator(".timeline-canvas").boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await settled();
+  o.range = await panel("timeline");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  await settled();
+  await page.mouse.click(box.x + box.width / 2, box.y + 52);
+  await settled();
+  o.event = await panel("timeline");
+  const download = page.waitForEvent("download");
+  await page.locator("button", { hasText: "Save for Perfetto" }).click();
+  o.saved = (await download).suggestedFilename();
+
+  await tab("time");
+  await page.waitForTimeout(200);
+  o.charts = await page.locator("#page-time h2").allInnerTexts();
+
+  await tab("diff");
+  await page.waitForTimeout(300);
+  o.diff = await page.locator("#page-diff").innerText();
+  if (await page.locator(".diff-canvas").count()) {
+    await page.locator(".diff-canvas").click({ position: { x: 200, y: 60 } });
+    await settled();
+    o.diffSelected = await panel("diff");
+  }
+  await page
+    .locator("#page-diff input[type=file]")
+    .setInputFiles({ name: "broken.leadline", mimeType: "", buffer: Buffer.from("PK no") });
+  await page.waitForTimeout(200);
+  o.broken = await page.locator("#page-diff [role=status]").innerText();
+
+  if (await page.locator("#tab-overview").isVisible()) await tab("overview");
+  const show = page.locator(".finding button", { hasText: "flame graph" });
+  if (await show.count()) {
+    await show.first().click();
+    await settled();
+    o.fromFinding = await panel("flame");
+  }
+  await page.setViewportSize({ width: 400, height: 800 });
+  await tab("overview");
+  o.wideOnPhone = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  await page.setViewportSize({ width: 640, height: 400 }); // what 200 % of a small screen leaves
+  o.wideAt200 = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  return { ...o, seen };
+});
+console.log(JSON.stringify(observed));

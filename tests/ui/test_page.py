@@ -1,0 +1,100 @@
+"""Real profiles in a real browser: from the server of `leadline view`, and as one file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import leadline
+from leadline.report.server import View, ViewServer
+
+
+@pytest.fixture(scope="module")
+def tour(profiles, browse):
+    """What a person sees of two profiles that the server hands out."""
+    _, before, after = profiles
+    server = ViewServer(View([(str(path), leadline.open(path)) for path in (before, after)]))
+    threading.Thread(target=server.serve, daemon=True).start()
+    try:
+        return browse("tour.mjs", server.address)
+    finally:
+        server.close()
+
+
+def test_nothing_went_wrong_and_nothing_left_the_machine(tour):
+    assert tour["seen"]["errors"] == []
+    assert tour["seen"]["dialogs"] == []
+    assert {url.split("/")[2].split(":")[0] for url in tour["seen"]["requests"] if not url.startswith("blob:")} == {
+        "127.0.0.1"
+    }
+
+
+def test_search_zoom_callers(tour):
+    assert tour["zoomed"] >= 2
+    assert tour["minimap"]
+    assert " in " in tour["found"]
+    assert tour["selected"].startswith("operator\naten::")
+    assert "Callers" in tour["sandwich"]
+    assert tour["badPattern"].startswith("not a regular expression")
+
+
+def test_a_line_leads_to_its_source_and_back(tour):
+    assert tour["lines"][0].startswith("train.py:")
+    assert len(tour["source"]["marked"]) == 1
+    assert "What ran on this line" in tour["source"]["panel"]
+    assert "aten::" in tour["source"]["panel"]
+    assert " in " in tour["fromSource"]
+
+
+def test_timeline(tour):
+    assert tour["window"].startswith("The whole window")
+    assert "steps" in tour["window"]
+    assert "selected" in tour["range"].split("\n")[0]
+    assert "duration" in tour["event"]
+    assert tour["saved"] == "leadline-trace.json"
+
+
+def test_curves(tour):
+    assert "Steps" in tour["charts"]
+    assert any(title.startswith("Live tensor memory") for title in tour["charts"])
+    assert "Busy" in tour["charts"]
+
+
+def test_comparison(tour):
+    assert "per step (6 and 6 steps)" in tour["diff"]
+    assert "What changed" in tour["diff"]
+    assert "before" in tour["diffSelected"]
+    assert "The file is not a Leadline profile or is cut off" in tour["broken"]
+
+
+def test_a_phone_and_a_large_font(tour):
+    assert not tour["wideOnPhone"]
+    assert not tour["wideAt200"]
+
+
+def test_the_report_as_one_file_shows_the_same(profiles, browse):
+    folder, before, _ = profiles
+    command = [sys.executable, "-m", "leadline.cli.main", "report", before.name, "-o", "page.html"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=100)
+    seen = browse("tour.mjs", folder / "page.html")
+    assert seen["seen"]["errors"] == []
+    assert len([url for url in seen["seen"]["requests"] if not url.startswith("blob:")]) == 1
+    assert seen["source"]["marked"] != []
+
+
+def test_no_source_leaves_the_text_out(profiles):
+    folder, before, _ = profiles
+    command = [sys.executable, "-m", "leadline.cli.main", "report", before.name, "--no-source", "--format", "html"]
+    page = subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=100).stdout.decode()
+    assert "def train_step" not in page
+
+
+@pytest.mark.slow
+def test_axe_finds_no_violation(profiles, browse):
+    folder, before, _ = profiles
+    command = [sys.executable, "-m", "leadline.cli.main", "report", before.name, "-o", "axe.html"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=100)
+    assert browse("axe.mjs", folder / "axe.html") == []

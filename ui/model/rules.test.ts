@@ -1,0 +1,27 @@
+// Rules that Python has too, against the table that tests/ui/test_rules.py reads as well.
+
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { foldedName, operatorName, origin, shortNames } from "./frames";
+import { duration, number, share, size } from "./units";
+
+const rules = JSON.parse(readFileSync(new URL("../../tests/ui/rules.json", import.meta.url), "utf8")) as {
+  [name in "duration" | "size" | "number"]: [number, string][];
+} & {
+  share: [number, number, string][];
+  origin: [string, number][];
+  folded: [string, string][];
+  operator: [string, string][];
+  short: { files: string[]; base: string; names: string[] }[];
+};
+
+test.each(rules.duration)("duration %d is %s", (value, text) => expect(duration(value)).toBe(text));
+test.each(rules.size)("size %d is %s", (value, text) => expect(size(value)).toBe(text));
+test.each(rules.number)("number %d is %s", (value, text) => expect(number(value)).toBe(text));
+test.each(rules.share)("share %d of %d is %s", (part, whole, text) => expect(share(part, whole)).toBe(text));
+test.each(rules.origin)("code of %s has origin %d", (file, of) => expect(origin(file)).toBe(of));
+test.each(rules.folded)("%s folds to %s", (name, text) => expect(foldedName(name)).toBe(text));
+test.each(rules.operator)("%s is called %s", (name, text) => expect(operatorName(name)).toBe(text));
+test.each(rules.short)("files are shown short: $names", ({ files, base, names }) =>
+  expect(files.map((file) => shortNames(files, base).get(file))).toEqual(names),
+);
