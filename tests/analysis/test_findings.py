@@ -240,3 +240,32 @@ def test_a_long_window_is_simulated_on_some_of_its_steps(monkeypatch):
     assert len(some.events["step"]) == 40
     assert told.notes == ["Gains are simulated on 10 of the 50 steps of the trace window."]
     assert len(profile.events["step"]) == 200
+
+
+def timed(step_ms: int, compile_ms: int = 0) -> Profile:
+    """Ten steps of a loop: 2 ms of operators each, and what the clock says between their ends."""
+    compiled = compile_ms * MS
+    return build(
+        f"""
+process train.py | pid=5
+  thread main | tid=5
+    python main @ train.py:5
+      operator aten::mm | time={20 * MS}/10 call_time={20 * MS}/10
+      phase compile | time={10 * compiled}/10 call_time={10 * compiled}/10
+    python main @ train.py:6
+      phase optimizer | time=10/10 call_time=10/10
+    phase step | call_time={9 * step_ms * MS}/9""".lstrip("\n")
+    )
+
+
+def test_a_step_takes_what_the_clock_says_and_python_is_what_no_operator_took():
+    found = analyze(timed(10), ["python_overhead"])
+    assert found.step_ns == 10 * MS
+    assert "80 % of a step is spent outside operators" in found[0].title
+    assert found[0].gain.high_ns == pytest.approx(8 * MS, rel=1e-6)
+
+
+def test_compiling_in_every_step_is_no_part_of_the_step_but_of_the_gain():
+    found = analyze(timed(100, compile_ms=90), ["recompilation"])
+    assert found.step_ns == pytest.approx(10 * MS, rel=1e-6)
+    assert found[0].gain.high_ns / found[0].gain.of_ns > 0.85

@@ -3,6 +3,7 @@ fixed twin lacks that finding. The programs run one after another in one process
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,24 +16,7 @@ from leadline.analysis.analyze import analyze
 pytest.importorskip("torch", reason="the programs need torch")
 
 PROBLEMS = Path(__file__).resolve().parents[2] / "examples" / "problems"
-RULES = {
-    "dtype": "layout_conversion",
-    "evaluation": "redundant_work",
-    "graph_break": "graph_breaks",
-    "growing_cat": "redundant_work",
-    "index_backward": "deterministic_backward",
-    "item": "synchronisation",
-    "kept_graph": "allocator",
-    "layout": "layout_conversion",
-    "loader": "data_loading",
-    "mask": "redundant_work",
-    "optimizer": "optimizer_loop",
-    "printing": "logging_in_loop",
-    "recompilation": "recompilation",
-    "sample_loop": "python_overhead",
-    "unfused": "kernel_fusion",
-    "workers": "thread_oversubscription",
-}
+RULES = {name: told["rule"] for name, told in json.loads((PROBLEMS / "problems.json").read_text()).items()}
 ALWAYS = ("item", "kept_graph", "printing", "sample_loop", "unfused", "growing_cat")
 RUN = """
 import runpy, sys, leadline, torch

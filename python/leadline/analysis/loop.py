@@ -202,9 +202,8 @@ def _wall_ns(profile: Profile, scopes: Scopes, anchor: int, steps: int) -> tuple
     count = int(calls.count[rows].sum())
     if count + 1 >= _TRIMMED_FROM and count * 2 >= steps:
         total = int(without_first_calls(calls.sum[rows], calls.count[rows], calls.max[rows]).sum())
-        fastest = int((calls.min[rows] * calls.count[rows]).sum())
         again = compiled_again(profile, scopes, anchor)
-        return max(total - again, fastest) / count * ((count + 1) / steps), "steps"
+        return max(total - again, 0) / count * ((count + 1) / steps), "steps"
     window = _window_step_ns(profile)
     return window, "trace window" if window else ""
 

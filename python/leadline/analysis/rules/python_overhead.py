@@ -24,6 +24,7 @@ class PythonOverhead(Rule):
             "calls", 24, "1", "calls of one operator on one path and step; layers of one class repeat a dozen times"
         ),
         Option("share", 10, "%", "less of the step is not worth rewriting a loop"),
+        Option("work", 1_000_000, "ns", "of operators a step; where there is less of it, Python always takes most"),
         Option("python", 50, "%", "of a step that is spent outside operators and loading; tiny models come near"),
     )
 
@@ -80,7 +81,7 @@ class PythonOverhead(Rule):
         loop = case.loop
         ns = case.between_ns
         share = case.share(ns)
-        if share < values["python"] or case.has_device:
+        if share < values["python"] or loop.work_ns < values["work"] or case.has_device:
             return []
         return [
             Finding(
