@@ -235,3 +235,34 @@ def test_names_from_a_profile_are_never_markup_or_control_characters(tmp_path, c
         assert "\x1b" not in text
         if form == "markdown":
             assert not re.search(r"(?<!\\)<img|(?<!\\)\*\*bold", text), text
+
+
+def on_device(operator: str, kernel: str, norm: str, ns: int) -> Profile:
+    """The same model on some framework and some device: a product and a norm a step."""
+    each = lambda value: ",".join([str(value)] * STEPS)  # noqa: E731
+    return build(
+        f"""
+process train.py | pid=7
+  thread main
+    python step @ /a/train.py:10
+      operator {operator} | time={each(1000)} call_time={each(1000)}
+        kernel {kernel} | gpu_time@0:7={each(ns)}
+      operator norm | time={each(100)} call_time={each(100)}
+        kernel {norm} | gpu_time@0:7={each(50)}
+    python step @ /a/train.py:12
+      phase optimizer | time={each(10)} call_time={each(10)}
+""".lstrip("\n")
+    )
+
+
+def test_devices_and_frameworks_meet_by_class():
+    nvidia = on_device("aten::mm", "ampere_bf16_s16816gemm_bf16_128x128", "void layer_norm_kernel<float>", 400)
+    amd = on_device("aten::mm", "Cijk_Ailk_Bljk_BBS_BH_MT128x128", "void layer_norm_hip<float>", 700)
+    jax = on_device("dot_general", "nvjet_gemm_fusion", "input_layer_norm_fusion", 300)
+    for other, ns in ((amd, 700), (jax, 300)):
+        groups = compare([nvidia], [other]).groups
+        assert {name: (a, b) for name, a, b in groups["kernel class"]} == {
+            "matrix product": (400, ns),
+            "normalisation": (50, 50),
+        }
+        assert ("matrix product", 1000, 1000) in groups["operator class"]
