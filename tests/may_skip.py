@@ -6,6 +6,7 @@ Any other skip fails the run, so a broken torch, a missing browser or an npm pac
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import re
@@ -54,9 +55,20 @@ def rows() -> list[Row]:
         )
     if os.geteuid() == 0:
         found.append(("tests/capture/", "this user may write everywhere", "root is never refused a folder"))
+    if _torch() < (2, 6):
+        found.append(("tests/torch/test_distributed.py", "no fully_shard", "FSDP2 for the CPU came with torch 2.6"))
+        found.append(("tests/training/", "wants a newer PyTorch", "transformers 5 works with torch 2.6 and later"))
     if sys.version_info >= (3, 13) or platform.machine() != "x86_64":
         found.append(("tests/convert/test_hatchet.py", "hatchet", "hatchet has no release for this Python"))
     return found
+
+
+def _torch() -> tuple[int, ...]:
+    """Its version as numbers, (0,) where there is none."""
+    try:
+        return tuple(int(part) for part in importlib.metadata.version("torch").split(".")[:2])
+    except importlib.metadata.PackageNotFoundError:
+        return (0,)
 
 
 def excuse(test: str, reason: str, allowed: list[Row] | None = None) -> str | None:

@@ -115,11 +115,15 @@ def _is_type_checking(test: ast.expr) -> bool:
     )
 
 
+_STANDARD = sys.stdlib_module_names | {"tomllib"}
+"""Of every Python that is supported, also where an older one runs this."""
+
+
 def _python_problem(package: Path, folder: str, target: str, lazy: bool) -> str | None:
     top, _, rest = target.partition(".")
     here = f"leadline.{folder}" if folder else "leadline"
     if top != "leadline":
-        if top in sys.stdlib_module_names or top in table.PYTHON_FOREIGN[folder]:
+        if top in _STANDARD or top in table.PYTHON_FOREIGN[folder]:
             return None
         if lazy and top in table.PYTHON_FOREIGN_LAZY.get(folder, set()):
             return None

@@ -104,6 +104,8 @@ def test_a_program_that_is_no_python_ends_as_it_ends(place) -> None:
         (["run", "--"], "Say which command"),
         (["run", "missing.py"], "Cannot run missing.py: there is no such file."),
         (["run", "--", "no-such-command-anywhere"], "Cannot run no-such-command-anywhere: No such file"),
+        (["run", "--", "script.py"], "leave out the --, or write -- python script.py"),
+        (["run", "--", "./script.py"], "leave out the --, or write -- python ./script.py"),
         (["run", "-o", "missing/x.leadline", "script.py"], "does not exist"),
         (["run", "-o", "/proc/x.leadline", "script.py"], "Cannot write"),
         (["run", "-o", ".", "script.py"], "is a folder"),

@@ -5,6 +5,7 @@ import textwrap
 import zipfile
 
 import pytest
+from tests.losses import lost
 
 import leadline
 
@@ -55,7 +56,7 @@ def test_operators_modules_and_phases(place) -> None:
     assert {node.name for node in profile.tree.find(kind="module")} >= {"model", "model.body.0", "model.head"}
     assert {node.name for node in profile.tree.find(kind="phase")} >= {"forward", "backward", "optimizer", "zero_grad"}
     assert meta(place)["available"]["torch"]["ok"] is True
-    assert list(profile.losses) == []
+    assert lost(profile) == []
 
 
 def test_a_global_model_has_the_name_of_its_variable(place) -> None:
@@ -99,7 +100,7 @@ def test_data_loader_workers_are_followed(place) -> None:
     assert processes["complete"].tolist() == [1, 1, 1]
     assert count(profile, "operator", "aten::full") == 12
     assert "data loading" in {node.name for node in profile.tree.find(kind="phase")}
-    assert list(profile.losses) == []
+    assert lost(profile) == []
 
 
 def test_loader_workers_are_in_the_trace_window(place) -> None:
@@ -132,7 +133,7 @@ def test_loader_workers_are_in_the_trace_window(place) -> None:
     steps = [row for row, text in enumerate(names) if text == "step"]
     begin = min(events["start_ns"][steps])
     assert all(events["start_ns"][row] + events["duration_ns"][row] >= begin for row in batches)
-    assert list(profile.losses) == []
+    assert lost(profile) == []
 
 
 def test_trace_windows_by_optimizer_steps(place) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.losses import lost
 
 from leadline.profiles import open_profile
 
@@ -59,4 +60,5 @@ def test_a_collective_is_named_with_its_process_group(tmp_path: Path, fakes: Pat
     assert "all_reduce" in [step.name for step in called.path()]
     ran = next(node for node in profile.tree.find(kind="region") if node.name == "gloo:all_reduce")
     assert ran.exclusive("call_time").count == 1  # on a thread of gloo's own
-    assert [loss for loss in profile.losses if loss.count > 0] == []
+    # CUDA builds of torch bring a CUPTI of their own beside the fake one
+    assert [loss for loss in lost(profile) if "Two copies of CUPTI" not in loss.detail] == []

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.losses import lost
 
 from leadline.capture.providers.compile_phases import PhaseStack, phase_of
 from leadline.capture.providers.kernel_origin import (
@@ -108,7 +109,7 @@ def test_generated_kernels_carry_operators_and_lines(tmp_path: Path) -> None:
     assert all("compile" in [step.name for step in node.path()] for node in phases if node.name == "inductor")
     available = fresh.meta["processes"][0]["available"]["torch.compile"]
     assert available["ok"] is True and available["kernels"] >= 1
-    assert [loss for loss in fresh.losses if loss.count > 0] == []
+    assert lost(fresh) == []
 
     cached = compile_and_run(tmp_path, "cached")
     check_kernels(cached)

@@ -94,7 +94,14 @@ def test_what_cannot_be_meant_is_one_sentence(values, words) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("[model]\n", "has no section"), ("[profiling\n", "Cannot read"), ("profiling = 3\n", "must be a table")],
+    [
+        ("[model]\n", "has no section"),
+        ("[profiling\n", "Cannot read"),
+        ("profiling = 3\n", "must be a table"),
+        ("tool = 3\n", "has no section"),
+        ("[tool]\nleadline = 'x'\n", "has no section"),
+        ("[tool.leadline]\ntraining = 'x'\n", "must be a table"),
+    ],
 )
 def test_toml_that_says_nothing(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "run.toml"

@@ -69,24 +69,37 @@ export class Metrics {
 
   /** Own values may not be below zero where they are drawn. */
   private gathered(name: MetricKind, column: "sum" | "count"): Float64Array {
-    const { node, metric, count, device } = this.profile.tables.metrics;
+    const { node, metric, count } = this.profile.tables.metrics;
     const values = this.profile.tables.metrics[column];
     const wanted = MetricKindNames.indexOf(name);
     const own = new Float64Array(this.profile.size);
-    const ofMoment = name === "peak_live_bytes"; // devices peak at different moments: of each node the one with most
-    let devices: Map<number, number> | null = ofMoment ? new Map() : null;
-    for (let i = 0; i < node.length; i++) {
-      if (metric[i] !== wanted || count[i] === 0) continue;
-      if (devices) {
-        const key = node[i] * 65536 + device[i] + 32768;
-        const sum = (devices.get(key) ?? 0) + values[i];
-        devices.set(key, sum);
-        if (sum > own[node[i]]) own[node[i]] = sum;
-      } else own[node[i]] += values[i];
-    }
-    devices = null;
+    if (name === "peak_live_bytes") return this.largestPeak(wanted);
+    for (let i = 0; i < node.length; i++) if (metric[i] === wanted && count[i] !== 0) own[node[i]] += values[i];
     for (let row = 0; row < own.length; row++) if (own[row] < 0) own[row] = 0;
     return own;
+  }
+
+  /** Processes and devices peak at moments of their own: the values of the one with most, and of no other. */
+  private largestPeak(wanted: number): Float64Array {
+    const { node, metric, count, device, sum } = this.profile.tables.metrics;
+    const process = new Int32Array(this.profile.size);
+    const isProcess = new Set(this.profile.tables.processes.node);
+    for (let row = 1; row < process.length; row++) {
+      process[row] = isProcess.has(row) ? row : process[this.profile.parent[row]];
+    }
+    const byPeak = new Map<number, Float64Array>();
+    const totals = new Map<number, number>();
+    for (let i = 0; i < node.length; i++) {
+      if (metric[i] !== wanted || count[i] === 0 || !(sum[i] > 0)) continue;
+      const key = process[node[i]] * 65536 + device[i] + 32768;
+      let own = byPeak.get(key);
+      if (!own) byPeak.set(key, (own = new Float64Array(this.profile.size)));
+      own[node[i]] += sum[i];
+      totals.set(key, (totals.get(key) ?? 0) + sum[i]);
+    }
+    let largest = -1;
+    for (const [key, total] of totals) if (total > (totals.get(largest) ?? 0)) largest = key;
+    return byPeak.get(largest) ?? new Float64Array(this.profile.size);
   }
 
   /** Rows of the table `metrics` that belong to a node. */

@@ -37,6 +37,20 @@ const MODEL = `
         operator relu | time=2 call_time=2
 `;
 
+test("of memory at the peak the picture is that of the process with most", async () => {
+  const profile = await drawn(`
+  process a.py | pid=1
+    thread Main
+      operator mm | peak_live_bytes=40
+  process b.py | pid=2
+    thread Main
+      operator relu | peak_live_bytes=30
+      operator mm | peak_live_bytes=20
+`);
+  const view = new TreeView(profile, { ...PLAIN, metric: "peak_live_bytes" });
+  expect(text(view)).toBe("all 50\n  b.py 50\n    Main 50\n      relu 30\n      mm 20");
+});
+
 test("top-down, the largest first", async () => {
   const profile = await drawn(MODEL);
   expect(text(new TreeView(profile, PLAIN))).toBe(`all 15

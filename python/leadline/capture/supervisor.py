@@ -116,7 +116,7 @@ def run_program(command: Command, environment: Mapping[str, str], beat: Callable
     except OSError as error:
         witness.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        raise ProfileError(f"Cannot run {command.name}: {error.strerror}.") from None
+        raise ProfileError(f"Cannot run {command.argv[0]}: {error.strerror}.{_remedy(command.argv[0])}") from None
     try:
         while True:
             received = signal.sigtimedwait(waited, _BEAT_S)
@@ -130,6 +130,13 @@ def run_program(command: Command, environment: Mapping[str, str], beat: Callable
                 _pass_on(received, pid, witness)
     finally:
         witness.close()
+
+
+def _remedy(program: str) -> str:
+    """What to do where a script was given as a command."""
+    if not program.endswith(".py") or not Path(program).is_file() or os.access(program, os.X_OK):
+        return ""
+    return f" It is a script, and what follows -- is run as it stands: leave out the --, or write -- python {program}."
 
 
 def _pass_on(received: signal.struct_siginfo, pid: int, witness: Witness) -> None:

@@ -70,5 +70,5 @@ def _run(aligned: Aligned, profile: Profile, rows: NDArray[np.int64]) -> Run:
         summed(tree.exclusive("gpu_time").sum),
         summed(tree.exclusive("alloc_bytes").sum),
         summed(without_repeats(tree).count + tree.exclusive("gpu_time").count),
-        float(tree.exclusive("peak_live_bytes").sum.sum()),
+        float(tree.inclusive("peak_live_bytes").sum[0]),
     )

@@ -79,13 +79,13 @@ def main_metric(metrics: list[MetricInfo]) -> MetricInfo | None:
 
 class Weights:
     """One metric over a tree: `own` per node, `whole` with the subtree; plain lists, because each is read node by
-    node.
+    node. Of memory at the peak that of the process and device with most: other viewers add up whatever they are given.
     """
 
     def __init__(self, tree: Tree, metric: MetricInfo) -> None:
         self.metric = metric
         self._tree = tree
-        self.own: list[int] = np.maximum(tree.exclusive(metric.kind).sum, 0).tolist()
+        self.own: list[int] = np.maximum(tree.drawn(metric.kind), 0).tolist()
 
     @cached_property
     def whole(self) -> list[int]:

@@ -30,6 +30,21 @@ def exclusive_at_peaks(metrics: Columns, nodes: int, metric: MetricKind, stream:
     return _largest([exclusive_measures(metrics, nodes, metric, device, stream) for device in devices], nodes)
 
 
+def at_one_moment(shape: Shape, kinds: NDArray[np.uint8], exclusive: Sequence[Measures]) -> NDArray[np.int64]:
+    """What each node held of the largest peak there was, that of one process on one device: what a picture whose parts
+    are as large as their sum may show. `exclusive`: the measures of each device by itself."""
+    best = np.zeros(shape.size, np.int64)
+    owner = np.where(kinds == int(FrameKind.PROCESS), np.arange(shape.size), np.maximum(shape.parent, 0))
+    while not np.array_equal(further := owner[owner], owner):
+        owner = further
+    for one in exclusive:
+        held = np.maximum(one.sum, 0)
+        largest = int(np.argmax(np.bincount(owner, weights=held, minlength=1)))
+        if held[owner == largest].sum() > best.sum():
+            best = np.where(owner == largest, held, 0)
+    return best
+
+
 def inclusive_at_peaks(shape: Shape, kinds: NDArray[np.uint8], exclusive: Sequence[Measures]) -> Measures:
     """Rolled up within a process, for each device of `exclusive` (its measures) by itself; of every node the device
     that has most, and of what stands above processes the process that has most."""

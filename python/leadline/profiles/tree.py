@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles.measures import Measures, Stat, exclusive_measures
-from leadline.profiles.moments import OF_A_MOMENT, exclusive_at_peaks, inclusive_at_peaks, moment_devices
+from leadline.profiles.moments import (
+    OF_A_MOMENT,
+    at_one_moment,
+    exclusive_at_peaks,
+    inclusive_at_peaks,
+    moment_devices,
+)
 from leadline.profiles.rollup import Shape, inclusive_measures
 from leadline.profiles.tables import Array, Columns, Tables
 from leadline.schema import FrameKind, MetricInfo, MetricKind, metric_info
@@ -248,6 +254,15 @@ class Tree:
             else:
                 self._inclusive[key] = inclusive_measures(self.shape, self.exclusive(*key))
         return self._inclusive[key]
+
+    def drawn(self, metric: str | MetricKind) -> NDArray[np.int64]:
+        """Exclusive sums whose total is one figure, for pictures whose boxes are as wide as what is in them: of
+        `peak_live_bytes` the largest peak of one process on one device."""
+        kind = metric_kind(metric)
+        if kind not in OF_A_MOMENT:
+            return self.exclusive(kind).sum
+        devices = moment_devices(self.tables["metrics"], kind)
+        return at_one_moment(self.shape, self.kinds, [self.exclusive(kind, device) for device in devices])
 
     def frame_rows(
         self, kind: str | FrameKind | None = None, name: str | None = None, pattern: str | re.Pattern[str] | None = None

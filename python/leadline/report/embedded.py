@@ -118,7 +118,7 @@ def cut_tree(tree: Tree, tables: Tables, most_nodes: int) -> tuple[Tables, NDArr
 def _largest_share(tree: Tree) -> NDArray[np.float64]:
     """For every node the largest share of any additive metric, and of the calls, that it has with its subtree."""
     largest = np.zeros(len(tree), np.float64)
-    columns = [tree.exclusive(info.kind).sum for info in tree.measured if info.additive]
+    columns = [tree.drawn(info.kind) for info in tree.measured if info.additive]
     for values in [*columns, tree.exclusive("call_time").count]:
         np.maximum(largest, subtree_shares(tree.shape, np.maximum(values, 0)), out=largest)
     return largest

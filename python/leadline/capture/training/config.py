@@ -203,7 +203,9 @@ def _from_toml(path: Path, *, required: bool) -> dict[str, Any]:
             return {}
         reason = error.strerror if isinstance(error, OSError) else error
         raise ProfileError(f"Cannot read the training configuration {path}: {reason}.") from None
-    found = content.get("tool", {}).get("leadline", {}).get("training")
+    found: Any = content
+    for name in ("tool", "leadline", "training"):
+        found = found.get(name) if isinstance(found, dict) else None
     if found is None:
         found = content.get("profiling")
     if found is None and required:
