@@ -1,26 +1,15 @@
-// node vscode.mjs URL FILE SYMBOL trust|no-trust PICTURE: opens a profile in a real VS Code in the browser, clicks the frame
-// that SYMBOL names, follows a problem back, and prints what a person saw, as JSON. With trust it also profiles the file that
-// the click opened, and the test above whose name a link stands.
+// node vscode.mjs URL FILE SYMBOL PICTURE: opens a profile in a real VS Code whose folder is not trusted, clicks the frame that
+// SYMBOL names, follows a problem back, and prints what a person saw, as JSON.
 
-import { chromium } from "playwright-core";
+import { frameOf, opened, withWorkbench } from "./workbench.mjs";
 
-const [address, file, symbol, trust, picture] = process.argv.slice(2);
-const FLAGS =
-  "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update " +
-  "--disable-sync --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader";
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS.split(" ") });
-const page = await browser.newPage({ viewport: { width: 1500, height: 900 } });
-page.setDefaultTimeout(60_000);
-const seen = {};
-try {
-  await page.goto(address);
-  await page.waitForSelector(".monaco-workbench", { timeout: 120_000 });
-  const answer = trust === "trust" ? "Yes, I trust the authors" : "No, I don't trust the authors";
-  await page.getByRole("button", { name: answer }).click();
-  let profile = await opened(file);
+const [address, file, symbol, picture] = process.argv.slice(2);
+
+await withWorkbench(address, false, picture, async (page, seen) => {
+  let profile = await opened(page, file);
   seen.overview = await profile.locator(".program h1").innerText();
   await profile.locator("#tab-flame").click();
-  await clickFrame(profile);
+  seen.clicked = await clickFrame(profile);
   await page.locator(".editor-instance .view-line").first().waitFor();
   seen.tabs = await page
     .locator(".tabs-container .tab")
@@ -44,42 +33,7 @@ try {
   profile = await frameOf(page, (frame) => frame.locator(".details h3"));
   await profile.waitForFunction(() => document.querySelector(".details h3")?.textContent);
   seen.revealed = await profile.locator(".details h3").innerText();
-} catch (error) {
-  seen.error = String(error);
-  await page.screenshot({ path: picture });
-} finally {
-  console.log(JSON.stringify(seen));
-  await browser.close();
-}
-
-/** Opens a file of the explorer until the extension, which the workbench starts after itself, shows it. */
-async function opened(name) {
-  const row = page.locator(".explorer-folders-view .monaco-list-row").filter({ hasText: name });
-  for (let i = 0; i < 60; i++) {
-    await row.first().dblclick();
-    const frame = await frameOf(page, (one) => one.locator("#tab-flame"), 15_000);
-    if (frame) return frame;
-    const close = page.locator(".tabs-container .tab .codicon-close");
-    if (await close.count()) await close.first().click();
-  }
-  throw new Error("no editor of the extension opened the profile");
-}
-
-/** The frame of the page in which `wanted` is found. */
-async function frameOf(of, wanted, timeout = 60_000) {
-  for (const end = Date.now() + timeout; Date.now() < end;) {
-    for (const frame of of.frames())
-      if (
-        await wanted(frame)
-          .count()
-          .catch(() => 0)
-      )
-        return frame;
-    if (await page.getByText("Open Anyway").count()) return null;
-    await page.waitForTimeout(250);
-  }
-  return null;
-}
+});
 
 /** Moves down the flame graph until the tip says the name, and clicks there. */
 async function clickFrame(frame) {
@@ -90,8 +44,9 @@ async function clickFrame(frame) {
     await canvas.hover({ position: { x: 40, y } });
     const tip = frame.locator(".tip b");
     if ((await tip.count()) && (await tip.innerText()).startsWith(symbol)) {
-      seen.clicked = await tip.innerText();
-      return canvas.click({ position: { x: 40, y } });
+      const name = await tip.innerText();
+      await canvas.click({ position: { x: 40, y } });
+      return name;
     }
   }
   throw new Error(`no frame ${symbol} in the flame graph`);

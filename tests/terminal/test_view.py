@@ -31,14 +31,15 @@ def test_the_overview_comes_first_and_names_the_program(real):
 
 def test_the_tree_opens_the_hot_path_with_value_share_and_self():
     seen = look(build(PROGRAM), "2")
-    assert seen.line("model.h.0 (Block)").split()[:5] == ["600", "µs", "60.0%", "0", "ns"]
+    assert seen.line("model.h.* (Block)").split()[:5] == ["900", "µs", "90.0%", "0", "ns"]
     assert "step · train.py:5" in seen.text
-    assert seen.line("aten::mm").split()[:5] == ["600", "µs", "60.0%", "600", "µs"]
+    assert seen.line("aten::mm").split()[:5] == ["900", "µs", "90.0%", "900", "µs"]
 
 
 def test_the_cursor_opens_closes_and_tells_what_a_frame_cost():
-    seen = look(build(PROGRAM), "2", "end", "up", "left")
-    assert seen.chosen == "step · train.py:5"
+    *_, leaf, above = looks(build(PROGRAM), "2", "end", "up", "left")
+    assert leaf.chosen == "aten::mm"
+    assert above.chosen == "model.h.* (Block)"
     *_, closed, _, opened = looks(build(PROGRAM), "2", "down", "left", "right", "down")
     assert "step" not in closed.text
     assert "<module> · train.py:9" in opened.text
@@ -52,15 +53,17 @@ def test_bottom_up_begins_with_what_spent_it():
     assert seen.line("aten::mm").split()[:3] == ["900", "µs", "90.0%"]
 
 
-def test_library_frames_and_layer_numbers_are_left_out_on_demand():
-    assert "wrapped" in look(build(PROGRAM), "2").text
-    assert "wrapped" not in look(build(PROGRAM), "h").text
-    folded = look(build(PROGRAM), "l")
-    assert folded.line("model.h.*").split()[:3] == ["900", "µs", "90.0%"]
+def test_library_frames_and_layer_numbers_are_left_out_until_they_are_asked_for():
+    first = look(build(PROGRAM), "2")
+    assert "wrapped" not in first.text
+    assert "model.h.1" not in first.text
+    assert "wrapped" in look(build(PROGRAM), "h").text
+    layers = look(build(PROGRAM), "l")
+    assert layers.line("model.h.0 (Block)").split()[:3] == ["600", "µs", "60.0%"]
 
 
 def test_search_goes_to_the_most_expensive_first_and_says_count_and_share():
-    *_, seen, after = looks(build(PROGRAM), "slash", "TYPE", "n", typed="h.")
+    *_, seen, after = looks(build(PROGRAM), "l", "slash", "TYPE", "n", typed="h.")
     assert "1 of 2 found, 900 µs (90.0%) together" in seen.text
     assert seen.chosen == "model.h.0 (Block)"
     assert after.chosen == "model.h.1 (Block)"

@@ -94,10 +94,11 @@ def server(tmp_path_factory):
         "workbench.startupEditor": "none",
         "telemetry.telemetryLevel": "off",
         "extensions.autoCheckUpdates": False,
-        "leadline.python": sys.executable,
     }
-    (home / "user" / "User").mkdir(parents=True)
-    (home / "user" / "User" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    machine = {"leadline.python": sys.executable}  # a path is a setting of the machine that has it
+    for place, content in (("User", settings), ("Machine", machine)):
+        (home / "user" / place).mkdir(parents=True)
+        (home / "user" / place / "settings.json").write_text(json.dumps(content), encoding="utf-8")
     base = ["node", str(ENTRY), "--user-data-dir", str(home / "user"), "--extensions-dir", str(home / "extensions")]
     subprocess.run([*base, "--install-extension", str(built())], check=True, timeout=300, capture_output=True)
     with socket.socket() as free:
@@ -126,19 +127,23 @@ def _wait_for(address: str, running: subprocess.Popen[bytes]) -> None:
     raise AssertionError("code-server did not answer")
 
 
-@pytest.fixture(scope="module")
-def seen(server, workspace, tmp_path_factory):
-    """What vscode.mjs saw in a workspace that is not trusted."""
-    picture = tmp_path_factory.mktemp("pictures") / "vscode.png"
+def drive(script: str, *arguments: str, picture: Path) -> dict:
+    """What a script of tests/js saw; `picture`: where it leaves one."""
     done = subprocess.run(
-        ["node", "vscode.mjs", f"{server}?folder={workspace}", "run.leadline", "Net.forward", "no-trust", str(picture)],
-        cwd=JS, env={**os.environ, "CHROMIUM": shutil.which("chromium") or ""},
+        ["node", script, *arguments, str(picture)], cwd=JS, env={**os.environ, "CHROMIUM": shutil.which("chromium") or ""},
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
+    seen: dict = json.loads(done.stdout)
     assert "error" not in seen, f"{seen}, {picture}"
     return seen
+
+
+@pytest.fixture(scope="module")
+def seen(server, workspace, tmp_path_factory):
+    """What is seen of the profile in a workspace that is not trusted."""
+    picture = tmp_path_factory.mktemp("pictures") / "vscode.png"
+    return drive("vscode.mjs", f"{server}?folder={workspace}", "run.leadline", "Net.forward", picture=picture)
 
 
 def test_the_profile_opens_without_python_and_without_trust(seen):
@@ -159,3 +164,39 @@ def test_lines_and_functions_say_what_they_cost(seen):
 def test_findings_stand_among_the_problems_and_lead_back(seen):
     assert any("net.layers" in text and "hotspot" in text for text in seen["problems"])
     assert seen["revealed"]
+
+
+PROGRAM = """\
+import torch
+
+for _ in range(5):
+    x = torch.randn(64, 64)
+    (x @ x).sum().item()
+"""
+TESTS = """\
+import torch
+
+
+class TestProgram:
+    def test_it(self):
+        x = torch.randn(64, 64)
+        assert (x @ x).shape == (64, 64)
+"""
+
+
+def test_a_file_and_a_test_are_profiled_from_the_editor_and_compared(server, tmp_path):
+    work = tmp_path / "trusted"
+    work.mkdir()
+    (work / "program.py").write_text(PROGRAM, encoding="utf-8")
+    (work / "test_program.py").write_text(TESTS, encoding="utf-8")
+    (work / "broken.leadline").write_bytes(b"PK\x03\x04 and then nothing")
+    seen = drive("vscode_run.mjs", f"{server}?folder={work}", picture=tmp_path / "run.png")
+    assert "This profile cannot be shown" in seen["broken"]
+    assert "fault of the page" not in seen["broken"]
+    assert seen["program"].endswith("program.py")
+    assert seen["links"] == 1
+    assert "test_program.py::TestProgram::test_it" in seen["test"]
+    assert (work / "program.leadline").exists()
+    assert (work / "TestProgram.test_it.leadline").exists()
+    assert "program.leadline" in seen["titles"][-1]
+    assert seen["comparison"]

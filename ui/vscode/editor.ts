@@ -25,7 +25,7 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
   ) {}
 
   openCustomDocument(uri: vscode.Uri): vscode.CustomDocument {
-    return { uri, dispose: () => this.store.close(uri) };
+    return { uri, dispose: () => undefined };
   }
 
   async resolveCustomEditor(document: vscode.CustomDocument, panel: vscode.WebviewPanel): Promise<void> {
@@ -35,7 +35,7 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
     const folder = vscode.Uri.joinPath(uri, "..");
     const name = uri.path.slice(uri.path.lastIndexOf("/") + 1).replace(/[[\]{}*?]/g, "?");
     const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(folder, name));
-    const again = () => void this.send([uri], say);
+    const again = () => void this.send([uri], say, panel);
     watcher.onDidChange(again);
     watcher.onDidCreate(again);
     panel.onDidChangeViewState(() => panel.active && this.store.look(uri));
@@ -76,7 +76,7 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
     webview.onDidReceiveMessage(async (message: FromPage) => {
       if (message.type === "ready") {
         ready = true;
-        await this.send(uris(), say);
+        await this.send(uris(), say, panel);
         for (const one of waiting.splice(0)) say(one);
         return;
       }
@@ -89,20 +89,21 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
         if (message.asked || follows) await this.files.show(profile, message.file, message.line, message.asked);
       }
     });
+    panel.onDidDispose(() => uris().forEach((uri) => this.store.close(uri, panel)));
     webview.html = html(webview, dist);
     return say;
   }
 
-  private async send(uris: vscode.Uri[], say: (message: ToPage) => void): Promise<void> {
+  private async send(uris: vscode.Uri[], say: (message: ToPage) => void, holder: object): Promise<void> {
     try {
       const profiles = await Promise.all(uris.map(async (uri) => whole(await vscode.workspace.fs.readFile(uri))));
       const open: OpenProfile[] = [];
-      for (const [i, uri] of uris.entries()) open.push(await this.store.add(uri, profiles[i]));
+      for (const [i, uri] of uris.entries()) open.push(await this.store.add(uri, profiles[i], holder));
       const names = uris.map((uri) => vscode.workspace.asRelativePath(uri));
       const version = String(this.extension.extension.packageJSON.version);
       say({ type: "open", names, version, profiles, findings: open.map((one) => one.findings) });
     } catch (error) {
-      for (const uri of uris) this.store.close(uri);
+      for (const uri of uris) this.store.close(uri, holder);
       say({ type: "failed", sentence: visible(error instanceof Error ? error.message : String(error)) });
     }
   }

@@ -82,7 +82,7 @@ export class LineCosts implements vscode.CodeLensProvider, vscode.Disposable {
       for (const [line, cost] of found.costs.lines) {
         const part = total ? cost.total / total : 0;
         if (line > editor.document.lineCount || part < SHOWN) continue;
-        const level = LEVELS.findIndex((least) => part >= least);
+        const level = LEVELS.findIndex((least) => cost.booked >= least * total); // colour where the time is spent
         painted[level < 0 ? 3 : level].push(this.decoration(found, line));
       }
     }

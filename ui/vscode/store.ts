@@ -44,6 +44,7 @@ export class OpenProfile {
 
 export class Store implements vscode.Disposable {
   private readonly open = new Map<string, OpenProfile>();
+  private readonly holders = new Map<string, Set<object>>();
   private shown: string | null = null;
   private readonly emitter = new vscode.EventEmitter<void>();
   /** Another profile is current, or it is shown by another metric, or a file was read again. */
@@ -61,16 +62,21 @@ export class Store implements vscode.Disposable {
     return this.open.get(uri.toString());
   }
 
-  /** Raises ProfileFileError. */
-  async add(uri: vscode.Uri, bytes: Uint8Array): Promise<OpenProfile> {
+  /** `holder`: the panel that shows it; the profile stays open until all of them have closed it. Raises ProfileFileError. */
+  async add(uri: vscode.Uri, bytes: Uint8Array, holder: object): Promise<OpenProfile> {
     const made = new OpenProfile(uri, await openProfile(bytes));
     this.open.set(uri.toString(), made);
+    this.holders.set(uri.toString(), (this.holders.get(uri.toString()) ?? new Set()).add(holder));
     this.shown = uri.toString();
     this.emitter.fire();
     return made;
   }
 
-  close(uri: vscode.Uri): void {
+  close(uri: vscode.Uri, holder: object): void {
+    const holders = this.holders.get(uri.toString());
+    holders?.delete(holder);
+    if (holders?.size) return;
+    this.holders.delete(uri.toString());
     this.open.delete(uri.toString());
     if (this.shown === uri.toString()) this.shown = [...this.open.keys()].pop() ?? null;
     this.emitter.fire();

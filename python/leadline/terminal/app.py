@@ -29,7 +29,7 @@ from leadline.terminal.source_view import SourceView
 from leadline.terminal.table_page import TablePage
 from leadline.terminal.tables import TableMaker
 from leadline.terminal.tree_table import TreeTable
-from leadline.terminal.view import TreeView, ViewOptions, metrics_of
+from leadline.terminal.view import TreeView, first_options, metrics_of
 
 PAGES = ("overview", "tree", "tables", "source")
 _TOP = 200
@@ -77,7 +77,7 @@ class ViewApp(App[None]):
         self._analysis = Analysis(profile)
         self._metrics = metrics_of(profile.tree)
         first = str(self._metrics[0].kind) if self._metrics else "time"
-        self._options = ViewOptions(first, join_processes=len(profile.processes) > 1)
+        self._options = first_options(profile, first)
         self._search = Search(profile.tree)
         self._found: Found | None = None
         self._found_at = -1
@@ -225,9 +225,13 @@ class ViewApp(App[None]):
         if self._found is None or not len(self._found.rows):
             return
         many = len(self._found.rows)
-        self._found_at = (self._found_at + by) % many
         self.action_page("tree")
-        self._go(int(self._found.rows[self._found_at]))
+        before = None if self._found_at < 0 else self._tree_table.chosen
+        for _ in range(many):  # paths that are drawn as one are one stop
+            self._found_at = (self._found_at + by) % many
+            self._go(int(self._found.rows[self._found_at]))
+            if self._tree_table.chosen is not before:
+                break
         whole = self._tree_table.view.total if self._tree_table.view else 0
         unit = metric_info(MetricKind.of(self._options.metric)).unit
         sums = f"{in_unit(self._found.total, unit)} ({share(self._found.total, whole)}) together"

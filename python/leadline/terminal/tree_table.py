@@ -88,7 +88,7 @@ class TreeTable(Lines):
         assert self.view is not None
         for _ in range(1000):
             children = self.view.children(node)
-            node.opened = True
+            node.opened = bool(children)
             if not children or children[0].value < _HOT * node.value:
                 return
             node = children[0]
@@ -141,7 +141,7 @@ class TreeTable(Lines):
         if more:
             self._most[id(node)] = self._most.get(id(node), _MOST_CHILDREN) * 5
         else:
-            node.opened = not node.opened
+            node.opened = not node.opened and self.view is not None and bool(self.view.children(node))
         self._arrange()
         self.stand(self.cursor)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from leadline.analysis.columns import Mask, Rows, distinct, factorized, nearest
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.origin import is_library
-from leadline.profiles import Tree
+from leadline.profiles import Profile, Tree
 from leadline.report.phrases import name_text, operator_text
 from leadline.schema import FrameKind, MetricInfo
 
@@ -38,6 +38,15 @@ class ViewOptions:
         """With that switch the other way."""
         change: dict[str, Any] = {name: not getattr(self, name)}
         return replace(self, **change)
+
+
+def first_options(profile: Profile, metric: str) -> ViewOptions:
+    """What a view begins with, as the page does: libraries hidden where there is code of the user's own, layers folded,
+    several processes joined."""
+    tree = profile.tree
+    python = tree.frames["kind"] == int(FrameKind.PYTHON)
+    own = bool((python & ~library_frames(tree)).any())
+    return ViewOptions(metric, hide_library=own, fold_layers=True, join_processes=len(profile.processes) > 1)
 
 
 class ViewNode:

@@ -18,7 +18,7 @@ addEventListener("message", ({ data }: MessageEvent<ToPage>) => {
   } else if (data.type === "failed") {
     const { sentence } = data;
     void start(fresh(), () => {
-      throw new Error(sentence);
+      throw Object.assign(new Error(sentence), { name: "HostError" });
     });
   } else if (data.type === "show") location.hash = `#flame?row=${data.row}&asked=${Date.now()}`;
   else host?.answer(data.id, data.text);
