@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     HFTrainerCallback: Any
     IgniteHandler: Any
     LightningCallback: Any
+    maybe_enable_profiling: Any
 
 __all__ = [
     "AccelerateTracker",
@@ -31,6 +32,7 @@ __all__ = [
     "log_to_mlflow",
     "log_to_tensorboard",
     "log_to_wandb",
+    "maybe_enable_profiling",
 ]
 _FRAMEWORKS = {
     "AccelerateTracker": "on_accelerate",
@@ -38,6 +40,7 @@ _FRAMEWORKS = {
     "HFTrainerCallback": "on_transformers",
     "IgniteHandler": "on_ignite",
     "LightningCallback": "on_lightning",
+    "maybe_enable_profiling": "on_torchtitan",
 }
 
 

@@ -1,6 +1,9 @@
 """Callbacks with the real packages: step numbers are the framework's own, also with accumulation, evaluation, resume."""
 
 import json
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -134,3 +137,62 @@ def test_accelerate_counts_steps_of_the_prepared_optimizer(tmp_path: Path) -> No
                 optimizer.step()
                 optimizer.zero_grad()
     assert window(tmp_path) == [101, 102]
+
+
+class Titan:
+    """The fields of torchtitan's profiling section."""
+
+    enable_profiling = True
+    save_traces_folder = "profile_trace"
+    profile_freq = 10
+    profiler_active = 2
+    profiler_warmup = 3
+
+
+@pytest.mark.parametrize(("resumed_at", "expected"), [(0, [9, 10, 19, 20]), (9, [10, 19, 20]), (20, [])])
+def test_a_loop_like_torchtitans(resumed_at: int, expected: list[int], tmp_path: Path) -> None:
+    with training.maybe_enable_profiling(
+        Titan(), global_step=resumed_at, base_folder=str(tmp_path), rank=0
+    ) as profiler:
+        step = resumed_at
+        while step < 25:
+            step += 1
+            if profiler:
+                profiler.step()
+    assert window(tmp_path / "profile_trace") == expected
+    torch_schedule = torch.profiler.schedule(wait=5, warmup=3, active=2)
+    recorded = [index + 1 for index in range(resumed_at, 25) if "RECORD" in torch_schedule(index).name]
+    assert expected == recorded, "as torch's own schedule, whose index 0 is step 1"
+
+
+def test_a_disabled_loop_like_torchtitans(tmp_path: Path) -> None:
+    section = Titan()
+    section.enable_profiling = False
+
+    class Config:
+        profiling = section
+
+    with training.maybe_enable_profiling(Config(), base_folder=str(tmp_path)) as profiler:
+        assert profiler is None
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", ["transformers", "lightning", "accelerate", "ignite"])
+def test_two_ranks_record_the_same_steps(framework: str, tmp_path: Path) -> None:
+    pytest.importorskip(
+        {"ignite": "ignite.engine", "lightning": "lightning.pytorch"}.get(framework, framework), reason="it is tested"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    program = Path(__file__).parent / "two_ranks.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(program)]
+    done = subprocess.run(
+        [*command, framework, str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    for rank in (0, 1):
+        (path,) = (tmp_path / "profiles").glob(f"*_rank{rank}_*.leadline")
+        assert leadline.open(str(path)).window.steps == (1, 2)
+        facts = json.loads(path.with_suffix(".json").read_text())
+        assert (facts["rank"], facts["world_size"], facts["complete"]) == (rank, 2, True)
