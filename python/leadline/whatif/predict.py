@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import GraphError
@@ -142,9 +144,13 @@ def gain(graph: Graph, edited: Graph) -> tuple[float, float, float]:
 
 
 def _by_step(before: Result, after: Result) -> list[float]:
-    """The gain of every step; nothing where the edit has other steps."""
-    old, new = before.per_step_ns.tolist(), after.per_step_ns.tolist()
-    return [a / b for a, b in zip(old, new, strict=True) if b > 0] if len(old) == len(new) else []
+    """By step, how far its time before is from the mean gain times its time after, over the mean step: what the gain
+    depends on the step. Long steps count as they do in the mean. Nothing where the edit has other steps."""
+    old, new = before.per_step_ns.astype(np.float64), after.per_step_ns.astype(np.float64)
+    if old.size != new.size or new.sum() <= 0 or old.sum() <= 0:
+        return []
+    found: list[float] = ((old - old.sum() / new.sum() * new) / old.mean()).tolist()
+    return found
 
 
 class _Base:

@@ -52,15 +52,15 @@ def ranges(
     gain: float,
     samples: float,
     base_steps_ns: Sequence[float],
-    gains_of_steps: Sequence[float],
+    scatter_of_steps: Sequence[float],
     doubts: Doubts,
     worth: float,
     least_gain: float = 0.0,
 ) -> Ranges:
     """Ranges of the time and the gain of one prediction.
 
-    gain: replayed over predicted time, samples counted; base_steps_ns: the steps as measured; gains_of_steps: the same
-    ratio step by step, which tells how much a gain depends on the step; least_gain: what it cannot fall below.
+    gain: replayed over predicted time, samples counted; base_steps_ns: the steps as measured; scatter_of_steps: how
+    far each step is from gaining as the mean does, relative to the mean step; least_gain: what it cannot fall below.
     """
     if not math.isfinite(gain) or gain <= 0:
         return Ranges(0.0, 0.0, gain, gain, 1.0)
@@ -70,7 +70,7 @@ def ranges(
         moved += np.where(place < 0.5, short * (1 - 2 * place), long * (2 * place - 1))
     for name, deviation in doubts.either_way.items():
         moved += deviation * normal(name)
-    moved += _spread_of_gains(gains_of_steps, math.log(gain / samples)) * student("steps: gain", len(gains_of_steps))
+    moved += _spread_of_gain(scatter_of_steps, math.log(gain / samples)) * student("steps: gain", len(scatter_of_steps))
     if least_gain > 0:
         moved = np.maximum(moved, math.log(min(least_gain, gain)))
     count = max(len(base_steps_ns), 1)
@@ -96,12 +96,11 @@ def step_error(steps_ns: Sequence[float]) -> float:
     return math.sqrt((_PRIOR * _STEP_SPREAD**2 + squares) / (_PRIOR + count - 1) / count)
 
 
-def _spread_of_gains(gains: Sequence[float], size: float) -> float:
+def _spread_of_gain(scatter: Sequence[float], size: float) -> float:
     """Standard error of the mean gain in the logarithm; a change that changes nothing does so in every step."""
-    known = np.log(np.array([gain for gain in gains if gain > 0 and math.isfinite(gain)], dtype=np.float64))
     share = 1 - math.exp(-abs(size) / 0.2)
-    count = max(known.size, 1)
-    squares = float(np.sum((known - known.mean()) ** 2)) if known.size else 0.0
+    count = max(len(scatter), 1)
+    squares = float(np.sum(np.square(np.asarray(scatter, dtype=np.float64))))
     return math.sqrt((_PRIOR * (_GAIN_SPREAD * share) ** 2 + squares) / (_PRIOR + count - 1) / count)
 
 
