@@ -98,6 +98,9 @@ class Graph(GraphReading):
             gap = self.tasks.write("gap_ns")
             kept = np.flatnonzero(gone & (before >= 0))
             np.add.at(gap, before[kept], np.maximum(gap[kept], 0))
+        # what no longer exists takes no room in a queue and waits for none
+        room = self.edges["type"] == EdgeType.ROOM
+        self.edges.keep(~(room & (gone[self.edges["src"]] | gone[self.edges["dst"]])))
         self.edges = restitched(self.edges, gone, before, self._nearest_alive(gone, following=True))
         self.waits.keep(~gone[self.waits["task"]])
         self.tasks.write("alive")[gone] = False
