@@ -125,3 +125,24 @@ def test_layers_of_one_step_are_not_steps(modules: bool, tmp_path: Path) -> None
     assert graph.info.facts["steps_found_by"] == "whole trace"
     assert len(graph.info.steps) == 1
     assert any("repeat 12 times, but" in text or "repeat 13 times, but" in text for text in graph.info.warnings)
+
+
+def test_two_programs_in_one_trace_are_said(tmp_path: Path) -> None:
+    content = write(program(), REFERENCE)
+    other = [{**event, "pid": 999} for event in content["traceEvents"] if event["cat"] in ("cpu_op", "user_annotation")]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({**content, "traceEvents": [*content["traceEvents"], *other]}))
+    assert any("2 processes of this trace run a training loop" in text for text in load(path).info.warnings)
+    assert not any("run a training loop" in text for text in graph_in(REFERENCE, tmp_path).info.warnings)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.3])
+def test_half_a_step_is_one_step_with_a_wide_range(share: float, tmp_path: Path) -> None:
+    events = [event for event in program(steps=1) if event.begin + event.length < share * STEP_US]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(write(events, REFERENCE)))
+    graph = load(path)
+    assert len(graph.info.steps) == 1
+    assert any("whole trace counts as one step" in text for text in graph.info.warnings)
+    for found in rank(graph).scenarios:
+        assert found.high_ns / found.low_ns > 1.1, found.title
