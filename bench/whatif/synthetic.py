@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -164,7 +164,7 @@ def main() -> None:
     ]  # fmt: skip
     write_results(
         options.results, "whatif-synthetic", machine(),
-        {"table": table, "waits": waits, "answers": [asdict(answer) for answer in answers]}, "\n".join(said),
+        {"table": table, "waits": waits}, "\n".join(said),
         title="Predictions against a machine that is known", script="bench/whatif/synthetic.py",
         arguments=f"--loops {options.loops}",
     )  # fmt: skip
