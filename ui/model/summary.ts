@@ -4,7 +4,7 @@
 import { shortNames } from "./frames";
 import { hotPaths } from "./hotpaths";
 import type { Meta, Profile } from "./profile";
-import type { Loss, Report, TimeSplit } from "./report";
+import type { HotPath, Loss, Report, TimeSplit } from "./report";
 import { isObject } from "./reader";
 import { LossKindDocs, LossKindNames, MetricInfo, MetricKindNames } from "./schema.generated";
 
@@ -14,6 +14,8 @@ export function summarize(profile: Profile, file: string): Report {
   const { tables, meta } = profile;
   const metric = profile.metrics.main;
   const wall = wallTime(profile);
+  let paths: HotPath[] | null = null; // ranked when somebody looks: a large tree takes a moment
+  let held: Report["memory"] | undefined;
   return {
     meta: {
       program: programOf(profile),
@@ -39,11 +41,15 @@ export function summarize(profile: Profile, file: string): Report {
     time_split: splits(profile),
     path_metric: metric,
     focus: null,
-    paths: hotPaths(profile, metric, MOST_PATHS),
+    get paths() {
+      return (paths ??= hotPaths(profile, metric, MOST_PATHS));
+    },
     operators: [],
     modules: [],
     phases: [],
-    memory: memory(profile),
+    get memory() {
+      return held === undefined ? (held = memory(profile)) : held;
+    },
     gpu: null,
     losses: losses(profile),
     cost: cost(meta, wall),

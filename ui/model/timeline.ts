@@ -273,20 +273,30 @@ function byPlace(a: Lane, b: Lane): number {
 }
 
 /** The first span of a row that ends after `time`. */
-export function firstEndingAfter(timeline: Timeline, row: Int32Array, time: number): number {
-  return search(row, (span) => timeline.end[span] > time);
-}
-
-/** The first span of a row from `low` on that begins at `time` or later. */
-export function firstStartingAt(timeline: Timeline, row: Int32Array, time: number, low: number): number {
-  return search(row, (span) => timeline.start[span] >= time, low);
-}
-
-function search(row: Int32Array, holds: (span: number) => boolean, low = 0): number {
+export function firstEndingAfter({ end }: Timeline, row: Int32Array, time: number): number {
+  let low = 0;
   let high = row.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (holds(row[middle])) high = middle;
+    if (end[row[middle]] > time) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The first span of a row from `low` on that begins at `time` or later; quick where it is near. */
+export function firstStartingAt({ start }: Timeline, row: Int32Array, time: number, low: number): number {
+  let stride = 1;
+  let high = low;
+  while (high < row.length && start[row[high]] < time) {
+    low = high + 1;
+    high += stride;
+    stride *= 2;
+  }
+  high = Math.min(high, row.length);
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (start[row[middle]] >= time) high = middle;
     else low = middle + 1;
   }
   return low;

@@ -21,6 +21,8 @@ import { SourcePage, type SourcePlace } from "./source/page";
 import { TimelinePage } from "./timeline/page";
 import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
 
+const PAGES = ["overview", "flame", "tables", "timeline", "time", "source", "diff", "capture"];
+
 /** Opens the first profile of the host and shows it in `root`; whatever goes wrong is a sentence on the page. */
 export async function start(root: HTMLElement, makeHost: () => Host): Promise<void> {
   try {
@@ -100,8 +102,9 @@ function App({ host, profile, report: said, findings }: AppProps) {
       },
     },
   };
+  const current = PAGES.includes(page) ? page : "overview";
   const pages: [string, string, preact.JSX.Element][] = [
-    ["overview", "Overview", <OverviewPage opened={opened} />],
+    ["overview", "Overview", <OverviewPage opened={opened} shown={current === "overview"} />],
     [
       "flame",
       "Flame graph",
@@ -109,19 +112,18 @@ function App({ host, profile, report: said, findings }: AppProps) {
         opened={opened}
         state={flameState}
         set={setFlameState}
-        shown={page === "flame"}
+        shown={current === "flame"}
         handle={(made) => (flame.current = made)}
       />,
     ],
-    ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} shown={page === "tables"} />],
-    ["timeline", "Timeline", <TimelinePage opened={opened} shown={page === "timeline"} />],
-    ["time", "Over time", <ChartsPage opened={opened} shown={page === "time"} />],
-    ["source", "Source", <SourcePage opened={opened} place={place} shown={page === "source"} />],
-    ["diff", "Compare", <DiffPage opened={opened} shown={page === "diff"} />],
+    ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} shown={current === "tables"} />],
+    ["timeline", "Timeline", <TimelinePage opened={opened} shown={current === "timeline"} />],
+    ["time", "Over time", <ChartsPage opened={opened} shown={current === "time"} />],
+    ["source", "Source", <SourcePage opened={opened} place={place} shown={current === "source"} />],
+    ["diff", "Compare", <DiffPage opened={opened} shown={current === "diff"} />],
     ["capture", "Capture", <CapturePage opened={opened} />],
   ];
   const names = pages.map(([name]) => name);
-  const current = names.includes(page) ? page : "overview";
 
   useEffect(() => {
     const follow = () => {

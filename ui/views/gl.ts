@@ -45,15 +45,29 @@ export interface Painter {
   paint(rects: Rects, width: number, height: number, ratio: number): void;
 }
 
-/** A painter for this canvas; the canvas belongs to it from now on. */
-export function painter(canvas: HTMLCanvasElement): Painter {
-  const asked = new URLSearchParams(location.search).get("paint");
-  const gl = asked === "2d" ? null : canvas.getContext("webgl2", { antialias: false, preserveDrawingBuffer: true });
-  if (gl) {
-    const made = webgl(gl);
-    if (made) return made;
-  }
-  return canvas2d(canvas);
+/** A painter for this canvas; the canvas belongs to it from now on. Where WebGL is lost, `again` is called to paint anew. */
+export function painter(canvas: HTMLCanvasElement, again: () => void): Painter {
+  const gl = canvas.getContext("webgl2", { antialias: false, preserveDrawingBuffer: true });
+  const made = gl && webgl(gl);
+  if (!made) return canvas2d(gl ? replaced(canvas) : canvas);
+  let current = made;
+  canvas.addEventListener("webglcontextlost", () => {
+    current = canvas2d(replaced(canvas));
+    again();
+  });
+  return {
+    get kind() {
+      return current.kind;
+    },
+    paint: (...what) => current.paint(...what),
+  };
+}
+
+/** A canvas that has had a WebGL context gives no other: an equal one takes its place. */
+function replaced(canvas: HTMLCanvasElement): HTMLCanvasElement {
+  const fresh = canvas.cloneNode() as HTMLCanvasElement;
+  canvas.replaceWith(fresh);
+  return fresh;
 }
 
 function webgl(gl: WebGL2RenderingContext): Painter | null {

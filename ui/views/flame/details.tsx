@@ -1,6 +1,6 @@
 // The panel beside the flame graph: what the selected frame is, where it stands in the source, and what it cost.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { operatorName } from "../../model/frames";
 import { MetricInfo } from "../../model/schema.generated";
 import { twins } from "../../model/twins";
@@ -42,7 +42,13 @@ export function Details({ opened, view, node, actions }: Props) {
 /** Before anything is selected: which frames spent it, wherever they stand. */
 function Start({ view, actions }: { view: TreeView; actions: DetailsActions }) {
   const metric = view.profile.metrics.describe(view.options.metric);
-  const { view: bottomUp, nodes } = useMemo(() => actions.spenders(), [view]);
+  const [spenders, setSpenders] = useState<ReturnType<DetailsActions["spenders"]> | null>(null);
+  useEffect(() => {
+    setSpenders(null);
+    const after = setTimeout(() => setSpenders(actions.spenders())); // when the boxes are there
+    return () => clearTimeout(after);
+  }, [view]);
+  const { view: bottomUp, nodes } = spenders ?? { view, nodes: [] };
   return (
     <>
       <h3>

@@ -52,7 +52,7 @@ export class FlameGraph {
   ) {
     this.zoom = view.root;
     this.asked = { span: this.span, node: view.root };
-    this.painter = painter(under);
+    this.painter = painter(under, () => this.draw());
     this.text = canvas.getContext("2d");
     const listen = <K extends keyof HTMLElementEventMap>(
       target: HTMLElement,

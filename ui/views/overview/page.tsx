@@ -1,7 +1,7 @@
 // The overview: what the run was, where its time went, what was found, the hottest call paths, devices, phases, and what to
 // type next.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { TimeSplit } from "../../model/report";
 import { duration, metricName, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
@@ -22,7 +22,13 @@ const PARTS: [Part, string, string][] = [
   ["idle_ns", "idle", "idle"],
 ];
 
-export function OverviewPage({ opened }: { opened: Opened }) {
+export function OverviewPage({ opened, shown }: { opened: Opened; shown: boolean }) {
+  const seen = useRef(false);
+  if (shown) seen.current = true;
+  return seen.current ? <Shown opened={opened} /> : null; // nothing is ranked before somebody looks
+}
+
+function Shown({ opened }: { opened: Opened }) {
   const { report, host } = opened;
   const commands = host.commands ? report.next.filter((one) => !one.includes("--format html")) : []; // this is that page
   return (

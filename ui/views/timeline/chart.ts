@@ -61,7 +61,7 @@ export class TimelineChart {
     }
     this.height = top;
     spacer.style.height = `${this.height}px`;
-    this.painter = painter(under);
+    this.painter = painter(under, () => this.draw());
     this.text = canvas.getContext("2d");
     const listen = <K extends keyof HTMLElementEventMap>(
       target: HTMLElement,

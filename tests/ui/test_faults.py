@@ -1,0 +1,71 @@
+"""What is missing or broken is a fallback or a sentence, never a blank page."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import sys
+
+import pytest
+
+from leadline.profiles.build import build
+from leadline.report import ReportOptions, build_report
+from leadline.report.embedded import packed
+from leadline.report.html import render_html
+
+PROFILE = (
+    "python main @ /u/t.py:2\n  operator aten::mm | time=50 call_time=50\n  operator aten::relu | time=7 call_time=7"
+)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory, browse):
+    folder = tmp_path_factory.mktemp("faults")
+    profile = build(PROFILE)
+    page = render_html(profile, build_report(profile, ReportOptions(frames=False), "run.leadline"))
+    (folder / "page.html").write_text(page)
+    broken = folder / "broken"
+    broken.mkdir()
+    data = packed(profile.tables, profile.meta)
+    pages = {
+        "cut.html": data[: len(data) // 2],
+        "foreign.html": b"PK\x05\x06" + bytes(18),
+        "changed.html": data.replace(b"nodes.parent", b"nodes.parenT"),
+        "flipped.html": data[:3000] + bytes([data[3000] ^ 255]) + data[3001:],
+        "empty.html": b"",
+    }
+    for name, content in pages.items():
+        held = 'id="profile-0">' + base64.b64encode(content).decode()
+        (broken / name).write_text(re.sub(r'id="profile-0">[^<]*', held, page))
+    return browse("faults.mjs", folder / "page.html", broken)
+
+
+def test_boxes_are_drawn_with_webgl_without_it_and_when_it_is_lost(seen):
+    drawn = seen["drawn"]
+    assert min(drawn["usual"], drawn["afterLoss"], drawn["without"]) >= 3
+    assert drawn["errors"] == []
+
+
+def test_a_broken_profile_is_a_sentence(seen):
+    for name, text in seen["shown"].items():
+        assert text.startswith("This profile cannot be shown"), name
+        assert "\n" in text
+        assert "This is a fault of the page" not in text, text
+    assert "is cut off" in seen["shown"]["cut.html"]
+
+
+def test_a_tree_of_five_thousand_levels_opens(tmp_path, browse):
+    lines = [f"{'  ' * level}python f{level} @ /u/t.py:{level + 1}" for level in range(5000)]
+    (tmp_path / "deep.txt").write_text("\n".join([*lines, "  " * 5000 + "operator aten::mm | time=5 call_time=5"]))
+    make = (
+        "import sys; from leadline.profiles.build import build; from leadline.report import *\n"
+        "from leadline.report.html import render_html\n"
+        "profile = build(open('deep.txt').read())\n"
+        "open('deep.html', 'w').write(render_html(profile, build_report(profile, ReportOptions(frames=False), 'x')))"
+    )
+    subprocess.run([sys.executable, "-c", make], cwd=tmp_path, check=True, timeout=100)
+    (tmp_path / "none").mkdir()
+    drawn = browse("faults.mjs", tmp_path / "deep.html", tmp_path / "none")["drawn"]
+    assert drawn["errors"] == []
+    assert drawn["usual"] >= 1
