@@ -150,7 +150,8 @@ test-foreign: $(STAMPS)/test
 	"$(PYTHON)" -m venv .venv-foreign
 	.venv-foreign/bin/python -m pip install -q -r $(CONSTRAINTS) -r requirements/foreign.txt
 	.venv-foreign/bin/python -m pip install -q --no-build-isolation --no-deps -e .
-	.venv-foreign/bin/python -m tests.foreign.run --results docs/foreign-programs.table.md
+	mkdir -p build
+	.venv-foreign/bin/python -m tests.foreign.run --results build/foreign.md
 
 WHEELS ?=
 wheel: $(STAMPS)/test

@@ -27,6 +27,9 @@ from leadline.report.source import short_names, visible
         ("/src/leadline/python/leadline/capture/region.py", Origin.FRAMEWORK),
         ("/home/ada/.venv/lib/python3.11/site-packages/leadline/demo/train.py", Origin.USER),
         ("/home/ada/torch/train.py", Origin.USER),
+        ("/home/ada/train.v2.py", Origin.USER),
+        ("/tmp/ada_pyg/tmpx1/torch_geometric.nn.conv.gin_conv_GINConv_propagate_rg9_v_g9.py", Origin.PACKAGE),
+        ("/tmp/torchinductor_ada/dn/cdnlgy7ekyh2f5a63fdjldmxx6hysyhkxavlzmachvv2fen6ftts.py", Origin.FRAMEWORK),
     ],
 )
 def test_origin(file, whose):

@@ -231,3 +231,12 @@ def test_layers_are_named_by_who_holds_them(measure, run, expected):
     linear = list(result.tree.find(kind="operator", name="aten::linear"))
     assert linear
     assert {names(node, "module")[-1] for node in linear} == expected
+
+
+def test_a_compiled_model_is_named_as_its_user_does(measure):
+    def run() -> None:
+        compiled = torch.compile(Net(), backend="eager")
+        compiled(X)
+
+    found = {node.name for node in measure(run).tree.find(kind="module")}
+    assert "compiled" in found and not {name for name in found if name.startswith("new_mod")}

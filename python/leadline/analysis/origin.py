@@ -28,6 +28,10 @@ _FRAMEWORKS = frozenset(
 _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)lib(?:64)?/python\d+(?:\.\d+)?t?/(?P<rest>.*)")
 _OWN_CODE = re.compile(r"(?:^|/)leadline/(?:capture/|_autostart\.py$|_native)")
+_INDUCTOR = re.compile(r"(?:^|/)c[a-z2-7]{50,52}\.py$")  # named by the hash of what torch.compile wrote into it
+_WRITTEN = re.compile(r"(?:^|/)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){2,}\.py$")
+"""Of code that a package wrote while running, such as torch_geometric's `torch_geometric.nn.conv.gin_conv_..._x1.py`:
+a module's full name, which no file that can be imported has."""
 _DEMO = re.compile(r"(?:^|/)leadline/demo/[^/]+\.py$")  # stands for a user's program, wherever it is installed
 
 
@@ -42,7 +46,9 @@ def origin(file: str) -> Origin:
     if installed:
         package = installed["package"].removesuffix(".py").lower()
         return Origin.FRAMEWORK if package in _FRAMEWORKS else Origin.PACKAGE
-    if _OWN_CODE.search(path):
+    if _WRITTEN.search(path):
+        return Origin.PACKAGE
+    if _OWN_CODE.search(path) or _INDUCTOR.search(path):
         return Origin.FRAMEWORK
     return Origin.RUNTIME if _STANDARD_LIBRARY.search(path) else Origin.USER
 

@@ -11,6 +11,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -37,6 +38,7 @@ class ModuleTracker:
     def __init__(self, native: TorchNative, torch: ModuleType) -> None:
         self._native = native
         self._module_class: type = torch.nn.Module
+        self._torch_folder = str(Path(torch.__file__).parent) + "/" if torch.__file__ else "<no file>"
         self._registry: Any = torch.nn.modules.module
         self._known: dict[int, weakref.ref[Any]] = {}
         self._held: dict[int, set[str]] = {}
@@ -136,6 +138,9 @@ class ModuleTracker:
                 break
             frame = frame.f_back
         while frame is not None:
+            if frame.f_code.co_filename.startswith(self._torch_folder):
+                frame = frame.f_back  # what torch.compile calls a module inside is no name to its user
+                continue
             destination = self._destination(frame.f_code, frame.f_lasti)
             name = destination.name or (_global_name(frame, module) if not destination.returned else "")
             if name:
