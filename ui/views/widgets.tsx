@@ -46,12 +46,13 @@ export function Toggle(props: { label: string; title: string; on: boolean; flip:
   );
 }
 
-export function CopyButton({ text, label }: { text: string | (() => string); label: string }) {
-  const [said, say] = useState("copy");
+export function CopyButton(props: { text: string | (() => string); label: string; shown?: string }) {
+  const { text, label, shown = "copy" } = props;
+  const [said, say] = useState(shown);
   const copy = async (event: MouseEvent) => {
     event.stopPropagation();
     say((await copyText(typeof text === "string" ? text : text())) ? "copied" : "select it");
-    setTimeout(() => say("copy"), 1200);
+    setTimeout(() => say(shown), 1200);
   };
   return (
     <button type="button" class="copy-button" title={`Copy ${label}`} aria-label={`Copy ${label}`} onClick={copy}>
