@@ -113,3 +113,10 @@ def test_a_short_step_that_gains_much_says_little_about_the_mean() -> None:
     value, low, high = gain(graph, edited)
     assert value == pytest.approx(1.0, abs=1e-4)
     assert 0.99 < low <= high < 1.01
+
+
+def test_more_samples_are_never_sure_and_never_give_more_than_themselves() -> None:
+    found = ranges(2.0, 2.0, [1e9] * 20, [0.0] * 20, Doubts(), 1.01, most_gain=2.0)
+    assert 1.85 < found.low_gain < 1.99 and found.high_gain == pytest.approx(2.0)
+    many = ranges(490.0, 512.0, [1e9] * 20, [0.0] * 20, Doubts(), 1.01, most_gain=512.0)
+    assert many.low_gain < 400 and many.high_gain <= 512.0000001

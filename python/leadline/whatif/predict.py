@@ -227,7 +227,9 @@ class _Base:
         by_step = _by_step(self.result, outcome.result)
         # questions with a factor below 1 ask for a loss
         least = 1.0 if all(scenario.never_slower for scenario in scenarios) and gain >= 1 else 0.0
-        within = ranges(gain, samples, self.steps_ns or [self.measured_ns], by_step, doubts, WORTH_DOING, least)
+        # more samples alone give at most as many times the samples
+        most = samples if len(scenarios) == 1 and samples > 1 else float("inf")
+        within = ranges(gain, samples, self.steps_ns or [self.measured_ns], by_step, doubts, WORTH_DOING, least, most)
         times = [outcome.step_ns, predicted, *(end.step_ns for end in ends)]
         applied: dict[str, int] = {}
         for part in parts:

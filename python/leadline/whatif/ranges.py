@@ -22,6 +22,8 @@ _STEP_SPREAD = 0.05
 """Relative standard deviation of a step that is assumed before any is seen, with the weight of two steps."""
 _GAIN_SPREAD = 0.04
 """The same for the gain of a step, where a change changes much."""
+_SCALING = 0.03
+"""Standard deviation of the gain, for each factor of e in the samples that a step handles."""
 _PRIOR = 2
 
 Floats = NDArray[np.float64]
@@ -56,11 +58,13 @@ def ranges(
     doubts: Doubts,
     worth: float,
     least_gain: float = 0.0,
+    most_gain: float = math.inf,
 ) -> Ranges:
     """Ranges of the time and the gain of one prediction.
 
     gain: replayed over predicted time, samples counted; base_steps_ns: the steps as measured; scatter_of_steps: how
-    far each step is from gaining as the mean does, relative to the mean step; least_gain: what it cannot fall below.
+    far each step is from gaining as the mean does, relative to the mean step; least_gain and
+    most_gain: what it cannot fall below or exceed.
     """
     if not math.isfinite(gain) or gain <= 0:
         return Ranges(0.0, 0.0, gain, gain, 1.0)
@@ -73,6 +77,11 @@ def ranges(
     moved += _spread_of_gain(scatter_of_steps, math.log(gain / samples)) * student("steps: gain", len(scatter_of_steps))
     if least_gain > 0:
         moved = np.maximum(moved, math.log(min(least_gain, gain)))
+    if samples != 1:
+        # what a trace of one size does not show: work that grows with the samples, or with the workers
+        moved += _SCALING * abs(math.log(samples)) * normal("more samples")
+    if most_gain < math.inf:
+        moved = np.minimum(moved, math.log(max(most_gain, gain)))
     count = max(len(base_steps_ns), 1)
     mean = float(np.mean(base_steps_ns)) if len(base_steps_ns) else 0.0
     lengths = 1 + step_error(base_steps_ns) * student("steps: time", count)
