@@ -3,8 +3,8 @@
     python bench/complaints.py [--results FOLDER]
 
 A problem is named where its rule stands among the first three findings with the planted line; a twin is left alone
-where it lacks that rule. The rules were not changed after the programs were written and before the first score; the
-commit of that score is in its result.
+where it lacks that rule. The rules were not changed between the first line of these programs and their first score,
+which is the one in bench/results; a later run says how well the programs are known by then.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def main() -> int:
     add_results_option(parser)
     arguments = parser.parse_args()
     facts = machine()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=FOLDER).stdout
     told = json.loads((FOLDER / "problems.json").read_text(encoding="utf-8"))
     rows = [scored(name, about) for name, about in sorted(told.items())]
     named = sum(row["named"] for row in rows)
@@ -44,7 +45,6 @@ def main() -> int:
             for row in rows
         ],
     )  # fmt: skip
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=FOLDER).stdout
     about = (
         f"{named} of {len(rows)} named on their line, {alone} twins left alone, both for {both}. "
         f"Rules of commit {commit.strip()}.\n\n"

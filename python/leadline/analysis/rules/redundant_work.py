@@ -69,7 +69,12 @@ class RedundantWork(Rule):
                     self.name,
                     Severity.WARNING if share >= values["share"] else Severity.INFO,
                     f"{case.name(row)} copies a tensor that grows at each call, {percent(share)} of the step",
-                    case.gain_of(group.rows, group.value, (0.5, 0.9, 1), "bound: the time of these copies"),
+                    case.gain_of(
+                        group.rows,
+                        group.value,
+                        (0.5, 0.9, 1.25),
+                        "bound: the time of these copies, and a quarter more for giving the old ones back",
+                    ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([row]),
                     (
