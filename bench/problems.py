@@ -74,7 +74,8 @@ def counted(rows: list[dict[str, Any]]) -> str:
     held = [row for row in rows if row.get("held_out")]
     exact = sum(is_within(row, noise=0.0) for row in rows)
     of_held = f", {sum(map(is_within, held))} of the {len(held)} held out" if held else ""
-    return f"In the range, give or take the noise: {sum(map(is_within, rows))} of {len(rows)}{of_held}; {exact} without it.\n"
+    within = f"{sum(map(is_within, rows))} of {len(rows)}"
+    return f"In the range, give or take the noise: {within}{of_held}; {exact} without it.\n"
 
 
 def known_rows(path: Path) -> dict[str, dict[str, Any]]:
