@@ -67,7 +67,7 @@ def test_every_verb_file_is_listed():
 def test_an_unknown_verb_lists_the_known_ones(capsys):
     assert cli.main(["profile"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("leadline: There is no verb 'profile'; the verbs are run, report, analyze, ")
+    assert err.startswith("leadline: There is no verb 'profile'; the verbs are run, report, view, analyze, ")
     assert err.count("\n") == 1
 
 
