@@ -95,7 +95,8 @@ test("arrows: launch to kernel", async () => {
   const profile = await window(STEP);
   expect(linksOf(profile, 1)).toEqual([{ what: "launch", from: 1, to: 2 }]);
   expect(linksOf(profile, 2)).toEqual([{ what: "launch", from: 1, to: 2 }]);
-  expect(linksOf(profile, 0)).toEqual([]);
+  expect(linksOf(profile, 0)).toEqual([{ what: "launch", from: 1, to: 2 }]); // by the call inside it
+  expect(linksOf(profile, 3)).toEqual([]);
 });
 
 test("the file for Perfetto holds every span", async () => {

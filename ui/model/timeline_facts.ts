@@ -80,13 +80,19 @@ export function linksOf(profile: Profile, event: number): Link[] {
   const correlation = events.correlation[event];
   const sequence = events.sequence[event];
   const awaited = events.awaits_correlation[event];
+  const launches = launchesIn(profile, event);
   const isBackward = (one: number) => events.forward_thread[one] >= 0;
   for (let other = 0; other < events.kind.length && links.length < MOST_LINKS; other++) {
     if (other === event) continue;
-    if (correlation > 0 && events.correlation[other] === correlation) {
-      const [host, device] = events.thread[event] >= 0 ? [event, other] : [other, event];
-      if (events.thread[host] >= 0 && events.thread[device] < 0) links.push({ what: "launch", from: host, to: device });
-    }
+    const by = events.thread[other] < 0 ? launches.get(events.correlation[other]) : undefined;
+    if (by !== undefined) links.push({ what: "launch", from: by, to: other });
+    if (
+      correlation > 0 &&
+      events.thread[event] < 0 &&
+      events.correlation[other] === correlation &&
+      events.thread[other] >= 0
+    )
+      links.push({ what: "launch", from: other, to: event });
     if (sequence >= 0 && events.sequence[other] === sequence && isBackward(event) !== isBackward(other)) {
       const [forward, backward] = isBackward(event) ? [other, event] : [event, other];
       if (events.thread[forward] === events.forward_thread[backward])
@@ -98,6 +104,17 @@ export function linksOf(profile: Profile, event: number): Link[] {
       links.push({ what: "wait", from: other, to: event });
   }
   return links;
+}
+
+/** By correlation id the calls that launch device work: the event itself, or those inside it on its thread. */
+function launchesIn(profile: Profile, event: number): Map<number, number> {
+  const { start_ns, duration_ns, thread, correlation } = profile.tables.events;
+  const found = new Map<number, number>();
+  if (thread[event] < 0) return found;
+  const end = start_ns[event] + Math.max(0, duration_ns[event]);
+  for (let i = event; i < thread.length && start_ns[i] <= end && found.size < MOST_LINKS; i++)
+    if (thread[i] === thread[event] && correlation[i] > 0) found.set(correlation[i], i);
+  return found;
 }
 
 /** The window in the JSON that Perfetto and Chrome read: complete events in microseconds, arrows from launch to work. */

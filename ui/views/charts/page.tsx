@@ -70,7 +70,9 @@ function Plot({ opened, chart }: { opened: Opened; chart: Chart }) {
       {
         width: Math.max(200, element.clientWidth),
         height: HEIGHT,
-        scales: { x: { time: false } },
+        scales: {
+          x: chart.steps ? { time: false, range: (_, min, max) => [min - 0.6, max + 0.6] } : { time: false },
+        },
         legend: { live: true },
         cursor: { drag: { x: true, y: false } },
         axes: [

@@ -279,14 +279,14 @@ function SpanPanel({ opened, timeline, span, links, select }: SpanProps) {
           <h4>Joined with</h4>
           <div class="frame-list">
             {links.slice(0, 20).map((link) => {
-              const other = link.from === event ? link.to : link.from;
+              const other = link.to === event ? link.from : link.to;
               return (
                 <button
                   type="button"
                   class="frame-link"
                   onClick={() => timeline.spanOf[other] >= 0 && select(timeline.spanOf[other])}
                 >
-                  <span class="quiet">{LINK_WORDS[link.what][link.from === event ? 0 : 1]} </span>
+                  <span class="quiet">{LINK_WORDS[link.what][link.to === event ? 1 : 0]} </span>
                   <span class="grow">{visible(profile.name(events.node[other]))}</span>
                   <span class="number">{duration(Math.max(0, events.duration_ns[other]))}</span>
                 </button>
