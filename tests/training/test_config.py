@@ -79,7 +79,7 @@ def test_disabled_is_none_and_touches_nothing(tmp_path: Path) -> None:
         ({"start_step": "5", "end_step": 8}, "start_step must be a whole number, not '5'"),
         ({"enable": "yes"}, "enable must be true or false"),
         ({"ranks": "first"}, "Cannot read ranks 'first'"),
-        ({"on_demand": "telepathy"}, "write signal, file or http"),
+        ({"on_demand": "telepathy"}, "write signal, file, http or store"),
         ({"native": True}, "not possible yet"),
         ({"accumulation": 0}, "accumulation cannot be 0"),
         ({"trace_dir": ""}, "trace_dir is empty"),

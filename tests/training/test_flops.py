@@ -270,3 +270,9 @@ def test_doctor_measures_a_peak(tmp_path: Path, monkeypatch) -> None:
     import platform
 
     assert peak_rate(cpu_name({"hostname": platform.node(), "cpus": os.cpu_count()}), "fp32").flops > 1e9
+
+
+def test_shapes_make_no_two_rows_of_one_operator(tmp_path: Path) -> None:
+    summary = gpt_run(tmp_path)
+    keys = [(hot.name, hot.place, hot.module) for hot in summary.hot]
+    assert len(keys) == len(set(keys)) > 5

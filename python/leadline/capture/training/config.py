@@ -66,6 +66,8 @@ class TrainingConfig:
     """Python frames in call paths. They cost too little to be left out: only true is possible."""
     native: bool = False
     """Native frames in call paths; not built yet, so only false is possible."""
+    flush_interval_s: float = 30.0
+    """Seconds between segments: what a killed process loses at most. Each costs a thread of ours some milliseconds."""
     roll_minutes: float = 0.0
     """Begin a new file after so many minutes, at the end of a step; 0 keeps the run in one file."""
     max_files: int = 0
@@ -130,6 +132,8 @@ class TrainingConfig:
         for name in ("wait", "warmup", "repeat", "skip_first", "max_files"):
             if getattr(self, name) < 0:
                 raise ProfileError(f"{name} cannot be {getattr(self, name)}; give 0 or more.")
+        if not 0 < self.flush_interval_s < float("inf"):
+            raise ProfileError(f"flush_interval_s cannot be {self.flush_interval_s}; give more than 0.")
         for name in ("roll_minutes", "merge_timeout_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ProfileError(f"{name} cannot be {getattr(self, name)}; give 0 or more.")

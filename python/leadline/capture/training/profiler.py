@@ -249,6 +249,7 @@ class TrainingProfiler:
                 shapes=self.config.shapes,
                 memory=self.config.memory,
                 trace_max_events=self.config.max_events,
+                flush_interval_s=self.config.flush_interval_s,
                 quiet=True,
             )
         except BaseException:

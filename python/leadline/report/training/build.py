@@ -183,21 +183,19 @@ def _hot(analysis: Analysis, metric: str) -> list[Hot]:
         for row in np.unique(scopes.module).tolist()
         if row >= 0
     }
-    groups: dict[tuple[int, int, str], list[int]] = {}
-    for row in rows.tolist():
-        groups.setdefault(
-            (int(tree.frame_of[row]), int(scopes.user[row]), modules.get(int(scopes.module[row]), "")), []
-        ).append(row)
-    ranked = sorted(groups.values(), key=lambda several: -int(measures.sum[several].sum()))[:MOST_HOT]
+    groups: dict[tuple[str, str, str], list[int]] = {}
     words = PathWords(analysis, "", frames=False)
+    for row in rows.tolist():
+        place = words.place(row)
+        shown = f"{place.short}:{place.line}" if place else ""
+        name = tree.text("name", int(tree.frame_of[row]))  # not the frame: shapes make many of one operator
+        groups.setdefault((name, shown, modules.get(int(scopes.module[row]), "")), []).append(row)
+    ranked = sorted(groups.items(), key=lambda group: -int(measures.sum[group[1]].sum()))[:MOST_HOT]
     found = []
-    for several in ranked:
-        node = tree.node(several[0])
-        place = words.place(several[0])
+    for (name, shown, module), several in ranked:
         found.append(Hot(
-            name=node.name, kind=node.kind, time_ns=int(measures.sum[several].sum()),
-            calls=int(measures.count[several].sum()), place=f"{place.short}:{place.line}" if place else "",
-            module=modules.get(int(scopes.module[several[0]]), ""),
+            name=name, kind=tree.node(several[0]).kind, time_ns=int(measures.sum[several].sum()),
+            calls=int(measures.count[several].sum()), place=shown, module=module,
         ))  # fmt: skip
     return found
 
