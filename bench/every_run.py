@@ -11,6 +11,7 @@ figure is what rolling costs: seconds in which a file ends and the next begins, 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -98,7 +99,8 @@ def main() -> None:
     text = "\n".join(
         [
             f"GPT of {LAYERS} layers and width {WIDTH}, {BATCH} sequences of {LENGTH}, {len(cpu[True])} steps each,",
-            f"torch {torch.__version__}, one thread, {sys.platform}.",
+            f"torch {torch.__version__}, one thread, {sys.platform}; the machine's load was {os.getloadavg()[0]:.1f} on "
+            f"{os.cpu_count()} cores.",
             "",
             "| median of a step | without | with | cost | of the fastest steps |",
             "| --- | ---: | ---: | ---: | ---: |",
