@@ -99,7 +99,7 @@ def main() -> None:
     text = "\n".join(
         [
             f"GPT of {LAYERS} layers and width {WIDTH}, {BATCH} sequences of {LENGTH}, {len(cpu[True])} steps each,",
-            f"torch {torch.__version__}, one thread, {sys.platform}; the machine's load was {os.getloadavg()[0]:.1f} on "
+            f"torch {torch.__version__}, one thread, {sys.platform}; load {os.getloadavg()[0]:.1f} on "
             f"{os.cpu_count()} cores.",
             "",
             "| median of a step | without | with | cost | of the fastest steps |",
