@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -89,7 +90,7 @@ class Groups:
         stat = stat_of(field, info, text)
         unit, factor = dimension(info)
         if info.additive and stat in ("sum", "share", "per_step"):
-            topmost = topmost_of(columns, self.rows.nodes, self.of)
+            topmost = self._topmost
             sums = columns.below(info.kind)[self.rows.nodes[topmost]] * factor
             values = np.bincount(self.of[topmost], weights=sums, minlength=self.number)
             return self._shared(values, stat, unit, columns.total(info.kind) * factor, field)
@@ -108,6 +109,11 @@ class Groups:
                 raise self.rows.error("this profile has no steps: nothing in it repeats", field.position)
             return Quantity(values / self.rows.columns.steps, unit)
         return Quantity(values, unit, total)
+
+    @cached_property
+    def _topmost(self) -> Mask:
+        """The same for every metric: what lies below another node of its group is counted there."""
+        return topmost_of(self.rows.columns, self.rows.nodes, self.of)
 
     def _own(self, info: MetricInfo) -> Measures:
         return grouped_measures(
