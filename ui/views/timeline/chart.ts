@@ -1,6 +1,7 @@
 // The timeline itself: lanes of spans on a canvas as large as what is seen. What is narrower than a pixel is drawn as one
 // pixel and what lies under it is skipped by search, so a million events cost what is drawn of them.
 
+import { kindName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
 import { EventKindNames } from "../../model/schema.generated";
 import { firstEndingAfter, firstStartingAt, type Lane, type Timeline } from "../../model/timeline";
@@ -43,6 +44,8 @@ export class TimelineChart {
   private scheduled = 0;
   private readonly stop = new AbortController();
   private readonly labels = new Map<number, string>();
+  /** Colours of this drawing, by kind of event and of frame. */
+  private readonly shades = new Map<number, number>();
 
   constructor(
     private readonly scroll: HTMLElement,
@@ -132,6 +135,7 @@ export class TimelineChart {
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
     this.rects.clear();
+    this.shades.clear();
     this.timeline.lanes.forEach((lane, i) => {
       const y = this.tops[i] - top;
       if (y > height || y + HEAD + lane.rows.length * ROW < 0) return;
@@ -196,11 +200,19 @@ export class TimelineChart {
 
   private colour(colours: Palette, span: number): number {
     const event = this.timeline.event[span];
-    const kind = this.profile.kind(this.timeline.node[span]);
-    const colour = colours.of(
-      `kind-${event >= 0 ? shownKind(EventKindNames[this.profile.tables.events.kind[event]], kind) : kind}`,
-    );
-    return event >= 0 ? colour : withAlpha(colour, 0.72);
+    const { events, frames } = this.profile.tables;
+    const frame = frames.kind[this.profile.frame[this.timeline.node[span]]];
+    const key = (event >= 0 ? events.kind[event] + 1 : 0) * 256 + frame;
+    let colour = this.shades.get(key);
+    if (colour === undefined) {
+      const kind = kindName(frame);
+      colour =
+        event >= 0
+          ? colours.of(`kind-${shownKind(EventKindNames[events.kind[event]], kind)}`)
+          : withAlpha(colours.of(`kind-${kind}`), 0.72);
+      this.shades.set(key, colour);
+    }
+    return colour;
   }
 
   private label(span: number): string {
