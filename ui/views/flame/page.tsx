@@ -223,7 +223,7 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
             nextFound(event.shiftKey ? -1 : 1);
           }}
         />
-        <CopyButton text={() => link(selected, zoomed)} label="a link to this view" shown="copy link" />
+        <CopyButton text={() => link(selected, zoomed)} label="link to this view" shown="copy link" />
       </div>
       <Crumbs view={view} zoomed={zoomed} zoom={zoom} />
       <div class="flame-main">
