@@ -4,21 +4,22 @@
 #include <new>
 #include <utility>
 
+#include "base/abandon.h"
 #include "base/ids.h"
 
 namespace leadline {
 
 std::int16_t DeviceTable::row(DeviceType type, std::int32_t index) noexcept {
   if (index < 0 || type == DeviceType::kCpu) return kCpuDevice;
-  const auto kind = static_cast<std::size_t>(type);
+  const auto kind = static_cast<std::size_t>(known(type));
   const auto number = static_cast<std::uint32_t>(index);
-  if (kind < kTypes && number < (*row_plus_one_)[kind].size()) [[likely]] {
-    const std::int16_t known = (*row_plus_one_)[kind][number].load(std::memory_order_acquire);
-    if (known != 0) return static_cast<std::int16_t>(known - 1);
+  if (number < (*row_plus_one_)[kind].size()) [[likely]] {
+    const std::int16_t row = (*row_plus_one_)[kind][number].load(std::memory_order_acquire);
+    if (row != 0) return static_cast<std::int16_t>(row - 1);
   }
   try {
     const std::lock_guard guard(lock_);
-    return row_locked(type, index);
+    return row_locked(known(type), index);
   } catch (const std::bad_alloc&) {
     return not_a_device();
   }
@@ -26,6 +27,7 @@ std::int16_t DeviceTable::row(DeviceType type, std::int32_t index) noexcept {
 
 std::int16_t DeviceTable::describe(DeviceDescription description) {
   if (description.index < 0 || description.type == DeviceType::kCpu) return kCpuDevice;
+  description.type = known(description.type);
   const std::lock_guard guard(lock_);
   const std::int16_t row = row_locked(description.type, description.index);
   if (row != kCpuDevice) rows_[static_cast<std::size_t>(row)] = std::move(description);
@@ -34,14 +36,14 @@ std::int16_t DeviceTable::describe(DeviceDescription description) {
 
 std::int16_t DeviceTable::row_locked(DeviceType type, std::int32_t index) {
   const auto kind = static_cast<std::size_t>(type);
-  if (index >= kMost || kind >= kTypes || rows_.size() >= static_cast<std::size_t>(kMost)) return not_a_device();
+  if (index >= kMost || rows_.size() >= static_cast<std::size_t>(kMost)) return not_a_device();
   RowOfIndex& row_plus_one = (*row_plus_one_)[kind];
   const auto number = static_cast<std::uint32_t>(index);
   while (row_plus_one.size() <= number) {
     if (row_plus_one.emplace_back(std::int16_t{0}) == nullptr) return not_a_device();
   }
-  std::atomic<std::int16_t>& known = row_plus_one[number];
-  if (const std::int16_t row = known.load(std::memory_order_relaxed); row != 0) {
+  std::atomic<std::int16_t>& plus_one = row_plus_one[number];
+  if (const std::int16_t row = plus_one.load(std::memory_order_relaxed); row != 0) {
     return static_cast<std::int16_t>(row - 1);
   }
   DeviceDescription description;
@@ -49,7 +51,7 @@ std::int16_t DeviceTable::row_locked(DeviceType type, std::int32_t index) {
   description.type = type;
   rows_.push_back(std::move(description));
   const auto row = static_cast<std::int16_t>(rows_.size());
-  known.store(row, std::memory_order_release);
+  plus_one.store(row, std::memory_order_release);
   return static_cast<std::int16_t>(row - 1);
 }
 
@@ -67,8 +69,8 @@ std::vector<DeviceDescription> DeviceTable::rows() const {
 
 void DeviceTable::clear() noexcept {
   lock_.reset();
-  row_plus_one_.emplace();
-  rows_.clear();
+  abandon(row_plus_one_, std::in_place);
+  abandon(rows_);
 }
 
 }  // namespace leadline

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/chunked_array.h"
@@ -18,8 +19,20 @@
 
 namespace leadline {
 
-// Whose numbers a device number is of: the frameworks' device types. Append only.
-enum class DeviceType : std::uint8_t { kCpu = 0, kCuda = 1, kHip = 2 };
+// Whose numbers a device number is of. Append only: leadline/monitor.h says the numbers, files say the names.
+enum class DeviceType : std::uint8_t {
+  kCpu = 0,
+  kCuda = 1,
+  kHip = 2,
+  kOther = 3,  // and every number that is not here
+  kXpu = 4,
+  kMps = 5,
+  kHpu = 6,
+  kXla = 7,
+  kMtia = 8,
+};
+inline constexpr std::array<std::string_view, 9> kDeviceTypeNames{"cpu", "cuda", "hip", "other", "xpu",
+                                                                  "mps", "hpu",  "xla", "mtia"};
 
 struct DeviceDescription {
   std::int32_t index = 0;  // the process's own number among devices of its type
@@ -37,7 +50,7 @@ class DeviceTable {
   explicit DeviceTable(LossCounters& losses = leadline::losses()) noexcept : losses_(&losses) {}
 
   // Row of the device of this type with this index, made (without description) when new; kCpuDevice (-1) for the CPU
-  // and an index that cannot be a device's (a loss from kMost on, and for a type that nobody knows).
+  // and an index that cannot be a device's (a loss from kMost on).
   std::int16_t row(DeviceType type, std::int32_t index) noexcept;
 
   // Fills in what is known of a device; a later description replaces an earlier one. Returns its row.
@@ -52,10 +65,13 @@ class DeviceTable {
  private:
   std::int16_t row_locked(DeviceType type, std::int32_t index);
   std::int16_t not_a_device() noexcept;
+  static constexpr DeviceType known(DeviceType type) noexcept {
+    return static_cast<std::size_t>(type) < kTypes ? type : DeviceType::kOther;
+  }
 
   // By index; the row plus one, 0 while none is made. Grows to the largest index met.
   using RowOfIndex = ChunkedArray<std::atomic<std::int16_t>, 16>;
-  static constexpr std::size_t kTypes = 8;
+  static constexpr std::size_t kTypes = kDeviceTypeNames.size();
   using RowOfDevice = std::array<RowOfIndex, kTypes>;
 
   LossCounters* losses_;

@@ -73,6 +73,16 @@ TEST_CASE("Devices of several vendors with one number are several devices") {
   CHECK(table.rows()[1].name == "MI300X");
   CHECK(table.row(DeviceType::kCpu, 0) == kCpuDevice);
   CHECK(losses.total(LossKind::kInternalError) == 0);
-  CHECK(table.row(static_cast<DeviceType>(200), 0) == kCpuDevice);
-  CHECK(losses.total(LossKind::kInternalError) == 1);
+  CHECK(table.row(DeviceType::kCpu, 0) == kCpuDevice);
+}
+
+TEST_CASE("A device of a type that nobody knows is no CPU") {
+  LossCounters losses;
+  DeviceTable table(losses);
+  CHECK(table.row(DeviceType::kXpu, 0) == 0);
+  CHECK(table.row(static_cast<DeviceType>(100), 0) == 1);
+  CHECK(table.row(static_cast<DeviceType>(200), 0) == 1);
+  CHECK(table.row(static_cast<DeviceType>(200), 1) == 2);
+  CHECK(table.rows()[1].type == DeviceType::kOther);
+  CHECK(losses.total(LossKind::kInternalError) == 0);
 }

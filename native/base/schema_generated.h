@@ -387,7 +387,7 @@ struct Devices {
   std::vector<std::uint32_t> name;  // marketing name
   std::vector<std::uint32_t> uuid;  // vendor's unique id, empty where unknown
   std::vector<std::int64_t> memory_bytes;  // device memory
-  std::vector<std::uint32_t> detail;  // JSON object: type (cuda where absent, hip), compute capability, multiprocessors, limits, MIG, MPS
+  std::vector<std::uint32_t> detail;  // JSON object: type (cuda where absent; hip, xpu, mps, hpu, xla, mtia, other), compute capability, multiprocessors, limits, MIG, MPS
 
   template <class F>
   void for_each_column(F&& f) const {

@@ -17,6 +17,7 @@ nanobind::dict provider_start(const std::string& name, const nanobind::dict& opt
 nanobind::dict provider_stop(const std::string& name);
 
 void define_providers(nanobind::module_& m);
+void define_booking(nanobind::module_& m);
 void define_torch(nanobind::module_& m);
 void define_gpu(nanobind::module_& m);
 void define_nvidia(nanobind::module_& m);

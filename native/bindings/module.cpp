@@ -225,14 +225,17 @@ NB_MODULE(_native, m) {
   m.def(
       "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);
-  // `outermost`: LEADLINE_REGION_FLAG_OUTERMOST.
+  // What a phase means: see leadline_region_flag.
   m.def(
       "phase_begin",
-      [](const char* name, bool outermost) {
-        return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0,
-                      outermost ? LEADLINE_REGION_FLAG_OUTERMOST : 0);
+      [](const char* name, bool outermost, bool ends_step, bool data_wait) {
+        const uint32_t flags = (outermost ? LEADLINE_REGION_FLAG_OUTERMOST : 0u) |
+                               (ends_step ? LEADLINE_REGION_FLAG_ENDS_STEP : 0u) |
+                               (data_wait ? LEADLINE_REGION_FLAG_DATA_WAIT : 0u);
+        return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0, flags);
       },
-      nb::arg("name"), nb::arg("outermost") = false);
+      nb::arg("name"), nb::kw_only(), nb::arg("outermost") = false, nb::arg("ends_step") = false,
+      nb::arg("data_wait") = false);
   m.def(
       "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);
@@ -266,6 +269,7 @@ NB_MODULE(_native, m) {
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);
   bindings::define_providers(m);
+  bindings::define_booking(m);
   bindings::define_torch(m);
   bindings::define_gpu(m);
   bindings::define_nvidia(m);

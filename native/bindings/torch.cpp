@@ -2,7 +2,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings/bindings.h"
 #include "stack/path_frames.h"
@@ -13,6 +16,15 @@ namespace leadline::bindings {
 namespace {
 
 bool g_modules = true;
+CodeRoles& roles_in_force() {
+  static auto* const roles = new CodeRoles();
+  return *roles;
+}
+// Of packages that open regions, known since they were imported.
+std::vector<CodeRoles::Known>& openers() {
+  static auto* const known = new std::vector<CodeRoles::Known>();
+  return *known;
+}
 
 // The code objects whose addresses the roles hold; kept alive so that no other code takes an address.
 nb::list& kept_codes() {
@@ -37,6 +49,7 @@ std::string own_folder() {
 CodeRoles base_roles() {
   CodeRoles roles;
   roles.own_package = own_folder();
+  roles.known = openers();
   const nb::object contextlib = nb::module_::import_("contextlib");
   constexpr const char* kEntries[][2] = {{"_GeneratorContextManager", "__enter__"},
                                          {"_AsyncGeneratorContextManager", "__aenter__"},
@@ -52,13 +65,32 @@ CodeRoles base_roles() {
   return roles;
 }
 
+void put_in_force(CodeRoles roles) {
+  PathFrames::set_roles(roles);
+  roles_in_force() = std::move(roles);
+}
+
+// What a package opens regions with, such as an `__enter__`: the region is its caller's.
+void add_openers(const nb::list& codes) {
+  CodeRoles roles = roles_in_force();
+  for (const nb::handle code : codes) {
+    const auto address = reinterpret_cast<uintptr_t>(code.ptr());
+    const auto is_it = [&](const CodeRoles::Known& known) { return known.code == address; };
+    if (std::any_of(openers().begin(), openers().end(), is_it)) continue;
+    openers().push_back({address, CodeRole::kOpener});
+    roles.known.push_back(openers().back());
+    kept_codes().append(code);
+  }
+  put_in_force(std::move(roles));
+}
+
 nb::dict attach_torch(const nb::dict& info) {
   CodeRoles roles = base_roles();
   if (g_modules) add_codes(info, "module_call", CodeRole::kModuleCall, &roles);
   add_codes(info, "hidden", CodeRole::kHidden, &roles);
   add_codes(info, "opener", CodeRole::kOpener, &roles);
   add_codes(info, "recompute", CodeRole::kRecompute, &roles);
-  PathFrames::set_roles(roles);
+  put_in_force(std::move(roles));
   nb::dict own;
   own["self_test"] = info["self_test"];
   return provider_start("torch", own);
@@ -69,10 +101,11 @@ nb::dict attach_torch(const nb::dict& info) {
 void remember_modules(bool modules) {
   g_modules = modules;
   // Without torch there are still regions, whose own machinery is not for the user's eyes.
-  PathFrames::set_roles(base_roles());
+  put_in_force(base_roles());
 }
 
 void define_torch(nb::module_& m) {
+  m.def("add_openers", &add_openers, nb::arg("codes"));
   m.def("attach_torch", &attach_torch);
   m.def("detach_torch", [] { provider_stop("torch"); });
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "base/abandon.h"
 #include "base/chunked_array.h"
 #include "base/hash.h"
 #include "base/index_table.h"
@@ -356,8 +357,7 @@ std::size_t MemoryLedger::held_bytes() const noexcept {
 void MemoryLedger::clear() noexcept {
   lock_.reset();
   queue_->clear();
-  std::destroy_at(books_.get());
-  std::construct_at(books_.get());
+  abandon(*books_);
 }
 
 }  // namespace leadline

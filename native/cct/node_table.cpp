@@ -75,24 +75,24 @@ Accumulator* NodeTable::append_accumulator(NodeId id, std::uint64_t packed_key) 
   return made;
 }
 
-NodeTable::Added NodeTable::add_elsewhere(NodeId node, MetricKey key, std::int64_t value) noexcept {
+NodeTable::Added NodeTable::add_elsewhere(NodeId node, MetricKey key, const MetricValues& values) noexcept {
   if (key.stream != kNoStream) {
     key.stream = kNoStream;
     if (Accumulator* without = find_or_make(node, key.packed()); without != nullptr) {
-      without->add(value);
+      without->merge(values);
       return has_longest_chain(node) ? Added::kWithoutStream : Added::kAbove;
     }
   }
   for (NodeId above = node; above != kNoNode; above = nodes_[raw(above)].parent) {
     if (Accumulator* known = find_in_chain(above, key.packed()); known != nullptr) {
-      known->add(value);
+      known->merge(values);
       return Added::kAbove;
     }
   }
   // The root's are few, and outside of the budget.
   Accumulator* made = append_accumulator(NodeId{0}, key.packed());
   if (made == nullptr) return Added::kNowhere;
-  made->add(value);
+  made->merge(values);
   return Added::kAbove;
 }
 

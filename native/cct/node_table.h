@@ -86,8 +86,14 @@ class NodeTable {
   Added add(NodeId node, MetricKey key, std::int64_t value) noexcept {
     Accumulator* accumulator = find_or_make(node, key.packed());
     if (accumulator == nullptr) [[unlikely]]
-      return add_elsewhere(node, key, value);
+      return add_elsewhere(node, key, MetricValues::of(value));
     accumulator->add(value);
+    return Added::kHere;
+  }
+  Added add(NodeId node, MetricKey key, const MetricValues& values) noexcept {
+    Accumulator* accumulator = find_or_make(node, key.packed());
+    if (accumulator == nullptr) return add_elsewhere(node, key, values);
+    accumulator->merge(values);
     return Added::kHere;
   }
   // False when there is no memory for a new accumulator.
@@ -150,7 +156,7 @@ class NodeTable {
   Accumulator* make_accumulator(NodeId id, std::uint64_t packed_key) noexcept;
   Accumulator* append_accumulator(NodeId id, std::uint64_t packed_key) noexcept;
   bool has_longest_chain(NodeId id) const noexcept;
-  Added add_elsewhere(NodeId node, MetricKey key, std::int64_t value) noexcept;
+  Added add_elsewhere(NodeId node, MetricKey key, const MetricValues& values) noexcept;
 
   // Measurements repeat in the same order at a node, so the one after the last hit is tried first.
   Accumulator* find_or_make(NodeId id, std::uint64_t packed_key) noexcept {

@@ -13,11 +13,13 @@ ThreadTree::ThreadTree(ThreadIndex index, std::uint64_t tid, std::string_view na
       frames_(max_frames),
       nodes_(budget),
       losses_(&losses) {
-  name_.store(strings_.intern(name), std::memory_order_release);
+  bool refused = strings_.size() == 0;  // not even the empty one
   FrameKey key;
   key.kind = FrameKind::kThread;
-  key.name = name_.load(std::memory_order_relaxed);
-  if (nodes_.append(kNoNode, frames_.intern(key)) == kNoNode) throw std::bad_alloc();
+  if (!refused) key.name = strings_.intern(name, &refused);
+  name_.store(key.name, std::memory_order_release);
+  const FrameId frame = refused ? kNoFrame : frames_.intern(key);
+  if (frame == kNoFrame || nodes_.append(kNoNode, frame) == kNoNode) throw std::bad_alloc();
 }
 
 NodeId ThreadTree::graft(ThreadIndex thread, NodeId node) noexcept {

@@ -70,6 +70,11 @@ class ThreadTree {
       count_moved(added);
   }
 
+  void add(NodeId node, MetricKey key, const MetricValues& values) noexcept {
+    const NodeTable::Added added = nodes_.add(node, key, values);
+    if (added != NodeTable::Added::kHere) count_moved(added);
+  }
+
   void prefetch(NodeId node) const noexcept { nodes_.prefetch(node); }
 
   ThreadStats& stats() noexcept { return stats_; }

@@ -34,7 +34,7 @@ class TraceEventSource {
   // Whether there ever was a window, so that an empty one differs from none.
   virtual bool was_opened() const noexcept = 0;
 
-  // Grows with every event that comes or ends, and never otherwise.
+  // Grows with every event that comes and whenever some are taken back, and never otherwise.
   virtual std::uint64_t changes() const noexcept = 0;
 
   // Every event there is, in no order; may run while threads add more.

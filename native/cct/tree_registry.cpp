@@ -5,6 +5,9 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
+
+#include "base/abandon.h"
 
 namespace leadline {
 
@@ -82,8 +85,8 @@ std::size_t TreeRegistry::held_bytes() const noexcept {
 
 void TreeRegistry::clear() noexcept {
   lock_.reset();
-  retired_.clear();
-  trees_.emplace();
+  abandon(retired_);
+  abandon(trees_, std::in_place);
   budget_.reset(max_nodes_);
 }
 

@@ -62,6 +62,7 @@ Lane* Collector::lane(ThreadState& thread) noexcept {
     if (known == nullptr) made = std::make_unique<Lane>(window_.create_lane(), thread.path.frames());
     Lane* const lane = known == nullptr ? made.get() : known;
     lane->begin(tree);
+    lane->collector = number_;
     lane->life = thread.life;
     int64_t never = 0;
     tree.stats().first_ns.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
@@ -77,60 +78,10 @@ Lane* Collector::lane(ThreadState& thread) noexcept {
   return static_cast<Lane*>(thread.subscriber);
 }
 
-void Collector::on_thread_exit(ThreadState& thread) noexcept {
-  auto* lane = static_cast<Lane*>(thread.subscriber);
-  if (lane == nullptr || !lane->alive.load(std::memory_order_relaxed)) return;
-  lane->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
-  lane->tree->stats().cpu_ns.store(lane->cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
-  retire(*lane);
-}
-
-void Collector::retire(Lane& lane) noexcept {
-  if (lane.forward != nullptr) forward_threads_.end(*lane.forward);
-  const std::lock_guard hold(lanes_busy_);
-  lane.alive.store(false, std::memory_order_relaxed);
-  lane.life = 0;
-  trees_.retire(*lane.tree);
-}
-
-void Collector::refresh_thread_times() noexcept {
-  const int64_t now = now_ns();
-  const std::lock_guard hold(lanes_busy_);
-  for (const auto& lane : lanes_) {
-    if (!lane->alive.load(std::memory_order_relaxed)) continue;
-    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
-    if (lane->has_cpu_clock && cpu_ns < 0) continue;  // it is just ending, and tells the two itself
-    lane->tree->stats().last_ns.store(now, std::memory_order_relaxed);
-    if (cpu_ns >= 0)
-      lane->tree->stats().cpu_ns.store(lane->cpu_of(cpu_ns) - lane->cpu_begin_ns, std::memory_order_relaxed);
-  }
-}
-
-void Collector::pause() noexcept {
-  const std::lock_guard hold(lanes_busy_);
-  for (const auto& lane : lanes_) {
-    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
-    if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->stop_cpu(cpu_ns);
-  }
-  paused_since_ns_ = now_ns();
-  paused_.store(true, std::memory_order_relaxed);
-}
-
-void Collector::resume() noexcept {
-  const std::lock_guard hold(lanes_busy_);
-  for (const auto& lane : lanes_) {
-    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
-    if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->run_cpu(cpu_ns);
-  }
-  // A step that is being taken has begun later by as much.
-  if (last_step_ns_.load(std::memory_order_relaxed) != 0)
-    last_step_ns_.fetch_add(now_ns() - paused_since_ns_, std::memory_order_relaxed);
-  paused_.store(false, std::memory_order_relaxed);
-}
-
 void Collector::bind(Lane& lane, uint64_t framework_thread) noexcept {
-  lane.bound = true;
-  lane.forward = forward_threads_.begin(framework_thread, lane.tree->index());
+  bool no_memory = false;
+  lane.forward = forward_threads_.begin(framework_thread, lane.tree->index(), &no_memory);
+  lane.bound = !no_memory;
 }
 
 // The deepest level that has a node is where to go on from; usually the one just below the leaf.
@@ -222,10 +173,13 @@ void Collector::settle_wrapper(Lane& lane, CallPath& path) noexcept {
 }
 
 void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept {
-  Lane* own = lane(thread);
-  if (own == nullptr) return;
   CallPath& path = thread.path;
   Scope& scope = path.scopes().back();
+  Lane* own = lane(thread);
+  if (own == nullptr) {
+    scope.unheard = true;  // nobody knows when it began
+    return;
+  }
   NodeId node = kNoNode;
   if (op.backward != 0) {
     node = home_backward(op, path, *own);
@@ -348,7 +302,11 @@ void Collector::on_event(const leadline_event& event, ThreadState& thread) noexc
     return memory.bytes < 0 ? ledger_.release_unmeasured(memory.address) : ledger_.allocate_unmeasured(memory.address);
   }
   Lane* own = lane(thread);
-  if (own == nullptr) return;
+  if (own == nullptr) {
+    constexpr uint32_t kNests = LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE;
+    if (event.phase == LEADLINE_BEGIN && (event.domain & kNests) != 0) thread.path.scopes().back().unheard = true;
+    return;
+  }
   switch (event.domain) {
     case LEADLINE_DOMAIN_MEMORY:
       return on_memory(event.of.memory, thread, *own);
@@ -373,32 +331,6 @@ leadline_context Collector::context(ThreadState& thread) noexcept {
   Lane* own = lane(thread);
   if (own == nullptr) return 0;
   return own->token(place(*own, thread));
-}
-
-size_t Collector::held_bytes() const noexcept {
-  size_t lane_bytes = 0;
-  {
-    const std::lock_guard hold(lanes_busy_);
-    for (const auto& lane : lanes_) lane_bytes += sizeof(Lane) + lane->places.held_bytes();
-  }
-  return lane_bytes + trees_.held_bytes() + ledger_.held_bytes() + window_.held_bytes() + forward_threads_.held_bytes();
-}
-
-void Collector::after_fork() noexcept {
-  // Whoever held the lane list in the parent does not exist here. The lanes' memory is given up rather than walked.
-  lanes_busy_.reset();
-  for (auto& lane : lanes_) static_cast<void>(lane.release());
-  lanes_.clear();
-  forward_threads_.clear();
-  trees_.clear();
-  ledger_.clear();
-  window_.after_fork();
-  devices_.clear();
-  steps_.store(0, std::memory_order_relaxed);
-  step_place_.store(0, std::memory_order_relaxed);
-  last_step_ns_.store(0, std::memory_order_relaxed);
-  steps_ended_.store(0, std::memory_order_relaxed);
-  for (auto& end : step_ends_ns_) end.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace leadline

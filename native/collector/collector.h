@@ -21,10 +21,11 @@
 
 namespace leadline {
 
-// Of GPU calls and work, whose providers may leave it out.
-constexpr DeviceType device_type(int32_t given) noexcept {
-  return given == 0 ? DeviceType::kCuda : static_cast<DeviceType>(given);
+constexpr DeviceType known_type(int32_t given) noexcept {
+  return given < 0 || given > 0xff ? DeviceType::kOther : static_cast<DeviceType>(given);
 }
+// Of GPU calls and work, whose providers may leave it out.
+constexpr DeviceType device_type(int32_t given) noexcept { return given == 0 ? DeviceType::kCuda : known_type(given); }
 
 struct CollectorOptions {
   uint64_t max_nodes = 4'000'000;
@@ -40,6 +41,8 @@ class Collector final : public Subscriber {
   void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
   void on_scopes_moved(ThreadState& thread) noexcept override;
   leadline_context context(ThreadState& thread) noexcept override;
+  leadline_status on_booking(const leadline_booking& booking, ThreadState& thread,
+                             leadline_context* place) noexcept override;
   bool context_in_file(leadline_context context, std::string_view file) const noexcept override;
   void on_thread_exit(ThreadState& thread) noexcept override;
 
@@ -112,6 +115,9 @@ class Collector final : public Subscriber {
   void record(const Scope& scope, NodeId node, Lane& lane, int64_t duration_ns,
               const leadline_gpu_api_event* api) noexcept;
 
+  static uint8_t next_number() noexcept;
+
+  uint8_t number_ = next_number();  // not that of the collectors before: places that those gave are none of ours
   TreeRegistry trees_;
   MemoryLedger ledger_;
   EventWindow window_;

@@ -9,7 +9,7 @@ namespace leadline {
 
 void Collector::on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept {
   const NodeId node = place(lane, thread);
-  const int16_t device = devices_.row(static_cast<DeviceType>(event.device_type), event.device);
+  const int16_t device = devices_.row(known_type(event.device_type), event.device);
   int64_t bytes = event.bytes;
   if (bytes >= 0) {
     ledger_.allocate(event.address, bytes, device, lane.tree->index(), node);
@@ -39,14 +39,14 @@ void Collector::on_memory(const leadline_memory_event& event, ThreadState& threa
 }
 
 bool Collector::is_place(leadline_context context) const noexcept {
-  const uint64_t thread = context >> 32;
-  return thread != 0 && thread - 1 < trees_.size();
+  if (collector_of(context) != number_ || raw(tree_of(context)) >= trees_.size()) return false;
+  return raw(node_of(context)) < trees_[tree_of(context)].node_count();
 }
 
 bool Collector::context_in_file(leadline_context context, std::string_view file) const noexcept {
   if (!is_place(context)) return false;
-  const ThreadTree* tree = &trees_[ThreadIndex{static_cast<uint32_t>((context >> 32) - 1)}];
-  NodeId node{static_cast<uint32_t>(context)};
+  const ThreadTree* tree = &trees_[tree_of(context)];
+  NodeId node = node_of(context);
   while (node != tree->root()) {
     if (tree->is_graft(node)) {
       const ThreadTree::GraftTarget target = tree->graft_target(node);
@@ -63,8 +63,6 @@ bool Collector::context_in_file(leadline_context context, std::string_view file)
 
 // The slow way: everything is looked up by its text.
 NodeId Collector::find_activity_node(const leadline_gpu_activity_event& event, Lane& lane) noexcept {
-  const auto tree_of = [](leadline_context context) { return ThreadIndex{static_cast<uint32_t>((context >> 32) - 1)}; };
-  const auto node_of = [](leadline_context context) { return NodeId{static_cast<uint32_t>(context)}; };
   ThreadTree& tree = *lane.tree;
   NodeId parent = is_place(event.context) ? lane.graft(tree_of(event.context), node_of(event.context))
                                           : tree.child(tree.root(), lane.phase("launched before measuring began"));
@@ -91,8 +89,7 @@ NodeId Collector::activity_node(const leadline_gpu_activity_event& event, Lane& 
   // Measures of a place itself, as every thread that calls the device's library books them: there is nothing to look up
   // by its text.
   if (event.name == nullptr && event.via == 0 && event.via_kind != LEADLINE_VIA_BEFORE && is_place(event.context)) {
-    return lane.graft(ThreadIndex{static_cast<uint32_t>((event.context >> 32) - 1)},
-                      NodeId{static_cast<uint32_t>(event.context)});
+    return lane.graft(tree_of(event.context), node_of(event.context));
   }
   PlaceCache::Key key{event.context, event.via, event.frame, 0, event.via_kind};
   if (event.via_kind == LEADLINE_VIA_BEFORE) key.node = event.graph_node;

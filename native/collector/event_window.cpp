@@ -6,28 +6,21 @@
 #include <new>
 #include <utility>
 
+#include "base/abandon.h"
 #include "base/clock.h"
 
 namespace leadline {
 
-EventSlot EventLane::add(const TraceEvent& event) noexcept {
-  if (!window_->is_open() && !window_->covers(event.start_ns)) return kNoEvent;
+bool EventLane::add(const TraceEvent& event) noexcept {
+  if (!window_->is_open() && !window_->covers(event.start_ns)) return false;
   if (portion_ == 0) portion_ = window_->take_portion();
-  const std::uint32_t number = events_.size();
   if (portion_ == 0 || events_.emplace_back(event) == nullptr) {
     window_->losses_->count(LossKind::kEventsDropped, 1,
                             "the trace window reached its limit of events; trace fewer steps or raise the limit");
-    return kNoEvent;
+    return false;
   }
   --portion_;
-  return EventSlot{number};
-}
-
-void EventLane::finish(EventSlot slot, std::int64_t duration_ns) noexcept {
-  const auto number = static_cast<std::uint32_t>(slot);
-  if (number >= events_.size()) return;
-  events_[number].duration_ns.store(duration_ns, std::memory_order_relaxed);
-  finished_.store(finished_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  return true;
 }
 
 void EventWindow::open(std::uint64_t max_events) noexcept {
@@ -111,10 +104,8 @@ void EventWindow::for_each_event(const std::function<void(const TraceEvent&)>& f
     const EventLane& lane = *(*lanes_)[i];
     const std::uint32_t events = lane.events_.size();
     for (std::uint32_t at = 0; at < events; ++at) {
-      TraceEvent event = lane.events_[at].event;
-      if (event.start_ns < told_from_ns) continue;
-      event.duration_ns = lane.events_[at].duration_ns.load(std::memory_order_relaxed);
-      f(event);
+      const TraceEvent& event = lane.events_[at];
+      if (event.start_ns >= told_from_ns) f(event);
     }
   }
 }
@@ -126,12 +117,7 @@ std::uint64_t EventWindow::size() const noexcept {
   return events;
 }
 
-std::uint64_t EventWindow::changes() const noexcept {
-  std::uint64_t changes = size();
-  const std::uint32_t lanes = lanes_->size();
-  for (std::uint32_t i = 0; i < lanes; ++i) changes += (*lanes_)[i]->finished_.load(std::memory_order_acquire);
-  return changes;
-}
+std::uint64_t EventWindow::changes() const noexcept { return size() + taken_back_.load(std::memory_order_relaxed); }
 
 std::size_t EventWindow::held_bytes() const noexcept {
   std::size_t bytes = lanes_->held_bytes();
@@ -142,6 +128,7 @@ std::size_t EventWindow::held_bytes() const noexcept {
 
 void EventWindow::clear() noexcept {
   forget_events();
+  lanes_.emplace();
   shared_.reset();
   for (SharedTimes& ancestor : ancestors_) ancestor.reset();
   following_.store(false, std::memory_order_relaxed);
@@ -149,6 +136,7 @@ void EventWindow::clear() noexcept {
 
 void EventWindow::after_fork() noexcept {
   forget_events();
+  abandon(lanes_, std::in_place);
   follow(std::exchange(shared_, nullptr));
   following_.store(ancestors_[0] != nullptr, std::memory_order_relaxed);
 }
@@ -162,7 +150,6 @@ void EventWindow::forget_events() noexcept {
   taken_.store(0, std::memory_order_relaxed);
   taken_back_.store(0, std::memory_order_relaxed);
   told_from_ns_.store(kEver, std::memory_order_relaxed);
-  lanes_.emplace();
 }
 
 }  // namespace leadline

@@ -26,36 +26,22 @@ namespace leadline {
 
 class EventWindow;
 
-// Number of an event in its lane; kNoEvent where it was not kept.
-enum class EventSlot : std::uint32_t {};
-inline constexpr EventSlot kNoEvent{0xffffffffu};
-
 // The events of one thread (including device work that this thread reports). Only that thread adds.
 class EventLane {
  public:
   explicit EventLane(EventWindow& window) noexcept : window_(&window) {}
 
-  // kNoEvent when the window is closed and was not open at the event's start (no loss), or full (a loss). `duration_ns`
-  // may be -1 until finish().
-  EventSlot add(const TraceEvent& event) noexcept;
-
-  // Sets the duration of an event added before; nothing happens for kNoEvent.
-  void finish(EventSlot slot, std::int64_t duration_ns) noexcept;
+  // False when the window is closed and was not open at the event's start (no loss), or full (a loss).
+  bool add(const TraceEvent& event) noexcept;
 
   std::uint32_t size() const noexcept { return events_.size(); }
   std::size_t held_bytes() const noexcept { return events_.held_bytes(); }
 
  private:
   friend class EventWindow;
-  struct Stored {
-    explicit Stored(const TraceEvent& from) noexcept : event(from), duration_ns(from.duration_ns) {}
-    TraceEvent event;
-    std::atomic<std::int64_t> duration_ns;
-  };
   EventWindow* window_;
-  std::uint32_t portion_ = 0;               // events this lane may still add without asking
-  std::atomic<std::uint32_t> finished_{0};  // times that finish() changed an event
-  ChunkedArray<Stored> events_;
+  std::uint32_t portion_ = 0;  // events this lane may still add without asking
+  ChunkedArray<TraceEvent> events_;
 };
 
 class EventWindow final : public TraceEventSource {

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <new>
 
+#include "base/abandon.h"
+
 namespace leadline {
 
 ForwardThreads::Thread* ForwardThreads::known(uint64_t number) const noexcept {
@@ -43,7 +45,7 @@ ForwardThreads::Thread* ForwardThreads::take_unused() {
   return thread;
 }
 
-ForwardThreads::Thread* ForwardThreads::begin(uint64_t number, ThreadIndex tree) noexcept {
+ForwardThreads::Thread* ForwardThreads::begin(uint64_t number, ThreadIndex tree, bool* no_memory) noexcept {
   if (number == 0) return nullptr;
   const std::lock_guard guard(lock_);
   Thread* thread = known(number);
@@ -71,6 +73,7 @@ ForwardThreads::Thread* ForwardThreads::begin(uint64_t number, ThreadIndex tree)
   try {
     thread = take_unused();
   } catch (const std::bad_alloc&) {
+    if (no_memory != nullptr) *no_memory = true;
     return nullptr;
   }
   thread->ring.clear();
@@ -117,11 +120,9 @@ void ForwardThreads::clear() noexcept {
   for (Set& set : sets_) {
     for (std::atomic<Thread*>& way : set) way.store(nullptr, std::memory_order_relaxed);
   }
-  // Given up rather than walked: a thread that is not here may have been in the middle of changing them.
-  for (auto& thread : all_) static_cast<void>(thread.release());
-  all_.clear();
-  new (&unused_) std::vector<Thread*>();
-  new (&ended_) std::list<Thread*>();
+  abandon(all_);
+  abandon(unused_);
+  abandon(ended_);
   ended_bytes_ = 0;
 }
 

@@ -37,8 +37,9 @@ class ForwardThreads {
     NodeId node = kNoNode;
   };
 
-  // For the thread itself. nullptr where number is 0, memory is short, or too many threads live.
-  Thread* begin(uint64_t number, ThreadIndex tree) noexcept;
+  // For the thread itself. nullptr where number is 0, too many threads live, or memory is short: then it is worth
+  // asking again.
+  Thread* begin(uint64_t number, ThreadIndex tree, bool* no_memory = nullptr) noexcept;
   void end(Thread& thread) noexcept;
 
   // Any thread. kNoNode where the thread or the sequence number is not known (any more).

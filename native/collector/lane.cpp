@@ -1,6 +1,9 @@
 #include "collector/lane.h"
 
+#include <new>
+
 #include "base/clock.h"
+#include "base/losses.h"
 
 namespace leadline {
 
@@ -32,6 +35,20 @@ FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file
   return tree->frame(key);
 }
 
+FrameId Lane::frame(const leadline_path_frame& named) noexcept {
+  const auto text = [this](const char* given) { return tree->string(given == nullptr ? "" : given); };
+  FrameKey key;
+  key.kind = static_cast<FrameKind>(named.kind);
+  key.name = text(named.name);
+  key.file = text(named.file);
+  key.line = named.line;
+  key.first_line = named.first_line;
+  key.module = text(named.module);
+  key.detail = text(named.detail);
+  key.address = named.address;
+  return tree->frame(key);
+}
+
 FrameId Lane::phase(std::string_view name) noexcept { return plain(FrameKind::kPhase, name, {}, 0, {}); }
 
 FrameId Lane::translate(uint32_t index) noexcept {
@@ -60,7 +77,7 @@ NodeId Lane::graft(ThreadIndex thread, NodeId node) noexcept {
 }
 
 NodeId Lane::copy_path(const ThreadTree& other, NodeId node, NodeId parent) noexcept {
-  const uint64_t key = (uint64_t{raw(other.index())} << 52) ^ (uint64_t{raw(parent)} << 26) ^ raw(node);
+  const Copy key{other.index(), node, parent};
   const auto known = copies_.find(key);
   if (known != copies_.end()) return known->second;
   NodeId at = parent;
@@ -79,7 +96,7 @@ NodeId Lane::copy_path(const ThreadTree& other, NodeId node, NodeId parent) noex
     }
     copies_.emplace(key, at);
   } catch (const std::bad_alloc&) {
-    return at;
+    losses().count(LossKind::kInternalError, 1, "no memory for the path at which a graph was captured");
   }
   return at;
 }

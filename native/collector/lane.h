@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "cct/thread_tree.h"
 #include "collector/event_window.h"
 #include "collector/forward_threads.h"
@@ -16,6 +17,18 @@
 #include "stack/path_frames.h"
 
 namespace leadline {
+
+// A place as the monitor hands it out: which collector's it is (8 bits), the number of the thread's tree and one (24),
+// and the node.
+constexpr leadline_context packed_place(uint8_t collector, ThreadIndex tree, NodeId node) noexcept {
+  return uint64_t{collector} << 56 | (uint64_t{raw(tree)} + 1) << 32 | raw(node);
+}
+constexpr uint8_t collector_of(leadline_context place) noexcept { return static_cast<uint8_t>(place >> 56); }
+// kNoThread for no place.
+constexpr ThreadIndex tree_of(leadline_context place) noexcept {
+  return ThreadIndex{(static_cast<uint32_t>(place >> 32) & 0xffffff) - 1};
+}
+constexpr NodeId node_of(leadline_context place) noexcept { return NodeId{static_cast<uint32_t>(place)}; }
 
 class Lane {
  public:
@@ -31,6 +44,8 @@ class Lane {
       return translated_[index];
     return translate(index);
   }
+  // The tree's frame for a frame that somebody else names.
+  FrameId frame(const leadline_path_frame& named) noexcept;
   FrameId phase(std::string_view name) noexcept;
   FrameId plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail,
                 uint64_t address = 0) noexcept;
@@ -40,11 +55,12 @@ class Lane {
   // The same frames as the path to (thread, node), below `parent`. For the capture path of CUDA graphs.
   NodeId copy_path(const ThreadTree& other, NodeId node, NodeId parent) noexcept;
 
-  uint64_t token(NodeId node) const noexcept { return (uint64_t{raw(tree->index())} + 1) << 32 | raw(node); }
+  leadline_context token(NodeId node) const noexcept { return packed_place(collector, tree->index(), node); }
 
   // Device work that this thread reports: its places.
   PlaceCache places;
 
+  uint8_t collector = 0;  // see packed_place()
   ThreadTree* tree = nullptr;
   EventLane& events;
   ForwardThreads::Thread* forward = nullptr;  // where its sequence numbers are kept
@@ -82,7 +98,19 @@ class Lane {
   std::atomic<int64_t> cpu_stands_ns_{kCpuRuns};  // where cpu_ns() stands while measuring is paused
   std::atomic<int64_t> cpu_paused_ns_{0};
   std::vector<FrameId> translated_;
-  std::unordered_map<uint64_t, NodeId> copies_;
+  // A path that was copied, and to where.
+  struct Copy {
+    ThreadIndex tree;
+    NodeId node;
+    NodeId parent;
+    friend bool operator==(const Copy&, const Copy&) = default;
+  };
+  struct CopyHash {
+    size_t operator()(const Copy& copy) const noexcept {
+      return hash_mix(uint64_t{raw(copy.tree)} << 32 | raw(copy.node), raw(copy.parent));
+    }
+  };
+  std::unordered_map<Copy, NodeId, CopyHash> copies_;
 };
 
 }  // namespace leadline

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "stack/fake_python.h"
 #include "testing/recorded_program.h"
 
 using namespace leadline;
@@ -122,6 +123,44 @@ TEST_CASE("What begins in a pause is nobody's, also when it ends later, and no l
   CHECK(program.calls("main/epoch").sum == 110);
   CHECK(program.calls("main/epoch/aten::mm").sum == 100);
   for (const std::string& path : program.paths()) CHECK(path.find("unseen") == std::string::npos);
+}
+
+TEST_CASE("A pause is part of the event that it lies in and of no later one of the same region") {
+  PausedProgram program;
+  program.collector.window().open(1'000);
+  FakePython::reset();
+  FakePython::functions = {{9'001, "main"}, {9'004, "task"}};
+  FakePython::suspending = {9'004};
+  const auto run = [&](bool task) {
+    FakePython::chain = {{100, 9'001, 10}};
+    if (task) FakePython::chain.push_back({300, 9'004, 50});
+    int op = 0;
+    program.begin("op", &op);
+    program.end(&op);
+  };
+  int region = 0;
+  FakePython::chain = {{100, 9'001, 10}, {300, 9'004, 50}};
+  begin_region("coroutine", &region);
+  program.passes(10);
+  program.pause();
+  program.passes(1'000);
+  program.resume();
+  program.passes(10);
+  run(false);  // it is suspended
+  program.passes(100);
+  run(true);
+  const int64_t resumed_ns = now_ns();
+  program.passes(5);
+  end_region(&region);
+  std::vector<TraceEvent> stays;
+  program.collector.window().for_each_event([&](const TraceEvent& event) {
+    if (event.kind == EventKind::kRegion) stays.push_back(event);
+  });
+  FakePython::reset();
+  REQUIRE(stays.size() == 2);
+  CHECK(stays[0].duration_ns == 1'020);
+  CHECK(stays[1].start_ns == resumed_ns);
+  CHECK(stays[1].duration_ns == 5);
 }
 
 TEST_CASE("A callback hears what the pause hides from the figures") {

@@ -11,17 +11,14 @@
 namespace leadline {
 namespace {
 
-constexpr std::string_view kOptimizer = "optimizer";
-constexpr std::string_view kDataLoading = "data loading";
 constexpr std::string_view kOnAnotherThread = "on another thread";
 
 bool is_region(const Scope& scope) noexcept {
   return scope.kind == ScopeKind::kRegion || scope.kind == ScopeKind::kPhase;
 }
 
-bool is_phase(const Scope& scope, std::string_view name, CallPath& path) noexcept {
-  return scope.kind == ScopeKind::kPhase && path.frames()[path.entries()[scope.entry].frame].name == name;
-}
+// What its provider says of a phase.
+bool is(const Scope& scope, leadline_region_flag what) noexcept { return (scope.flags & what) != 0; }
 
 }  // namespace
 
@@ -36,7 +33,7 @@ void Collector::run_to_border(Lane& lane, Scope* innermost) noexcept {
 // Work that another thread asked for hangs where it was asked for, unless something of its own thread encloses it.
 void Collector::home_region(leadline_context asked_at, CallPath& path, Lane& lane) noexcept {
   if (path.entries().size() != 1 || !is_place(asked_at)) return;
-  const ThreadIndex tree{static_cast<uint32_t>((asked_at >> 32) - 1)};
+  const ThreadIndex tree = tree_of(asked_at);
   if (tree == lane.tree->index()) return;
   FrameId phase = kNoFrame;
   try {
@@ -47,7 +44,7 @@ void Collector::home_region(leadline_context asked_at, CallPath& path, Lane& lan
     losses().count(LossKind::kInternalError, 1, "no memory for the place of a helper thread's work");
     return;
   }
-  const NodeId parent = lane.tree->child(lane.graft(tree, NodeId{static_cast<uint32_t>(asked_at)}), phase);
+  const NodeId parent = lane.tree->child(lane.graft(tree, node_of(asked_at)), phase);
   PathEntry& entry = path.entries().back();
   entry.slot = uint64_t{raw(lane.tree->child(parent, lane.frame(entry.frame)))} + 1;
 }
@@ -63,7 +60,7 @@ void Collector::book_data_loading(const Scope& scope, int64_t duration_ns, Threa
   CallPath& path = thread.path;
   const std::vector<Scope>& scopes = path.scopes();
   const auto loading = [&](const Scope& outer) {
-    return &outer != &scope && !outer.returned && is_phase(outer, kDataLoading, path);
+    return &outer != &scope && !outer.returned && is(outer, LEADLINE_REGION_FLAG_DATA_WAIT);
   };
   if (thread.operators_open != 0 || std::any_of(scopes.begin(), scopes.end(), loading)) return;
   const int64_t waited_ns = duration_ns - (lane.operator_ns - scope.mark);
@@ -96,9 +93,7 @@ void Collector::on_scopes_moved(ThreadState& thread) noexcept {
     own->tree->add(node, MetricKind::kTime, kCpuDevice, kNoStream, own_ns);
     if (is_region(stay.scope))
       own->tree->add(node, MetricKind::kRunningTime, kCpuDevice, kNoStream, stay.scope.running_ns);
-    const std::string_view name = own->tree->text(own->tree->frame_key(own->tree->frame_of(node)).name);
-    if (stay.scope.kind == ScopeKind::kPhase && name == kDataLoading)
-      book_data_loading(stay.scope, stay.elapsed_ns, thread, *own);
+    if (is(stay.scope, LEADLINE_REGION_FLAG_DATA_WAIT)) book_data_loading(stay.scope, stay.elapsed_ns, thread, *own);
     if (window_.is_open()) record(stay.scope, node, *own, stay.elapsed_ns, nullptr);
   }
   for (Scope& scope : scopes) {
@@ -117,9 +112,10 @@ void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node,
   if (duration_ns != 0 || scope.earlier_ns == 0) {
     lane.tree->add(node, MetricKind::kRunningTime, kCpuDevice, kNoStream, scope.running_ns);
   }
-  if (is_phase(scope, kDataLoading, path)) {
+  if (is(scope, LEADLINE_REGION_FLAG_DATA_WAIT)) {
     book_data_loading(scope, duration_ns, thread, lane);
-  } else if (is_phase(scope, kOptimizer, path) && !steps_given_.load(std::memory_order_relaxed)) {
+  }
+  if (is(scope, LEADLINE_REGION_FLAG_ENDS_STEP) && !steps_given_.load(std::memory_order_relaxed)) {
     uint64_t expected = 0;
     const uint64_t here = lane.token(node);
     if (step_place_.compare_exchange_strong(expected, here, std::memory_order_relaxed) || expected == here) {

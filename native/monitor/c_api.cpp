@@ -24,6 +24,7 @@ void leadline_monitor_finalize(void) { Monitor::instance().finalize(); }
 
 void leadline_monitor_emit(const leadline_event* event) {
   if (event == nullptr) return;
+  if (event->domain == LEADLINE_DOMAIN_BOOKING) return;  // leadline_monitor_book() says what became of it
   if (event->struct_size == 0 || event->struct_size == sizeof *event) return Monitor::instance().emit(*event);
   // Of another header: what both know.
   leadline_event known{};
@@ -70,6 +71,14 @@ void leadline_monitor_measure(uint32_t metric, int64_t value, int64_t time_ns) {
   activity.measures = &measure;
   activity.measure_count = 1;
   Monitor::instance().emit(event);
+}
+
+leadline_status leadline_monitor_book(const leadline_booking* booking, leadline_context* place) {
+  if (booking == nullptr) return LEADLINE_ERROR_INVALID;
+  if (booking->struct_size == 0) return Monitor::instance().book(*booking, place);
+  leadline_booking known = leadline_booking_of(0);
+  std::memcpy(&known, booking, std::min<size_t>(booking->struct_size, sizeof known));
+  return Monitor::instance().book(known, place);
 }
 
 int64_t leadline_monitor_now(void) { return leadline::now_ns(); }

@@ -127,11 +127,13 @@ void Monitor::event_comes() noexcept {
   if ((state->busy.load(std::memory_order_relaxed) & 1) == 0) state->sample_began_ns = now_ns();
 }
 
-// When the handling of an event that is measured began; 0 for the others.
-static inline int64_t sample_begin(ThreadState& state) noexcept {
+// When the handling of an event that is measured began; 0 for the others. After Busy, which voids what was noted before
+// a pause. `known_ns`: when it began at the latest.
+static inline int64_t sample_begin(ThreadState& state, int64_t known_ns = 0) noexcept {
   if (state.until_sample != 1) [[likely]]
     return 0;
-  return state.sample_began_ns != 0 ? state.sample_began_ns : now_ns();
+  if (state.sample_began_ns != 0) return state.sample_began_ns;
+  return known_ns != 0 ? known_ns : now_ns();
 }
 
 // How many events until the next one that is measured: at random, so that begins and ends, and whatever else alternates
@@ -170,9 +172,9 @@ void Monitor::begin_operator(const leadline_operator_event& op, const void* toke
   if (active(LEADLINE_DOMAIN_OPERATOR) == 0 && !heard_after_all(LEADLINE_DOMAIN_OPERATOR)) return;
   ThreadState* state = thread();
   if (state == nullptr) return;
-  const int64_t sample_began_ns = sample_begin(*state);
   const Busy busy(*this, *state);
   if (!busy) return;
+  const int64_t sample_began_ns = sample_begin(*state);
   guarded(*state, sample_began_ns, [&] {
     CallPath& path = state->path;
     path.sync();
@@ -207,10 +209,10 @@ void Monitor::end_operator(const void* token) noexcept {
   if (active(LEADLINE_DOMAIN_OPERATOR) == 0 && !awaited(token, ScopeKind::kOperator, LEADLINE_DOMAIN_OPERATOR)) return;
   ThreadState* state = thread();
   if (state == nullptr) return;
-  const int64_t sample_began_ns = sample_begin(*state);
   const int64_t now = now_ns();
   const Busy busy(*this, *state);
   if (!busy) return;
+  const int64_t sample_began_ns = sample_begin(*state, now);
   guarded(*state, sample_began_ns, [&] {
     CallPath& path = state->path;
     const int64_t time_ns = path.time(now);
@@ -252,9 +254,9 @@ void Monitor::emit(const leadline_event& given) noexcept {
   }
   ThreadState* state = thread();
   if (state == nullptr) return;
-  const int64_t sample_began_ns = sample_begin(*state);
   const Busy busy(*this, *state);
   if (!busy) return;
+  const int64_t sample_began_ns = sample_begin(*state);
   if ((given.domain & kNests) == 0) {
     // No copy and no clock: of what does not nest, only callbacks are told when it happened.
     guarded(*state, sample_began_ns, [&] { deliver(given, nullptr, *state); });

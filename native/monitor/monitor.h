@@ -29,6 +29,10 @@ class Subscriber {
   // Scopes have left the path or come back to it (see CallPath::departed); every entry needs its place again.
   virtual void on_scopes_moved(ThreadState& thread) noexcept = 0;
   virtual leadline_context context(ThreadState& thread) noexcept = 0;
+  // Frames and totals are checked. `place`: as in leadline_monitor_book(). Callbacks hear what is booked only.
+  virtual leadline_status on_booking(const leadline_booking&, ThreadState&, leadline_context* /*place*/) noexcept {
+    return LEADLINE_OK;
+  }
   // Whether a frame on the path to a place that context() gave is of this file; any thread.
   virtual bool context_in_file(leadline_context context, std::string_view file) const noexcept = 0;
   virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
@@ -71,6 +75,8 @@ class Monitor {
   void end_operator(const void* token) noexcept;
   // For providers that work before they hand over an event: counts that work as own cost too.
   void event_comes() noexcept;
+
+  leadline_status book(const leadline_booking& booking, leadline_context* place) noexcept;
 
   leadline_context context() noexcept;
   bool context_in_file(leadline_context context, std::string_view file) noexcept;

@@ -29,14 +29,16 @@ leadline_status Monitor::resume(leadline_subscription subscription, uint32_t dom
 
 void Monitor::follow_pause(ThreadState& state) noexcept {
   const int64_t paused_at_ns = paused_at_.load(std::memory_order_acquire);
+  state.sample_began_ns = 0;
   if (paused_at_ns != kRuns) return state.path.stop_clock(paused_at_ns + state.paused_ns);
   const int64_t paused_ns = paused_ns_.load(std::memory_order_relaxed);
   state.path.run_clock(paused_ns - state.paused_ns);
   state.paused_ns = paused_ns;
 }
 
+// Also where measuring has just gone on: who called had found it paused, and will tell the end.
 void Monitor::begun_unheard() noexcept {
-  ThreadState* state = paused() ? thread() : nullptr;
+  ThreadState* state = thread();
   if (state == nullptr) return;
   const Busy busy(*this, *state);
   if (busy) ++state->unheard;

@@ -1,4 +1,6 @@
 // Scopes that do not end in the order in which they began.
+#include <algorithm>
+
 #include "base/losses.h"
 #include "monitor/monitor.h"
 
@@ -25,9 +27,16 @@ bool Monitor::find_scope(const void* token, ScopeKind kind, int64_t time_ns, Thr
     }
   }
   if (token == nullptr) {
-    for (const Scope& scope : path.scopes()) {
-      if (scope.kind == kind) token = scope.token;
+    auto& scopes = path.scopes();
+    const auto innermost =
+        std::find_if(scopes.rbegin(), scopes.rend(), [&](const Scope& scope) { return scope.kind == kind; });
+    if (innermost == scopes.rend()) {
+      losses().count(LossKind::kOperatorEndUnmatched, 1);
+      return false;
     }
+    // Others may have begun without one, too.
+    if (innermost->token == nullptr) innermost->token = &thread.unnamed;
+    token = innermost->token;
   }
   uint64_t dropped = 0;
   const bool found = path.bring_up(token, time_ns, &dropped);

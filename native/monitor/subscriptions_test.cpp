@@ -21,6 +21,34 @@ void emit_operator(leadline_phase phase, const void* token) {
   leadline_monitor_emit(&event);
 }
 
+void emit_region(leadline_phase phase, const void* token) {
+  leadline_event event = leadline_event_of(LEADLINE_DOMAIN_REGION, phase);
+  event.token = token;
+  event.of.region.name = "region";
+  leadline_monitor_emit(&event);
+}
+
+// In the place of the collector; keeps nothing.
+class QuietSubscriber final : public Subscriber {
+ public:
+  explicit QuietSubscriber(uint32_t domains) {
+    REQUIRE(Monitor::instance().subscribe(domains, this, &id_) == LEADLINE_OK);
+  }
+  ~QuietSubscriber() override { Monitor::instance().unsubscribe(id_); }
+  QuietSubscriber(const QuietSubscriber&) = delete;
+  QuietSubscriber& operator=(const QuietSubscriber&) = delete;
+  void on_operator_begin(const leadline_operator_event&, ThreadState&) noexcept override {}
+  void on_operator_end(int64_t, ThreadState&) noexcept override {}
+  void on_event(const leadline_event&, ThreadState&) noexcept override {}
+  void on_scopes_moved(ThreadState&) noexcept override {}
+  leadline_context context(ThreadState&) noexcept override { return 0; }
+  bool context_in_file(leadline_context, std::string_view) const noexcept override { return false; }
+  void on_thread_exit(ThreadState&) noexcept override {}
+
+ private:
+  leadline_subscription id_ = 0;
+};
+
 // A subscriber that unregisters another one while both are inside their callbacks.
 struct Rival {
   leadline_subscription own = 0;
@@ -135,6 +163,61 @@ TEST_CASE("data of scopes that never end is not kept for ever") {
   leadline_monitor_finalize();
 }
 
+TEST_CASE("data of a scope that is set aside while the one around it ends stays its own") {
+  const QuietSubscriber core(LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_REGION);
+  struct Kept {
+    uint64_t inner = 0;
+    static void callback(const leadline_event* event, void* user) {
+      auto* self = static_cast<Kept*>(user);
+      if (event->phase == LEADLINE_BEGIN) *event->scope_data = 77;
+      if (event->phase == LEADLINE_END && event->token == user) self->inner = *event->scope_data;
+    }
+  };
+  Kept kept;
+  leadline_subscription id = 0;
+  int outer = 0;
+  int around = 0;
+  int lost = 0;
+  std::thread([&] {
+    emit_region(LEADLINE_BEGIN, &outer);  // nobody keeps data for it yet
+    REQUIRE(leadline_monitor_register(LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_REGION, Kept::callback, &kept, &id) ==
+            LEADLINE_OK);
+    // As many as are kept before data of lost scopes is looked for.
+    for (int i = 0; i < 255; ++i) {
+      emit_operator(LEADLINE_BEGIN, &around);
+      emit_operator(LEADLINE_BEGIN, &lost);
+      emit_operator(LEADLINE_END, &around);
+    }
+    emit_region(LEADLINE_BEGIN, &kept);
+    emit_region(LEADLINE_END, &outer);  // the inner one goes on
+    emit_region(LEADLINE_END, &kept);
+  }).join();
+  CHECK(kept.inner == 77);
+  leadline_monitor_unregister(id);
+}
+
+TEST_CASE("an end without a token ends the innermost scope of its kind, not one of another kind") {
+  struct Ended {
+    std::vector<leadline_domain> domains;
+    static void callback(const leadline_event* event, void* user) {
+      if (event->phase == LEADLINE_END) static_cast<Ended*>(user)->domains.push_back(event->domain);
+    }
+  };
+  Ended ended;
+  leadline_subscription id = 0;
+  losses().clear();
+  REQUIRE(leadline_monitor_register(LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_REGION, Ended::callback, &ended, &id) ==
+          LEADLINE_OK);
+  emit_region(LEADLINE_BEGIN, nullptr);
+  emit_operator(LEADLINE_BEGIN, nullptr);
+  emit_region(LEADLINE_END, nullptr);
+  CHECK(ended.domains == std::vector<leadline_domain>{LEADLINE_DOMAIN_REGION});
+  emit_region(LEADLINE_END, nullptr);
+  CHECK(ended.domains.size() == 1);
+  CHECK(losses().total(LossKind::kOperatorEndUnmatched) >= 1);
+  leadline_monitor_finalize();
+}
+
 TEST_CASE("a callback that asks for its path keeps it while another thread forgets all open scopes") {
   struct Asking {
     size_t levels = 0;
@@ -208,5 +291,25 @@ TEST_CASE("own cost is measured for begins and ends alike, with what the provide
   const auto measured = static_cast<double>(monitor.cost().callbacks_ns);
   CHECK(measured > 0.8 * truth);
   CHECK(measured < 1.2 * truth);
+  leadline_monitor_finalize();
+}
+
+TEST_CASE("own cost does not count a pause between the provider's work and the event") {
+  FakeClock fake(1'000'000);
+  leadline_subscription id = 0;
+  REQUIRE(leadline_monitor_register(
+              LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_REGION, [](const leadline_event*, void*) {}, nullptr, &id) ==
+          LEADLINE_OK);
+  Monitor& monitor = Monitor::instance();
+  monitor.reset_cost();
+  for (int i = 0; i < 1'000; ++i) {
+    monitor.event_comes();  // of an event that is not emitted, since measuring pauses
+    monitor.pause(id, LEADLINE_DOMAIN_MEMORY);
+    fake.advance(1'000'000'000);
+    monitor.resume(id, LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_REGION);
+    emit_region(LEADLINE_BEGIN, &id);
+    emit_region(LEADLINE_END, &id);
+  }
+  CHECK(monitor.cost().callbacks_ns < 1'000'000);
   leadline_monitor_finalize();
 }

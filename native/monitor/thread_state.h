@@ -50,6 +50,7 @@ struct ThreadState {
   int64_t paused_ns = 0;  // of pauses that its clock knows of
   uint32_t operators_open = 0;
   uint32_t unheard = 0;  // scopes that began while measuring was paused, so that nobody keeps them
+  char unnamed = 0;      // its address is the token of a scope that has none, while it ends
   ScopeData data;        // of the callbacks
   PublishedPlaces published;
 

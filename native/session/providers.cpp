@@ -33,10 +33,13 @@ ProviderStatus Session::start_provider(const std::string& name, std::map<std::st
   Provider* provider = find_provider(name);
   if (provider == nullptr) return unknown(name);
   ProviderOptions options;
-  options.memory = options_.memory;
-  options.shapes = options_.shapes;
+  {
+    const std::lock_guard lock(writing_);
+    options.memory = options_.memory;
+    options.shapes = options_.shapes;
+  }
   options.describe_device = [this](DeviceDescription device) {
-    if (DeviceTable* table = devices()) table->describe(std::move(device));
+    if (const auto collector = this->collector()) collector->devices().describe(std::move(device));
   };
   options.own = std::move(own);
   const std::lock_guard lock(providers_busy_);

@@ -14,7 +14,9 @@
 #include <cstdio>
 #include <new>
 #include <system_error>
+#include <utility>
 
+#include "base/abandon.h"
 #include "base/clock.h"
 #include "base/losses.h"
 #include "session/providers.h"
@@ -24,9 +26,11 @@ namespace leadline {
 namespace {
 
 constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY | LEADLINE_DOMAIN_REGION |
-                              LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_COMPILE;
-// What was begun or allocated before the pause may end in it.
-constexpr uint32_t kDomainsWhilePaused = LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_MEMORY;
+                              LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_COMPILE |
+                              LEADLINE_DOMAIN_BOOKING;
+// What was begun or allocated before the pause may end in it, what was measured before may be told in it.
+constexpr uint32_t kDomainsWhilePaused =
+    LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_MEMORY | LEADLINE_DOMAIN_BOOKING;
 
 constexpr double kForeverS = 1e9;  // thirty years
 
@@ -35,9 +39,13 @@ constexpr double kForeverS = 1e9;  // thirty years
 class Session::Flusher {
  public:
   Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) { begin(); }
-  ~Flusher() {
-    halt();
-    termination::forget();
+  ~Flusher() { close(); }
+  // For good; a signal that comes now is for the program.
+  void close() {
+    const std::lock_guard lock(changing_);
+    closed_ = true;
+    end();
+    if (!std::exchange(forgotten_, true)) termination::forget();
   }
   // Ends the thread. A signal that comes now stays pending, for whoever writes the last segment.
   void halt() {
@@ -48,6 +56,7 @@ class Session::Flusher {
   void rest() {
     const std::lock_guard lock(changing_);
     ++resting_;
+    if (closed_) return;
     end();
     termination::forget();
     if (const int signal = termination::pending(); signal != 0) {
@@ -58,7 +67,7 @@ class Session::Flusher {
   void wake() {
     const std::lock_guard lock(changing_);
     if (resting_ > 0) --resting_;
-    if (resting_ == 0) begin();
+    if (resting_ == 0 && !closed_) begin();
   }
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
@@ -140,6 +149,8 @@ class Session::Flusher {
   std::atomic<pid_t> tid_{0};
   std::mutex changing_;  // one thread at a time begins or ends the thread
   int resting_ = 0;      // rests without their wake()
+  bool closed_ = false;
+  bool forgotten_ = false;
   std::thread thread_;
 };
 
@@ -156,14 +167,26 @@ void Session::describe_process(const std::string& segment_path) {
   process_.complete = false;
 }
 
+std::shared_ptr<Collector> Session::collector() const noexcept {
+  const std::lock_guard hold(held_);
+  return collector_;
+}
+
+std::shared_ptr<Session::Flusher> Session::flusher() const noexcept {
+  const std::lock_guard hold(held_);
+  return flusher_;
+}
+
 bool Session::start(const SessionOptions& options, std::string* why) {
+  const std::lock_guard change(changing_);
   if (running()) {
     *why = "Leadline already measures this process; stop that session first.";
     return false;
   }
-  options_ = options;
   {
     const std::lock_guard lock(writing_);
+    options_ = options;
+    trace_max_events_ = options.trace_max_events;
     describe_process(options.segment_path);
     status_.clear();
   }
@@ -173,28 +196,40 @@ bool Session::start(const SessionOptions& options, std::string* why) {
   if (monitor.paused()) monitor.resume(0, 0);  // a session that a fork ended was
   monitor.forget_subscriber_state();
   monitor.reset_cost();
-  collector_ = std::make_unique<Collector>(CollectorOptions{options.max_nodes});
-  if (monitor.subscribe(kDomains, collector_.get(), &subscription_) != LEADLINE_OK) {
+  // Not std::make_shared: the child of a fork may have to take it over from a torn pointer.
+  const std::shared_ptr<Collector> collector = std::make_unique<Collector>(CollectorOptions{options.max_nodes});
+  if (monitor.subscribe(kDomains, collector.get(), &subscription_) != LEADLINE_OK) {
     *why = "Leadline cannot measure because all places for listeners of its monitor are taken; unregister one.";
-    collector_.reset();
     return false;
   }
   paused_ = false;
+  {
+    const std::lock_guard hold(held_);
+    collector_ = collector;
+    present_ = collector.get();
+  }
   resume_providers();
-  if (options.flush_interval_s > 0) flusher_ = std::make_unique<Flusher>(*this, options.flush_interval_s);
+  if (options.flush_interval_s > 0) {
+    auto made = std::make_shared<Flusher>(*this, options.flush_interval_s);
+    const std::lock_guard hold(held_);
+    flusher_ = std::move(made);
+  }
   return true;
 }
 
 WriteResult Session::write(bool complete) {
   const std::lock_guard lock(writing_);
+  const std::shared_ptr<Collector> collector = this->collector();
+  if (collector == nullptr) return {};
   const int64_t begin_ns = now_ns();
-  collector_->refresh_thread_times();
+  collector->refresh_thread_times();
   process_.end_ns = realtime_ns();
   process_.complete = complete;
-  const SegmentSources sources{collector_->trees(),   losses(), process_, &collector_->ledger(), &collector_->window(),
-                               &collector_->devices()};
+  const SegmentSources sources{collector->trees(),   losses(), process_, &collector->ledger(), &collector->window(),
+                               &collector->devices()};
   const WriteResult result = writer_.write(options_.segment_path, sources, complete);
   if (!result) status_ = describe(result, options_.segment_path);
+  writer_bytes_.store(writer_.held_bytes());
   flush_ns_.fetch_add(now_ns() - begin_ns);
   return result;
 }
@@ -202,34 +237,51 @@ WriteResult Session::write(bool complete) {
 WriteResult Session::flush() { return running() ? write(false) : WriteResult{}; }
 
 WriteResult Session::stop() {
+  const std::lock_guard change(changing_);
   if (!running()) return {};
   stop_providers();
-  if (flusher_ != nullptr) flusher_->halt();
+  const std::shared_ptr<Flusher> flusher = this->flusher();
+  if (flusher != nullptr) flusher->halt();
   Monitor::instance().unsubscribe(subscription_);
   if (paused_) Monitor::instance().resume(0, 0);
   paused_ = false;
   subscription_ = 0;
   const WriteResult result = write(true);
-  flusher_.reset();
+  if (flusher != nullptr) flusher->close();
   if (const int signal = termination::pending(); signal != 0) termination::die(signal);
-  writer_.clear();
-  collector_.reset();
+  std::shared_ptr<Collector> last;
+  {
+    const std::lock_guard hold(held_);
+    flusher_.reset();
+    present_ = nullptr;
+    last = std::move(collector_);
+    collector_.reset();
+  }
+  {
+    const std::lock_guard lock(writing_);  // another thread may be writing what it took hold of
+    writer_.clear();
+  }
+  last.reset();
   Monitor::instance().forget_subscriber_state();
   return result;
 }
 
 void Session::pause() noexcept {
-  if (!running() || paused_) return;
+  const std::lock_guard change(changing_);
+  const std::shared_ptr<Collector> collector = this->collector();
+  if (collector == nullptr || paused_) return;
   paused_ = true;
   Monitor::instance().pause(subscription_, kDomainsWhilePaused);
-  collector_->pause();
+  collector->pause();
   pause_providers();
 }
 
 void Session::resume() noexcept {
-  if (!running() || !paused_) return;
+  const std::lock_guard change(changing_);
+  const std::shared_ptr<Collector> collector = this->collector();
+  if (collector == nullptr || !paused_) return;
   paused_ = false;
-  collector_->resume();
+  collector->resume();
   Monitor::instance().resume(subscription_, kDomains);
   resume_providers();
 }
@@ -243,31 +295,33 @@ void Session::set_process(const ProcessDetails& details) {
 }
 
 void Session::open_trace() noexcept {
-  if (!running()) return;
-  collector_->window().decide();
-  collector_->window().open(options_.trace_max_events);
+  const std::shared_ptr<Collector> collector = this->collector();
+  if (collector == nullptr) return;
+  collector->window().decide();
+  collector->window().open(trace_max_events_.load());
 }
 
 void Session::close_trace() noexcept {
-  if (running()) collector_->window().close();
+  if (const auto collector = this->collector()) collector->window().close();
 }
 
 void Session::take_back_trace() noexcept {
-  if (running()) collector_->window().take_back();
+  if (const auto collector = this->collector()) collector->window().take_back();
 }
 
 void Session::begin_step(int64_t number) noexcept {
-  if (running()) collector_->begin_step(number, now_ns());
+  if (const auto collector = this->collector()) collector->begin_step(number, now_ns());
 }
 
 void Session::trace_steps(int64_t wait, int64_t count) noexcept {
-  if (running()) collector_->trace_steps(wait, count, options_.trace_max_events);
+  if (const auto collector = this->collector()) collector->trace_steps(wait, count, trace_max_events_.load());
 }
 
 bool Session::share_window(const std::string& path, const std::string& parent_path) noexcept {
-  if (!running()) return false;
-  collector_->window().limit(options_.trace_max_events);
-  return collector_->window().share(path, parent_path);
+  const std::shared_ptr<Collector> collector = this->collector();
+  if (collector == nullptr) return false;
+  collector->window().limit(trace_max_events_.load());
+  return collector->window().share(path, parent_path);
 }
 
 SessionCost Session::cost() const {
@@ -277,11 +331,11 @@ SessionCost Session::cost() const {
   cost.callbacks_ns = monitor.callbacks_ns;
   cost.flush_ns = flush_ns_.load();
   cost.held_bytes = monitor.held_bytes;
-  if (collector_ != nullptr) {
-    cost.held_bytes += collector_->held_bytes() + writer_.held_bytes();
-    cost.nodes = collector_->trees().node_count();
-    cost.threads = collector_->trees().size();
-    cost.steps = std::max<int64_t>(collector_->steps(), 0);
+  if (const std::shared_ptr<Collector> collector = this->collector()) {
+    cost.held_bytes += collector->held_bytes() + writer_bytes_.load();
+    cost.nodes = collector->trees().node_count();
+    cost.threads = collector->trees().size();
+    cost.steps = std::max<int64_t>(collector->steps(), 0);
   }
   return cost;
 }
@@ -293,37 +347,43 @@ std::string Session::write_status() const {
 
 void Session::before_fork() {
   for (Provider* provider : providers()) provider->before_fork();
-  if (flusher_ != nullptr) flusher_->rest();
+  if (const auto flusher = this->flusher()) flusher->rest();
 }
 
 void Session::after_fork_in_parent() {
-  if (flusher_ != nullptr) flusher_->wake();
+  if (const auto flusher = this->flusher()) flusher->wake();
   for (Provider* provider : providers()) provider->after_fork_parent();
 }
 
 void Session::after_fork(const std::string& segment_path) {
-  // The parent's flush thread is not here, and may have held the lock when the process was copied.
-  static_cast<void>(flusher_.release());
+  // The parent's flush thread is not here, and any lock may have been held when the process was copied.
+  Collector* there = present_.exchange(nullptr);
+  if (subscription_ == 0) there = nullptr;  // another thread was about to stop
+  held_.reset();
+  abandon(collector_);
+  abandon(flusher_);
   termination::forget();
-  new (&writing_) std::mutex();
-  new (&providers_busy_) std::mutex();
-  new (&status_) std::string();
-  new (&writer_) SegmentWriter();
+  abandon(changing_);
+  abandon(writing_);
+  abandon(providers_busy_);
+  abandon(status_);
+  abandon(writer_);
   Monitor::instance().after_fork();
   for (Provider* provider : providers()) provider->after_fork_child();
-  if (!running()) return;
-  if (segment_path.empty()) {
+  if (there == nullptr || segment_path.empty()) {
     if (subscription_ != 0) Monitor::instance().unsubscribe(subscription_);
     subscription_ = 0;
+    if (there == nullptr) return;
     for (Provider* provider : providers()) provider->pause();  // hooks that stay have nobody to tell
-    static_cast<void>(collector_.release());                   // its lanes belong to threads that are not here
     return;
   }
   losses().clear();
-  collector_->after_fork();
+  there->after_fork();
+  collector_.reset(there);
+  present_ = there;
   describe_process(segment_path);
   flush_ns_.store(0);
-  if (options_.flush_interval_s > 0) flusher_ = std::make_unique<Flusher>(*this, options_.flush_interval_s);
+  if (options_.flush_interval_s > 0) flusher_ = std::make_shared<Flusher>(*this, options_.flush_interval_s);
 }
 
 }  // namespace leadline

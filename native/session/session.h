@@ -1,4 +1,4 @@
-// One measurement from start to stop in this process. At most one runs at a time.
+// One measurement from start to stop in this process. At most one runs at a time. Any thread may call anything.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "base/spin_lock.h"
 #include "collector/collector.h"
 #include "monitor/monitor.h"
 #include "providers/provider.h"
@@ -52,7 +53,7 @@ class Session {
   // While paused no provider emits what happens, and the collector hears only of device work begun before.
   void pause() noexcept;
   void resume() noexcept;
-  bool paused() const noexcept { return paused_; }
+  bool paused() const noexcept { return paused_.load(std::memory_order_relaxed); }
 
   // Providers by their names (see providers.h), with or without a session. `own`: what the provider itself takes. None
   // may be called with the GIL held. The answer is the provider's status; `ok` is false for an unknown name.
@@ -61,7 +62,7 @@ class Session {
   ProviderStatus provider_status(const std::string& name) const;
   void stop_providers() noexcept;
   WriteResult flush();
-  bool running() const noexcept { return collector_ != nullptr; }
+  bool running() const noexcept { return present_.load(std::memory_order_acquire) != nullptr; }
   void set_process(const ProcessDetails& details);
 
   void open_trace() noexcept;
@@ -74,7 +75,6 @@ class Session {
   void trace_steps(int64_t wait, int64_t count) noexcept;
   // See EventWindow::share; false while no session runs.
   bool share_window(const std::string& path, const std::string& parent_path) noexcept;
-  DeviceTable* devices() noexcept { return collector_ == nullptr ? nullptr : &collector_->devices(); }
 
   SessionCost cost() const;
   // What the last failed write said, or empty.
@@ -92,6 +92,8 @@ class Session {
   // Writes segments now and then on a thread of its own.
   class Flusher;
 
+  std::shared_ptr<Collector> collector() const noexcept;
+  std::shared_ptr<Flusher> flusher() const noexcept;
   void pause_providers() noexcept;
   void resume_providers() noexcept;
   WriteResult write(bool complete);
@@ -99,15 +101,21 @@ class Session {
 
   SessionOptions options_;
   ProcessInfo process_;
-  std::unique_ptr<Collector> collector_;
-  std::unique_ptr<Flusher> flusher_;
+  // Any thread may ask while another one stops: who has taken hold of them keeps them.
+  std::shared_ptr<Collector> collector_;      // guarded by held_
+  std::shared_ptr<Flusher> flusher_;          // guarded by held_
+  mutable SpinLock held_;                     // for a moment only
+  std::atomic<Collector*> present_{nullptr};  // collector_, which the child of a fork may find torn
+  std::mutex changing_;                       // one thread at a time starts, stops, pauses or resumes
   leadline_subscription subscription_ = 0;
-  bool paused_ = false;
+  std::atomic<bool> paused_{false};
   mutable std::mutex providers_busy_;  // one call to a provider at a time
-  mutable std::mutex writing_;         // one segment at a time; also guards process_ and status_
+  mutable std::mutex writing_;         // one segment at a time; also guards options_, process_ and status_
   SegmentWriter writer_;               // guarded by writing_
   std::string status_;
   std::atomic<int64_t> flush_ns_{0};
+  std::atomic<uint64_t> writer_bytes_{0};      // what writer_ holds
+  std::atomic<uint64_t> trace_max_events_{0};  // of options_, for any thread
 };
 
 }  // namespace leadline

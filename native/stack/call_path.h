@@ -121,11 +121,12 @@ class CallPath {
   PathFrames& frames() noexcept { return frames_; }
   std::vector<PathEntry>& entries() noexcept { return entries_; }
   std::vector<Scope>& scopes() noexcept { return scopes_; }
-  // Every scope that has not ended, also those that are set aside.
+  // Every scope that has not ended, also those that are parked or set aside.
   template <typename Visit>
   void for_each_scope(const Visit& visit) const {
     for (const Scope& scope : scopes_) visit(scope);
     for (const Aside& aside : parked_) visit(aside.scope);
+    for (const Aside& aside : aside_) visit(aside.scope);
   }
 
  private:
@@ -165,9 +166,10 @@ class CallPath {
   std::vector<PathEntry> entries_;
   std::vector<ShownFrame> shown_;
   std::vector<Scope> scopes_;
-  std::vector<Aside> parked_;  // of suspended coroutines, outermost first
-  uint64_t parked_bits_ = 0;   // a bit for each of their anchors
-  std::vector<Aside> aside_;   // between bring_up() and pop(), outermost first
+  std::vector<Aside> parked_;    // of suspended coroutines, outermost first
+  uint64_t parked_bits_ = 0;     // a bit for each of their anchors
+  std::vector<Aside> aside_;     // between bring_up() and pop(), outermost first
+  std::vector<Aside> moved_to_;  // of one change of the path, kept for its memory
   std::vector<Departed> departed_;
   std::vector<RawFrame> walk_;
   std::vector<PathFrames::ModuleCall> around_;

@@ -1,6 +1,7 @@
 // Scopes that do not nest: regions of suspended coroutines, regions that outlive the frame that opened them (an
 // ExitStack, `__enter__` by hand), and regions that end before what began inside them.
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/losses.h"
@@ -60,6 +61,7 @@ void CallPath::leave(size_t index, int64_t time_ns) {
   scope.begin_ns = time_ns;
   scope.child_ns = 0;
   scope.running_ns = 0;
+  scope.paused_ns = 0;
   moved_ = true;
 }
 
@@ -173,7 +175,8 @@ void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
       leave(i, now);
     }
   }
-  std::vector<Aside> moved;
+  std::vector<Aside>& moved = moved_to_;
+  moved.clear();
   for (size_t i = standing; i < scopes_.size(); ++i) {
     const Aside aside{scopes_[i], entries_[scopes_[i].entry], i < suspended};
     if (off_chain(aside.scope, end)) {
@@ -208,8 +211,11 @@ void CallPath::place(std::vector<Aside>& scopes, size_t end, int64_t time_ns) {
   const auto outwards = [&](const Aside& aside) {
     return aside.scope.anchor == 0 ? kNowhere : position(aside.scope, end);
   };
-  std::stable_sort(scopes.begin(), scopes.end(),
-                   [&](const Aside& a, const Aside& b) { return outwards(a) > outwards(b); });
+  // Equal ones keep their order; they are few, and most often in order. A sort of the library would allocate.
+  for (size_t i = 1; i < scopes.size(); ++i) {
+    for (size_t at = i; at > 0 && outwards(scopes[at]) > outwards(scopes[at - 1]); --at)
+      std::swap(scopes[at], scopes[at - 1]);
+  }
   size_t left = end;
   for (const Aside& aside : scopes) {
     const size_t at = aside.scope.anchor == 0 ? kNowhere : position(aside.scope, end);
@@ -256,20 +262,20 @@ bool CallPath::bring_up_from_below(const void* token, int64_t time_ns, uint64_t*
 
 // What stood on the scope that has ended goes on without it.
 void CallPath::take_up_aside() {
-  std::vector<Aside> scopes;
-  scopes.swap(aside_);
-  const int64_t time_ns = scopes.front().scope.begin_ns;
-  if (python_ == nullptr) {
-    for (const Aside& aside : scopes) put_back(aside, time_ns);
-    return;
-  }
+  const int64_t time_ns = aside_.front().scope.begin_ns;
   const size_t settled = scopes_.size();
-  for (Aside& aside : scopes) {
+  for (Aside& aside : aside_) {
+    if (python_ == nullptr) {
+      put_back(aside, time_ns);
+      continue;
+    }
     // A region that stood on the frame of an operator around it stands around what that frame does next.
     const bool region = aside.scope.kind == ScopeKind::kRegion || aside.scope.kind == ScopeKind::kPhase;
     if (region && aside.scope.anchor != 0) aside.scope.anchor_inside = true;
     put_back(aside, time_ns);
   }
+  aside_.clear();
+  if (python_ == nullptr) return;
   top_ = python_->top();
   bool found = false;
   walked_ = walk(0, &found);

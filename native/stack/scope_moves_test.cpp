@@ -7,9 +7,11 @@
 #include "base/losses.h"
 #include "stack/call_path.h"
 #include "stack/fake_python.h"
+#include "testing/failing_allocator.h"
 
 using namespace leadline;
 using leadline::testing::FakePython;
+using leadline::testing::t_allocations;
 
 namespace {
 
@@ -180,6 +182,27 @@ TEST_CASE_FIXTURE(Fixture, "a region opened in one hook and closed in another do
   FakePython::chain.pop_back();
   CHECK(end(3));
   CHECK(path.scopes().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "coroutines that take turns allocate nothing") {
+  for (int task = 0; task < 8; ++task) {
+    FakePython::chain = {{100, kMain, 10}, {static_cast<uintptr_t>(1000 + 16 * task), kTask, 50}};
+    open("request", 1 + 2 * task);
+    open("part", 2 + 2 * task);
+  }
+  const auto take_turns = [&] {
+    uint64_t allocations = 0;
+    for (uintptr_t task = 0; task < 8; ++task) {
+      FakePython::chain = {{100, kMain, 10}, {1000 + 16 * task, kTask, 50}};
+      const uint64_t before = t_allocations.made;
+      begin("op", 99);
+      end(99);
+      allocations += t_allocations.made - before;
+    }
+    return allocations;
+  };
+  take_turns();
+  CHECK(take_turns() == 0);
 }
 
 TEST_CASE_FIXTURE(Fixture, "statements are learned anew when roles change") {

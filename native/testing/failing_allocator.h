@@ -1,38 +1,28 @@
-// Replaces operator new of a test program by one that can be told to fail. Include it in one source only.
+// An operator new for test programs that can be told to fail, to count, and to call back. List failing_allocator.cpp
+// among the sources of the program.
 #pragma once
 
-#include <cstdlib>
-#include <new>
+#include <cstdint>
 
 namespace leadline::testing {
 
-inline thread_local bool t_allocations_fail = false;
+// What the calling thread's allocations do.
+struct Allocations {
+  std::uint64_t made = 0;  // so far, failed ones included
+  bool fail = false;
+  std::uint64_t fail_every = 0;  // every so many; 0: none
+  std::uint64_t fail_at = 0;     // when `made` reaches this; 0: none
+  std::uint64_t call_at = 0;     // the same for `call`, which may not allocate
+  void (*call)() = nullptr;
+};
+extern constinit thread_local Allocations t_allocations;
 
 // While one exists, every allocation of this thread throws std::bad_alloc.
 struct NoMemory {
-  NoMemory() noexcept { t_allocations_fail = true; }
-  ~NoMemory() { t_allocations_fail = false; }
+  NoMemory() noexcept { t_allocations.fail = true; }
+  ~NoMemory() { t_allocations.fail = false; }
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;
 };
 
 }  // namespace leadline::testing
-
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return leadline::testing::t_allocations_fail ? nullptr : std::malloc(size == 0 ? 1 : size);
-}
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  void* memory = operator new(size, std::nothrow);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return operator new(size, std::nothrow);
-}
-[[gnu::noinline]] void* operator new[](std::size_t size) { return operator new(size); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }

@@ -19,7 +19,7 @@ using Measured = MetricValues;
 
 class RecordedProgram {
  public:
-  static constexpr std::uint32_t kEverything = 0x7f;
+  static constexpr std::uint32_t kEverything = 0xff;
 
   explicit RecordedProgram(const CollectorOptions& options = {}) : collector(options) {
     losses().clear();
@@ -35,8 +35,8 @@ class RecordedProgram {
   RecordedProgram& operator=(const RecordedProgram&) = delete;
 
   void pause() {
-    REQUIRE(Monitor::instance().pause(subscription_, LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_MEMORY) ==
-            LEADLINE_OK);
+    REQUIRE(Monitor::instance().pause(subscription_, LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_MEMORY |
+                                                         LEADLINE_DOMAIN_BOOKING) == LEADLINE_OK);
     collector.pause();
   }
   void resume() {
@@ -87,13 +87,15 @@ class RecordedProgram {
   leadline_subscription subscription_ = 0;
 };
 
-inline void begin_region(const char* name, const void* token, leadline_region_kind kind = LEADLINE_REGION_USER) {
+inline void begin_region(const char* name, const void* token, leadline_region_kind kind = LEADLINE_REGION_USER,
+                         uint32_t flags = 0) {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_REGION;
   event.phase = LEADLINE_BEGIN;
   event.token = token;
   event.of.region.name = name;
   event.of.region.kind = kind;
+  event.of.region.flags = flags;
   leadline_monitor_emit(&event);
 }
 inline void end_region(const void* token, leadline_region_kind kind = LEADLINE_REGION_USER) {

@@ -17,6 +17,7 @@ std::uint32_t& entry(std::vector<std::uint32_t>& numbers, std::uint32_t id, std:
 
 MergedTree::MergedTree(const TreeRegistry& trees)
     : trees_(trees), budget_(std::numeric_limits<std::int64_t>::max()), nodes_(budget_) {
+  if (strings_.size() == 0) throw std::bad_alloc();  // not even the empty one
   made(nodes_.append(kNoNode, made(frames_.intern(FrameKey()))));
 }
 
@@ -41,7 +42,7 @@ void MergedTree::update(std::string_view process_name, std::string_view process_
     const ThreadIndex thread{i};
     const ThreadTree& tree = trees_[thread];
     ThreadState& state = state_of(thread);
-    state.frame = frame_by_name(tree);
+    state.frame = frame_by_name(tree, state.detail);
     const std::uint32_t nodes = tree.node_count();
     for (std::uint32_t at = 0; at < nodes; ++at) {
       const NodeId node = resolve(thread, NodeId{at});
@@ -124,7 +125,10 @@ MergedTree::ThreadState& MergedTree::state_of(ThreadIndex thread) {
   while (threads_.size() <= raw(thread)) {
     const ThreadTree& tree = trees_[ThreadIndex{static_cast<std::uint32_t>(threads_.size())}];
     ThreadState state;
-    state.frame = frame_by_name(tree);
+    // Threads of one name stay apart. Of a tree that many threads have shared, the first one: every other detail would
+    // be kept for ever.
+    state.detail = string("{\"tid\": " + std::to_string(tree.tid()) + "}");
+    state.frame = frame_by_name(tree, state.detail);
     state.root = made(nodes_.append(process_node_, state.frame));
     state.strings.assign(tree.strings().size(), kUnknown);
     state.frames.assign(tree.frames().size(), kUnknown);
@@ -135,12 +139,11 @@ MergedTree::ThreadState& MergedTree::state_of(ThreadIndex thread) {
   return threads_[raw(thread)];
 }
 
-FrameId MergedTree::frame_by_name(const ThreadTree& tree) {
+FrameId MergedTree::frame_by_name(const ThreadTree& tree, StringId detail) {
   FrameKey key;
   key.kind = FrameKind::kThread;
   key.name = string(tree.name());
-  // Threads of one name stay apart.
-  key.detail = string("{\"tid\": " + std::to_string(tree.tid()) + "}");
+  key.detail = detail;
   return made(frames_.intern(key));
 }
 

@@ -55,6 +55,7 @@ class MergedTree {
   struct ThreadState {
     NodeId root;
     FrameId frame;  // by its present name
+    StringId detail;
     std::vector<std::uint32_t> strings;
     std::vector<std::uint32_t> frames;
     std::vector<std::uint32_t> nodes;
@@ -71,7 +72,7 @@ class MergedTree {
   bool exists(Place place) const noexcept;
   NodeId break_circle();
   FrameId frame(ThreadIndex thread, FrameId frame);
-  FrameId frame_by_name(const ThreadTree& tree);
+  FrameId frame_by_name(const ThreadTree& tree, StringId detail);
   StringId string(ThreadIndex thread, StringId string);
   NodeId made(NodeId node) const;
   FrameId made(FrameId frame) const;

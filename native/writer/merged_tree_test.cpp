@@ -200,3 +200,19 @@ TEST_CASE("A node with as many streams as a thread keeps goes into the file whol
   merged.update("train.py", "{}");
   CHECK(sum(merged, merged.resolve(tree.index(), kernel)) == 4'000);
 }
+
+TEST_CASE("A tree that serves thread after thread adds nothing to the file") {
+  Fixture f;
+  for (std::uint32_t i = 0; i < TreeRegistry::kDistinctThreads; ++i) f.registry.create(i + 1, "request");
+  MergedTree tree(f.registry);
+  tree.update("p", "");
+  const std::uint32_t strings = tree.strings().size();
+  const std::uint32_t frames = tree.frames().size();
+  for (std::uint64_t tid = 1'000; tid < 1'100; ++tid) {
+    f.registry.retire(f.registry[ThreadIndex{0}]);
+    CHECK(&f.registry.create(tid, "request") == &f.registry[ThreadIndex{0}]);
+    tree.update("p", "");
+  }
+  CHECK(tree.strings().size() == strings);
+  CHECK(tree.frames().size() == frames);
+}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from leadline.capture.api import pause, profile, resume, start, step, stop
+    from leadline.capture.booking import PathFrame, Place, Total, book, place
     from leadline.capture.config import Options, TraceWindow
     from leadline.capture.errors import ProfileError
     from leadline.capture.region import region
@@ -32,13 +33,18 @@ __all__ = [
     "CUDATimer",
     "CUDATimerCollection",
     "Options",
+    "PathFrame",
+    "Place",
     "ProfileError",
+    "Total",
     "TraceWindow",
     "__version__",
+    "book",
     "build_profiler",
     "diff",
     "open",
     "pause",
+    "place",
     "print_summary",
     "profile",
     "region",
@@ -54,6 +60,8 @@ def _source(name: str) -> tuple[str, str] | None:
     match name:
         case "start" | "stop" | "pause" | "resume" | "step" | "profile":
             return "leadline.capture.api", name
+        case "book" | "place" | "PathFrame" | "Place" | "Total":
+            return "leadline.capture.booking", name
         case "region":
             return "leadline.capture.region", name
         case "Options" | "TraceWindow":

@@ -523,7 +523,7 @@ TABLES: Final[dict[str, Table]] = {
             Column("name", "<u4", "strings", "marketing name"),
             Column("uuid", "<u4", "strings", "vendor's unique id, empty where unknown"),
             Column("memory_bytes", "<i8", "", "device memory"),
-            Column("detail", "<u4", "strings", "JSON object: type (cuda where absent, hip), compute capability, multiprocessors, limits, MIG, MPS"),
+            Column("detail", "<u4", "strings", "JSON object: type (cuda where absent; hip, xpu, mps, hpu, xla, mtia, other), compute capability, multiprocessors, limits, MIG, MPS"),
         ),
     ),
     "losses": Table(

@@ -38,6 +38,10 @@ with leadline.profile(sys.argv[1], quiet=True):
     thread = threading.Thread(target=lambda: nvtx.end_range(handed))
     thread.start(); thread.join()
     nvtx.mark("a mark")
+    @nvtx.annotate("decorated")
+    def decorated():
+        pass
+    decorated()
 """
 
 C_PROGRAM = r"""
@@ -98,6 +102,12 @@ def test_ranges_of_a_python_program_become_regions(tmp_path: Path, inject: Path)
     assert "quiet" not in found  # a library's domain
     assert found["varying"][0] == 40
     assert found["crossing"][0] == 1 and found["overlapping"][0] == 1
+    by_name = {node.name: node for node in profile.tree.find(kind="region")}
+    lines = dict(enumerate(PYTHON_PROGRAM.splitlines(), 1))
+    for name, text in (("outer", 'nvtx.annotate("outer")'), ("decorated", "    decorated()")):
+        region = by_name[name]
+        assert region.file.endswith("program.py") and text in lines[region.line]
+    assert not [node for node in profile.tree.walk() if node.file.endswith("nvtx.py")]
     inner = next(node for node in profile.tree.find(kind="region") if node.name == "inner")
     assert "outer" in [step.name for step in inner.path()]
     places = [node for node in profile.tree.find(kind="region") if node.name == "varying"]

@@ -289,7 +289,7 @@ export interface DevicesTable {
   readonly uuid: Uint32Array;
   /** device memory */
   readonly memory_bytes: Float64Array;
-  /** JSON object: type (cuda where absent, hip), compute capability, multiprocessors, limits, MIG, MPS */
+  /** JSON object: type (cuda where absent; hip, xpu, mps, hpu, xla, mtia, other), compute capability, multiprocessors, limits, MIG, MPS */
   readonly detail: Uint32Array;
 }
 

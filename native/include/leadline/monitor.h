@@ -26,6 +26,7 @@ typedef enum leadline_domain {
   LEADLINE_DOMAIN_GPU_ACTIVITY = 1u << 4, /* finished work on a device, asynchronous, any thread */
   LEADLINE_DOMAIN_GPU_MODULE = 1u << 5,   /* device code loaded or unloaded */
   LEADLINE_DOMAIN_COMPILE = 1u << 6,      /* compilation by the framework, begin and end */
+  LEADLINE_DOMAIN_BOOKING = 1u << 7,      /* what another source has measured, at a path that it names */
 } leadline_domain;
 
 typedef enum leadline_phase { LEADLINE_BEGIN = 0, LEADLINE_END = 1, LEADLINE_INSTANT = 2 } leadline_phase;
@@ -63,7 +64,8 @@ typedef struct leadline_operator_event {
 typedef struct leadline_memory_event {
   uint64_t address;
   int64_t bytes;           /* negative: freed; INT64_MIN: freed, size not known to the provider */
-  int32_t device_type;     /* 0 CPU, 1 CUDA, 2 HIP; devices are numbered anew in each type */
+  int32_t device_type;     /* 0 CPU, 1 CUDA, 2 HIP, 4 XPU, 5 MPS, 6 HPU, 7 XLA, 8 MTIA, any other number: another
+                              type; devices are numbered anew in each type */
   int32_t device;          /* -1 for the CPU */
   int64_t allocated_total; /* framework's running total on the device, -1 where unknown */
   int64_t reserved_total;  /* -1 where unknown */
@@ -185,6 +187,46 @@ typedef struct leadline_gpu_activity_event {
   uint32_t child_count;
 } leadline_gpu_activity_event;
 
+/* A frame of a path that a booking names. Text is copied, and must be UTF-8. */
+typedef struct leadline_path_frame {
+  uint8_t kind;       /* FrameKind; not root, process or thread */
+  const char* name;   /* not NULL */
+  const char* module; /* class of an nn.Module frame, build id of a native frame; or NULL */
+  const char* file;   /* or NULL */
+  const char* detail; /* JSON object or NULL */
+  int32_t line;       /* 0 where unknown */
+  int32_t first_line; /* 0 where unknown */
+  uint64_t address;   /* 0 for none */
+} leadline_path_frame;
+
+/* Any number of values of one metric, in its unit. */
+typedef struct leadline_total {
+  uint32_t metric; /* its number in schema/leadline.toml */
+  uint64_t count;
+  int64_t sum;
+  int64_t min;
+  int64_t max;
+  double sum_squares; /* 0 where unknown: as if all values were equal */
+} leadline_total;
+
+/* Below the calling thread itself, wherever it is. */
+#define LEADLINE_PLACE_THREAD UINT64_MAX
+
+/* What was measured elsewhere (another profiler, a compiled program, a file), booked when it is known. It adds to what
+ * is measured at the same path. Nothing is taken off `time` of the frames around it, so wall time of the program's own
+ * threads, which is measured already, is better left out. */
+typedef struct leadline_booking {
+  uint32_t struct_size;              /* sizeof(leadline_booking) of who made it, see leadline_booking_of() */
+  int32_t device_type;               /* as in leadline_memory_event; not looked at where `device` is -1 */
+  leadline_context below;            /* a place of this session, or LEADLINE_PLACE_THREAD */
+  const leadline_path_frame* frames; /* from there on, outermost first; none: at the place itself */
+  const leadline_total* totals;      /* at the last frame; none: the path alone */
+  uint32_t frame_count;
+  uint32_t total_count;
+  int32_t device; /* -1: the CPU */
+  int32_t stream; /* -1: none */
+} leadline_booking;
+
 typedef struct leadline_gpu_module_event {
   uint64_t module; /* vendor's id */
   const void* image;
@@ -213,6 +255,7 @@ typedef struct leadline_event {
     leadline_gpu_activity_event gpu_activity;
     leadline_gpu_module_event gpu_module;
     leadline_region_event compile;
+    leadline_booking booking;
   } of;
 } leadline_event;
 /* An event to fill in. */
@@ -224,6 +267,17 @@ static inline leadline_event leadline_event_of(leadline_domain domain, leadline_
   event.domain = domain;
   event.phase = phase;
   return event;
+}
+
+/* A booking to fill in: of the CPU, and of no stream. */
+static inline leadline_booking leadline_booking_of(leadline_context below) {
+  leadline_booking booking;
+  memset(&booking, 0, sizeof booking);
+  booking.struct_size = sizeof booking;
+  booking.below = below;
+  booking.device = -1;
+  booking.stream = -1;
+  return booking;
 }
 
 typedef struct leadline_frame {
@@ -281,6 +335,11 @@ LEADLINE_EXPORT uint64_t leadline_monitor_new_frame(void);
 /* For providers: book a value of a metric (schema/leadline.toml) at the calling thread's present place; nothing while
  * measuring is paused. `time_ns`: when, 0 for now. */
 LEADLINE_EXPORT void leadline_monitor_measure(uint32_t metric, int64_t value, int64_t time_ns);
+/* Book at a path. Any thread, also while measuring is paused: it belongs to when it was measured. Takes time and memory
+ * where the path is new, so not for the path of an event. *place (may be NULL): the place of the last frame, for what
+ * hangs below it; 0 where no session runs. LEADLINE_ERROR_INVALID: a frame or total makes no sense, or `below` is no
+ * place of this session; nothing is booked then. LEADLINE_ERROR_UNAVAILABLE: nobody listens, or inside a callback. */
+LEADLINE_EXPORT leadline_status leadline_monitor_book(const leadline_booking* booking, leadline_context* place);
 /* Nanoseconds of CLOCK_MONOTONIC, as cheap as the machine allows. */
 LEADLINE_EXPORT int64_t leadline_monitor_now(void);
 

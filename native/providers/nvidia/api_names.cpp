@@ -26,7 +26,6 @@ constexpr ArgumentLayout taken(std::int8_t bytes, std::int8_t stream = kNone, st
   return {.stream = stream, .bytes = bytes, .rows = rows, .address_out = 0};
 }
 constexpr ArgumentLayout given_back(std::int8_t stream = kNone) { return {.stream = stream, .address = 0}; }
-constexpr ArgumentLayout configured() { return {.stream_in_config = 32}; }
 constexpr ArgumentLayout event(std::int8_t event, std::int8_t stream = kNone) {
   return {.stream = stream, .event = event};
 }
@@ -35,7 +34,7 @@ constexpr ArgumentLayout event(std::int8_t event, std::int8_t stream = kNone) {
 // structures in the vendor's generated_cuda_meta.h and generated_cuda_runtime_api_meta.h (64-bit).
 constexpr auto kRules = std::to_array<Rule>({
     // runtime
-    {"cudaLaunchKernelEx", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, configured()},
+    {"cudaLaunchKernelEx", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, {}},
     {"cudaLaunchKernel", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, stream_at(48)},
     {"cudaLaunchCooperativeKernelMultiDevice", Match::kExact, LEADLINE_GPU_LAUNCH, true, {}},
     {"cudaLaunchCooperativeKernel", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, stream_at(48)},
@@ -76,7 +75,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"cudaGraphUpload", Match::kPrefix, LEADLINE_GPU_OTHER, false, {}},
     {"cudaLibraryLoad", Match::kPrefix, LEADLINE_GPU_OTHER, false, {}},
     // driver
-    {"cuLaunchKernelEx", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, configured()},
+    {"cuLaunchKernelEx", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, {}},
     {"cuLaunchKernel", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, stream_at(40)},
     {"cuLaunchCooperativeKernelMultiDevice", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, {}},
     {"cuLaunchCooperativeKernel", Match::kPrefix, LEADLINE_GPU_LAUNCH, true, stream_at(40)},

@@ -16,7 +16,6 @@ namespace leadline::nvidia {
 struct ArgumentLayout {
   static constexpr std::int8_t kNone = -1;
   std::int8_t stream = kNone;
-  std::int8_t stream_in_config = kNone;  // the first argument points at a launch configuration that holds the stream
   std::int8_t bytes = kNone;
   std::int8_t rows = kNone;  // factor of `bytes`
   std::int8_t event = kNone;

@@ -144,13 +144,18 @@ void Measuring::start_thread() {
 }
 
 // What the driver says of the devices; before any record of theirs is folded.
-void Measuring::learn_devices() {
+void Measuring::learn_devices() noexcept {
   const std::lock_guard lock(fold_mutex_);
   if (!devices_.empty()) return;
-  devices_ = driver_.devices();
-  fold_.describe(devices_);
-  if (recorder_) recorder_->devices(devices_);
-  describe_devices();
+  try {
+    devices_ = driver_.devices();
+    fold_.describe(devices_);
+    if (recorder_) recorder_->devices(devices_);
+    describe_devices();
+  } catch (...) {
+    devices_.clear();  // the next time
+    gpu::count_loss(LossKind::kInternalError, 1, "Devices could not be described for lack of memory.");
+  }
 }
 
 void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, const void* data) {

@@ -54,7 +54,7 @@ class Measuring {
   static void on_activity(const leadline_event* event, void* user);
 
   void start_thread();
-  void learn_devices();
+  void learn_devices() noexcept;
   void run();
   void drain();
   void fold_buffer(const gpu::FullBuffer& full);

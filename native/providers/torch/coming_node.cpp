@@ -37,7 +37,10 @@ bool give_back(void* object) noexcept {
   return true;
 }
 
-bool read(int64_t* sequence, uint64_t* thread) noexcept {
+// `is_right`: whether the object is what it is taken for. Only then is the count given back: in an object of another
+// shape that word means something else, and the one owner too many keeps it alive for ever.
+template <typename Check>
+bool read(int64_t* sequence, uint64_t* thread, const Check& is_right) noexcept {
   const ComingNode::Source source = g_source.load(std::memory_order_relaxed);
   if (source == nullptr) return false;
   alignas(ReturnedPointer) unsigned char memory[sizeof(ReturnedPointer)];
@@ -53,7 +56,7 @@ bool read(int64_t* sequence, uint64_t* thread) noexcept {
     const size_t at = counted ? kSequenceIfCounted : kSequenceIfShared;
     std::memcpy(sequence, node + at, sizeof *sequence);
     std::memcpy(thread, node + at + kToThread, sizeof *thread);
-    if (counted) found = give_back(node);
+    if (counted) found = !is_right() || give_back(node);
   }
   if (!counted) reinterpret_cast<std::shared_ptr<void>*>(memory)->~shared_ptr();
   return found;
@@ -76,16 +79,16 @@ bool ComingNode::is_unproven() noexcept { return g_layout.load(std::memory_order
 void ComingNode::prove(int64_t sequence, uint64_t forward_thread) noexcept {
   int64_t found = -1;
   uint64_t thread = 0;
+  const auto same = [&] { return found == sequence && thread == forward_thread; };
   // No node: a backward function that the program calls by itself, which says nothing.
-  if (!read(&found, &thread)) return;
-  const bool same = found == sequence && thread == forward_thread;
+  if (!read(&found, &thread, same)) return;
   Layout unproven = Layout::kUnproven;
-  g_layout.compare_exchange_strong(unproven, same ? Layout::kProven : Layout::kRefuted, std::memory_order_relaxed);
+  g_layout.compare_exchange_strong(unproven, same() ? Layout::kProven : Layout::kRefuted, std::memory_order_relaxed);
 }
 
 int ComingNode::identify(int64_t* sequence, uint64_t* forward_thread) noexcept {
   if (g_layout.load(std::memory_order_relaxed) != Layout::kProven) return 0;
-  return read(sequence, forward_thread) ? 1 : 0;
+  return read(sequence, forward_thread, [] { return true; }) ? 1 : 0;
 }
 
 }  // namespace leadline::torch

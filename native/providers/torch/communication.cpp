@@ -1,5 +1,6 @@
 #include "providers/torch/communication.h"
 
+#include <atomic>
 #include <new>
 
 #include "base/clock.h"
@@ -11,6 +12,13 @@ namespace {
 
 thread_local int64_t t_waited_inside_ns = 0;
 
+// No two threads have the same, also when one gets the memory of the other.
+uint64_t this_thread() noexcept {
+  static std::atomic<uint64_t> threads{0};
+  thread_local const uint64_t number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
+
 }  // namespace
 
 std::unique_ptr<ObserverContext> Communication::open(const Symbols& symbols, bool launching) noexcept {
@@ -18,14 +26,17 @@ std::unique_ptr<ObserverContext> Communication::open(const Symbols& symbols, boo
 }
 
 Communication::Communication(const Symbols* symbols) noexcept
-    : thread_(&t_waited_inside_ns), before_ns_(t_waited_inside_ns), wall_ns_(now_ns()), cpu_ns_(thread_cpu_ns()) {
+    : thread_(this_thread()), before_ns_(t_waited_inside_ns), wall_ns_(now_ns()), cpu_ns_(thread_cpu_ns()) {
   t_waited_inside_ns = 0;
   if (symbols != nullptr) launch_.emplace(*symbols);
 }
 
 void Communication::close() noexcept {
+  if (thread_ != this_thread()) {  // whose clock says nothing about the one that began
+    if (launch_) launch_->void_elsewhere();
+    return;
+  }
   launch_.reset();
-  if (thread_ != &t_waited_inside_ns) return;  // it ends on another thread, whose clock says nothing about this one
   const int64_t cpu_ns = thread_cpu_ns() - cpu_ns_;
   const int64_t wall_ns = now_ns() - wall_ns_;
   const int64_t waited_ns = wall_ns > cpu_ns ? wall_ns - cpu_ns : 0;

@@ -33,7 +33,7 @@ class Communication final : public ObserverContext {
 
  private:
   std::optional<LaunchPlace> launch_;
-  const void* thread_;
+  uint64_t thread_;
   int64_t before_ns_;  // waited inside the operator around this one, until now
   int64_t wall_ns_;
   int64_t cpu_ns_;

@@ -18,6 +18,9 @@ class LaunchPlace {
  public:
   // Does nothing where torch does not let us, or there is no place.
   explicit LaunchPlace(const Symbols& symbols) noexcept;
+  // Whether what is put on this thread is found there and taken away again; torch is not trusted before. Throws
+  // nothing.
+  static bool self_test(const Symbols& symbols) noexcept;
   // The place that the work of this thread was asked for at; 0 when nobody said.
   static leadline_context read(const Symbols& symbols) noexcept;
 
@@ -25,10 +28,18 @@ class LaunchPlace {
   LaunchPlace(const LaunchPlace&) = delete;
   LaunchPlace& operator=(const LaunchPlace&) = delete;
   void close() noexcept;
+  // What it was for has ended on another thread, whose information is not ours to touch: the thread that it lies on
+  // hands on no place any more.
+  void void_elsewhere() noexcept;
 
  private:
+  LaunchPlace() = default;
+  struct Information;
+  void open(const Symbols& symbols, leadline_context place);
+
   void (*restore_)(std::shared_ptr<void>) = nullptr;  // not null while it is open
   std::shared_ptr<void> before_;
+  std::shared_ptr<Information> information_;
 };
 
 }  // namespace leadline::torch

@@ -46,6 +46,31 @@ void emit(void* address, int64_t bytes, int32_t type, int32_t device, int64_t al
   leadline_monitor_emit(&event);
 }
 
+// The monitor's number of a c10::DeviceType. ROCm builds say CUDA.
+int32_t device_type(int8_t c10_type) noexcept {
+  constexpr int32_t kOther = 3;
+  switch (c10_type) {
+    case 0:
+      return 0;
+    case 1:
+      return 1;
+    case 6:
+      return 2;  // HIP
+    case 9:
+      return 7;  // XLA
+    case 12:
+      return 4;  // XPU
+    case 13:
+      return 5;  // MPS
+    case 15:
+      return 6;  // HPU
+    case 19:
+      return 8;  // MTIA
+    default:
+      return kOther;  // such as PrivateUse1
+  }
+}
+
 bool wanted() noexcept {
   return g_running.load(std::memory_order_relaxed) && leadline_monitor_active(LEADLINE_DOMAIN_MEMORY) != 0;
 }
@@ -66,8 +91,8 @@ void report(void* address, int64_t bytes, size_t allocated, size_t reserved, Dev
   if (wanted() && device.type == 0) {
     emit(address, bytes, 0, -1, -1, -1);  // memory mapped between processes; other memory of the CPU: alloc_cpu
   } else if (wanted()) {
-    // c10::DeviceType: 1 CUDA (also what ROCm builds say).
-    emit(address, bytes, device.type, device.index, static_cast<int64_t>(allocated), static_cast<int64_t>(reserved));
+    emit(address, bytes, device_type(device.type), device.index, static_cast<int64_t>(allocated),
+         static_cast<int64_t>(reserved));
   }
   g_report.load(std::memory_order_relaxed)(address, bytes, allocated, reserved, device);
 }

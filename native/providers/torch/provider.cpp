@@ -92,6 +92,7 @@ void region(const RecordFunction& function, leadline_phase phase) noexcept {
     event.of.region.name = scope.name;
     event.of.region.detail = scope.detail[0] == '\0' ? nullptr : scope.detail;
     event.of.region.kind = scope.is_phase ? LEADLINE_REGION_PHASE : LEADLINE_REGION_USER;
+    event.of.region.flags = scope.flags;
     event.of.region.asked_at = LaunchPlace::read(g_shared.symbols);
   }
   Monitor::instance().emit(event);
@@ -181,6 +182,14 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
     return false;
   }
   if (!offsets) append(message, why);
+  if (symbols->push_debug_info != nullptr && !LaunchPlace::self_test(*symbols)) {
+    symbols->push_debug_info = nullptr;
+    const char* const sentence =
+        "this torch keeps debug information of threads in another way than is known, so collectives on threads of "
+        "their own are shown on those threads; please report the torch version";
+    leadline_monitor_loss(static_cast<uint32_t>(LossKind::kProviderUnavailable), 1, sentence);
+    append(message, sentence);
+  }
   g_shared.symbols = *symbols;
   ComingNode::set_source(symbols->current_node);
   g_shared.has_offsets = offsets.has_value();

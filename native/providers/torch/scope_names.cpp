@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "leadline/monitor.h"
+
 namespace leadline::torch {
 namespace {
 
@@ -10,12 +12,13 @@ struct Known {
   const char* prefix;
   const char* phase;
   const char* key;  // what the rest of the name tells
+  std::uint32_t flags;
 };
 
 constexpr Known kKnown[] = {
-    {"Optimizer.step#", "optimizer", "optimizer"},
-    {"Optimizer.zero_grad#", "zero_grad", "optimizer"},
-    {"enumerate(DataLoader)#", "data loading", "loader"},
+    {"Optimizer.step#", "optimizer", "optimizer", LEADLINE_REGION_FLAG_ENDS_STEP},
+    {"Optimizer.zero_grad#", "zero_grad", "optimizer", 0},
+    {"enumerate(DataLoader)#", "data loading", "loader", LEADLINE_REGION_FLAG_DATA_WAIT},
 };
 
 // The class: up to the first dot, letters, digits and underscores only, so that it needs no escaping.
@@ -38,6 +41,7 @@ void read_scope_name(const char* full, ScopeName* out) noexcept {
     if (std::strncmp(full, known.prefix, length) != 0) continue;
     out->name = known.phase;
     out->is_phase = true;
+    out->flags = known.flags;
     write_detail(known.key, full + length, out->detail, sizeof out->detail);
     return;
   }

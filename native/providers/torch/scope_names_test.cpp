@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "leadline/monitor.h"
+
 using leadline::torch::read_scope_name;
 using leadline::torch::ScopeName;
 
@@ -12,11 +14,13 @@ TEST_CASE("torch's own marks become phases with the class they name") {
   read_scope_name("Optimizer.step#AdamW.step", &scope);
   CHECK(scope.is_phase);
   CHECK(std::string(scope.name) == "optimizer");
+  CHECK(scope.flags == LEADLINE_REGION_FLAG_ENDS_STEP);
   CHECK(std::string(scope.detail) == R"({"optimizer": "AdamW"})");
 
   ScopeName loading;
   read_scope_name("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", &loading);
   CHECK(std::string(loading.name) == "data loading");
+  CHECK(loading.flags == LEADLINE_REGION_FLAG_DATA_WAIT);
   CHECK(std::string(loading.detail) == R"({"loader": "_MultiProcessingDataLoaderIter"})");
 }
 

@@ -63,7 +63,7 @@ def _memory_name(profile: Profile, peak: peaks.Peak) -> str:
 
 
 def _device_name(profile: Profile, device: DeviceRecord) -> str:
-    name = f"{device.name or 'device'} (device {device.index})"
+    name = f"{device.name or device.detail.get('type', 'device')} (device {device.index})"
     label = process_labels(profile).get(device.process, "")
     return f"{name}, {label}" if label else name
 

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, cast
 
 from leadline.capture.config import Options
@@ -49,6 +49,7 @@ class NvidiaProvider:
         self._options = options
         self._changed = changed
         self._hook = ImportHook("torch", self._torch_imported)
+        self._nvtx_hook = ImportHook("nvtx", self._nvtx_imported)
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not use CUDA."}
         self._attached = False
         self._awaiting = False
@@ -72,6 +73,7 @@ class NvidiaProvider:
         """Let go of CUPTI and take away every hook; the last records are folded first."""
         self._stopped = True
         self._hook.uninstall()
+        self._nvtx_hook.uninstall()
         if self._yielding is not None:
             self._yielding.uninstall()
             self._yielding = None
@@ -131,9 +133,19 @@ class NvidiaProvider:
             return
         if Path(injected).name == INJECT_LIBRARY:
             self._native.nvtx_start(skipped_domains(self._options.nvtx))
+            self._nvtx_hook.install()
         else:
             sentence = f"NVTX ranges are not seen because {NVTX_VARIABLE} names another tool ({injected}); unset it."
             self._count_loss("provider_unavailable", 1, sentence)
+
+    def _nvtx_imported(self, nvtx: ModuleType) -> None:
+        """NVTX's own Python package: its regions are its callers'. Nothing may escape from here."""
+        methods = vars(getattr(nvtx, "annotate", object))
+        openers = [methods.get("__enter__"), *(vars(nvtx).get(name) for name in ("start_range", "push_range"))]
+        codes = [getattr(function, "__code__", None) for function in openers]
+        decorate = getattr(methods.get("__call__"), "__code__", None)
+        inside = [code for code in getattr(decorate, "co_consts", ()) if getattr(code, "co_name", "") == "inner"]
+        self._native.add_openers([code for code in (*codes, *inside) if isinstance(code, CodeType)])
 
     def _torch_imported(self, torch: ModuleType) -> None:
         """At the end of the program's `import torch`: wait for its CUDA to start. Nothing may escape from here."""

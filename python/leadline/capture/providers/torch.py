@@ -148,6 +148,7 @@ def code_roles(torch: ModuleType) -> dict[str, list[CodeType]]:
             *_codes(record_function, "__enter__"),
             *_codes(record_function, "__exit__"),
             *_codes(record_function, "__call__"),
+            *_codes(getattr(torch.cuda, "nvtx", None), "range_push"),
         ],
         "recompute": [
             *_codes(checkpoint.CheckpointFunction, "backward"),

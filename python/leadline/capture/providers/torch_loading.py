@@ -50,7 +50,7 @@ class BatchMarks:
         def fetch(fetcher: Any, *arguments: Any, **named: Any) -> Any:
             if worker_info() is None or not self._replaced:
                 return original(fetcher, *arguments, **named)
-            token = self._native.phase_begin(PHASE)
+            token = self._native.phase_begin(PHASE, data_wait=True)
             try:
                 return original(fetcher, *arguments, **named)
             finally:

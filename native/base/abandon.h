@@ -1,0 +1,27 @@
+// For the child of a fork: what other threads may have been in the middle of changing is not looked at again.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace leadline {
+
+// A new object in the place of one that may be torn, so that it can be neither used nor destroyed. What it held is
+// given up, but stays reachable, so that leak checkers know that it is meant.
+template <class T, class... Args>
+void abandon(T& object, Args&&... args) noexcept {
+  struct Grave {
+    Grave* next;
+    alignas(T) unsigned char remains[sizeof(T)];
+  };
+  static Grave* graves = nullptr;
+  if (auto* grave = new (std::nothrow) Grave{graves, {}}; grave != nullptr) {
+    std::memcpy(grave->remains, static_cast<const void*>(std::addressof(object)), sizeof(T));
+    graves = grave;
+  }
+  std::construct_at(std::addressof(object), std::forward<Args>(args)...);
+}
+
+}  // namespace leadline

@@ -1,0 +1,76 @@
+// leadline.book: what other sources have measured. Conversions only.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/device_table.h"
+#include "base/schema_generated.h"
+#include "bindings/bindings.h"
+#include "leadline/monitor.h"
+
+namespace nb = nanobind;
+
+namespace leadline::bindings {
+namespace {
+
+using Frame = std::tuple<std::string, std::string, std::string, std::string, std::string, int32_t, int32_t, uint64_t>;
+using Total = std::tuple<std::string, uint64_t, int64_t, int64_t, int64_t, double>;
+
+// The number of a name; throws where it is none.
+template <typename Names>
+uint32_t number_of(const Names& names, const std::string& name, const char* what) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    throw nb::value_error(("There is no " + std::string(what) + " named \"" + name + "\".").c_str());
+  return static_cast<uint32_t>(found - names.begin());
+}
+
+// `below`: a place, 0 for where the thread is, -1 for the thread. 0 when nobody listens.
+uint64_t book(int64_t below, const std::vector<Frame>& frames, const std::vector<Total>& totals,
+              const std::string& device_type, int32_t device, int32_t stream) {
+  std::vector<leadline_path_frame> path;
+  for (const auto& [kind, name, module, file, detail, line, first_line, address] : frames) {
+    path.push_back({static_cast<uint8_t>(number_of(kFrameKindNames, kind, "frame kind")), name.c_str(), module.c_str(),
+                    file.c_str(), detail.c_str(), line, first_line, address});
+  }
+  std::vector<leadline_total> values;
+  for (const auto& [metric, count, sum, min, max, sum_squares] : totals)
+    values.push_back({number_of(kMetricKindNames, metric, "metric"), count, sum, min, max, sum_squares});
+  const uint32_t type = number_of(kDeviceTypeNames, device_type, "device type");
+  const leadline_context place = below < 0    ? LEADLINE_PLACE_THREAD
+                                 : below == 0 ? leadline_monitor_context()
+                                              : static_cast<leadline_context>(below);
+  if (place == 0) return 0;
+  leadline_booking booking = leadline_booking_of(place);
+  booking.device_type = static_cast<int32_t>(type);
+  booking.frames = path.data();
+  booking.frame_count = static_cast<uint32_t>(path.size());
+  booking.totals = values.data();
+  booking.total_count = static_cast<uint32_t>(values.size());
+  booking.device = device;
+  booking.stream = stream;
+  leadline_context booked = 0;
+  if (leadline_monitor_book(&booking, &booked) == LEADLINE_ERROR_INVALID) {
+    throw nb::value_error(
+        "A booking makes no sense: a frame of the kind root, process or thread, a total whose sum does not lie between "
+        "its smallest and its largest value times its count, or a place that this session has not given.");
+  }
+  return booked;
+}
+
+}  // namespace
+
+void define_booking(nb::module_& m) {
+  m.def("place", &leadline_monitor_context);
+  m.def("book", &book, nb::arg("below"), nb::arg("frames"), nb::arg("totals"), nb::arg("device_type"),
+        nb::arg("device"), nb::arg("stream"));
+}
+
+}  // namespace leadline::bindings

@@ -1,0 +1,92 @@
+// Threads end, measuring pauses and goes on, the process forks.
+#include <mutex>
+
+#include "base/abandon.h"
+#include "base/clock.h"
+#include "collector/collector.h"
+
+namespace leadline {
+
+// 1 to 254: nowhere and LEADLINE_PLACE_THREAD are nobody's.
+uint8_t Collector::next_number() noexcept {
+  static std::atomic<uint32_t> numbers{0};
+  return static_cast<uint8_t>(numbers.fetch_add(1, std::memory_order_relaxed) % 254 + 1);
+}
+
+void Collector::on_thread_exit(ThreadState& thread) noexcept {
+  auto* lane = static_cast<Lane*>(thread.subscriber);
+  if (lane == nullptr || !lane->alive.load(std::memory_order_relaxed)) return;
+  lane->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
+  lane->tree->stats().cpu_ns.store(lane->cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
+  retire(*lane);
+}
+
+void Collector::retire(Lane& lane) noexcept {
+  if (lane.forward != nullptr) forward_threads_.end(*lane.forward);
+  const std::lock_guard hold(lanes_busy_);
+  lane.alive.store(false, std::memory_order_relaxed);
+  lane.life = 0;
+  trees_.retire(*lane.tree);
+}
+
+void Collector::refresh_thread_times() noexcept {
+  const int64_t now = now_ns();
+  const std::lock_guard hold(lanes_busy_);
+  for (const auto& lane : lanes_) {
+    if (!lane->alive.load(std::memory_order_relaxed)) continue;
+    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
+    if (lane->has_cpu_clock && cpu_ns < 0) continue;  // it is just ending, and tells the two itself
+    lane->tree->stats().last_ns.store(now, std::memory_order_relaxed);
+    if (cpu_ns >= 0)
+      lane->tree->stats().cpu_ns.store(lane->cpu_of(cpu_ns) - lane->cpu_begin_ns, std::memory_order_relaxed);
+  }
+}
+
+void Collector::pause() noexcept {
+  const std::lock_guard hold(lanes_busy_);
+  for (const auto& lane : lanes_) {
+    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
+    if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->stop_cpu(cpu_ns);
+  }
+  paused_since_ns_ = now_ns();
+  paused_.store(true, std::memory_order_relaxed);
+}
+
+void Collector::resume() noexcept {
+  const std::lock_guard hold(lanes_busy_);
+  for (const auto& lane : lanes_) {
+    const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
+    if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->run_cpu(cpu_ns);
+  }
+  // A step that is being taken has begun later by as much.
+  if (last_step_ns_.load(std::memory_order_relaxed) != 0)
+    last_step_ns_.fetch_add(now_ns() - paused_since_ns_, std::memory_order_relaxed);
+  paused_.store(false, std::memory_order_relaxed);
+}
+
+size_t Collector::held_bytes() const noexcept {
+  size_t lane_bytes = 0;
+  {
+    const std::lock_guard hold(lanes_busy_);
+    for (const auto& lane : lanes_) lane_bytes += sizeof(Lane) + lane->places.held_bytes();
+  }
+  return lane_bytes + trees_.held_bytes() + ledger_.held_bytes() + window_.held_bytes() + forward_threads_.held_bytes();
+}
+
+void Collector::after_fork() noexcept {
+  lanes_busy_.reset();
+  abandon(lanes_);
+  number_ = next_number();
+  forward_threads_.clear();
+  trees_.clear();
+  ledger_.clear();
+  window_.after_fork();
+  devices_.clear();
+  steps_.store(0, std::memory_order_relaxed);
+  step_place_.store(0, std::memory_order_relaxed);
+  last_step_ns_.store(0, std::memory_order_relaxed);
+  steps_ended_.store(0, std::memory_order_relaxed);
+  for (auto& end : step_ends_ns_) end.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace leadline

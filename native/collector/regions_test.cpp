@@ -1,0 +1,214 @@
+// What regions and phases tell beside their wall time, and where those stand that do not nest.
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.h"
+#include "stack/fake_python.h"
+#include "testing/recorded_program.h"
+
+using namespace leadline;
+using namespace leadline::testing;
+
+TEST_CASE("Running time of regions and phases is the thread's CPU time, each nanosecond once") {
+  FakeClock clock(1'000);
+  RecordedProgram program;
+  const auto work = [&](int64_t ns) {
+    clock.advance(2 * ns);  // half of the time it waits
+    clock.advance_cpu(ns);
+  };
+  int outer = 0;
+  int inner = 0;
+  int op = 0;
+  work(1'000'000);  // nobody's
+  begin_region("outer", &outer);
+  work(10);
+  Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+  work(20);
+  begin_region("inner", &inner, LEADLINE_REGION_PHASE);
+  work(300);
+  end_region(&inner, LEADLINE_REGION_PHASE);
+  work(4'000);
+  Monitor::instance().end_operator(&op);
+  work(50'000);
+  end_region(&outer);
+  work(1'000'000);
+  program.take();
+  CHECK(program.measured("main/outer", MetricKind::kRunningTime).sum == 54'030);
+  CHECK(program.measured("main/outer", MetricKind::kRunningTime).count == 1);
+  CHECK(program.measured("main/outer/aten::mm/inner", MetricKind::kRunningTime).sum == 300);
+  CHECK(program.measured("main/outer/aten::mm", MetricKind::kRunningTime).count == 0);
+  CHECK(program.measured("main/outer/aten::mm/inner", MetricKind::kCallTime).sum == 600);
+}
+
+TEST_CASE("A region that another thread asked for hangs where it was asked for") {
+  RecordedProgram program;
+  int op = 0;
+  Monitor::instance().begin_operator(operator_named("launch"), &op);
+  const leadline_context asked_at = leadline_monitor_context();
+  Monitor::instance().end_operator(&op);
+  std::thread([asked_at] {
+    leadline_event event{};
+    event.domain = LEADLINE_DOMAIN_REGION;
+    event.phase = LEADLINE_BEGIN;
+    event.token = &event;
+    event.of.region.name = "work";
+    event.of.region.asked_at = asked_at;
+    Monitor::instance().emit(event);
+    end_region(&event);
+  }).join();
+  program.take();
+  CHECK(program.measured("main/launch/on another thread/work", MetricKind::kCallTime).count == 1);
+}
+
+TEST_CASE("Data loading inside data loading is time of the thread once") {
+  FakeClock clock(1'000);
+  RecordedProgram program;
+  int outer = 0;
+  int inner = 0;
+  begin_region("waiting for data", &outer, LEADLINE_REGION_PHASE, LEADLINE_REGION_FLAG_DATA_WAIT);
+  clock.advance(10);
+  begin_region("reading", &inner, LEADLINE_REGION_PHASE, LEADLINE_REGION_FLAG_DATA_WAIT);
+  clock.advance(100);
+  end_region(&inner, LEADLINE_REGION_PHASE);
+  clock.advance(5);
+  end_region(&outer, LEADLINE_REGION_PHASE);
+  program.take();
+  REQUIRE(program.shown.threads.data_ns.size() == 1);
+  CHECK(program.shown.threads.data_ns[0] == 115);
+}
+
+TEST_CASE("Regions that overlap count every nanosecond once") {
+  FakeClock clock(1'000);
+  RecordedProgram program;
+  int a = 0;
+  int b = 0;
+  int op = 0;
+  begin_region("a", &a);
+  clock.advance(1);
+  begin_region("b", &b, LEADLINE_REGION_PHASE);
+  clock.advance(10);
+  clock.advance_cpu(10);
+  Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+  clock.advance(100);
+  end_region(&a);  // inside the operator, with b still open
+  clock.advance(1'000);
+  Monitor::instance().end_operator(&op);
+  clock.advance(10'000);
+  clock.advance_cpu(20);
+  end_region(&b, LEADLINE_REGION_PHASE);
+  clock.advance(100'000);
+  program.take();
+  CHECK(program.measured("main/a", MetricKind::kTime).sum == 1);
+  CHECK(program.measured("main/a", MetricKind::kCallTime).sum == 111);
+  CHECK(program.measured("main/a/b", MetricKind::kTime).sum == 10);
+  CHECK(program.measured("main/a/b", MetricKind::kTime).count == 1);      // one stay
+  CHECK(program.measured("main/a/b", MetricKind::kCallTime).count == 0);  // of a call that ended elsewhere
+  CHECK(program.measured("main/a/b/aten::mm", MetricKind::kTime).sum == 100);
+  CHECK(program.measured("main/b", MetricKind::kTime).sum == 10'000);
+  CHECK(program.measured("main/b", MetricKind::kTime).count == 1);
+  CHECK(program.measured("main/b", MetricKind::kCallTime).sum == 11'110);
+  CHECK(program.measured("main/b", MetricKind::kCallTime).count == 1);
+  CHECK(program.measured("main/b/aten::mm", MetricKind::kTime).sum == 1'000);
+  CHECK(program.measured("main/b/aten::mm", MetricKind::kTime).count == 1);
+  CHECK(program.measured("main/a/b", MetricKind::kRunningTime).sum == 10);
+  CHECK(program.measured("main/b", MetricKind::kRunningTime).sum == 20);
+  CHECK(program.shown.threads.operator_ns[0] == 1'100);
+  CHECK(losses().total(LossKind::kOperatorEndUnmatched) == 0);
+}
+
+TEST_CASE("A region whose frame has returned is the same call, at the place where it goes on") {
+  FakeClock clock(1'000);
+  FakePython::reset();
+  FakePython::functions = {{2001, "program"}, {2002, "__enter__"}};
+  FakePython::chain = {{100, 2001, 10}, {200, 2002, 5}};
+  RecordedProgram program;
+  int outer = 0;
+  int inner = 0;
+  int op = 0;
+  const auto work = [&](int64_t ns) {
+    clock.advance(ns);
+    clock.advance_cpu(ns);
+  };
+  begin_region("outer", &outer);
+  work(1);
+  Monitor::instance().begin_operator(operator_named("while it was entered"), &op);
+  work(10);
+  Monitor::instance().end_operator(&op);
+  FakePython::chain = {{100, 2001, 11}, {200, 2002, 6}};
+  begin_region("inner", &inner, LEADLINE_REGION_PHASE);
+  FakePython::chain = {{100, 2001, 12}};
+  work(100);
+  Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+  work(1'000);
+  Monitor::instance().end_operator(&op);
+  work(10'000);
+  end_region(&inner, LEADLINE_REGION_PHASE);
+  work(100'000);
+  end_region(&outer);
+  program.take();
+  const auto check = [&](std::string_view place, MetricKind metric, int64_t value) {
+    CAPTURE(place);
+    const Measured found = program.measured(place, metric);
+    CHECK(found.count == 1);
+    CHECK(found.sum == value);
+    CHECK(found.min == value);
+    CHECK(found.max == value);
+    CHECK(found.sum_squares == static_cast<double>(value) * static_cast<double>(value));
+  };
+  check("main/outer", MetricKind::kCallTime, 111'111);
+  check("main/outer", MetricKind::kTime, 100'001);
+  check("main/outer", MetricKind::kRunningTime, 100'011);
+  check("main/outer/inner", MetricKind::kCallTime, 11'100);
+  check("main/outer/inner", MetricKind::kTime, 10'100);
+  check("main/outer/inner", MetricKind::kRunningTime, 11'100);
+  check("main/outer/inner/program/aten::mm", MetricKind::kTime, 1'000);
+  for (const std::string& place : program.paths()) {
+    const bool elsewhere = place.ends_with("outer") || place.ends_with("inner");
+    if (elsewhere && !place.starts_with("main/outer")) CHECK(program.measured(place, MetricKind::kTime).count == 0);
+  }
+  CHECK(program.measured("main/program/outer", MetricKind::kCallTime).count == 0);
+  CHECK(losses().total(LossKind::kRegionUnanchored) == 0);
+  FakePython::reset();
+}
+
+TEST_CASE("A region of a coroutine is one call however often it is suspended, with a value for each stay") {
+  FakeClock clock(1'000);
+  FakePython::reset();
+  FakePython::functions = {{1001, "loop"}, {1002, "task"}, {1003, "other"}};  // codes that no other test uses
+  FakePython::suspending = {1002};
+  FakePython::chain = {{100, 1001, 10}, {200, 1002, 50}};
+  RecordedProgram program;
+  int region = 0;
+  int op = 0;
+  begin_region("request", &region);
+  for (const int64_t stay_ns : {3, 50}) {
+    FakePython::chain = {{100, 1001, 10}, {200, 1002, 51}};
+    Monitor::instance().begin_operator(operator_named("aten::mm"), &op);
+    Monitor::instance().end_operator(&op);
+    clock.advance(stay_ns);
+    clock.advance_cpu(stay_ns);
+    FakePython::chain = {{100, 1001, 10}, {300, 1003, 1}};
+    Monitor::instance().begin_operator(operator_named("between"), &op);
+    clock.advance(1'000'000);
+    clock.advance_cpu(1'000'000);
+    Monitor::instance().end_operator(&op);
+  }
+  end_region(&region);  // while it is suspended
+  program.take();
+  const std::string place = "main/loop/request";
+  const Measured calls = program.measured(place, MetricKind::kCallTime);
+  CHECK(calls.count == 1);
+  CHECK(calls.sum == 53);
+  CHECK(calls.min == 53);
+  CHECK(calls.max == 53);
+  CHECK(calls.sum_squares == 53 * 53);
+  for (const MetricKind metric : {MetricKind::kTime, MetricKind::kRunningTime}) {
+    const Measured stays = program.measured(place, metric);
+    CHECK(stays.count == 2);
+    CHECK(stays.sum == 53);
+    CHECK(stays.min == 3);
+    CHECK(stays.max == 50);
+    CHECK(stays.sum_squares == 3 * 3 + 50 * 50);
+  }
+  FakePython::reset();
+}

@@ -1,0 +1,100 @@
+#include "providers/torch/launch_place.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "monitor/monitor.h"
+#include "providers/torch/communication.h"
+
+using namespace leadline;
+using namespace leadline::torch;
+
+namespace {
+
+// Debug information of a thread, as torch keeps it: a chain of kinds.
+struct Chain {
+  uintptr_t kind;
+  std::shared_ptr<void> info;
+  std::shared_ptr<void> outer;
+};
+thread_local std::shared_ptr<void> t_top;
+bool g_forgets = false;
+
+std::shared_ptr<void> current() { return t_top; }
+void set(std::shared_ptr<void> info) { t_top = std::move(info); }
+void push(uintptr_t kind, std::shared_ptr<void> info) {
+  if (!g_forgets) t_top = std::make_shared<Chain>(Chain{kind, std::move(info), t_top});
+}
+const void* find(uintptr_t kind) {
+  for (auto* link = static_cast<Chain*>(t_top.get()); link != nullptr; link = static_cast<Chain*>(link->outer.get())) {
+    if (link->kind == kind) return link->info.get();
+  }
+  return nullptr;
+}
+
+Symbols symbols() {
+  Symbols made;
+  made.debug_info = find;
+  made.current_debug_info = current;
+  made.push_debug_info = push;
+  made.set_debug_info = set;
+  return made;
+}
+
+// Answers with one place.
+class Answering final : public Subscriber {
+ public:
+  Answering() { REQUIRE(Monitor::instance().subscribe(LEADLINE_DOMAIN_OPERATOR, this, &id_) == LEADLINE_OK); }
+  ~Answering() override { Monitor::instance().unsubscribe(id_); }
+  void on_operator_begin(const leadline_operator_event&, ThreadState&) noexcept override {}
+  void on_operator_end(int64_t, ThreadState&) noexcept override {}
+  void on_event(const leadline_event&, ThreadState&) noexcept override {}
+  void on_scopes_moved(ThreadState&) noexcept override {}
+  leadline_context context(ThreadState&) noexcept override { return 5; }
+  bool context_in_file(leadline_context, std::string_view) const noexcept override { return false; }
+  void on_thread_exit(ThreadState&) noexcept override {}
+
+ private:
+  leadline_subscription id_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("A torch that keeps what it is given passes the test, one that does not fails it") {
+  g_forgets = false;
+  CHECK(LaunchPlace::self_test(symbols()));
+  CHECK(t_top == nullptr);
+  g_forgets = true;
+  CHECK(!LaunchPlace::self_test(symbols()));
+  g_forgets = false;
+  Symbols other = symbols();
+  other.debug_info = [](uintptr_t) { return static_cast<const void*>(nullptr); };
+  CHECK(!LaunchPlace::self_test(other));
+  CHECK(t_top == nullptr);
+  other = symbols();
+  other.set_debug_info = [](std::shared_ptr<void>) {};
+  CHECK(!LaunchPlace::self_test(other));
+  t_top.reset();
+}
+
+TEST_CASE("A collective that ends on another thread leaves that thread's information alone") {
+  const Answering subscriber;
+  const Symbols torch = symbols();
+  auto context = Communication::open(torch, true);
+  REQUIRE(context != nullptr);
+  CHECK(LaunchPlace::read(torch) == 5);
+  const std::shared_ptr<void> handed_on = t_top;
+  std::thread([&] {
+    const auto own = std::make_shared<Chain>();
+    t_top = own;
+    static_cast<Communication*>(context.get())->close();
+    CHECK(t_top == own);
+    context.reset();
+    CHECK(t_top == own);
+  }).join();
+  CHECK(LaunchPlace::read(torch) == 0);  // what this thread does from here on was not asked for there
+  t_top.reset();
+}
