@@ -15,6 +15,12 @@ find_package(Threads REQUIRED)
 add_library(leadline_options INTERFACE)
 target_include_directories(leadline_options INTERFACE "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/native/include")
 target_compile_options(leadline_options INTERFACE -Wall -Wextra $<$<BOOL:${LEADLINE_WERROR}>:-Werror>)
+# GCC clears and copies a hundred bytes with `rep stos` and `rep movs`, which take longer to begin than all of it takes:
+# some 10 ns for every event. clang-tidy reads the commands of the build and does not know these options.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT LEADLINE_TIDY)
+  target_compile_options(leadline_options INTERFACE
+    -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign -mmemcpy-strategy=vector_loop:512:noalign,libcall:-1:noalign)
+endif()
 target_link_libraries(leadline_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 if(LEADLINE_PORTABLE)
   target_link_options(leadline_options INTERFACE -static-libstdc++)

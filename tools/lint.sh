@@ -21,7 +21,7 @@ mapfile -t cpp < <(git ls-files --cached --others --exclude-standard 'native/*.h
   | grep -v '_generated\.h$')
 tidy_folders=(base cct stack monitor writer collector gpu providers session)
 
-configure_tidy() { cmake -S . -B build/tidy -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON; }
+configure_tidy() { cmake -S . -B build/tidy -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON -DLEADLINE_TIDY=ON; }
 
 check "generated files are fresh" "$bin/python" schema/generate.py --check
 check "import table" "$bin/python" tools/check_imports.py
