@@ -187,7 +187,7 @@ static leadline_context g_published = 1;
 
 static void on_signal(int number) {
   (void)number;
-  g_published = leadline_monitor_published();  /* NOLINT(bugprone-signal-handler): made to be asked from one */
+  g_published = leadline_monitor_published(); /* NOLINT(bugprone-signal-handler): made to be asked from one */
 }
 
 /* Nobody collects here, so every place is nowhere; asking is what must not go wrong. */
