@@ -161,7 +161,7 @@ void Monitor::guarded(ThreadState& state, int64_t sample_began_ns, const Handle&
     forget_scopes(state);
   }
   if (measured && sample_began_ns != 0) [[unlikely]] {
-    const int64_t took_ns = now_ns() - sample_began_ns - clock_cost_ns_;
+    const int64_t took_ns = now_ns() - sample_began_ns - clock_cost_ns_.load(std::memory_order_relaxed);
     state.sampled_ns.fetch_add(took_ns > 0 ? took_ns : 0, std::memory_order_relaxed);
     state.sampled.fetch_add(1, std::memory_order_relaxed);
     state.held_bytes.store(state.path.frames().held_bytes(), std::memory_order_relaxed);

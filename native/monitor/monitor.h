@@ -164,7 +164,7 @@ class Monitor {
   std::atomic<ThreadState*> threads_{nullptr};
   std::mutex change_;  // subscribe and unsubscribe only
   bool fence_needed_ = false;
-  int64_t clock_cost_ns_ = 0;  // of one reading, which the measuring of own cost adds
+  std::atomic<int64_t> clock_cost_ns_{0};  // of one reading, which the measuring of own cost adds
 };
 
 }  // namespace leadline

@@ -90,7 +90,7 @@ void Monitor::reset_cost() noexcept {
     const int64_t before_ns = now_ns();
     clock_cost_ns = std::min(clock_cost_ns, now_ns() - before_ns);
   }
-  clock_cost_ns_ = clock_cost_ns;
+  clock_cost_ns_.store(clock_cost_ns, std::memory_order_relaxed);
   for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
     state->events.store(0, std::memory_order_relaxed);
     state->sampled_ns.store(0, std::memory_order_relaxed);
