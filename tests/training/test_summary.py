@@ -137,7 +137,7 @@ LOOP = """
 import sys, leadline, torch
 profiler = leadline.build_profiler(enable=True, start_step=1, end_step=3, trace_dir=sys.argv[1])
 profiler.start(0)
-weights = torch.randn(64, 64)
+weights = torch.randn(512, 512)
 for step in range(8):
     total = 0.0
     for _ in range(40):

@@ -58,6 +58,13 @@ def check(graph: Graph, program: Program, *, dispatch_ns: int = 0) -> None:
     assert result.makespan_ns == last_event(program, times)
 
 
+def only_waits(program: Program) -> bool:
+    """Whether a stream waits for another one without ever being given work: a graph holds no such stream, so what was
+    waited for through it is not known once other waits are gone."""
+    worked = {op.stream for _, op in program.ops() if op.kind in ("launch", "collective")}
+    return any(op.kind == "wait" and op.stream not in worked for _, op in program.ops())
+
+
 def last_event(program: Program, times: Times) -> int:
     """End of the last thing that a trace shows; Python behind it is not seen."""
     shown = [times.cpu[op.id][1] for _, op in program.ops() if op.kind == "work" or op.kind in CALLS]
@@ -96,6 +103,8 @@ def test_a_slower_cpu(program: Program, factor: int, tmp_path: Path) -> None:
 @given(program=programs(threads=1, ranks=1), data=st.data())
 def test_without_synchronisations(program: Program, data: st.DataObject, tmp_path: Path) -> None:
     program = framed(program)
+    if only_waits(program):
+        reject()
     graph = traced(program, tmp_path)
     gone = set()
     for kind in ("sync", "sync_device", "sync_event"):
