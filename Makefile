@@ -17,10 +17,12 @@
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
+#   make test-jax VERSION=0.8.0   tests/jax on another release of JAX (downloads 100 MB)
 #   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
 #   make test-foreign  invariants over programs of other people: transformers, diffusers, torch_geometric, ... (downloads)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
+#   make long-run      a million small steps: memory and file stay as they were (an hour or more)
 #   make format        rewrite sources in the project's format
 #   make clean         remove what was built (keeps .venv)
 
@@ -42,8 +44,8 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-triton test-foreign test-vscode test-package \
-  wheel test-wheel bench fuzz stress nightly clean
+.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-triton test-foreign test-vscode test-package \
+  wheel test-wheel bench fuzz stress long-run nightly clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -138,6 +140,14 @@ test-torch: $(STAMPS)/test
 	.venv-torch-$(TORCH)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
 	.venv-torch-$(TORCH)/bin/python -m pytest -q -n $(JOBS) -m "not slow" --strict-skips
 
+VERSION ?= 0.8.0
+test-jax: $(STAMPS)/test
+	"$(PYTHON)" -m venv .venv-jax-$(VERSION)
+	.venv-jax-$(VERSION)/bin/python -m pip install -q -r requirements/torch-free.txt -c $(CONSTRAINTS)
+	.venv-jax-$(VERSION)/bin/python -m pip install -q jax==$(VERSION) jaxlib==$(VERSION)
+	.venv-jax-$(VERSION)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
+	.venv-jax-$(VERSION)/bin/python -m pytest -q tests/jax
+
 TRITON ?= 3.6.0
 test-triton: $(STAMPS)/test
 	"$(PYTHON)" -m venv .venv-triton
@@ -177,8 +187,12 @@ fuzz: $(STAMPS)/test $(STAMPS)/build
 stress: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -m slow -k "not fuzz"
 
+# A million steps need what a thousand do: memory, file.
+long-run: $(STAMPS)/build
+	$(BIN)/python bench/long_run.py --results build/long-run
+
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test test-vscode test-pythons test-torch test-triton test-foreign fuzz stress wheel test-wheel
+NIGHTLY := test test-vscode test-pythons test-torch test-jax test-triton test-foreign fuzz stress long-run wheel test-wheel
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

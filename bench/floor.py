@@ -1,6 +1,6 @@
 """What torch charges for being observed at all, beside what Leadline and torch.profiler add inside the loop.
 
-    python bench/floor.py [--workload micro|micro_deep|gpt] [--rounds 15] [--results FOLDER]
+    python bench/floor.py [--workload micro|micro_deep|gpt|gpt_thread] [--rounds 15] [--results FOLDER]
 
 One process. A round measures every mode once, so that what the machine does to all of them cancels out: the micro
 workload by CPU time of the thread, the best of 12 chunks of 5 steps; the GPT by wall time, the best of 4 steps. Medians
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import random
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ import torch
 
 import leadline
 from common import Spread, add_results_option, machine, markdown_table, write_results
-from workloads import gpt, micro, micro_deep
+from workloads import gpt, gpt_thread, micro, micro_deep
 
 HERE = Path(__file__).resolve().parent
 
@@ -53,7 +54,16 @@ WORKLOADS = {
     "micro": Workload(micro.make_step, time.thread_time, chunks=12, steps=5),
     "micro_deep": Workload(micro_deep.make_step, time.thread_time, chunks=12, steps=5),
     "gpt": Workload(gpt.make_step, time.perf_counter, chunks=4, steps=1),
+    "gpt_thread": Workload(gpt_thread.make_step, time.thread_time, chunks=2, steps=1),
 }
+
+
+def build_empty_callbacks(folder: Path) -> ctypes.CDLL:
+    """The library of callbacks that do nothing, made in the folder."""
+    built = folder / "floor.so"
+    command = ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-o", str(built), str(HERE / "floor.cpp"), "-ldl"]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(built))
 
 
 @contextlib.contextmanager
@@ -75,11 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     facts = machine()
     with tempfile.TemporaryDirectory() as folder:
-        built = Path(folder) / "floor.so"
-        subprocess.run(
-            ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", "-o", built, HERE / "floor.cpp", "-ldl"], check=True
-        )
-        library = ctypes.CDLL(str(built))
+        library = build_empty_callbacks(Path(folder))
         modes: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
             "unprofiled": contextlib.nullcontext,
             "callbacks that do nothing": lambda: empty_callbacks(library),
@@ -92,8 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         workload.step_us(step)
         runs: dict[str, list[float]] = {name: [] for name in modes}
         for number in range(arguments.rounds):
-            for name, mode in modes.items():
-                with mode():
+            for name in random.Random(number).sample(sorted(modes), len(modes)):
+                with modes[name]():
+                    step()  # what ended before it leaves memory to give back
                     runs[name].append(workload.step_us(step))
             print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
     added = {

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from model import Schema, SchemaError, load
 from outputs import cpp, markdown, python, typescript
+from tool_events import load_events, markdown_events, python_events
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,6 +31,10 @@ def outputs(root: Path) -> dict[Path, Callable[[Schema], str]]:
     }
     if (root / "ui/model").is_dir():
         files[root / "ui/model/schema.generated.ts"] = typescript
+    events = root / "schema/tool_events.toml"
+    if events.is_file():
+        files[root / "python/leadline/tools/events.py"] = lambda _: python_events(load_events(events))
+        files[root / "docs/tool-events.md"] = lambda _: markdown_events(load_events(events))
     return files
 
 

@@ -74,9 +74,14 @@ class Schema:
     metrics: tuple[Metric, ...]
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as it is."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
 def load(path: Path) -> Schema:
     """Read and check the schema. Raises SchemaError with one sentence."""
-    raw: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    raw = read_toml(path)
     tables = tuple(
         Table(
             name=table["name"],

@@ -295,6 +295,9 @@ def typescript(schema: Schema) -> str:
         lines += ["}"]
     lines += ["", "export interface Tables {"]
     lines += [f"  readonly {table.name}: {_camel(table.name)}Table;" for table in schema.tables] + ["}"]
+    optional = ", ".join(f'"{table.name}"' for table in schema.tables if table.optional)
+    lines += ["", "/** Tables that a file may lack; they have no rows then. */"]
+    lines += [f"export const OPTIONAL_TABLES: readonly (keyof Tables)[] = [{optional}];"]
     lines += ["", "/** Columns as they are stored: name, NumPy dtype, and the table whose rows they number. */"]
     lines += ["export const TABLES: Record<keyof Tables, readonly (readonly [string, string, string])[]> = {"]
     for table in schema.tables:

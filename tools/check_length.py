@@ -23,6 +23,7 @@ SUFFIXES = {".py", ".h", ".c", ".cc", ".cpp", ".ts", ".tsx", ".js", ".css", ".ht
 GENERATED = {
     "native/base/schema_generated.h",
     "python/leadline/schema.py",
+    "python/leadline/tools/events.py",
     "ui/model/schema.generated.ts",
     "python/leadline/report/assets/page.js",
     "python/leadline/report/assets/page.css",

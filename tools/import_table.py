@@ -5,6 +5,7 @@ from __future__ import annotations
 # folder of native/: folders whose headers it may include (its own is always allowed)
 NATIVE: dict[str, set[str]] = {
     "base": set(),
+    "unwind": set(),
     "cct": {"base"},
     "stack": {"base"},
     "monitor": {"stack", "base"},
@@ -12,6 +13,7 @@ NATIVE: dict[str, set[str]] = {
     "gpu": {"monitor", "base"},
     "providers/torch": {"providers", "monitor", "base"},
     "providers/nvidia": {"providers", "gpu", "monitor", "base"},
+    "providers/cpu": {"providers", "monitor", "stack", "unwind", "base"},
     "writer": {"cct", "base"},
     "collector": {"monitor", "stack", "cct", "writer", "base"},
     "session": {
@@ -24,12 +26,16 @@ NATIVE: dict[str, set[str]] = {
         "providers",
         "providers/torch",
         "providers/nvidia",
+        "providers/cpu",
     },
-    "bindings": {"session", "gpu", "providers", "providers/nvidia", "stack", "base"},
+    "tools": {"base"},
+    "bindings": {"session", "tools", "gpu", "providers", "providers/nvidia", "stack", "base"},
     "offline": set(),
+    "xla": set(),
     "testing": {
         "base",
         "cct",
+        "unwind",
         "stack",
         "monitor",
         "writer",
@@ -47,8 +53,10 @@ PUBLIC_HEADER_USERS = {
     "providers",
     "providers/torch",
     "providers/nvidia",
+    "providers/cpu",
     "collector",
     "session",
+    "tools",
     "bindings",
     "testing",
 }
@@ -57,7 +65,7 @@ NATIVE_TESTS: set[str] = {"testing"}
 # headers of others: (prefixes of the include, the only places for it as folder or folder/file prefix)
 NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("Python.h", "frameobject.h", "internal/pycore"), ("bindings/", "stack/python")),
-    (("nanobind/",), ("bindings/", "offline/module")),
+    (("nanobind/",), ("bindings/", "offline/module", "xla/module")),
     (("torch/", "ATen/", "c10/"), ("providers/torch/",)),
     (("cuda", "cupti", "nvml", "nvtx"), ("providers/nvidia/",)),
     (("hip/", "rocprofiler", "roctracer"), ("providers/amd/",)),
@@ -68,7 +76,9 @@ NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
 # package of python/leadline: packages it may import (its own, `schema`, `_version` and `_package` are always allowed)
 PYTHON: dict[str, set[str]] = {
     "": {"capture"},  # __init__.py, _autostart.py, _package.py, schema.py
-    "capture": {"_native"},
+    "capture": {"_native", "_xla"},
+    "tools": set(),
+    "attach": {"_native"},
     "profiles": set(),
     "trace": {"profiles"},
     "analysis": {"whatif", "trace", "profiles"},
@@ -79,11 +89,14 @@ PYTHON: dict[str, set[str]] = {
     "report": {"profiles", "trace", "analysis", "whatif", "query", "compare"},
     "agent": {"profiles", "trace", "analysis", "whatif", "query", "compare", "report"},
     "testing": {"capture", "profiles", "compare", "report"},
+    "distributed": {"profiles"},
     "notebook": {"capture", "profiles", "analysis", "query", "compare", "report"},
     "terminal": {"profiles", "analysis", "report"},
     "cli": {
         "",
         "capture",
+        "tools",
+        "attach",
         "profiles",
         "trace",
         "analysis",
@@ -94,6 +107,7 @@ PYTHON: dict[str, set[str]] = {
         "report",
         "agent",
         "terminal",
+        "distributed",
         "demo",
     },
     "demo": set(),
@@ -102,18 +116,21 @@ PYTHON: dict[str, set[str]] = {
 PYTHON_FILES = {"__main__.py": "cli"}
 PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 # Compiled modules of this package.
-PYTHON_NATIVE = {"_native", "_simulate"}
+PYTHON_NATIVE = {"_native", "_simulate", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
     "": {"profiles", "compare", "_native"},
+    "capture": {"tools"},  # only where `--tool` asks for it
     "whatif": {"_simulate"},
-    "profiles": {"analysis", "query", "notebook"},
+    "profiles": {"analysis", "query", "notebook", "trace"},
 }
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
     "": set(),
     "capture": set(),
+    "tools": {"numpy"},
+    "attach": set(),
     "profiles": {"numpy"},
     "trace": {"numpy"},
     "analysis": {"numpy"},
@@ -121,6 +138,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
     "query": {"numpy"},
     "compare": {"numpy"},
     "agent": set(),
+    "distributed": set(),
     "notebook": set(),
     "terminal": {"numpy", "rich", "textual"},
     "testing": {"pytest"},
@@ -131,10 +149,12 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
 }
 # third-party packages inside a function only: frameworks that the profiled program brings
 PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
+    "distributed": {"dask", "distributed"},
     "capture": {
         "torch",
         "numpy",
         "tomli",
+        "jax",
         "transformers",
         "lightning",
         "pytorch_lightning",

@@ -26,8 +26,11 @@ if [ "${1:-build}" = test ]; then
   need_program aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
   need_program qemu-aarch64 qemu-user
   need_program chromium chromium
+  need_program babeltrace2 babeltrace2
+  need_program lttng-sessiond lttng-tools
   need_program node nodejs
   need_program npm npm
+  need_program mpirun openmpi-bin
 fi
 if [ "${1:-build}" = vscode ]; then
   need_program rg ripgrep

@@ -17,13 +17,14 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <x86intrin.h>
 #endif
 
 namespace leadline {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+using clock_line::Line;
+using clock_line::read_counter;
+using clock_line::Wide;
 
 std::int64_t read_clock(clockid_t clock) noexcept {
   timespec time{};
@@ -35,22 +36,15 @@ std::int64_t read_clock(clockid_t clock) noexcept {
 
 #if defined(__x86_64__)
 constexpr std::string_view kTrustedSource = "tsc";
-std::uint64_t read_counter() noexcept { return __rdtsc(); }
 bool counter_is_invariant() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
 }
 #elif defined(__aarch64__)
 constexpr std::string_view kTrustedSource = "arch_sys_counter";
-std::uint64_t read_counter() noexcept {
-  std::uint64_t ticks;
-  asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-  return ticks;
-}
 bool counter_is_invariant() noexcept { return true; }
 #else
 constexpr std::string_view kTrustedSource = "";
-std::uint64_t read_counter() noexcept { return 0; }
 bool counter_is_invariant() noexcept { return false; }
 #endif
 
@@ -67,54 +61,6 @@ bool kernel_uses_counter() noexcept {
 }
 
 // --- the calibration -------------------------------------------------------------------------------------------------
-
-struct Line {
-  std::uint64_t base_ticks = 0;
-  std::int64_t base_ns = 0;
-  std::uint64_t scale = 0;        // ns per tick in units of 2^-32
-  std::uint64_t valid_ticks = 0;  // compare again after so many; 0 sends every call to the slow path
-
-  std::int64_t at(std::uint64_t ticks) const noexcept {
-    const auto passed = static_cast<std::int64_t>(ticks - base_ticks);
-    if (passed <= 0) return base_ns;  // the counter was read a moment before the line was
-    return base_ns + static_cast<std::int64_t>(static_cast<std::uint64_t>(
-                         (static_cast<Wide>(static_cast<std::uint64_t>(passed)) * scale) >> 32));
-  }
-};
-
-// Two lines and a version: readers take line version % 2, the writer fills the other one and then advances the version.
-// Release stores and acquire loads of the fields keep "version unchanged" after the fields, which makes the read whole.
-class SharedLine {
- public:
-  bool load(Line& line) const noexcept {
-    const std::uint32_t version = version_.load(std::memory_order_acquire);
-    const Slot& slot = slots_[version & 1];
-    line.base_ticks = slot.base_ticks.load(std::memory_order_acquire);
-    line.base_ns = slot.base_ns.load(std::memory_order_acquire);
-    line.scale = slot.scale.load(std::memory_order_acquire);
-    line.valid_ticks = slot.valid_ticks.load(std::memory_order_acquire);
-    return version_.load(std::memory_order_relaxed) == version;
-  }
-  void store(const Line& line) noexcept {
-    const std::uint32_t version = version_.load(std::memory_order_relaxed) + 1;
-    Slot& slot = slots_[version & 1];
-    slot.base_ticks.store(line.base_ticks, std::memory_order_release);
-    slot.base_ns.store(line.base_ns, std::memory_order_release);
-    slot.scale.store(line.scale, std::memory_order_release);
-    slot.valid_ticks.store(line.valid_ticks, std::memory_order_release);
-    version_.store(version, std::memory_order_release);
-  }
-
- private:
-  struct Slot {
-    std::atomic<std::uint64_t> base_ticks{0};
-    std::atomic<std::int64_t> base_ns{0};
-    std::atomic<std::uint64_t> scale{0};
-    std::atomic<std::uint64_t> valid_ticks{0};
-  };
-  std::array<Slot, 2> slots_{};
-  std::atomic<std::uint32_t> version_{0};
-};
 
 struct Sample {
   std::uint64_t ticks = 0;
@@ -140,7 +86,6 @@ constexpr std::uint64_t kOneScale = std::uint64_t{1} << 32;
 constexpr int kMaxPoorSamples = 8;
 
 struct Clock {
-  SharedLine line;
   std::atomic<Source> source{Source::kUnknown};
   std::atomic<bool> fake{false};
   std::atomic<std::int64_t> fake_ns{0};
@@ -197,9 +142,15 @@ std::int64_t calibrate(const Line& old) noexcept {
   }
   clock.last = sample;
   clock.last.width_ticks = std::max<std::uint64_t>(sample.width_ticks, 1);
-  clock.line.store(line);
+  clock_line::line.store(line);
   return line.base_ns;
 }
+
+}  // namespace
+
+namespace clock_line {
+
+constinit SharedLine line;
 
 [[gnu::noinline, gnu::cold]] std::int64_t slow_now(const Line& line, std::uint64_t ticks) noexcept {
   Clock& clock = clock_state;
@@ -218,18 +169,7 @@ std::int64_t calibrate(const Line& old) noexcept {
   return now;
 }
 
-}  // namespace
-
-std::int64_t now_ns() noexcept {
-  Line line;
-  while (!clock_state.line.load(line)) {
-  }
-  const std::uint64_t ticks = read_counter();
-  if (ticks - line.base_ticks < line.valid_ticks) [[likely]] {
-    return line.at(ticks);
-  }
-  return slow_now(line, ticks);
-}
+}  // namespace clock_line
 
 std::int64_t realtime_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
@@ -258,7 +198,7 @@ FakeClock::FakeClock(std::int64_t start_ns) noexcept {
   set(start_ns);
   clock_state.fake_cpu_ns.store(0, std::memory_order_relaxed);
   clock_state.fake.store(true, std::memory_order_release);
-  clock_state.line.store(Line{});  // nothing is valid: every call asks
+  clock_line::line.store(Line{});  // nothing is valid: every call asks
 }
 
 FakeClock::~FakeClock() {

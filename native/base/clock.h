@@ -10,11 +10,21 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/clock_line.h"
+
 namespace leadline {
 
 enum class ClockSource : std::uint8_t { kSystemCall, kCounter, kFake };
 
-std::int64_t now_ns() noexcept;
+inline std::int64_t now_ns() noexcept {
+  clock_line::Line line;
+  while (!clock_line::line.load(line)) {
+  }
+  const std::uint64_t ticks = clock_line::read_counter();
+  if (ticks - line.base_ticks < line.valid_ticks) [[likely]]
+    return line.at(ticks);
+  return clock_line::slow_now(line, ticks);
+}
 
 // CLOCK_REALTIME, for what is compared between processes and machines.
 std::int64_t realtime_ns() noexcept;

@@ -97,11 +97,49 @@ constexpr std::string_view to_string(EventKind kind) noexcept {
   return number < kEventKindCount ? kEventKindNames[number] : std::string_view("?");
 }
 
+enum class KernelEventKind : std::uint8_t {
+  kSwitch = 0,
+  kWaking = 1,
+  kFork = 2,
+  kExec = 3,
+  kExit = 4,
+  kSyscallEntry = 5,
+  kSyscallExit = 6,
+  kBlockIssue = 7,
+  kBlockComplete = 8,
+  kIrqEntry = 9,
+  kIrqExit = 10,
+  kPageFault = 11,
+  kSwitchOut = 12,
+  kSwitchIn = 13,
+};
+inline constexpr std::size_t kKernelEventKindCount = 14;
+inline constexpr std::array<std::string_view, 14> kKernelEventKindNames{{
+    "switch",
+    "waking",
+    "fork",
+    "exec",
+    "exit",
+    "syscall_entry",
+    "syscall_exit",
+    "block_issue",
+    "block_complete",
+    "irq_entry",
+    "irq_exit",
+    "page_fault",
+    "switch_out",
+    "switch_in",
+}};
+constexpr std::string_view to_string(KernelEventKind kind) noexcept {
+  const auto number = static_cast<std::size_t>(kind);
+  return number < kKernelEventKindCount ? kKernelEventKindNames[number] : std::string_view("?");
+}
+
 enum class MetricKind : std::uint8_t {
   kTime = 0,  // wall time inside operators, regions and API calls, less what nested ones took (exclusive)
   kCallTime = 1,  // wall time of one call from begin to end, nested ones included
   kAllocBytes = 2,  // tensor memory allocated here
-  kFreeBytes = 3,  // tensor memory freed here, wherever it was allocated
+  kFreeBytes = 3,  // tensor memory freed by operators here, wherever it was allocated, or allocated here and freed outside of operators
   kPeakLiveBytes = 4,  // bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them
   kGpuTime = 5,  // time of kernels, copies and sets on the device
   kLaunchLatency = 6,  // start of the API call to start on the device
@@ -123,9 +161,11 @@ enum class MetricKind : std::uint8_t {
   kRunningTime = 22,  // CPU time of the thread inside phases and regions, less what nested ones took
   kWaitTime = 23,  // time the calling thread waited here
   kInstructionSamples = 24,  // samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was
+  kCpuSample = 25,  // CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran
+  kSyncRunningTime = 26,  // CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps
 };
-inline constexpr std::size_t kMetricKindCount = 25;
-inline constexpr std::array<std::string_view, 25> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 27;
+inline constexpr std::array<std::string_view, 27> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -151,6 +191,8 @@ inline constexpr std::array<std::string_view, 25> kMetricKindNames{{
     "running_time",
     "wait_time",
     "instruction_samples",
+    "cpu_sample",
+    "sync_running_time",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -180,9 +222,17 @@ enum class LossKind : std::uint8_t {
   kGraphCapturedBefore = 19,  // device work of a graph captured before measuring began; its capture path is unknown
   kRangeUnordered = 20,  // a start/end range that did not nest in its thread; it was closed with the range around it
   kStreamsFolded = 21,  // a measurement on one of very many streams of a call path, kept there without its stream
+  kKernelEventsDropped = 22,  // events that the kernel counted and could not keep: its buffer was full
+  kKernelUnseen = 23,  // the kernel's view of the threads is missing or less than was asked for; the detail says why
+  kSamplesDropped = 24,  // CPU samples for which there was no room; their time is in the next one of the thread
+  kSamplesMissing = 25,  // CPU time of which no sample could be taken, booked at its thread; the detail says why
+  kRankMissing = 26,  // a rank of the job left no file that could be read
+  kFileLeftOut = 27,  // a file that was named for merging and is not in the result; the detail says which and why
+  kToolRowsLost = 28,  // rows of events that a tool did not see
+  kToolEnded = 29,  // a tool that was ended early, or work that tools do not look at; the detail says which and why
 };
-inline constexpr std::size_t kLossKindCount = 22;
-inline constexpr std::array<std::string_view, 22> kLossKindNames{{
+inline constexpr std::size_t kLossKindCount = 30;
+inline constexpr std::array<std::string_view, 30> kLossKindNames{{
     "backward_without_forward",
     "operator_end_unmatched",
     "region_unanchored",
@@ -205,6 +255,14 @@ inline constexpr std::array<std::string_view, 22> kLossKindNames{{
     "graph_captured_before",
     "range_unordered",
     "streams_folded",
+    "kernel_events_dropped",
+    "kernel_unseen",
+    "samples_dropped",
+    "samples_missing",
+    "rank_missing",
+    "file_left_out",
+    "tool_rows_lost",
+    "tool_ended",
 }};
 constexpr std::string_view to_string(LossKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -216,7 +274,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 25> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 27> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -242,6 +300,8 @@ inline constexpr std::array<MetricInfo, 25> kMetricInfo{{
     {"running_time", "ns", true},
     {"wait_time", "ns", true},
     {"instruction_samples", "1", true},
+    {"cpu_sample", "ns", true},
+    {"sync_running_time", "ns", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];
@@ -363,7 +423,7 @@ struct Threads {
   std::vector<std::uint32_t> node;  // its thread frame
   std::vector<std::int64_t> operator_ns;  // wall time inside outermost operators
   std::vector<std::int64_t> data_ns;  // wall time inside data loading, outside operators
-  std::vector<std::int64_t> wall_ns;  // from the first to the last event or flush
+  std::vector<std::int64_t> wall_ns;  // from the first to the last event or flush, less pauses of measuring
   std::vector<std::int64_t> cpu_ns;  // CPU time of the thread over the same span
 
   template <class F>
@@ -453,6 +513,140 @@ struct Events {
     f(std::string_view("awaits_correlation"), awaits_correlation);
     f(std::string_view("graph_node"), graph_node);
     f(std::string_view("step"), step);
+  }
+};
+
+// What the kernel did with the threads while the trace window was open, ordered by time_ns.
+struct KernelEvents {
+  static constexpr std::string_view kName = "kernel_events";
+  std::vector<std::int64_t> time_ns;  // on the clock of the events of its process
+  std::vector<std::uint32_t> process;  // a process of the machine that this was recorded on
+  std::vector<std::int16_t> cpu;  // where
+  std::vector<std::uint8_t> kind;  // kernel event kind
+  std::vector<std::int64_t> tid;  // kernel thread id of who was on the CPU (switch: of who left it); 0 for idle
+  std::vector<std::int64_t> target;  // switch: who came; waking, fork: who was woken or made; block: first sector; -1 elsewhere
+  std::vector<std::int64_t> value;  // switch: state of who left; switch_out: 1 when it could have gone on; waking: CPU; syscall_exit: result; block: bytes; irq: number; page_fault: address
+  std::vector<std::uint32_t> name;  // name of target, of the system call, of the interrupt; block: kind of request; exec: program
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("time_ns"), time_ns);
+    f(std::string_view("process"), process);
+    f(std::string_view("cpu"), cpu);
+    f(std::string_view("kind"), kind);
+    f(std::string_view("tid"), tid);
+    f(std::string_view("target"), target);
+    f(std::string_view("value"), value);
+    f(std::string_view("name"), name);
+  }
+};
+
+// Of a profile of many ranks folded into one: every rank of the job, by number; those that are missing too.
+struct Ranks {
+  static constexpr std::string_view kName = "ranks";
+  std::vector<std::int32_t> rank;  // global rank, -1 where the program had none
+  std::vector<std::int32_t> local_rank;  // -1 where unknown
+  std::vector<std::int32_t> process;  // row that it was folded into, -1 where nothing of it was read
+  std::vector<std::uint8_t> status;  // 0: whole; 1: taken from its last segment; 2: missing
+  std::vector<std::uint32_t> host;  // machine
+  std::vector<std::uint32_t> role;  // JSON object with its coordinates, in meshes and groups (dp, tp, pp, ep), or empty
+  std::vector<std::uint32_t> identity;  // what tells it from all others: machine, pid and start of its processes
+  std::vector<std::uint32_t> files;  // names of its files, one per line
+  std::vector<std::uint32_t> note;  // one sentence, or empty
+  std::vector<std::int64_t> start_ns;  // CLOCK_REALTIME when measuring began
+  std::vector<std::int64_t> end_ns;  // CLOCK_REALTIME of its last segment or of stop
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("rank"), rank);
+    f(std::string_view("local_rank"), local_rank);
+    f(std::string_view("process"), process);
+    f(std::string_view("status"), status);
+    f(std::string_view("host"), host);
+    f(std::string_view("role"), role);
+    f(std::string_view("identity"), identity);
+    f(std::string_view("files"), files);
+    f(std::string_view("note"), note);
+    f(std::string_view("start_ns"), start_ns);
+    f(std::string_view("end_ns"), end_ns);
+  }
+};
+
+// What each rank spent on what, in the order of ranks and names; small, and kept for every rank.
+struct RankValues {
+  static constexpr std::string_view kName = "rank_values";
+  std::vector<std::uint32_t> rank;  // row in ranks
+  std::vector<std::uint32_t> name;  // such as wall, communication, time forward, gpu_time forward (nanoseconds), peak (bytes), steps
+  std::vector<std::int64_t> value;  // sum
+  std::vector<std::uint64_t> count;  // number of measurements
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("rank"), rank);
+    f(std::string_view("name"), name);
+    f(std::string_view("value"), value);
+    f(std::string_view("count"), count);
+  }
+};
+
+// Statistics over ranks of the inclusive sums of a metric at a node, by node and metric; ranks without a measurement there do not count.
+struct RankStats {
+  static constexpr std::string_view kName = "rank_stats";
+  std::vector<std::uint32_t> node;  // where
+  std::vector<std::uint8_t> metric;  // metric kind
+  std::vector<std::uint32_t> ranks;  // ranks that measured something there
+  std::vector<std::int64_t> sum_high;  // sum over ranks: sum_high * 2^32 + sum_low
+  std::vector<std::uint32_t> sum_low;  // see sum_high
+  std::vector<std::uint64_t> squares_high;  // sum of squares over ranks: squares_high * 2^64 + squares_low
+  std::vector<std::uint64_t> squares_low;  // see squares_high
+  std::vector<std::int64_t> min;  // of the rank that has least
+  std::vector<std::int64_t> max;  // of the rank that has most
+  std::vector<std::uint32_t> min_rank;  // row of that rank, the first of equals
+  std::vector<std::uint32_t> max_rank;  // row of that rank, the first of equals
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("node"), node);
+    f(std::string_view("metric"), metric);
+    f(std::string_view("ranks"), ranks);
+    f(std::string_view("sum_high"), sum_high);
+    f(std::string_view("sum_low"), sum_low);
+    f(std::string_view("squares_high"), squares_high);
+    f(std::string_view("squares_low"), squares_low);
+    f(std::string_view("min"), min);
+    f(std::string_view("max"), max);
+    f(std::string_view("min_rank"), min_rank);
+    f(std::string_view("max_rank"), max_rank);
+  }
+};
+
+// The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits behind the highest; smaller v are their own bins.
+struct RankHistogram {
+  static constexpr std::string_view kName = "rank_histogram";
+  std::vector<std::uint32_t> node;  // where
+  std::vector<std::uint8_t> metric;  // metric kind
+  std::vector<std::int16_t> bin;  // eight bins per power of two
+  std::vector<std::uint32_t> ranks;  // ranks in this bin
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("node"), node);
+    f(std::string_view("metric"), metric);
+    f(std::string_view("bin"), bin);
+    f(std::string_view("ranks"), ranks);
+  }
+};
+
+// Of a folded profile: the exact sums of squares of the table metrics, row by row, so that folding again loses nothing.
+struct MetricSquares {
+  static constexpr std::string_view kName = "metric_squares";
+  std::vector<std::uint64_t> high;  // sum_squares = high * 2^64 + low
+  std::vector<std::uint64_t> low;  // see high
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("high"), high);
+    f(std::string_view("low"), low);
   }
 };
 

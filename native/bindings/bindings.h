@@ -18,8 +18,10 @@ nanobind::dict provider_stop(const std::string& name);
 
 void define_providers(nanobind::module_& m);
 void define_booking(nanobind::module_& m);
+void define_layout(nanobind::module_& m);
 void define_torch(nanobind::module_& m);
 void define_gpu(nanobind::module_& m);
 void define_nvidia(nanobind::module_& m);
+void define_tools(nanobind::module_& m);
 
 }  // namespace leadline::bindings

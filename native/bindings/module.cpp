@@ -80,6 +80,7 @@ nb::dict stats() {
   result["nodes"] = now.nodes;
   result["threads"] = now.threads;
   result["steps"] = now.steps;
+  result["paused_ns"] = now.paused_ns;
   result["clock"] = clock_source() == ClockSource::kCounter ? "counter" : "system call";
   result["python_frames"] = g_python_frames_missing == nullptr;
   result["python_frames_missing"] = g_python_frames_missing == nullptr ? "" : g_python_frames_missing;
@@ -228,14 +229,14 @@ NB_MODULE(_native, m) {
   // What a phase means: see leadline_region_flag.
   m.def(
       "phase_begin",
-      [](const char* name, bool outermost, bool ends_step, bool data_wait) {
+      [](const char* name, const std::optional<std::string>& detail, bool outermost, bool ends_step, bool data_wait) {
         const uint32_t flags = (outermost ? LEADLINE_REGION_FLAG_OUTERMOST : 0u) |
                                (ends_step ? LEADLINE_REGION_FLAG_ENDS_STEP : 0u) |
                                (data_wait ? LEADLINE_REGION_FLAG_DATA_WAIT : 0u);
-        return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, nullptr, 0, flags);
+        return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, detail ? detail->c_str() : nullptr, 0, flags);
       },
-      nb::arg("name"), nb::kw_only(), nb::arg("outermost") = false, nb::arg("ends_step") = false,
-      nb::arg("data_wait") = false);
+      nb::arg("name"), nb::kw_only(), nb::arg("detail") = nb::none(), nb::arg("outermost") = false,
+      nb::arg("ends_step") = false, nb::arg("data_wait") = false);
   m.def(
       "phase_end", [](uintptr_t token) { region(LEADLINE_REGION_PHASE, LEADLINE_END, "", nullptr, token); },
       nb::arg("token") = 0);
@@ -251,6 +252,8 @@ NB_MODULE(_native, m) {
   m.def(
       "trace_steps", [](int64_t wait, int64_t count) { Session::instance().trace_steps(wait, count); }, nb::arg("wait"),
       nb::arg("count"));
+  m.def(
+      "announce_window", [](const std::string& path) { Session::instance().announce_window(path); }, nb::arg("path"));
   m.def(
       "share_window",
       [](const std::string& path, const std::string& parent_path) {
@@ -270,7 +273,9 @@ NB_MODULE(_native, m) {
   m.def("now_ns", &now_ns);
   bindings::define_providers(m);
   bindings::define_booking(m);
+  bindings::define_layout(m);
   bindings::define_torch(m);
   bindings::define_gpu(m);
   bindings::define_nvidia(m);
+  bindings::define_tools(m);
 }

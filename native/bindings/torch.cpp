@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "bindings/bindings.h"
+#include "stack/call_path.h"
 #include "stack/path_frames.h"
+#include "stack/python_anchors.h"
 
 namespace nb = nanobind;
 
@@ -23,6 +25,11 @@ CodeRoles& roles_in_force() {
 // Of packages that open regions, known since they were imported.
 std::vector<CodeRoles::Known>& openers() {
   static auto* const known = new std::vector<CodeRoles::Known>();
+  return *known;
+}
+
+std::vector<std::string>& hidden_folders() {
+  static auto* const known = new std::vector<std::string>();
   return *known;
 }
 
@@ -50,6 +57,7 @@ CodeRoles base_roles() {
   CodeRoles roles;
   roles.own_package = own_folder();
   roles.known = openers();
+  roles.hidden_folders = hidden_folders();
   const nb::object contextlib = nb::module_::import_("contextlib");
   constexpr const char* kEntries[][2] = {{"_GeneratorContextManager", "__enter__"},
                                          {"_AsyncGeneratorContextManager", "__aenter__"},
@@ -84,6 +92,16 @@ void add_openers(const nb::list& codes) {
   put_in_force(std::move(roles));
 }
 
+// Whose frames are left out of call paths; `folder` ends with a slash.
+void hide_folder(const std::string& folder) {
+  std::vector<std::string>& known = hidden_folders();
+  if (std::find(known.begin(), known.end(), folder) != known.end()) return;
+  known.push_back(folder);
+  CodeRoles roles = roles_in_force();
+  roles.hidden_folders = known;
+  put_in_force(std::move(roles));
+}
+
 nb::dict attach_torch(const nb::dict& info) {
   CodeRoles roles = base_roles();
   if (g_modules) add_codes(info, "module_call", CodeRole::kModuleCall, &roles);
@@ -106,7 +124,16 @@ void remember_modules(bool modules) {
 
 void define_torch(nb::module_& m) {
   m.def("add_openers", &add_openers, nb::arg("codes"));
+  m.def("hide_folder", &hide_folder, nb::arg("folder"));
   m.def("attach_torch", &attach_torch);
+  m.def("anchor_calls_of", [](const nb::handle type) { anchor_calls_of(type.ptr()); });
+  m.def("release_calls_of", [](const nb::handle type) { release_calls_of(type.ptr()); });
+  m.def("anchor_method", [](const nb::handle method) { return anchor_method(method.ptr()); });
+  m.def("release_method", &release_method);
+  m.def("check_walks", [](bool on) {
+    const CallPath::WalkCheck seen = CallPath::check_walks(on);
+    return nb::make_tuple(seen.checked, seen.wrong);
+  });
   m.def("detach_torch", [] { provider_stop("torch"); });
 }
 

@@ -14,7 +14,7 @@
 namespace leadline {
 
 struct MemoryLedger::Event {
-  enum class Kind : std::uint8_t { kAllocate, kRelease, kAllocateUnmeasured, kReleaseUnmeasured };
+  enum class Kind : std::uint8_t { kAllocate, kRelease, kReleaseAtOwner, kAllocateUnmeasured, kReleaseUnmeasured };
   Kind kind = Kind::kAllocate;
   std::int16_t device = kCpuDevice;
   ThreadIndex thread = kNoThread;
@@ -82,6 +82,7 @@ struct MemoryLedger::Books {
     std::int64_t live_bytes = 0;
     std::int64_t saved_bytes = 0;  // at the peak, when `epoch` is the device's
     std::uint64_t epoch = 0;
+    MetricValues freed{};  // of what it allocated, where nobody else books that
   };
   struct Device {
     std::int64_t live_bytes = 0;
@@ -164,29 +165,22 @@ struct MemoryLedger::Books {
     return owner.epoch < device(owner.device).epoch ? owner.live_bytes : owner.saved_bytes;
   }
 
-  std::int64_t release(std::uint64_t address) noexcept {
+  std::int64_t release(std::uint64_t address, bool at_owner = false) noexcept {
     BlockMap::Block block;
     if (!blocks.take(address, block)) return kUnknownBytes;
     Owner& owner = owners[block.owner];
     if (owner.thread == kNoThread) return kUnmeasured;
     change(owner, -block.bytes);
+    if (at_owner) owner.freed.merge(MetricValues::of(block.bytes));
     return block.bytes;
   }
 
   // False when there is no memory.
   bool allocate_unmeasured(const Event& event) noexcept {
-    if (!meet(event.device) || !release_unmeasured(event)) return false;
+    if (!meet(event.device)) return false;
+    release(event.address, true);
     const std::uint32_t nobody = owner_of(event);
     return nobody != IndexTable::kAbsent && blocks.insert({event.address, 0, nobody});
-  }
-
-  bool release_unmeasured(const Event& event) noexcept {
-    BlockMap::Block block;
-    if (!blocks.take(event.address, block)) return true;
-    Owner& owner = owners[block.owner];
-    if (owner.thread == kNoThread) return true;
-    change(owner, -block.bytes);
-    return add_freed({Event::Kind::kRelease, owner.device, owner.thread, owner.node, 0, 0}, block.bytes);
   }
 
   bool allocate(const Event& event) noexcept {
@@ -222,6 +216,11 @@ std::int64_t MemoryLedger::release(std::uint64_t address, std::int16_t device, T
                                    NodeId node) noexcept {
   if (address == 0) return 0;
   return submit({Event::Kind::kRelease, device, thread, node, address, 0});
+}
+
+std::int64_t MemoryLedger::release_at_owner(std::uint64_t address) noexcept {
+  if (address == 0) return 0;
+  return submit({Event::Kind::kReleaseAtOwner, kCpuDevice, kNoThread, kNoNode, address, 0});
 }
 
 void MemoryLedger::allocate_unmeasured(std::uint64_t address) noexcept {
@@ -275,13 +274,13 @@ std::int64_t MemoryLedger::book(const Event& event, bool later) noexcept {
     }
     return event.bytes;
   }
-  if (event.kind != Event::Kind::kRelease) {
-    const bool allocates = event.kind == Event::Kind::kAllocateUnmeasured;
-    if (!(allocates ? books_->allocate_unmeasured(event) : books_->release_unmeasured(event)))
+  if (event.kind == Event::Kind::kAllocateUnmeasured) {
+    if (!books_->allocate_unmeasured(event))
       losses_->count(LossKind::kMemoryEventsDropped, 1, "memory is short for what was allocated in a pause");
     return kUnmeasured;
   }
-  const std::int64_t bytes = books_->release(event.address);
+  const std::int64_t bytes = books_->release(event.address, event.kind != Event::Kind::kRelease);
+  if (event.kind == Event::Kind::kReleaseUnmeasured) return kUnmeasured;
   if (bytes == kUnmeasured) return bytes;
   if (bytes == kUnknownBytes) {
     losses_->count(LossKind::kFreeUnknown);
@@ -315,6 +314,10 @@ std::vector<FreedLater> MemoryLedger::freed_later() {
   std::vector<FreedLater> freed;
   const Hold hold(*this);
   for (std::uint32_t i = 0; i < books_->freed.size(); ++i) freed.push_back(books_->freed[i]);
+  for (std::uint32_t i = 0; i < books_->owners.size(); ++i) {
+    const Books::Owner& owner = books_->owners[i];
+    if (owner.freed.count != 0) freed.push_back({owner.device, owner.thread, owner.node, owner.freed});
+  }
   return freed;
 }
 

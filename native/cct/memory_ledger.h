@@ -29,7 +29,7 @@ struct PeakShare {
   std::int64_t bytes;
 };
 
-// Memory freed at a node whose size was not known until the ledger came to book it.
+// Memory freed that only the ledger can book: where it was allocated, or at a node when its size was known later.
 struct FreedLater {
   std::int16_t device;
   ThreadIndex thread;
@@ -66,6 +66,10 @@ class MemoryLedger {
   // thread.
   std::int64_t release(std::uint64_t address, std::int16_t device = kCpuDevice, ThreadIndex thread = kNoThread,
                        NodeId node = kNoNode) noexcept;
+
+  // As release(), for who does not know where the program is: what is freed goes to freed_later() at the place that
+  // allocated it.
+  std::int64_t release_at_owner(std::uint64_t address) noexcept;
 
   // As both, while measuring is paused. What is allocated is nobody's, and freeing it later returns kUnmeasured; what
   // is freed goes to freed_later() at the place that allocated it.

@@ -231,6 +231,27 @@ TEST_CASE("A free of unknown size that had to wait is booked where it happened")
   CHECK(losses.total(LossKind::kFreeUnknown) == 0);
 }
 
+TEST_CASE("What is freed by nobody in particular is booked where it was allocated") {
+  LossCounters losses;
+  MemoryLedger ledger(losses);
+  ledger.allocate(0x100, 10, 0, kThread, NodeId{1});
+  ledger.allocate(0x200, 20, 0, kThread, NodeId{1});
+  ledger.allocate(0x300, 40, 0, kThread, NodeId{2});
+  CHECK(ledger.release_at_owner(0x100) == 10);
+  {
+    const MemoryLedger::Hold writing(ledger);
+    CHECK(ledger.release_at_owner(0x200) == MemoryLedger::kLater);
+  }
+  CHECK(ledger.release_at_owner(0x500) == MemoryLedger::kUnknownBytes);
+  const std::vector<FreedLater> freed = ledger.freed_later();
+  REQUIRE(freed.size() == 1);
+  CHECK(freed[0].node == NodeId{1});
+  CHECK(freed[0].bytes.count == 2);
+  CHECK(freed[0].bytes.sum == 30);
+  CHECK(ledger.live_blocks() == 1);
+  CHECK(losses.total(LossKind::kFreeUnknown) == 1);
+}
+
 TEST_CASE("The block that an address lies in") {
   LossCounters losses;
   MemoryLedger ledger(losses);

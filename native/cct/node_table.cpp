@@ -4,29 +4,25 @@ namespace leadline {
 
 NodeId NodeTable::child_by_hash(NodeId parent, FrameId frame) noexcept {
   const std::uint64_t hash = hash_of(parent, frame);
-  std::uint32_t number = index_.find(hash, [&](std::uint32_t at) {
-    const Node& node = nodes_[at];
-    return node.parent == parent && node.frame == frame;
-  });
+  std::uint32_t number =
+      index_.find(hash, [&](std::uint32_t at) { return nodes_[at].parent_ == parent && nodes_[at].frame_ == frame; });
   if (number == IndexTable::kAbsent) {
     if (!budget_->take() || !index_.reserve_one()) return kNoNode;
     number = raw(append(parent, frame));
     if (number == raw(kNoNode)) return kNoNode;
     index_.insert(hash, number);
   }
-  const std::uint32_t before = nodes_[raw(parent)].last_child;
-  if (before != raw(kNoNode)) nodes_[before].successor = number;
-  nodes_[raw(parent)].last_child = number;
+  nodes_[raw(parent)].visit(&nodes_[number]);
   return NodeId{number};
 }
 
 NodeId NodeTable::append(NodeId parent, FrameId frame) noexcept {
   const std::uint32_t number = nodes_.size();
-  return nodes_.emplace_back(parent, frame) != nullptr ? NodeId{number} : kNoNode;
+  return nodes_.emplace_back(NodeId{number}, parent, frame) != nullptr ? NodeId{number} : kNoNode;
 }
 
 Accumulator* NodeTable::find_in_chain(NodeId id, std::uint64_t packed_key) const noexcept {
-  Accumulator* accumulator = nodes_[raw(id)].first.load(std::memory_order_relaxed);
+  Accumulator* accumulator = nodes_[raw(id)].first_.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < kShortChain && accumulator != nullptr; ++i) {
     if (accumulator->packed_key() == packed_key) return accumulator;
     accumulator = accumulator->next();
@@ -44,20 +40,20 @@ Accumulator* NodeTable::make_accumulator(NodeId id, std::uint64_t packed_key) no
 }
 
 bool NodeTable::has_longest_chain(NodeId id) const noexcept {
-  const Accumulator* first = nodes_[raw(id)].first.load(std::memory_order_relaxed);
+  const Accumulator* first = nodes_[raw(id)].first_.load(std::memory_order_relaxed);
   return first != nullptr && first->chain_length >= kLongestChain;
 }
 
 Accumulator* NodeTable::append_accumulator(NodeId id, std::uint64_t packed_key) noexcept {
-  Node& node = nodes_[raw(id)];
-  Accumulator* const first = node.first.load(std::memory_order_relaxed);
+  Place& node = nodes_[raw(id)];
+  Accumulator* const first = node.first_.load(std::memory_order_relaxed);
   const std::uint32_t length = first == nullptr ? 0 : first->chain_length;
   const bool indexed = length >= kShortChain;
   if (indexed && !accumulator_index_.reserve_one()) return nullptr;
   Accumulator* made = accumulators_.emplace_back(packed_key);
   if (made == nullptr) return nullptr;
   if (first == nullptr) {
-    node.first.store(made, std::memory_order_release);
+    node.first_.store(made, std::memory_order_release);
   } else {
     // Behind the last one of a short chain, so that measurements stay in the order in which they are repeated.
     Accumulator* before = first;
@@ -71,19 +67,19 @@ Accumulator* NodeTable::append_accumulator(NodeId id, std::uint64_t packed_key) 
     before->set_next(made);
     ++first->chain_length;
   }
-  node.cursor = node.first.load(std::memory_order_relaxed);
+  node.cursor_ = node.first_.load(std::memory_order_relaxed);
   return made;
 }
 
 NodeTable::Added NodeTable::add_elsewhere(NodeId node, MetricKey key, const MetricValues& values) noexcept {
   if (key.stream != kNoStream) {
     key.stream = kNoStream;
-    if (Accumulator* without = find_or_make(node, key.packed()); without != nullptr) {
+    if (Accumulator* without = find_or_make(nodes_[raw(node)], key.packed()); without != nullptr) {
       without->merge(values);
       return has_longest_chain(node) ? Added::kWithoutStream : Added::kAbove;
     }
   }
-  for (NodeId above = node; above != kNoNode; above = nodes_[raw(above)].parent) {
+  for (NodeId above = node; above != kNoNode; above = nodes_[raw(above)].parent_) {
     if (Accumulator* known = find_in_chain(above, key.packed()); known != nullptr) {
       known->merge(values);
       return Added::kAbove;

@@ -43,32 +43,74 @@ class NodeBudget {
 
 class NodeTable {
  public:
+  // Where a node is: what the writer keeps so that the next measurement needs no look-up. Nodes never move.
+  class alignas(64) Place {
+   public:
+    Place(NodeId id, NodeId parent, FrameId frame) noexcept : parent_(parent), frame_(frame), id_(id) {}
+
+    NodeId id() const noexcept { return id_; }
+    // The child that was given this name, if it is the one that is likely to come now. The name is whatever tells
+    // children apart to who gives it, with a number that he wants to find again.
+    Place* named_child(const void* name) noexcept {
+      return likely_child([name](const Place& child) { return child.name_ == name; });
+    }
+    void name(const void* name, std::uint32_t number) noexcept {
+      name_ = name;
+      number_ = number;
+    }
+    std::uint32_t number() const noexcept { return number_; }
+    // What comes next is fetched ahead, while the program does what is measured: the measurement of this node, which
+    // may be two, its first child and its sibling.
+    void prefetch(const Place& parent) const noexcept {
+      __builtin_prefetch(cursor_, 1);
+      __builtin_prefetch(cursor_ + 1, 1);
+      __builtin_prefetch(expected_, 1);
+      __builtin_prefetch(parent.expected_, 1);
+    }
+
+   private:
+    friend class NodeTable;
+    // Programs repeat themselves: what came after the last child the last time is likely to come now.
+    template <class Wanted>
+    Place* likely_child(const Wanted& wanted) noexcept {
+      Place* const found = expected_;
+      if (found == nullptr) return nullptr;
+      if (!wanted(*found)) return wanted(*last_child_) ? last_child_ : nullptr;
+      last_child_ = found;
+      if (found->successor_ != nullptr) expected_ = found->successor_;
+      return found;
+    }
+    void visit(Place* child) noexcept {
+      if (last_child_ != nullptr) last_child_->successor_ = child;
+      last_child_ = child;
+      expected_ = child->successor_ != nullptr ? child->successor_ : child;
+    }
+
+    NodeId parent_;
+    FrameId frame_;
+    std::atomic<Accumulator*> first_{nullptr};
+    // The rest is the writer's: where the next add and the next child are likely to be found.
+    Accumulator* cursor_ = nullptr;
+    Place* expected_ = nullptr;    // the child that is likely to be visited now
+    Place* last_child_ = nullptr;  // the one visited last
+    Place* successor_ = nullptr;   // the sibling that was visited after this node
+    const void* name_ = nullptr;
+    std::uint32_t number_ = 0;
+    NodeId id_;
+  };
+
   explicit NodeTable(NodeBudget& budget) noexcept : budget_(&budget) {}
 
   // --- writer only -------------------------------------------------------------------------------------------------
 
   // The child of `parent` with this frame, made when new; kNoNode when the budget is spent or there is no memory.
   NodeId child(NodeId parent, FrameId frame) noexcept {
-    const std::uint32_t last = nodes_[raw(parent)].last_child;
-    if (last != raw(kNoNode)) {
-      const Node& known = nodes_[last];
-      if (known.frame == frame) return NodeId{last};
-      // Programs repeat themselves: what came after this child the last time is likely to come now.
-      const std::uint32_t next = known.successor;
-      if (next != raw(kNoNode) && nodes_[next].frame == frame) {
-        nodes_[raw(parent)].last_child = next;
-        return NodeId{next};
-      }
-    }
-    return child_by_hash(parent, frame);
+    Place& from = nodes_[raw(parent)];
+    const Place* known = from.likely_child([frame](const Place& child) { return child.frame_ == frame; });
+    return known != nullptr ? known->id_ : child_by_hash(parent, frame);
   }
 
-  // Where the next measurements of a node go is fetched ahead, while the program does what is measured.
-  void prefetch(NodeId node) const noexcept {
-    const Accumulator* cursor = nodes_[raw(node)].cursor;
-    if (cursor == nullptr) return;
-    __builtin_prefetch(cursor, 1);
-  }
+  Place* place(NodeId node) noexcept { return &nodes_[raw(node)]; }
 
   // A node outside of look-up by frame and of the budget: the root (parent kNoNode), or a graft (after take_budget()).
   // kNoNode when there is no memory.
@@ -83,22 +125,23 @@ class NodeTable {
     kNowhere,  // no memory for the root's either
   };
 
-  Added add(NodeId node, MetricKey key, std::int64_t value) noexcept {
-    Accumulator* accumulator = find_or_make(node, key.packed());
+  Added add(NodeId node, MetricKey key, std::int64_t value) noexcept { return add(nodes_[raw(node)], key, value); }
+  Added add(Place& place, MetricKey key, std::int64_t value) noexcept {
+    Accumulator* accumulator = find_or_make(place, key.packed());
     if (accumulator == nullptr) [[unlikely]]
-      return add_elsewhere(node, key, MetricValues::of(value));
+      return add_elsewhere(place.id_, key, MetricValues::of(value));
     accumulator->add(value);
     return Added::kHere;
   }
   Added add(NodeId node, MetricKey key, const MetricValues& values) noexcept {
-    Accumulator* accumulator = find_or_make(node, key.packed());
+    Accumulator* accumulator = find_or_make(nodes_[raw(node)], key.packed());
     if (accumulator == nullptr) return add_elsewhere(node, key, values);
     accumulator->merge(values);
     return Added::kHere;
   }
   // False when there is no memory for a new accumulator.
   bool merge(NodeId node, MetricKey key, const MetricValues& values) noexcept {
-    Accumulator* accumulator = find_or_make(node, key.packed());
+    Accumulator* accumulator = find_or_make(nodes_[raw(node)], key.packed());
     // The number of streams is bounded where they are measured; what several trees hold together may be more.
     if (accumulator == nullptr && budget_->take_accumulator()) accumulator = append_accumulator(node, key.packed());
     if (accumulator == nullptr) return false;
@@ -110,17 +153,21 @@ class NodeTable {
   void reset_metrics() noexcept {
     for (std::uint32_t at = 0; at < accumulators_.size(); ++at) accumulators_[at].reset();
   }
+  // Forgets the names of places: who gave them is gone.
+  void forget_names() noexcept {
+    for (std::uint32_t at = 0; at < nodes_.size(); ++at) nodes_[at].name_ = nullptr;
+  }
 
   // --- any thread, for ids below size() or received from the writer ------------------------------------------------
 
-  NodeId parent(NodeId node) const noexcept { return nodes_[raw(node)].parent; }
-  FrameId frame(NodeId node) const noexcept { return nodes_[raw(node)].frame; }
+  NodeId parent(NodeId node) const noexcept { return nodes_[raw(node)].parent_; }
+  FrameId frame(NodeId node) const noexcept { return nodes_[raw(node)].frame_; }
   std::uint32_t size() const noexcept { return nodes_.size(); }
 
   // Calls f(MetricKey, MetricValues) for everything measured at the node.
   template <class F>
   void for_each_metric(NodeId node, F&& f) const {
-    const Accumulator* accumulator = nodes_[raw(node)].first.load(std::memory_order_acquire);
+    const Accumulator* accumulator = nodes_[raw(node)].first_.load(std::memory_order_acquire);
     for (; accumulator != nullptr; accumulator = accumulator->next()) {
       f(MetricKey::unpack(accumulator->packed_key()), accumulator->values());
     }
@@ -132,16 +179,6 @@ class NodeTable {
   }
 
  private:
-  struct alignas(32) Node {
-    Node(NodeId parent, FrameId frame) noexcept : parent(parent), frame(frame) {}
-    NodeId parent;
-    FrameId frame;
-    std::atomic<Accumulator*> first{nullptr};
-    // The rest is the writer's: where the next add and the next child are likely to be found.
-    Accumulator* cursor = nullptr;
-    std::uint32_t last_child = raw(kNoNode);
-    std::uint32_t successor = raw(kNoNode);  // the sibling that was visited after this node
-  };
   static std::uint64_t hash_of(NodeId parent, FrameId frame) noexcept { return hash_mix(raw(parent), raw(frame)); }
 
   // Of one node: found one after the other, and from there on by hash.
@@ -159,20 +196,19 @@ class NodeTable {
   Added add_elsewhere(NodeId node, MetricKey key, const MetricValues& values) noexcept;
 
   // Measurements repeat in the same order at a node, so the one after the last hit is tried first.
-  Accumulator* find_or_make(NodeId id, std::uint64_t packed_key) noexcept {
-    Node& node = nodes_[raw(id)];
-    Accumulator* accumulator = node.cursor;
+  Accumulator* find_or_make(Place& place, std::uint64_t packed_key) noexcept {
+    Accumulator* accumulator = place.cursor_;
     if (accumulator == nullptr || accumulator->packed_key() != packed_key) {
-      accumulator = find_in_chain(id, packed_key);
-      if (accumulator == nullptr) return make_accumulator(id, packed_key);
+      accumulator = find_in_chain(place.id_, packed_key);
+      if (accumulator == nullptr) return make_accumulator(place.id_, packed_key);
     }
     Accumulator* next = accumulator->next();
-    node.cursor = next != nullptr ? next : node.first.load(std::memory_order_relaxed);
+    place.cursor_ = next != nullptr ? next : place.first_.load(std::memory_order_relaxed);
     return accumulator;
   }
 
   NodeBudget* budget_;
-  ChunkedArray<Node> nodes_;
+  ChunkedArray<Place> nodes_;
   ChunkedArray<Accumulator> accumulators_;
   IndexTable index_;
   // Accumulators of long chains, all but the first of each, and where they are found by node and key.

@@ -23,7 +23,7 @@ namespace leadline {
 struct ThreadStats {
   std::atomic<std::int64_t> operator_ns{0};  // wall time inside outermost operators
   std::atomic<std::int64_t> data_ns{0};      // wall time inside data loading, outside operators
-  std::atomic<std::int64_t> first_ns{0};     // CLOCK_MONOTONIC of the first and last event
+  std::atomic<std::int64_t> first_ns{0};     // CLOCK_MONOTONIC, less the pauses before, of the first and last event
   std::atomic<std::int64_t> last_ns{0};
   std::atomic<std::int64_t> cpu_ns{0};  // CPU time between the two
 };
@@ -75,7 +75,16 @@ class ThreadTree {
     if (added != NodeTable::Added::kHere) count_moved(added);
   }
 
-  void prefetch(NodeId node) const noexcept { nodes_.prefetch(node); }
+  // The same for who keeps places: of a node of this tree; a child by a name that only who keeps them knows.
+  using Place = NodeTable::Place;
+  void prefetch(NodeId node) noexcept { nodes_.place(node)->prefetch(*nodes_.place(nodes_.parent(node))); }
+  Place* place(NodeId node) noexcept { return nodes_.place(node); }
+  void add(Place& place, MetricKey key, std::int64_t value) noexcept {
+    const NodeTable::Added added = nodes_.add(place, key, value);
+    if (added != NodeTable::Added::kHere) [[unlikely]]
+      count_moved(added);
+  }
+  void forget_names() noexcept { nodes_.forget_names(); }
 
   ThreadStats& stats() noexcept { return stats_; }
 

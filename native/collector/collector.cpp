@@ -15,13 +15,6 @@
 namespace leadline {
 namespace {
 
-std::string thread_name(uint64_t tid) {
-  if (tid == static_cast<uint64_t>(getpid())) return "main";
-  char text[16] = {};
-  pthread_getname_np(pthread_self(), text, sizeof text);
-  return text;
-}
-
 EventKind event_kind(const Scope& scope, const leadline_gpu_api_event* api) noexcept {
   if (scope.kind == ScopeKind::kOperator) return EventKind::kOperator;
   if (scope.kind == ScopeKind::kRegion) return EventKind::kRegion;
@@ -50,23 +43,21 @@ Collector::Collector(const CollectorOptions& options) : trees_(options.max_nodes
 
 Collector::~Collector() = default;
 
-Lane* Collector::lane(ThreadState& thread) noexcept {
+Lane* Collector::make_lane(ThreadState& thread) noexcept {
   auto* known = static_cast<Lane*>(thread.subscriber);
-  if (known != nullptr && known->life == thread.life) [[likely]]
-    return known;
   // The thread before ended while nobody listened (pause).
   if (known != nullptr && known->alive.load(std::memory_order_relaxed)) retire(*known);
   try {
-    ThreadTree& tree = trees_.create(thread.tid, thread_name(thread.tid));
+    ThreadTree& tree = tree_for(thread.tid);
     std::unique_ptr<Lane> made;
     if (known == nullptr) made = std::make_unique<Lane>(window_.create_lane(), thread.path.frames());
     Lane* const lane = known == nullptr ? made.get() : known;
     lane->begin(tree);
     lane->collector = number_;
     lane->life = thread.life;
-    int64_t never = 0;
-    tree.stats().first_ns.compare_exchange_strong(never, now_ns(), std::memory_order_relaxed);
     const std::lock_guard hold(lanes_busy_);
+    int64_t never = 0;
+    tree.stats().first_ns.compare_exchange_strong(never, measured_ns(now_ns()), std::memory_order_relaxed);
     if (paused_.load(std::memory_order_relaxed)) lane->stop_cpu(thread_cpu_ns());
     if (made != nullptr) lanes_.push_back(std::move(made));
     lane->alive.store(true, std::memory_order_relaxed);
@@ -86,7 +77,7 @@ void Collector::bind(Lane& lane, uint64_t framework_thread) noexcept {
 
 // The deepest level that has a node is where to go on from; usually the one just below the leaf.
 NodeId Collector::resolve(Lane& lane, CallPath& path) noexcept {
-  std::vector<PathEntry>& entries = path.entries();
+  StackOf<PathEntry>& entries = path.entries();
   size_t known = entries.size();
   while (known > 0 && entries[known - 1].slot == 0) --known;
   NodeId node = known == 0 ? lane.tree->root() : NodeId{static_cast<uint32_t>(entries[known - 1].slot - 1)};
@@ -124,86 +115,9 @@ NodeId Collector::place(Lane& lane, ThreadState& thread) noexcept {
   }
 }
 
-NodeId Collector::backward_parent(Lane& lane, const leadline_operator_event& event) noexcept {
-  if (event.sequence < 0) return kNoNode;
-  const ForwardThreads::Forward forward = forward_threads_.find(event.forward_thread, event.sequence);
-  if (forward.node == kNoNode) return kNoNode;
-  return lane.tree->child(lane.graft(forward.tree, forward.node), lane.backward_phase);
-}
-
-// A backward operator goes below its forward operator; autograd's wrapper around it, begun just before, goes there with
-// it.
-NodeId Collector::home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept {
-  std::vector<Scope>& scopes = path.scopes();
-  Scope& scope = scopes.back();
-  Scope* outer = scopes.size() > 1 ? &scopes[scopes.size() - 2] : nullptr;
-  const bool twin = outer != nullptr && (outer->backward || outer->deferred) && outer->sequence == op.sequence;
-  if (twin && op.sequence >= 0) return kNoNode;  // inside its own twin, or a wrapper that has its place
-  NodeId parent = backward_parent(lane, op);
-  if (parent == kNoNode) {
-    if (op.sequence >= 0) losses().count(LossKind::kBackwardWithoutForward, 1);
-    return kNoNode;
-  }
-  const bool wrapped = outer != nullptr && outer->deferred && path.entries()[outer->entry].slot == 0;
-  if (wrapped) parent = settle(lane, path.entries()[outer->entry], parent);
-  return settle(lane, path.entries()[scope.entry], parent);
-}
-
-NodeId Collector::settle(Lane& lane, PathEntry& entry, NodeId parent) noexcept {
-  const NodeId node = lane.tree->child(parent, lane.frame(entry.frame));
-  entry.slot = uint64_t{raw(node)} + 1;
-  return node;
-}
-
-// Something begins inside a wrapper before the backward operator that it is waiting for, most likely a hook: it belongs
-// where that operator will be.
-void Collector::settle_wrapper(Lane& lane, CallPath& path) noexcept {
-  std::vector<Scope>& scopes = path.scopes();
-  if (scopes.size() < 2) return;
-  Scope& outer = scopes[scopes.size() - 2];
-  PathEntry& entry = path.entries()[outer.entry];
-  const leadline_wrapped ask = wrapped_.load(std::memory_order_relaxed);
-  if (!outer.deferred || entry.slot != 0 || ask == nullptr) return;
-  leadline_operator_event coming{};
-  if (ask(&coming.sequence, &coming.forward_thread) == 0) return;
-  const NodeId parent = backward_parent(lane, coming);
-  if (parent == kNoNode) return;
-  settle(lane, entry, parent);
-  outer.sequence = coming.sequence;
-}
-
-void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept {
-  CallPath& path = thread.path;
-  Scope& scope = path.scopes().back();
-  Lane* own = lane(thread);
-  if (own == nullptr) {
-    scope.unheard = true;  // nobody knows when it began
-    return;
-  }
-  NodeId node = kNoNode;
-  if (op.backward != 0) {
-    node = home_backward(op, path, *own);
-    scope.backward = true;
-  } else if (op.wrapped != nullptr) {
-    scope.deferred = true;
-    wrapped_.store(op.wrapped, std::memory_order_relaxed);
-  } else {
-    settle_wrapper(*own, path);
-  }
-  if (node == kNoNode && !scope.deferred) node = resolve(*own, path);
-  if (node != kNoNode) own->tree->prefetch(node);
-  thread.published.enter(path.scopes().size(), node == kNoNode ? thread.published.innermost() : own->token(node));
-  if (op.sequence >= 0 && op.backward == 0) {
-    if (!own->bound) [[unlikely]]
-      bind(*own, op.thread);
-    if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
-  }
-  scope.begin_ns = now_ns();
-}
-
 // Books the innermost scope, which ends.
 NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept {
-  std::vector<Scope>& scopes = path.scopes();
+  StackOf<Scope>& scopes = path.scopes();
   const Scope& scope = scopes.back();
   const uint64_t slot = path.entries()[scope.entry].slot;
   const NodeId node = slot != 0 ? NodeId{static_cast<uint32_t>(slot - 1)} : resolve_scope(lane, path);
@@ -236,28 +150,13 @@ NodeId Collector::book(Lane& lane, CallPath& path, int64_t duration_ns) noexcept
   return node;
 }
 
-void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
-  Lane* own = lane(thread);
-  if (own == nullptr) return;
-  CallPath& path = thread.path;
-  const Scope& scope = path.scopes().back();
-  const int64_t duration_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);
-  const NodeId node = book(*own, path, duration_ns);
-  if (thread.operators_open == 0) {
-    own->operator_ns += scope.earlier_ns + duration_ns;
-    own->tree->stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
-  }
-  if (window_.is_open()) [[unlikely]]
-    record(scope, node, *own, duration_ns, nullptr);
-}
-
 void Collector::on_begin(const leadline_event& event, ThreadState& thread, Lane& lane) noexcept {
   if (event.domain == LEADLINE_DOMAIN_REGION && event.of.region.asked_at != 0) [[unlikely]]
     home_region(event.of.region.asked_at, thread.path, lane);
   settle_wrapper(lane, thread.path);
   const NodeId node = resolve(lane, thread.path);
-  thread.published.enter(thread.path.scopes().size(), lane.token(node));
   Scope& scope = thread.path.scopes().back();
+  thread.published.enter(thread.path.scopes().size(), lane.token(node), PublishedPlaces::anchor_of(scope), scope.token);
   if (scope.kind != ScopeKind::kApi) on_region_begin(thread.path, lane);
   scope.begin_ns = now_ns();
 }
@@ -297,10 +196,6 @@ void Collector::record(const Scope& scope, NodeId node, Lane& lane, int64_t dura
 }
 
 void Collector::on_event(const leadline_event& event, ThreadState& thread) noexcept {
-  if (event.domain == LEADLINE_DOMAIN_MEMORY && paused_.load(std::memory_order_relaxed)) [[unlikely]] {
-    const leadline_memory_event& memory = event.of.memory;
-    return memory.bytes < 0 ? ledger_.release_unmeasured(memory.address) : ledger_.allocate_unmeasured(memory.address);
-  }
   Lane* own = lane(thread);
   if (own == nullptr) {
     constexpr uint32_t kNests = LEADLINE_DOMAIN_REGION | LEADLINE_DOMAIN_GPU_API | LEADLINE_DOMAIN_COMPILE;
@@ -308,8 +203,6 @@ void Collector::on_event(const leadline_event& event, ThreadState& thread) noexc
     return;
   }
   switch (event.domain) {
-    case LEADLINE_DOMAIN_MEMORY:
-      return on_memory(event.of.memory, thread, *own);
     case LEADLINE_DOMAIN_GPU_ACTIVITY:
       return on_activity(event.of.gpu_activity, *own);
     case LEADLINE_DOMAIN_GPU_MODULE:

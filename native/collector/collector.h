@@ -36,15 +36,21 @@ class Collector final : public Subscriber {
   explicit Collector(const CollectorOptions& options);
   ~Collector() override;
 
+  bool begin_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) override;
+  bool end_operator(const void* token, int64_t time_ns, ThreadState& thread) override;
   void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept override;
   void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept override;
   void on_event(const leadline_event& event, ThreadState& thread) noexcept override;
+  void on_memory(const leadline_memory_event& event, ThreadState& thread) noexcept override;
   void on_scopes_moved(ThreadState& thread) noexcept override;
   leadline_context context(ThreadState& thread) noexcept override;
   leadline_status on_booking(const leadline_booking& booking, ThreadState& thread,
                              leadline_context* place) noexcept override;
   bool context_in_file(leadline_context context, std::string_view file) const noexcept override;
+  leadline_status path_to(leadline_context context, leadline_frame* frames, size_t* count) const noexcept override;
   void on_thread_exit(ThreadState& thread) noexcept override;
+  leadline_context thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept override;
+  void thread_over(uint64_t tid, int64_t cpu_ns) noexcept override;
 
   // Training steps ended so far: told by the program, or else seen at the end of the first optimizer's step.
   int64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
@@ -69,11 +75,21 @@ class Collector final : public Subscriber {
   EventWindow& window() noexcept { return window_; }
   DeviceTable& devices() noexcept { return devices_; }
   size_t held_bytes() const noexcept;
+  // How long measuring has rested in all.
+  int64_t paused_ns() const noexcept;
   void after_fork() noexcept;
 
  private:
-  Lane* lane(ThreadState& thread) noexcept;
+  Lane* lane(ThreadState& thread) noexcept {
+    auto* known = static_cast<Lane*>(thread.subscriber);
+    return known != nullptr && known->life == thread.life ? known : make_lane(thread);
+  }
+  Lane* make_lane(ThreadState& thread) noexcept;
+  static ThreadTree::Place* innermost_place(Lane& lane, CallPath& path) noexcept;
+  static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames, const char* name);
   void retire(Lane& lane) noexcept;
+  // The clock of threads' wall times: `time_ns` less the pauses before it. Under lanes_busy_.
+  int64_t measured_ns(int64_t time_ns) const noexcept;
   void bind(Lane& lane, uint64_t framework_thread) noexcept;
   NodeId resolve(Lane& lane, CallPath& path) noexcept;
   NodeId resolve_scope(Lane& lane, CallPath& path) noexcept;
@@ -88,7 +104,6 @@ class Collector final : public Subscriber {
   void run_to_border(Lane& lane, Scope* innermost) noexcept;
   void on_region_begin(CallPath& path, Lane& lane) noexcept;
   void on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node, ThreadState& thread, Lane& lane) noexcept;
-  void on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept;
   void on_activity(const leadline_gpu_activity_event& event, Lane& lane) noexcept;
   // The part of a piece of work from `from` to `to` of `whole`.
   struct Part {
@@ -135,9 +150,21 @@ class Collector final : public Subscriber {
   int64_t trace_from_ = -1;
   int64_t trace_to_ = -1;
   uint64_t trace_max_events_ = 0;
+  // A thread that was asked for before its first event; nobody writes its tree yet.
+  struct Silent {
+    uint64_t tid;
+    ThreadTree* tree;
+    clockid_t cpu;
+    int64_t cpu_begin_ns;
+  };
+  ThreadTree& tree_for(uint64_t tid);
+  void refresh_silent(int64_t now_ns) noexcept;
+
+  std::vector<Silent> silent_;                // guarded by lanes_busy_
   std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by lanes_busy_
   std::atomic<bool> paused_{false};           // changed under lanes_busy_
-  int64_t paused_since_ns_ = 0;
+  int64_t paused_since_ns_ = 0;               // guarded by lanes_busy_
+  int64_t paused_ns_ = 0;                     // all pauses that are over; guarded by lanes_busy_
   mutable SpinLock lanes_busy_;
 };
 

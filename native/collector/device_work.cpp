@@ -1,4 +1,5 @@
 // Memory and device work: events that do not nest.
+#include <algorithm>
 #include <new>
 #include <string>
 
@@ -7,15 +8,24 @@
 
 namespace leadline {
 
-void Collector::on_memory(const leadline_memory_event& event, ThreadState& thread, Lane& lane) noexcept {
+void Collector::on_memory(const leadline_memory_event& event, ThreadState& thread) noexcept {
+  if (paused_.load(std::memory_order_relaxed)) [[unlikely]]
+    return event.bytes < 0 ? ledger_.release_unmeasured(event.address) : ledger_.allocate_unmeasured(event.address);
+  Lane* const own = this->lane(thread);
+  if (own == nullptr) return;
+  Lane& lane = *own;
+  // Python gives memory back wherever an object dies: outside of operators nobody looks for the line.
+  const bool at_owner = event.bytes < 0 && thread.operators_open == 0 && !window_.is_open();
+  const bool sized = event.bytes != INT64_MIN;
+  if (at_owner && (ledger_.release_at_owner(event.address) != MemoryLedger::kUnknownBytes || !sized)) return;
   const NodeId node = place(lane, thread);
   const int16_t device = devices_.row(known_type(event.device_type), event.device);
+  if (at_owner) return lane.tree->add(node, MetricKind::kFreeBytes, device, kNoStream, -event.bytes);
   int64_t bytes = event.bytes;
   if (bytes >= 0) {
     ledger_.allocate(event.address, bytes, device, lane.tree->index(), node);
     lane.tree->add(node, MetricKind::kAllocBytes, device, kNoStream, bytes);
   } else {
-    const bool sized = event.bytes != INT64_MIN;
     const int64_t booked = ledger_.release(event.address, device, sized ? kNoThread : lane.tree->index(), node);
     bytes = booked >= 0 ? booked : sized ? -event.bytes : booked;
     if (bytes == MemoryLedger::kUnknownBytes) return;  // counted by the ledger
@@ -59,6 +69,34 @@ bool Collector::context_in_file(leadline_context context, std::string_view file)
     node = tree->parent(node);
   }
   return false;
+}
+
+leadline_status Collector::path_to(leadline_context context, leadline_frame* frames, size_t* count) const noexcept {
+  if (!is_place(context)) return LEADLINE_ERROR_INVALID;
+  const size_t room = *count;
+  size_t needed = 0;
+  const ThreadTree* tree = &trees_[tree_of(context)];
+  NodeId node = node_of(context);
+  while (true) {
+    if (tree->is_graft(node)) {
+      const ThreadTree::GraftTarget target = tree->graft_target(node);
+      if (raw(target.thread) >= trees_.size()) return LEADLINE_ERROR_INVALID;
+      tree = &trees_[target.thread];
+      node = target.node;
+      continue;
+    }
+    const FrameKey& key = tree->frame_key(tree->frame_of(node));
+    if (needed < room) {
+      frames[needed] = {static_cast<uint8_t>(key.kind), key.line, tree->text(key.name).data(),
+                        tree->text(key.file).data(), key.address};
+    }
+    ++needed;
+    if (node == tree->root()) break;
+    node = tree->parent(node);
+  }
+  std::reverse(frames, frames + std::min(room, needed));
+  *count = needed;
+  return needed > room ? LEADLINE_ERROR_FULL : LEADLINE_OK;
 }
 
 // The slow way: everything is looked up by its text.

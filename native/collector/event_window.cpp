@@ -1,5 +1,8 @@
 #include "collector/event_window.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
 #include <mutex>
@@ -10,6 +13,17 @@
 #include "base/clock.h"
 
 namespace leadline {
+namespace {
+
+// What it could not tell, the recorder finds out itself, later.
+void tell(const std::string& path) noexcept {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return;
+  [[maybe_unused]] const ssize_t written = write(descriptor, "1", 1);
+  close(descriptor);
+}
+
+}  // namespace
 
 bool EventLane::add(const TraceEvent& event) noexcept {
   if (!window_->is_open() && !window_->covers(event.start_ns)) return false;
@@ -24,6 +38,7 @@ bool EventLane::add(const TraceEvent& event) noexcept {
 }
 
 void EventWindow::open(std::uint64_t max_events) noexcept {
+  if (!announced_.empty()) tell(announced_);
   limit_.store(max_events + taken_back_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   opened_.store(true, std::memory_order_relaxed);
   from_ns_.store(now_ns(), std::memory_order_relaxed);

@@ -79,6 +79,10 @@ class EventWindow final : public TraceEventSource {
   // any. False when children cannot see them. No other thread may use the window meanwhile.
   bool share(const std::string& path, const std::string& parent_path) noexcept;
 
+  // "1" is written to this file when the window opens: whoever records beside this process begins at once. It is opened
+  // then and not before, since programs close descriptors that they do not know. No other thread may use the window.
+  void announce_to(const std::string& path) { announced_ = path; }
+
   // Of what was kept so far nothing is told any more, and it does not count against the limit: the window was opened
   // for a step that turned out not to be wanted. Its memory is freed by clear().
   void take_back() noexcept;
@@ -121,6 +125,7 @@ class EventWindow final : public TraceEventSource {
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::uint64_t> taken_back_{0};       // of these, how many were taken back
   std::atomic<std::int64_t> told_from_ns_{kEver};  // events that began before were taken back
+  std::string announced_;
   SharedTimes shared_;                             // this process's own, for its children
   std::array<SharedTimes, kAncestors> ancestors_;  // nearest first
   std::atomic<bool> following_{false};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -217,4 +218,18 @@ TEST_CASE("A forked child follows its parent, and times that cannot be shared ar
   CHECK_FALSE(window.is_open());
   CHECK_FALSE(window.share(folder.file("missing/3.window"), folder.file("nobody.window")));
   CHECK_FALSE(window.is_open());
+}
+
+TEST_CASE("whoever records beside this process is told when the window opens, and nobody where nobody asked") {
+  LossCounters losses;
+  const Folder folder;
+  EventWindow window(losses);
+  window.open(10);  // to nobody
+  window.close();
+  window.announce_to(folder.file("missing/switch"));
+  window.open(10);  // to somebody who has gone: no harm
+  std::ofstream(folder.file("switch")) << "0";
+  window.announce_to(folder.file("switch"));
+  window.open(10);
+  CHECK(std::ifstream(folder.file("switch")).get() == '1');
 }

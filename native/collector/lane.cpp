@@ -13,6 +13,7 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   copies_.clear();
   places.clear();
   tree = &its_tree;
+  tree->forget_names();  // of whoever had the tree before
   backward_phase = phase("backward");
   operator_ns = 0;
   bound = false;

@@ -1,4 +1,5 @@
 // Threads end, measuring pauses and goes on, the process forks.
+#include <algorithm>
 #include <mutex>
 
 #include "base/abandon.h"
@@ -16,7 +17,10 @@ uint8_t Collector::next_number() noexcept {
 void Collector::on_thread_exit(ThreadState& thread) noexcept {
   auto* lane = static_cast<Lane*>(thread.subscriber);
   if (lane == nullptr || !lane->alive.load(std::memory_order_relaxed)) return;
-  lane->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
+  {
+    const std::lock_guard hold(lanes_busy_);
+    lane->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
+  }
   lane->tree->stats().cpu_ns.store(lane->cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
   retire(*lane);
 }
@@ -29,9 +33,20 @@ void Collector::retire(Lane& lane) noexcept {
   trees_.retire(*lane.tree);
 }
 
-void Collector::refresh_thread_times() noexcept {
-  const int64_t now = now_ns();
+int64_t Collector::measured_ns(int64_t time_ns) const noexcept {
+  const int64_t until = paused_.load(std::memory_order_relaxed) ? std::min(time_ns, paused_since_ns_) : time_ns;
+  return until - paused_ns_;
+}
+
+int64_t Collector::paused_ns() const noexcept {
   const std::lock_guard hold(lanes_busy_);
+  const int64_t now = now_ns();
+  return now - measured_ns(now);
+}
+
+void Collector::refresh_thread_times() noexcept {
+  const std::lock_guard hold(lanes_busy_);
+  const int64_t now = measured_ns(now_ns());
   for (const auto& lane : lanes_) {
     if (!lane->alive.load(std::memory_order_relaxed)) continue;
     const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
@@ -40,13 +55,16 @@ void Collector::refresh_thread_times() noexcept {
     if (cpu_ns >= 0)
       lane->tree->stats().cpu_ns.store(lane->cpu_of(cpu_ns) - lane->cpu_begin_ns, std::memory_order_relaxed);
   }
+  refresh_silent(now);
 }
 
 void Collector::pause() noexcept {
   const std::lock_guard hold(lanes_busy_);
+  if (paused_.load(std::memory_order_relaxed)) return;
   for (const auto& lane : lanes_) {
     const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
     if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->stop_cpu(cpu_ns);
+    if (lane->alive.load(std::memory_order_relaxed) && lane->forward != nullptr) lane->forward->ring.interrupt();
   }
   paused_since_ns_ = now_ns();
   paused_.store(true, std::memory_order_relaxed);
@@ -54,13 +72,16 @@ void Collector::pause() noexcept {
 
 void Collector::resume() noexcept {
   const std::lock_guard hold(lanes_busy_);
+  if (!paused_.load(std::memory_order_relaxed)) return;
+  const int64_t rested_ns =
+      now_ns() - paused_since_ns_;  // before the threads' clocks: none runs for longer than it was
   for (const auto& lane : lanes_) {
     const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
     if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->run_cpu(cpu_ns);
   }
   // A step that is being taken has begun later by as much.
-  if (last_step_ns_.load(std::memory_order_relaxed) != 0)
-    last_step_ns_.fetch_add(now_ns() - paused_since_ns_, std::memory_order_relaxed);
+  if (last_step_ns_.load(std::memory_order_relaxed) != 0) last_step_ns_.fetch_add(rested_ns, std::memory_order_relaxed);
+  paused_ns_ += rested_ns;
   paused_.store(false, std::memory_order_relaxed);
 }
 
@@ -76,12 +97,15 @@ size_t Collector::held_bytes() const noexcept {
 void Collector::after_fork() noexcept {
   lanes_busy_.reset();
   abandon(lanes_);
+  abandon(silent_);
   number_ = next_number();
   forward_threads_.clear();
   trees_.clear();
   ledger_.clear();
   window_.after_fork();
   devices_.clear();
+  paused_ns_ = 0;
+  paused_since_ns_ = now_ns();
   steps_.store(0, std::memory_order_relaxed);
   step_place_.store(0, std::memory_order_relaxed);
   last_step_ns_.store(0, std::memory_order_relaxed);

@@ -235,6 +235,68 @@ TEST_CASE("A step around a pause is shorter by it") {
   CHECK(program.calls("main/step").sum == 110);
 }
 
+TEST_CASE("A thread's wall time leaves out every pause, whatever of the thread lies in it") {
+  PausedProgram program;
+  const auto wall_ns = [&](const char* name) {
+    program.collector.refresh_thread_times();
+    program.take();
+    for (size_t row = 0; row < program.shown.threads.name.size(); ++row) {
+      if (program.text(program.shown.threads.name[row]) == name) return program.shown.threads.wall_ns[row];
+    }
+    return int64_t{-1};
+  };
+  const auto work = [] {
+    int region = 0;
+    begin_region("work", &region);
+    end_region(&region);
+  };
+  program.passes(500);
+  program.pause();
+  program.passes(1'000'000);
+  program.resume();
+  work();  // the main thread is first seen after a pause
+  program.passes(10);
+  program.pause();
+  program.passes(1'000'000);
+  CHECK(wall_ns("main") == 10);  // a segment that is written in a pause
+  program.resume();
+  program.passes(100, 70);
+  CHECK(wall_ns("main") == 110);
+  program.pause();
+  program.passes(1'000'000);
+  program.collector.pause();  // a second one is none
+  CHECK(program.collector.paused_ns() == 3'000'000);
+  CHECK(wall_ns("main") == 110);
+  CHECK(program.shown.threads.cpu_ns[0] == 70);
+}
+
+TEST_CASE("A thread that ends in a pause was seen until the pause began") {
+  PausedProgram program;
+  std::atomic<int> turn{0};
+  const auto wait_for = [&](int value) {
+    while (turn.load() != value) std::this_thread::yield();
+  };
+  std::thread helper([&] {
+    int region = 0;
+    begin_region("work", &region);
+    end_region(&region);
+    turn = 1;
+    wait_for(2);
+  });
+  wait_for(1);
+  program.passes(40);
+  program.pause();
+  program.passes(1'000'000);
+  turn = 2;
+  helper.join();
+  program.resume();
+  program.passes(5'000);
+  program.collector.refresh_thread_times();
+  program.take();
+  REQUIRE(program.shown.threads.wall_ns.size() == 1);
+  CHECK(program.shown.threads.wall_ns[0] == 40);
+}
+
 TEST_CASE("Threads that work while measuring pauses and goes on lose no end and keep no scope") {
   RecordedProgram program;
   std::atomic<bool> stop{false};

@@ -50,7 +50,7 @@ void Collector::home_region(leadline_context asked_at, CallPath& path, Lane& lan
 }
 
 void Collector::on_region_begin(CallPath& path, Lane& lane) noexcept {
-  std::vector<Scope>& scopes = path.scopes();
+  StackOf<Scope>& scopes = path.scopes();
   const auto outer = std::find_if(scopes.rbegin() + 1, scopes.rend(), is_region);
   run_to_border(lane, outer == scopes.rend() ? nullptr : &*outer);
   scopes.back().mark = lane.operator_ns;
@@ -58,7 +58,7 @@ void Collector::on_region_begin(CallPath& path, Lane& lane) noexcept {
 
 void Collector::book_data_loading(const Scope& scope, int64_t duration_ns, ThreadState& thread, Lane& lane) noexcept {
   CallPath& path = thread.path;
-  const std::vector<Scope>& scopes = path.scopes();
+  const StackOf<Scope>& scopes = path.scopes();
   const auto loading = [&](const Scope& outer) {
     return &outer != &scope && !outer.returned && is(outer, LEADLINE_REGION_FLAG_DATA_WAIT);
   };
@@ -79,7 +79,7 @@ void Collector::on_scopes_moved(ThreadState& thread) noexcept {
   const int64_t ran_ns = cpu_ns - std::exchange(own->border_cpu_ns, cpu_ns);
   const auto left = std::find_if(path.departed().begin(), path.departed().end(),
                                  [](const CallPath::Departed& stay) { return is_region(stay.scope); });
-  std::vector<Scope>& scopes = path.scopes();
+  StackOf<Scope>& scopes = path.scopes();
   const auto stood = std::find_if(scopes.rbegin(), scopes.rend(),
                                   [](const Scope& scope) { return is_region(scope) && !scope.returned; });
   if (left != path.departed().end()) {
@@ -106,7 +106,7 @@ void Collector::on_scopes_moved(ThreadState& thread) noexcept {
 void Collector::on_region_end(int64_t time_ns, int64_t duration_ns, NodeId node, ThreadState& thread,
                               Lane& lane) noexcept {
   CallPath& path = thread.path;
-  std::vector<Scope>& scopes = path.scopes();
+  StackOf<Scope>& scopes = path.scopes();
   Scope& scope = scopes.back();
   run_to_border(lane, &scope);
   if (duration_ns != 0 || scope.earlier_ns == 0) {

@@ -46,6 +46,10 @@ int leadline_monitor_context_in_file(leadline_context context, const char* file)
   return file != nullptr && Monitor::instance().context_in_file(context, file) ? 1 : 0;
 }
 
+leadline_status leadline_monitor_path(leadline_context context, leadline_frame* frames, size_t* count) {
+  return Monitor::instance().path_to(context, frames, count);
+}
+
 void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   if (kind >= leadline::kLossKindCount) return;
   leadline::losses().count(static_cast<leadline::LossKind>(kind), count, detail == nullptr ? "" : detail);

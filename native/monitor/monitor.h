@@ -4,6 +4,8 @@
 // Unsubscribing waits until no thread is inside a callback (membarrier makes that free for the event path).
 #pragma once
 
+#include <time.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -11,6 +13,7 @@
 #include <string_view>
 
 #include "leadline/monitor.h"
+#include "monitor/this_thread.h"
 #include "monitor/thread_state.h"
 
 namespace leadline {
@@ -21,11 +24,16 @@ namespace leadline {
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
-  // At BEGIN the scope is the innermost one of the thread's path; at END it is still there. Operators come by their own
-  // two calls, since they are what there is most of.
+  // Operators while it alone hears of them. The common ones it puts on the path, or books and takes away, itself; false
+  // for those that it leaves to the monitor, of which it is told by the calls below. May throw std::bad_alloc.
+  virtual bool begin_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) = 0;
+  virtual bool end_operator(const void* token, int64_t time_ns, ThreadState& thread) = 0;
+  // At BEGIN the scope is the innermost one of the thread's path; at END it is still there. Operators and
+  // memory come by calls of their own, since they are what there is most of.
   virtual void on_operator_begin(const leadline_operator_event& op, ThreadState& thread) noexcept = 0;
   virtual void on_operator_end(int64_t time_ns, ThreadState& thread) noexcept = 0;
   virtual void on_event(const leadline_event& event, ThreadState& thread) noexcept = 0;
+  virtual void on_memory(const leadline_memory_event& event, ThreadState& thread) noexcept = 0;
   // Scopes have left the path or come back to it (see CallPath::departed); every entry needs its place again.
   virtual void on_scopes_moved(ThreadState& thread) noexcept = 0;
   virtual leadline_context context(ThreadState& thread) noexcept = 0;
@@ -35,7 +43,17 @@ class Subscriber {
   }
   // Whether a frame on the path to a place that context() gave is of this file; any thread.
   virtual bool context_in_file(leadline_context context, std::string_view file) const noexcept = 0;
+  // As leadline_monitor_path().
+  virtual leadline_status path_to(leadline_context, leadline_frame* /*frames*/, size_t* /*count*/) const noexcept {
+    return LEADLINE_ERROR_UNAVAILABLE;
+  }
   virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
+  // See Monitor::thread_place() and thread_over().
+  virtual leadline_context thread_place(uint64_t /*tid*/, std::string_view /*name*/, clockid_t /*cpu*/,
+                                        bool /*new_born*/) noexcept {
+    return 0;
+  }
+  virtual void thread_over(uint64_t /*tid*/, int64_t /*cpu_ns*/) noexcept {}
 };
 
 class Monitor {
@@ -43,7 +61,10 @@ class Monitor {
   static constexpr uint32_t kMaxSubscribers = ScopeData::kSubscribers;
   static constexpr uint32_t kCostSample = 64;  // one event of so many is measured
 
-  static Monitor& instance() noexcept;
+  static Monitor& instance() noexcept {
+    Monitor* const known = instance_.load(std::memory_order_acquire);
+    return known != nullptr ? *known : make_instance();
+  }
 
   // Set before the first event; nullptr: no Python frames.
   void set_python(const PythonSource* python) noexcept { python_ = python; }
@@ -73,13 +94,24 @@ class Monitor {
   // The same for operators, without an event to build.
   void begin_operator(const leadline_operator_event& op, const void* token) noexcept;
   void end_operator(const void* token) noexcept;
+  void memory(const leadline_memory_event& event) noexcept;
   // For providers that work before they hand over an event: counts that work as own cost too.
-  void event_comes() noexcept;
+  void event_comes() noexcept {
+    ThreadState* const state = t_state;
+    if (state != nullptr && state->measures_next()) [[unlikely]]
+      begin_sample(*state);
+  }
 
   leadline_status book(const leadline_booking& booking, leadline_context* place) noexcept;
 
+  // The place of a thread itself, for who measures threads from outside; one without events becomes known by it. `cpu`:
+  // its CPU clock; `new_born`: it began while measuring ran. 0: nobody listens.
+  leadline_context thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept;
+  // A thread whose place was asked for has ended. `cpu_ns`: what it ran in all, as far as known.
+  void thread_over(uint64_t tid, int64_t cpu_ns) noexcept;
   leadline_context context() noexcept;
   bool context_in_file(leadline_context context, std::string_view file) noexcept;
+  leadline_status path_to(leadline_context context, leadline_frame* frames, size_t* count) noexcept;
   leadline_status call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept;
 
   // Signal-safe: the calling thread's innermost place, 0 where none is known.
@@ -121,6 +153,8 @@ class Monitor {
   static constexpr int64_t kRuns = INT64_MAX;
 
   Monitor() noexcept;
+  static Monitor& make_instance() noexcept;
+  inline static constinit std::atomic<Monitor*> instance_{nullptr};
   ThreadState* thread() noexcept;
   ThreadState* new_thread() noexcept;
   static bool register_membarrier() noexcept;
@@ -140,6 +174,15 @@ class Monitor {
   void end(leadline_event& event, ThreadState& thread);
   bool find_scope(const void* token, ScopeKind kind, int64_t time_ns, ThreadState& thread);
   void end_scope(ThreadState& thread);
+  void begin_operator_in(ThreadState& thread, const leadline_operator_event& op, const void* token);
+  void end_operator_in(ThreadState& thread, const void* token, int64_t now_ns);
+  template <typename Handle>
+  bool short_way(ThreadState* thread, const Handle& handle) noexcept;
+  template <typename Handle>
+  bool measured_short_way(const Handle& handle);
+  template <typename Handle>
+  bool contained(ThreadState& thread, const Handle& handle) noexcept;
+  static void begin_sample(ThreadState& thread) noexcept;
   void scopes_moved(ThreadState& thread) noexcept;
   template <typename Handle>
   void guarded(ThreadState& thread, int64_t sample_began_ns, const Handle& handle) noexcept;
@@ -153,7 +196,8 @@ class Monitor {
   ModuleNames modules_;
   std::array<Slot, kMaxSubscribers> slots_;
   std::atomic<uint32_t> active_{0};
-  std::atomic<uint32_t> used_{0};  // slots ever used; the event path looks no further
+  std::atomic<Subscriber*> sole_{nullptr};  // it alone hears of operators
+  std::atomic<uint32_t> used_{0};           // slots ever used; the event path looks no further
   // From low to high bits: how often open scopes became void, how often the subscriber's state with them, and how often
   // measuring paused or went on. One word, since a thread that saw a new part beside an old one would never look at the
   // other again.

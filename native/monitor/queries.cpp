@@ -57,6 +57,45 @@ bool Monitor::context_in_file(leadline_context context, std::string_view file) n
   return false;
 }
 
+leadline_context Monitor::thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept {
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  ThreadState* state = used == 0 ? nullptr : thread();
+  if (state == nullptr) return 0;
+  const Busy busy(*this, *state);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
+    return slot.subscriber->thread_place(tid, name, cpu, new_born);
+  }
+  return 0;
+}
+
+void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  ThreadState* state = used == 0 ? nullptr : thread();
+  if (state == nullptr) return;
+  const Busy busy(*this, *state);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
+      slot.subscriber->thread_over(tid, cpu_ns);
+  }
+}
+
+leadline_status Monitor::path_to(leadline_context context, leadline_frame* frames, size_t* count) noexcept {
+  if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
+  const uint32_t used = used_.load(std::memory_order_acquire);
+  ThreadState* state = used == 0 ? nullptr : thread();
+  if (state == nullptr) return LEADLINE_ERROR_UNAVAILABLE;
+  const Busy busy(*this, *state);
+  for (uint32_t i = 0; i < used; ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
+    return slot.subscriber->path_to(context, frames, count);
+  }
+  return LEADLINE_ERROR_UNAVAILABLE;
+}
+
 leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {
   if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
   ThreadState* state = thread();
@@ -92,7 +131,9 @@ void Monitor::reset_cost() noexcept {
   }
   clock_cost_ns_.store(clock_cost_ns, std::memory_order_relaxed);
   for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
-    state->events.store(0, std::memory_order_relaxed);
+    const uint32_t begun =
+        state->interval.load(std::memory_order_relaxed) - state->until_sample.load(std::memory_order_relaxed);
+    state->events.store(-uint64_t{begun}, std::memory_order_relaxed);
     state->sampled_ns.store(0, std::memory_order_relaxed);
     state->sampled.store(0, std::memory_order_relaxed);
   }
@@ -110,7 +151,8 @@ Monitor::Cost Monitor::cost() const noexcept {
   int64_t sampled_ns = 0;
   uint64_t sampled = 0;
   for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
-    cost.events += state->events.load(std::memory_order_relaxed);
+    cost.events += state->events.load(std::memory_order_relaxed) + state->interval.load(std::memory_order_relaxed) -
+                   state->until_sample.load(std::memory_order_relaxed);
     sampled_ns += state->sampled_ns.load(std::memory_order_relaxed);
     sampled += state->sampled.load(std::memory_order_relaxed);
     cost.held_bytes += sizeof(ThreadState) + state->held_bytes.load(std::memory_order_relaxed);

@@ -63,7 +63,16 @@ leadline_status Monitor::subscribe(uint32_t domains, leadline_callback callback,
 
 void Monitor::refresh_active() noexcept {
   uint32_t all = 0;
-  for (const Slot& slot : slots_) all |= slot.domains.load(std::memory_order_relaxed);
+  uint32_t hear_operators = 0;
+  Subscriber* sole = nullptr;
+  for (const Slot& slot : slots_) {
+    const uint32_t domains = slot.domains.load(std::memory_order_relaxed);
+    all |= domains;
+    if ((domains & LEADLINE_DOMAIN_OPERATOR) == 0) continue;
+    ++hear_operators;
+    sole = slot.subscriber;
+  }
+  sole_.store(hear_operators == 1 ? sole : nullptr, std::memory_order_seq_cst);
   active_.store(all, std::memory_order_release);
 }
 

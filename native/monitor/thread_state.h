@@ -18,17 +18,33 @@ class PublishedPlaces {
  public:
   static constexpr uint32_t kDepth = 64;
 
+  // The Python frame on which a scope stands, with what belongs to it in the low bits, which are free.
+  static constexpr uintptr_t kInside = 1;       // the frame itself shows below the scope
+  static constexpr uintptr_t kBelowModule = 2;  // an nn.Module or a phase encloses the scope
+  static constexpr uintptr_t kUnknown = ~uintptr_t{0};
+  static uintptr_t anchor_of(const Scope& scope) noexcept {
+    return scope.anchor | (scope.anchor_inside ? kInside : 0) | (scope.below_module ? kBelowModule : 0);
+  }
+
   // A scope has begun, with which `open` are open.
-  void enter(size_t open, leadline_context place) noexcept {
+  // `token`: that of the scope; where it lies on the thread's stack, native frames below it are inside the scope.
+  void enter(size_t open, leadline_context place, uintptr_t anchor = kUnknown, const void* token = nullptr) noexcept {
     const auto depth = static_cast<uint32_t>(std::min<size_t>(open, kDepth));
     places_[depth - 1].store(place, std::memory_order_relaxed);
+    anchors_[depth - 1].store(open > kDepth ? kUnknown : anchor, std::memory_order_relaxed);
+    tokens_[depth - 1].store(reinterpret_cast<uintptr_t>(token), std::memory_order_relaxed);
     depth_.store(depth, std::memory_order_release);
   }
   void leave(size_t open) noexcept {
     if (open < depth_.load(std::memory_order_relaxed))
       depth_.store(static_cast<uint32_t>(open), std::memory_order_release);
   }
-  // 0: outside every scope. Signal-safe, any thread.
+  // Open scopes that are told apart. Signal-safe, any thread, like all that follow.
+  uint32_t depth() const noexcept { return depth_.load(std::memory_order_acquire); }
+  leadline_context place(uint32_t level) const noexcept { return places_[level].load(std::memory_order_relaxed); }
+  uintptr_t anchor(uint32_t level) const noexcept { return anchors_[level].load(std::memory_order_relaxed); }
+  uintptr_t token(uint32_t level) const noexcept { return tokens_[level].load(std::memory_order_relaxed); }
+  // 0: outside every scope.
   leadline_context innermost() const noexcept {
     const uint32_t depth = depth_.load(std::memory_order_acquire);
     return depth == 0 ? 0 : places_[depth - 1].load(std::memory_order_relaxed);
@@ -37,6 +53,8 @@ class PublishedPlaces {
  private:
   std::atomic<uint32_t> depth_{0};
   std::array<std::atomic<leadline_context>, kDepth> places_{};
+  std::array<std::atomic<uintptr_t>, kDepth> anchors_{};
+  std::array<std::atomic<uintptr_t>, kDepth> tokens_{};
 };
 
 struct ThreadState {
@@ -55,13 +73,18 @@ struct ThreadState {
   PublishedPlaces published;
 
   // Own cost, measured on events picked at random and scaled when read.
-  uint32_t until_sample = 1;  // 1: the event that comes is measured
+  std::atomic<uint32_t> until_sample{1};  // 1: the event that comes is measured
+  std::atomic<uint32_t> interval{1};      // what it began at
+  bool measures_next() const noexcept { return until_sample.load(std::memory_order_relaxed) == 1; }
+  void count_event() noexcept {
+    until_sample.store(until_sample.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
   uint32_t random = 0x9E3779B9;
-  int64_t sample_began_ns = 0;  // when the provider began to work for it; 0 where it did not tell
-  std::atomic<uint64_t> events{0};
-  std::atomic<int64_t> sampled_ns{0};
-  std::atomic<uint64_t> sampled{0};
-  std::atomic<size_t> held_bytes{0};  // of the frame tables, as of the last sample
+  int64_t sample_began_ns = 0;         // when the provider began to work for it; 0 where it did not tell
+  std::atomic<uint64_t> events{0};     // those of intervals that are over
+  std::atomic<int64_t> sampled_ns{0};  // of the events measured, each times those of its interval
+  std::atomic<uint64_t> sampled{0};    // the events of those intervals
+  std::atomic<size_t> held_bytes{0};   // of the frame tables, as of the last sample
 
   std::atomic<uint32_t> busy{0};  // odd: inside an event; who unregisters waits until it has changed
   std::atomic<bool> alive{true};

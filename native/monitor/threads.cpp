@@ -36,6 +36,7 @@ void Monitor::give_back(ThreadState& state) noexcept {
     forget_scopes(state);
   }
   t_state = nullptr;
+  CallAnchors::follow(nullptr);
   state.alive.store(false, std::memory_order_release);  // the subscriber's part waits for the next thread
 }
 
@@ -98,6 +99,8 @@ ThreadState* Monitor::new_thread() noexcept {
   state->tid.store(static_cast<uint64_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
   state->data.begin_thread();
   follow_pause(*state);
+  state->path.anchors().clear();
+  CallAnchors::follow(&state->path.anchors());
   t_state = state;
   return state;
 }

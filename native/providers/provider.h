@@ -92,6 +92,8 @@ class Provider {
   virtual void after_fork_child() noexcept {}
   virtual void stop() noexcept = 0;
   virtual ProviderStatus status() const = 0;
+  // What it cost since start() beside the events that it handed over, as CPU time.
+  virtual int64_t cost_ns() const noexcept { return 0; }
 };
 
 }  // namespace leadline

@@ -1,5 +1,6 @@
 #include "session/providers.h"
 
+#include "providers/cpu/provider.h"
 #include "providers/nvidia/provider.h"
 #include "providers/torch/provider.h"
 #include "session/session.h"
@@ -10,6 +11,7 @@ std::vector<Provider*>& providers() {
   static auto* const all = new std::vector<Provider*>{
       &torch::Provider::instance(),
       &nvidia::session_provider(),
+      &cpu::Provider::instance(),
   };
   return *all;
 }

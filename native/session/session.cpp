@@ -1,24 +1,16 @@
 #include "session/session.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstdio>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "base/abandon.h"
 #include "base/clock.h"
 #include "base/losses.h"
+#include "session/flusher.h"
 #include "session/providers.h"
 #include "session/termination.h"
 
@@ -32,127 +24,19 @@ constexpr uint32_t kDomains = LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_MEMORY 
 constexpr uint32_t kDomainsWhilePaused =
     LEADLINE_DOMAIN_GPU_ACTIVITY | LEADLINE_DOMAIN_MEMORY | LEADLINE_DOMAIN_BOOKING;
 
-constexpr double kForeverS = 1e9;  // thirty years
+constexpr char kNoMemory[] = "memory is short";
+static_assert(sizeof kNoMemory <= 16, "a std::string keeps as many characters without allocating");
+
+// As far as there is memory for the sentence.
+void say(std::string* text, const char* sentence) noexcept {
+  try {
+    *text = sentence;
+  } catch (const std::bad_alloc&) {
+    text->assign(kNoMemory);
+  }
+}
 
 }  // namespace
-
-class Session::Flusher {
- public:
-  Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) { begin(); }
-  ~Flusher() { close(); }
-  // For good; a signal that comes now is for the program.
-  void close() {
-    const std::lock_guard lock(changing_);
-    closed_ = true;
-    end();
-    if (!std::exchange(forgotten_, true)) termination::forget();
-  }
-  // Ends the thread. A signal that comes now stays pending, for whoever writes the last segment.
-  void halt() {
-    const std::lock_guard lock(changing_);
-    end();
-  }
-  // As halt(), and until wake() a signal ends the process at once. Threads that fork at a time rest together.
-  void rest() {
-    const std::lock_guard lock(changing_);
-    ++resting_;
-    if (closed_) return;
-    end();
-    termination::forget();
-    if (const int signal = termination::pending(); signal != 0) {
-      session_.write(true);
-      termination::die(signal);
-    }
-  }
-  void wake() {
-    const std::lock_guard lock(changing_);
-    if (resting_ > 0) --resting_;
-    if (resting_ == 0 && !closed_) begin();
-  }
-  Flusher(const Flusher&) = delete;
-  Flusher& operator=(const Flusher&) = delete;
-
- private:
-  void begin() {
-    if (thread_.joinable()) return;
-    stop_.store(false);
-    wake_ = termination::listen();
-    // The program's signals are not for this thread.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { run(); });
-      pthread_setname_np(thread_.native_handle(), "leadline-flush");
-    } catch (const std::system_error&) {
-      termination::forget();  // nobody would answer
-      losses().count(
-          LossKind::kInternalError, 1,
-          "No thread for writing segments could be started (see ulimit -u); a killed process leaves nothing.");
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-  void end() {
-    if (!thread_.joinable()) return;
-    stop_.store(true);
-    sem_post(wake_);
-    thread_.join();
-    wait_until_uncounted(tid_.load());
-  }
-  // A joined thread may still be listed for a moment. Python warns of a fork when it sees more than one thread.
-  static void wait_until_uncounted(pid_t tid) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d", tid);
-    for (int tries = 0; tries < 1000 && access(path, F_OK) == 0; ++tries) sched_yield();
-  }
-
-  void run() {
-    tid_.store(static_cast<pid_t>(syscall(SYS_gettid)));
-    // The first segment comes early, so that a program that dies young leaves something.
-    double wait_s = interval_ < 1.0 ? interval_ : 1.0;
-    for (;;) {
-      const bool timed_out = wait(wait_s);
-      if (stop_.load()) return;
-      if (const int signal = termination::pending(); signal != 0) {
-        session_.write(true);
-        termination::die(signal);
-        return;
-      }
-      if (!timed_out) continue;
-      const WriteResult result = session_.flush();
-      // Without its folder the session is over, and nobody will read a segment of this process: only signals are
-      // waited for from now on.
-      const bool over = result.error == WriteError::kOpen && result.system_errno == ENOENT;
-      wait_s = over ? kForeverS : interval_;
-    }
-  }
-
-  // False when woken before the time.
-  bool wait(double seconds) noexcept {
-    timespec until{};
-    clock_gettime(CLOCK_REALTIME, &until);  // the only clock that sem_timedwait knows
-    const auto nanoseconds = static_cast<int64_t>(seconds * 1e9) + until.tv_nsec;
-    until.tv_sec += nanoseconds / 1'000'000'000;
-    until.tv_nsec = nanoseconds % 1'000'000'000;
-    int result = 0;
-    do {
-      result = sem_timedwait(wake_, &until);
-    } while (result != 0 && errno == EINTR);
-    return result != 0;
-  }
-
-  Session& session_;
-  double interval_;
-  sem_t* wake_ = nullptr;  // a semaphore, since a signal handler can post nothing else
-  std::atomic<bool> stop_{false};
-  std::atomic<pid_t> tid_{0};
-  std::mutex changing_;  // one thread at a time begins or ends the thread
-  int resting_ = 0;      // rests without their wake()
-  bool closed_ = false;
-  bool forgotten_ = false;
-  std::thread thread_;
-};
 
 Session& Session::instance() {
   static auto* const session = new Session();  // never destroyed: threads may outlive main
@@ -177,8 +61,27 @@ std::shared_ptr<Session::Flusher> Session::flusher() const noexcept {
   return flusher_;
 }
 
-bool Session::start(const SessionOptions& options, std::string* why) {
+bool Session::start(const SessionOptions& options, std::string* why) noexcept {
   const std::lock_guard change(changing_);
+  try {
+    return begin(options, why);
+  } catch (const std::bad_alloc&) {
+    give_up();
+    say(why, "Leadline cannot measure because there is no memory left for it.");
+    return false;
+  }
+}
+
+void Session::give_up() noexcept {
+  pause_providers();  // nobody listens to what they may have begun
+  if (subscription_ != 0) Monitor::instance().unsubscribe(subscription_);
+  subscription_ = 0;
+  const std::lock_guard hold(held_);
+  present_ = nullptr;
+  collector_.reset();
+}
+
+bool Session::begin(const SessionOptions& options, std::string* why) {
   if (running()) {
     *why = "Leadline already measures this process; stop that session first.";
     return false;
@@ -217,7 +120,7 @@ bool Session::start(const SessionOptions& options, std::string* why) {
   return true;
 }
 
-WriteResult Session::write(bool complete) {
+WriteResult Session::write(bool complete) noexcept {
   const std::lock_guard lock(writing_);
   const std::shared_ptr<Collector> collector = this->collector();
   if (collector == nullptr) return {};
@@ -228,15 +131,21 @@ WriteResult Session::write(bool complete) {
   const SegmentSources sources{collector->trees(),   losses(), process_, &collector->ledger(), &collector->window(),
                                &collector->devices()};
   const WriteResult result = writer_.write(options_.segment_path, sources, complete);
-  if (!result) status_ = describe(result, options_.segment_path);
+  if (!result) {
+    try {
+      status_ = describe(result, options_.segment_path);
+    } catch (const std::bad_alloc&) {
+      say(&status_, kNoMemory);
+    }
+  }
   writer_bytes_.store(writer_.held_bytes());
   flush_ns_.fetch_add(now_ns() - begin_ns);
   return result;
 }
 
-WriteResult Session::flush() { return running() ? write(false) : WriteResult{}; }
+WriteResult Session::flush() noexcept { return running() ? write(false) : WriteResult{}; }
 
-WriteResult Session::stop() {
+WriteResult Session::stop() noexcept {
   const std::lock_guard change(changing_);
   if (!running()) return {};
   stop_providers();
@@ -317,6 +226,10 @@ void Session::trace_steps(int64_t wait, int64_t count) noexcept {
   if (const auto collector = this->collector()) collector->trace_steps(wait, count, trace_max_events_.load());
 }
 
+void Session::announce_window(const std::string& path) {
+  if (const auto collector = this->collector()) collector->window().announce_to(path);
+}
+
 bool Session::share_window(const std::string& path, const std::string& parent_path) noexcept {
   const std::shared_ptr<Collector> collector = this->collector();
   if (collector == nullptr) return false;
@@ -329,6 +242,7 @@ SessionCost Session::cost() const {
   SessionCost cost;
   cost.events = monitor.events;
   cost.callbacks_ns = monitor.callbacks_ns;
+  for (const Provider* provider : providers()) cost.callbacks_ns += provider->cost_ns();
   cost.flush_ns = flush_ns_.load();
   cost.held_bytes = monitor.held_bytes;
   if (const std::shared_ptr<Collector> collector = this->collector()) {
@@ -336,6 +250,7 @@ SessionCost Session::cost() const {
     cost.nodes = collector->trees().node_count();
     cost.threads = collector->trees().size();
     cost.steps = std::max<int64_t>(collector->steps(), 0);
+    cost.paused_ns = collector->paused_ns();
   }
   return cost;
 }

@@ -40,16 +40,17 @@ struct SessionCost {
   uint64_t nodes = 0;
   uint32_t threads = 0;
   int64_t steps = 0;
+  int64_t paused_ns = 0;
 };
 
 class Session {
  public:
   static Session& instance();
 
-  // False with a sentence in *why: one runs already, or the monitor has no room for the collector.
-  bool start(const SessionOptions& options, std::string* why);
+  // False with a sentence in *why: one runs already, the monitor has no room for the collector, or memory is short.
+  bool start(const SessionOptions& options, std::string* why) noexcept;
   // Stops the providers and writes the last segment with complete = 1.
-  WriteResult stop();
+  WriteResult stop() noexcept;
   // While paused no provider emits what happens, and the collector hears only of device work begun before.
   void pause() noexcept;
   void resume() noexcept;
@@ -61,7 +62,7 @@ class Session {
   ProviderStatus stop_provider(const std::string& name);
   ProviderStatus provider_status(const std::string& name) const;
   void stop_providers() noexcept;
-  WriteResult flush();
+  WriteResult flush() noexcept;
   bool running() const noexcept { return present_.load(std::memory_order_acquire) != nullptr; }
   void set_process(const ProcessDetails& details);
 
@@ -74,6 +75,7 @@ class Session {
   // Keeps single events of `count` training steps after the first `wait`.
   void trace_steps(int64_t wait, int64_t count) noexcept;
   // See EventWindow::share; false while no session runs.
+  void announce_window(const std::string& path);
   bool share_window(const std::string& path, const std::string& parent_path) noexcept;
 
   SessionCost cost() const;
@@ -96,7 +98,9 @@ class Session {
   std::shared_ptr<Flusher> flusher() const noexcept;
   void pause_providers() noexcept;
   void resume_providers() noexcept;
-  WriteResult write(bool complete);
+  bool begin(const SessionOptions& options, std::string* why);
+  void give_up() noexcept;
+  WriteResult write(bool complete) noexcept;
   void describe_process(const std::string& segment_path);
 
   SessionOptions options_;

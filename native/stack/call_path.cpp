@@ -13,6 +13,8 @@ constexpr uint32_t kMaxAboveOpener = 4;  // frames that the machinery itself cal
 
 }  // namespace
 
+constinit __attribute__((tls_model("initial-exec"))) thread_local CallAnchors* CallAnchors::t_mine = nullptr;
+
 CallPath::CallPath(const PythonSource* python, ModuleNames* modules) : python_(python), frames_(python, modules) {
   walk_.resize(kWalkRoom);
   entries_.reserve(128);
@@ -31,11 +33,6 @@ void CallPath::clear() noexcept {
   moved_ = false;
 }
 
-bool CallPath::enclosed(uint32_t python_frames) const noexcept {
-  if (python_frames > base()) return shown_[python_frames - 1].below_module;
-  return !scopes_.empty() && scopes_.back().below_module;
-}
-
 // Fills walk_ (leaf first) up to and including `stop`. Returns the number of frames kept.
 size_t CallPath::walk(uintptr_t stop, bool* found) {
   size_t count = python_->walk(top_, walk_.data(), walk_.size(), stop, found);
@@ -47,31 +44,49 @@ size_t CallPath::walk(uintptr_t stop, bool* found) {
   return std::min(count, walk_.size());
 }
 
-void CallPath::truncate(uint32_t python_frames) noexcept {
-  shown_.resize(python_frames);
-  const uint32_t scope_end = scopes_.empty() ? 0 : scopes_.back().entry + 1;
-  entries_.resize(python_frames > base() ? shown_.back().entries : scope_end);
+void CallPath::sync_with_chain() {
+  if (!sync_by_comparing()) sync_by_walking();
+  note_calls();
+  if (checked_.load(std::memory_order_relaxed)) [[unlikely]]
+    check_walk();
 }
 
-void CallPath::sync() {
-  if (python_ == nullptr) return;
-  top_ = python_->top();
-  if (!scopes_.empty() && !scopes_.back().anchor_inside && top_ == scopes_.back().anchor) {
-    const uint32_t from = base();
-    if (shown_.size() > from) truncate(from);
-    return;
+// The innermost call that has not returned, if the frames that it keeps are shown above the innermost scope.
+const CallAnchors::Anchor* CallPath::standing_call() const noexcept {
+  const CallAnchors::Anchor* call = anchors_.innermost();
+  if (call == nullptr || call->level <= base() || call->level > shown_.size()) return nullptr;
+  return shown_[call->level - 1].anchor == call->call ? call : nullptr;
+}
+
+// The path is in step: the callers of calls that have not returned are remembered where they show.
+void CallPath::note_calls() noexcept {
+  size_t level = shown_.size();
+  for (size_t at = anchors_.size(); at-- > 0;) {
+    CallAnchors::Anchor& call = anchors_[at];
+    if (call.level != 0 && call.level <= shown_.size() && shown_[call.level - 1].anchor == call.call) return;
+    while (level > base() && shown_[level - 1].raw.frame != call.frame) --level;
+    if (level == base()) return;  // around the innermost scope, which ends walks itself
+    shown_[level - 1].anchor = call.call;
+    call.level = static_cast<uint32_t>(level);
   }
-  if (!sync_by_comparing()) sync_by_walking();
 }
 
 // The chain is compared with the frames that are shown, and only what is new is walked. False when that tells nothing.
 bool CallPath::sync_by_comparing() {
-  const uint32_t from = base();
-  if (shown_.size() <= from || python_->codes_freed == nullptr) return false;
+  if (python_->codes_freed == nullptr) return false;
   if (python_->codes_freed->load(std::memory_order_acquire) != codes_freed_) return false;
-  const uintptr_t end = scopes_.empty() ? 0 : scopes_.back().anchor;
-  const bool inside = !scopes_.empty() && scopes_.back().anchor_inside;
-  const size_t kept = python_->matching(top_, shown_.data(), from, shown_.size(), end, inside);
+  const CallAnchors::Anchor* const call = standing_call();
+  if (call != nullptr && call->frame == top_) {
+    if (shown_.size() > call->level) truncate(call->level);
+    return true;
+  }
+  const size_t from = call != nullptr ? call->level : base();
+  if (shown_.size() <= from && call == nullptr) return false;
+  const bool by_scope = call == nullptr && !scopes_.empty();
+  const uintptr_t end = call != nullptr ? call->frame : by_scope ? scopes_.back().anchor : 0;
+  const bool inside = by_scope && scopes_.back().anchor_inside;
+  size_t kept = shown_.size() > from ? python_->matching(top_, shown_.data(), from, shown_.size(), end, inside) : from;
+  if (kept == kNotAligned && call != nullptr) kept = from;
   if (kept == kNotAligned || (kept == from && (inside || end == 0))) return false;
   const uintptr_t stop = kept > from ? shown_[kept - 1].raw.frame : end;
   if (stop == top_) {
@@ -115,6 +130,7 @@ void CallPath::show(size_t begin, size_t end, uint32_t base) {
     if (raw.code != known.raw.code || raw.instruction != known.raw.instruction) break;
     if (!same_codes && known.fingerprint != python_->fingerprint(raw.code)) break;
     if (known.self != 0 && python_->first_local(raw.frame, known.self) != known.self) break;
+    if (known.raw.frame != raw.frame) known.anchor = 0;
     known.raw.frame = raw.frame;
     ++level;
     --i;
@@ -168,19 +184,6 @@ std::span<const PathFrames::ModuleCall> CallPath::modules_around() {
   return around_;
 }
 
-void CallPath::push(const void* token, ScopeKind kind, PathFrameId frame) {
-  const bool below_module = enclosed(static_cast<uint32_t>(shown_.size())) || kind == ScopeKind::kPhase;
-  Scope& scope = scopes_.emplace_back();
-  scope.token = token;
-  scope.kind = kind;
-  scope.anchor = top_;
-  scope.stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  scope.below_module = below_module;
-  scope.python_base = static_cast<uint32_t>(shown_.size());
-  scope.entry = static_cast<uint32_t>(entries_.size());
-  entries_.push_back(PathEntry{frame});
-}
-
 void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame) {
   ShownFrame asking;
   if (python_ != nullptr) {
@@ -202,6 +205,11 @@ void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame)
     }
     if (keep > base()) {
       --keep;
+      // Of machinery that does not show, the outermost frame: those above it may return before the scope ends.
+      const auto hidden = [this](uint32_t level) {
+        return frames_.statement(shown_[level].raw).role == CodeRole::kHidden;
+      };
+      while (keep > base() && hidden(keep) && hidden(keep - 1)) --keep;
       asking = shown_[keep];
       // Only where the frame shows is its line one that a person looks for.
       const PathFrames::Statement asked = frames_.statement(asking.raw);
@@ -209,8 +217,7 @@ void CallPath::push_region(const void* token, ScopeKind kind, PathFrameId frame)
     }
     if (keep < shown_.size()) truncate(keep);
   }
-  push(token, kind, frame);
-  Scope& scope = scopes_.back();
+  Scope& scope = push(token, kind, frame);
   scope.anchor_inside = asking.raw.frame != 0;
   if (!scope.anchor_inside) return;
   scope.anchor = asking.raw.frame;

@@ -13,13 +13,16 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "stack/call_anchors.h"
 #include "stack/path_frames.h"
 #include "stack/python_source.h"
+#include "stack/stack_of.h"
 
 namespace leadline {
 
@@ -56,6 +59,7 @@ struct Scope {
   PathFrameId last_child_frame{};
   int64_t last_child_ns = 0;
   int64_t mark = 0;        // subscriber's note at begin
+  void* place = nullptr;   // the subscriber's, of its node while it stays where it began; nullptr: ask its entry
   uint32_t flags = 0;      // LEADLINE_REGION_FLAG_..., of phases
   uint32_t data_row = 0;   // what callbacks keep for it, see monitor/scope_data.h; 0: nothing
   int64_t paused_ns = 0;   // of its time so far, in pauses: no part of any figure
@@ -67,11 +71,34 @@ class CallPath {
   explicit CallPath(const PythonSource* python, ModuleNames* modules);
 
   // Bring the Python part up to date; before every push.
-  void sync();
+  void sync() {
+    if (python_ == nullptr) return;
+    top_ = python_->top();
+    if (scopes_.empty()) {
+      if (top_ == 0 && shown_.empty()) return;
+    } else if (const Scope& scope = scopes_.back(); top_ == scope.anchor && !scope.anchor_inside) {
+      if (shown_.size() > scope.python_base) truncate(scope.python_base);
+      return;
+    }
+    sync_with_chain();
+  }
   // As push, for a region: the frames of the machinery that opens it (contextlib, torch's record_function, ours) are
   // left out and the frame that asked for it stays below.
   void push_region(const void* token, ScopeKind kind, PathFrameId frame);
-  void push(const void* token, ScopeKind kind, PathFrameId frame);
+  Scope& push(const void* token, ScopeKind kind, PathFrameId frame, uint64_t slot = 0) {
+    const auto python_frames = static_cast<uint32_t>(shown_.size());
+    entries_.push_back(PathEntry{frame, slot});
+    const bool below_module = kind == ScopeKind::kPhase || enclosed(python_frames);
+    Scope& scope = scopes_.emplace_back();
+    scope.token = token;
+    scope.kind = kind;
+    scope.anchor = top_;
+    scope.stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    scope.below_module = below_module;
+    scope.python_base = python_frames;
+    scope.entry = static_cast<uint32_t>(entries_.size() - 1);
+    return scope;
+  }
   // Makes the scope of a token the innermost one, because it ends at `time_ns`; false when there is none. What stands
   // on it and goes on comes back with pop(); operators inside an operator cannot go on and are dropped.
   bool bring_up(const void* token, int64_t time_ns, uint64_t* dropped) {
@@ -82,12 +109,14 @@ class CallPath {
   }
   void pop() {
     const Scope& scope = scopes_.back();
-    shown_.resize(scope.python_base);
-    entries_.resize(scope.entry);
+    shown_.cut(scope.python_base);
+    entries_.cut(scope.entry);
     scopes_.pop_back();
     if (!aside_.empty()) [[unlikely]]
       take_up_aside();
   }
+  // Scopes wait to be put back, or the clock stands still.
+  bool is_disturbed() const noexcept { return !aside_.empty() || stopped_ns_ != INT64_MAX; }
   // Drops the Python frames above the innermost scope.
   void trim_to_scope() noexcept { truncate(base()); }
   // Innermost scope of a kind, or nullptr.
@@ -118,9 +147,32 @@ class CallPath {
   // Whether a scope with this token has begun and not ended.
   bool holds(const void* token) const noexcept;
 
+  // How many entries the frames outside of a Python frame have, its own included unless `inside`; kNotAligned where the
+  // path does not show it.
+  size_t entries_outside(uintptr_t frame, bool inside) const noexcept {
+    for (size_t level = shown_.size(); level-- > 0;) {
+      if (shown_[level].raw.frame != frame) continue;
+      if (!inside) return shown_[level].entries;
+      return level == 0 ? 0 : shown_[level - 1].entries;
+    }
+    return kNotAligned;
+  }
+  // Python frames on the path, and how many entries those outside of one of them have, its own included.
+  size_t shown() const noexcept { return shown_.size(); }
+  size_t entries_up_to(size_t level) const noexcept { return shown_[level].entries; }
+
+  // For tests (walk_check.cpp): from now on compare with whole walks, or no longer. Returns what was found until now.
+  struct WalkCheck {
+    uint64_t checked;
+    uint64_t wrong;
+  };
+  static WalkCheck check_walks(bool on) noexcept;
+
   PathFrames& frames() noexcept { return frames_; }
-  std::vector<PathEntry>& entries() noexcept { return entries_; }
-  std::vector<Scope>& scopes() noexcept { return scopes_; }
+  // Calls of this path's thread, for who follows them; to be cleared when the path serves another one.
+  CallAnchors& anchors() noexcept { return anchors_; }
+  StackOf<PathEntry>& entries() noexcept { return entries_; }
+  StackOf<Scope>& scopes() noexcept { return scopes_; }
   // Every scope that has not ended, also those that are parked or set aside.
   template <typename Visit>
   void for_each_scope(const Visit& visit) const {
@@ -138,14 +190,26 @@ class CallPath {
   };
 
   size_t walk(uintptr_t stop, bool* found);
+  static std::atomic<bool> checked_;
+  void check_walk() const;
+  void sync_with_chain();
+  const CallAnchors::Anchor* standing_call() const noexcept;
+  void note_calls() noexcept;
   bool sync_by_comparing();
   void sync_by_walking();
   void show(size_t begin, size_t end, uint32_t base);
   void append(const RawFrame& raw);
   std::span<const PathFrames::ModuleCall> modules_around();
-  void truncate(uint32_t python_frames) noexcept;
+  void truncate(uint32_t python_frames) noexcept {
+    shown_.cut(python_frames);
+    const uint32_t scope_end = scopes_.empty() ? 0 : scopes_.back().entry + 1;
+    entries_.cut(python_frames > base() ? shown_.back().entries : scope_end);
+  }
   uint32_t base() const noexcept { return scopes_.empty() ? 0 : scopes_.back().python_base; }
-  bool enclosed(uint32_t python_frames) const noexcept;
+  bool enclosed(uint32_t python_frames) const noexcept {
+    if (python_frames > base()) return shown_[python_frames - 1].below_module;
+    return !scopes_.empty() && scopes_.back().below_module;
+  }
 
   // Scopes that do not nest (scope_moves.cpp).
   bool bring_up_from_below(const void* token, int64_t time_ns, uint64_t* dropped);
@@ -163,9 +227,10 @@ class CallPath {
 
   const PythonSource* python_;
   PathFrames frames_;
-  std::vector<PathEntry> entries_;
-  std::vector<ShownFrame> shown_;
-  std::vector<Scope> scopes_;
+  StackOf<PathEntry> entries_;
+  StackOf<ShownFrame> shown_;
+  StackOf<Scope> scopes_;
+  CallAnchors anchors_;
   std::vector<Aside> parked_;    // of suspended coroutines, outermost first
   uint64_t parked_bits_ = 0;     // a bit for each of their anchors
   std::vector<Aside> aside_;     // between bring_up() and pop(), outermost first

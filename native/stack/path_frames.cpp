@@ -49,6 +49,13 @@ void PathFrames::set_roles(const CodeRoles& new_roles) {
   g_roles.store(&kept->back(), std::memory_order_release);
 }
 
+bool PathFrames::is_module_call(uintptr_t code) noexcept {
+  const std::vector<CodeRoles::Known>& known = g_roles.load(std::memory_order_acquire)->known;
+  return std::any_of(known.begin(), known.end(), [code](const CodeRoles::Known& one) {
+    return one.code == code && one.role == CodeRole::kModuleCall;
+  });
+}
+
 bool PathFrames::adopt_roles() {
   const CodeRoles* now = g_roles.load(std::memory_order_acquire);
   if (now == roles_) return false;
@@ -189,6 +196,12 @@ PathFrames::Statement PathFrames::learn(const RawFrame& raw, uintptr_t fingerpri
   if (statement.role == CodeRole::kPlain && !roles_->own_package.empty() &&
       text.file.starts_with(roles_->own_package)) {
     statement.role = CodeRole::kOpener;
+    return statement;
+  }
+  const auto holds = [&text](const std::string& folder) { return text.file.starts_with(folder); };
+  if (statement.role == CodeRole::kPlain &&
+      std::any_of(roles_->hidden_folders.begin(), roles_->hidden_folders.end(), holds)) {
+    statement.role = CodeRole::kHidden;
     return statement;
   }
   PathFrame frame;

@@ -52,7 +52,8 @@ struct CodeRoles {
     CodeRole role;
   };
   std::vector<Known> known;
-  std::string own_package;  // folder whose frames are openers
+  std::string own_package;                  // folder whose frames are openers
+  std::vector<std::string> hidden_folders;  // of packages whose frames tell a person nothing
 };
 
 class PathFrames {
@@ -103,6 +104,8 @@ class PathFrames {
   // known any more.
   static void set_roles(const CodeRoles& roles);
   bool adopt_roles();
+  // Signal-safe.
+  static bool is_module_call(uintptr_t code) noexcept;
 
  private:
   struct TextHash {

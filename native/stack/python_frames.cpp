@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "stack/python_layout.h"
+#include "stack/python_samples.h"
 
 #if PY_VERSION_HEX < 0x030B0000
 #include <frameobject.h>
@@ -15,6 +16,7 @@ namespace leadline {
 namespace {
 
 FrameLayout g_layout;  // set once by load_python_source, read-only afterwards
+bool g_readable = false;
 
 template <typename T>
 T read_at(uintptr_t base, uint32_t offset) noexcept {
@@ -316,6 +318,7 @@ constexpr PythonSource kSource = {
     .type_of = type_of,
     .suspends = suspends,
     .entered_from_c = entered_from_c,
+    .samples = &kPythonSamples,
 };
 
 }  // namespace
@@ -340,7 +343,10 @@ const PythonSource* load_python_source(const char** why) {
     return nullptr;
   }
   count_freed_codes();
+  g_readable = true;
   return &kSource;
 }
+
+uintptr_t innermost_python_frame() noexcept { return g_readable ? top() : 0; }
 
 }  // namespace leadline

@@ -10,4 +10,7 @@ namespace leadline {
 // failed. Needs the GIL.
 const PythonSource* load_python_source(const char** why);
 
+// Innermost frame of the calling thread; 0 where there is none, and before the above has been asked.
+uintptr_t innermost_python_frame() noexcept;
+
 }  // namespace leadline

@@ -9,6 +9,10 @@ struct FrameLayout {
   uint32_t thread_frame = 0;    // in PyThreadState: the current frame, or the C frame that holds it
   bool through_cframe = false;  // 3.11 and 3.12 keep the current frame in a C frame
   uint32_t cframe_frame = 0;
+  // In PyThreadState: the innermost C frame, an object on the C stack of each evaluation (3.10, 3.11); -1: evaluations
+  // are told by marks between frames.
+  int32_t cframe = -1;
+  uint32_t cframe_previous = 0;
   uint32_t previous = 0;
   uint32_t code = 0;
   uintptr_t code_mask = ~uintptr_t{0};  // clears the tag bits of a stack reference (3.14)

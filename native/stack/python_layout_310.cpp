@@ -13,6 +13,8 @@ namespace leadline {
 bool load_frame_layout(FrameLayout* out) noexcept {
   FrameLayout layout;
   layout.thread_frame = offsetof(PyThreadState, frame);
+  layout.cframe = offsetof(PyThreadState, cframe);
+  layout.cframe_previous = offsetof(CFrame, previous);
   layout.previous = offsetof(PyFrameObject, f_back);
   layout.code = offsetof(PyFrameObject, f_code);
   layout.instruction = offsetof(PyFrameObject, f_lasti);

@@ -32,6 +32,8 @@ bool load_frame_layout(FrameLayout* out) noexcept {
   layout.thread_frame = offsetof(PyThreadState, cframe);
   layout.through_cframe = true;
   layout.cframe_frame = offsetof(_PyCFrame, current_frame);
+  layout.cframe = offsetof(PyThreadState, cframe);
+  layout.cframe_previous = offsetof(_PyCFrame, previous);
   layout.previous = offsetof(Frame311, previous);
   layout.code = offsetof(Frame311, code);
   layout.instruction = offsetof(Frame311, previous_instruction);

@@ -28,6 +28,7 @@ struct ShownFrame {
   uint32_t module = 0;   // 1 + level of the innermost module's frame on the path, this one included; 0: none
   bool below_module = false;
   bool suspends = false;  // may be left and entered again
+  uint64_t anchor = 0;    // the call (CallAnchors) that keeps it, and all outside of it, as they are; 0: none is known
 };
 
 // The chain does not meet the shown frames one by one.
@@ -40,6 +41,8 @@ struct FrameText {
   int32_t line = 0;
   int32_t first_line = 0;
 };
+
+struct PythonSamples;
 
 struct PythonSource {
   // Innermost frame of the calling thread, 0 when it has none.
@@ -70,6 +73,8 @@ struct PythonSource {
   bool (*suspends)(uintptr_t code) = nullptr;
   // Whether C called the interpreter for this frame: between it and the next one outwards lie native frames.
   bool (*entered_from_c)(uintptr_t frame) = nullptr;
+  // How CPU samples read this interpreter (stack/python_samples.h); nullptr: they do not.
+  const PythonSamples* samples = nullptr;
 };
 
 }  // namespace leadline

@@ -97,7 +97,8 @@ bool CallPath::holds(const void* token) const noexcept {
 }
 
 void CallPath::put_back(const Aside& aside, int64_t time_ns) {
-  Scope& scope = scopes_.emplace_back(aside.scope);
+  Scope& scope = scopes_.push_back(aside.scope);
+  scope.place = nullptr;
   scope.python_base = static_cast<uint32_t>(shown_.size());
   scope.entry = static_cast<uint32_t>(entries_.size());
   if (!aside.runs_on) {
@@ -186,9 +187,9 @@ void CallPath::replace_scopes(bool anchored, size_t end, size_t settled) {
     }
   }
   if (standing < scopes_.size()) {
-    shown_.resize(scopes_[standing].python_base);
-    entries_.resize(scopes_[standing].entry);
-    scopes_.resize(standing);
+    shown_.cut(scopes_[standing].python_base);
+    entries_.cut(scopes_[standing].entry);
+    scopes_.cut(standing);
   }
   if (outlived != 0 && moved.size() > kMaxOutlived) {
     losses().count(LossKind::kRegionUnanchored);
@@ -256,7 +257,7 @@ bool CallPath::bring_up_from_below(const void* token, int64_t time_ns, uint64_t*
       ++*dropped;
     }
   }
-  scopes_.resize(at + 1);
+  scopes_.cut(at + 1);
   return true;
 }
 

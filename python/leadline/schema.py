@@ -92,6 +92,23 @@ class EventKind(_Kind):
     PYTHON = 16
 
 
+class KernelEventKind(_Kind):
+    SWITCH = 0
+    WAKING = 1
+    FORK = 2
+    EXEC = 3
+    EXIT = 4
+    SYSCALL_ENTRY = 5
+    SYSCALL_EXIT = 6
+    BLOCK_ISSUE = 7
+    BLOCK_COMPLETE = 8
+    IRQ_ENTRY = 9
+    IRQ_EXIT = 10
+    PAGE_FAULT = 11
+    SWITCH_OUT = 12
+    SWITCH_IN = 13
+
+
 class MetricKind(_Kind):
     TIME = 0
     CALL_TIME = 1
@@ -118,6 +135,8 @@ class MetricKind(_Kind):
     RUNNING_TIME = 22
     WAIT_TIME = 23
     INSTRUCTION_SAMPLES = 24
+    CPU_SAMPLE = 25
+    SYNC_RUNNING_TIME = 26
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -144,6 +163,14 @@ class LossKind(_Kind):
     GRAPH_CAPTURED_BEFORE = 19
     RANGE_UNORDERED = 20
     STREAMS_FOLDED = 21
+    KERNEL_EVENTS_DROPPED = 22
+    KERNEL_UNSEEN = 23
+    SAMPLES_DROPPED = 24
+    SAMPLES_MISSING = 25
+    RANK_MISSING = 26
+    FILE_LEFT_OUT = 27
+    TOOL_ROWS_LOST = 28
+    TOOL_ENDED = 29
 
 
 @dataclass(frozen=True)
@@ -205,7 +232,7 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         MetricKind.FREE_BYTES,
         "bytes",
         True,
-        "tensor memory freed here, wherever it was allocated",
+        "tensor memory freed by operators here, wherever it was allocated, or allocated here and freed outside of operators",
     ),
     MetricInfo(
         MetricKind.PEAK_LIVE_BYTES,
@@ -333,6 +360,18 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         True,
         "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was",
     ),
+    MetricInfo(
+        MetricKind.CPU_SAMPLE,
+        "ns",
+        True,
+        "CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran",
+    ),
+    MetricInfo(
+        MetricKind.SYNC_RUNNING_TIME,
+        "ns",
+        True,
+        "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps",
+    ),
 )
 
 
@@ -430,6 +469,38 @@ LOSSES: Final[tuple[LossInfo, ...]] = (
         LossKind.STREAMS_FOLDED,
         "a measurement on one of very many streams of a call path, kept there without its stream",
     ),
+    LossInfo(
+        LossKind.KERNEL_EVENTS_DROPPED,
+        "events that the kernel counted and could not keep: its buffer was full",
+    ),
+    LossInfo(
+        LossKind.KERNEL_UNSEEN,
+        "the kernel's view of the threads is missing or less than was asked for; the detail says why",
+    ),
+    LossInfo(
+        LossKind.SAMPLES_DROPPED,
+        "CPU samples for which there was no room; their time is in the next one of the thread",
+    ),
+    LossInfo(
+        LossKind.SAMPLES_MISSING,
+        "CPU time of which no sample could be taken, booked at its thread; the detail says why",
+    ),
+    LossInfo(
+        LossKind.RANK_MISSING,
+        "a rank of the job left no file that could be read",
+    ),
+    LossInfo(
+        LossKind.FILE_LEFT_OUT,
+        "a file that was named for merging and is not in the result; the detail says which and why",
+    ),
+    LossInfo(
+        LossKind.TOOL_ROWS_LOST,
+        "rows of events that a tool did not see",
+    ),
+    LossInfo(
+        LossKind.TOOL_ENDED,
+        "a tool that was ended early, or work that tools do not look at; the detail says which and why",
+    ),
 )
 
 TABLES: Final[dict[str, Table]] = {
@@ -509,7 +580,7 @@ TABLES: Final[dict[str, Table]] = {
             Column("node", "<u4", "nodes", "its thread frame"),
             Column("operator_ns", "<i8", "", "wall time inside outermost operators"),
             Column("data_ns", "<i8", "", "wall time inside data loading, outside operators"),
-            Column("wall_ns", "<i8", "", "from the first to the last event or flush"),
+            Column("wall_ns", "<i8", "", "from the first to the last event or flush, less pauses of measuring"),
             Column("cpu_ns", "<i8", "", "CPU time of the thread over the same span"),
         ),
     ),
@@ -557,6 +628,88 @@ TABLES: Final[dict[str, Table]] = {
             Column("awaits_correlation", "<u8", "", "correlation id of the event record waited for; 0 for none"),
             Column("graph_node", "<u8", "", "CUDA graph node; 0 for none"),
             Column("step", "<i4", "", "training step number, -1 before the first"),
+        ),
+    ),
+    "kernel_events": Table(
+        "kernel_events",
+        "What the kernel did with the threads while the trace window was open, ordered by time_ns.",
+        True,
+        (
+            Column("time_ns", "<i8", "", "on the clock of the events of its process"),
+            Column("process", "<u4", "processes", "a process of the machine that this was recorded on"),
+            Column("cpu", "<i2", "", "where"),
+            Column("kind", "|u1", "", "kernel event kind"),
+            Column("tid", "<i8", "", "kernel thread id of who was on the CPU (switch: of who left it); 0 for idle"),
+            Column("target", "<i8", "", "switch: who came; waking, fork: who was woken or made; block: first sector; -1 elsewhere"),
+            Column("value", "<i8", "", "switch: state of who left; switch_out: 1 when it could have gone on; waking: CPU; syscall_exit: result; block: bytes; irq: number; page_fault: address"),
+            Column("name", "<u4", "strings", "name of target, of the system call, of the interrupt; block: kind of request; exec: program"),
+        ),
+    ),
+    "ranks": Table(
+        "ranks",
+        "Of a profile of many ranks folded into one: every rank of the job, by number; those that are missing too.",
+        True,
+        (
+            Column("rank", "<i4", "", "global rank, -1 where the program had none"),
+            Column("local_rank", "<i4", "", "-1 where unknown"),
+            Column("process", "<i4", "processes", "row that it was folded into, -1 where nothing of it was read"),
+            Column("status", "|u1", "", "0: whole; 1: taken from its last segment; 2: missing"),
+            Column("host", "<u4", "strings", "machine"),
+            Column("role", "<u4", "strings", "JSON object with its coordinates, in meshes and groups (dp, tp, pp, ep), or empty"),
+            Column("identity", "<u4", "strings", "what tells it from all others: machine, pid and start of its processes"),
+            Column("files", "<u4", "strings", "names of its files, one per line"),
+            Column("note", "<u4", "strings", "one sentence, or empty"),
+            Column("start_ns", "<i8", "", "CLOCK_REALTIME when measuring began"),
+            Column("end_ns", "<i8", "", "CLOCK_REALTIME of its last segment or of stop"),
+        ),
+    ),
+    "rank_values": Table(
+        "rank_values",
+        "What each rank spent on what, in the order of ranks and names; small, and kept for every rank.",
+        True,
+        (
+            Column("rank", "<u4", "ranks", "row in ranks"),
+            Column("name", "<u4", "strings", "such as wall, communication, time forward, gpu_time forward (nanoseconds), peak (bytes), steps"),
+            Column("value", "<i8", "", "sum"),
+            Column("count", "<u8", "", "number of measurements"),
+        ),
+    ),
+    "rank_stats": Table(
+        "rank_stats",
+        "Statistics over ranks of the inclusive sums of a metric at a node, by node and metric; ranks without a measurement there do not count.",
+        True,
+        (
+            Column("node", "<u4", "nodes", "where"),
+            Column("metric", "|u1", "", "metric kind"),
+            Column("ranks", "<u4", "", "ranks that measured something there"),
+            Column("sum_high", "<i8", "", "sum over ranks: sum_high * 2^32 + sum_low"),
+            Column("sum_low", "<u4", "", "see sum_high"),
+            Column("squares_high", "<u8", "", "sum of squares over ranks: squares_high * 2^64 + squares_low"),
+            Column("squares_low", "<u8", "", "see squares_high"),
+            Column("min", "<i8", "", "of the rank that has least"),
+            Column("max", "<i8", "", "of the rank that has most"),
+            Column("min_rank", "<u4", "ranks", "row of that rank, the first of equals"),
+            Column("max_rank", "<u4", "ranks", "row of that rank, the first of equals"),
+        ),
+    ),
+    "rank_histogram": Table(
+        "rank_histogram",
+        "The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits behind the highest; smaller v are their own bins.",
+        True,
+        (
+            Column("node", "<u4", "nodes", "where"),
+            Column("metric", "|u1", "", "metric kind"),
+            Column("bin", "<i2", "", "eight bins per power of two"),
+            Column("ranks", "<u4", "", "ranks in this bin"),
+        ),
+    ),
+    "metric_squares": Table(
+        "metric_squares",
+        "Of a folded profile: the exact sums of squares of the table metrics, row by row, so that folding again loses nothing.",
+        True,
+        (
+            Column("high", "<u8", "", "sum_squares = high * 2^64 + low"),
+            Column("low", "<u8", "", "see high"),
         ),
     ),
 }

@@ -53,6 +53,41 @@ def test_a_spinning_synchronisation_is_a_wait_for_the_device():
     assert found == {"operators": 400, "python": 50, "device_wait": 500, "idle": 50}
 
 
+def test_a_synchronisation_that_sleeps_leaves_python_its_time():
+    """As above with cudaDeviceScheduleBlockingSync: 10 of the 500 ran, so of the thread's 460 Python has 50."""
+    drawing = "process p | pid=5\n  thread T | tid=5 wall_ns=1000 operator_ns=400 cpu_ns=460\n    "
+    (split,) = splits(drawing + "api cudaDeviceSynchronize | time=500 sync_time=500 sync_running_time=10").values()
+    assert parts(split) == {"operators": 400, "python": 50, "device_wait": 500, "idle": 50}
+    assert split.spun_ns == 10
+
+
+def test_a_wait_in_an_operator_sleeps_or_spins():
+    """`.item()` of 600 that waits 450, of which 50 ran; Python 300: the thread ran for 150 + 50 + 300."""
+    found = main_parts(
+        "operator_ns=600 data_ns=0 cpu_ns=500",
+        "operator aten::item | time=150",
+        "  api cudaStreamSynchronize | time=450 sync_time=450 sync_running_time=50",
+    )
+    assert found == {"operators": 150, "python": 300, "device_wait": 450, "idle": 100}
+
+
+def test_a_spinning_wait_inside_communication_counts_once():
+    """Work.wait() for 400, all of it running, 390 of them in a synchronisation that spins; Python 600."""
+    found = main_parts(
+        "operator_ns=0 data_ns=0 cpu_ns=1000",
+        'region Work.wait | time=10 running_time=400 detail={"role":"communication"}',
+        "  api cudaStreamSynchronize | time=390 sync_time=390 sync_running_time=390",
+    )
+    assert found == {"communication": 10, "device_wait": 390, "python": 600}
+
+
+def test_where_nobody_measured_it_a_wait_is_taken_for_spinning_and_not_said_to():
+    drawing = "process p | pid=5\n  thread T | tid=5 wall_ns=1000 operator_ns=0 cpu_ns=700\n    "
+    (split,) = splits(drawing + "api cudaDeviceSynchronize | time=500 sync_time=500").values()
+    assert parts(split) == {"python": 200, "device_wait": 500, "idle": 300}
+    assert split.spun_ns is None
+
+
 def test_a_wait_inside_an_operator_is_not_the_operators_work():
     """.item(): an operator of 600 that waits 450 for the device; Python 400."""
     found = main_parts(
@@ -189,7 +224,7 @@ def test_where_each_part_happened():
 
 
 amount = st.integers(-10, 10**6) | st.integers(0, 2**62)
-METRICS = ["time", "sync_time", "wait_time", "running_time"]
+METRICS = ["time", "sync_time", "sync_running_time", "wait_time", "running_time"]
 FRAMES = [
     ("operator", "aten::mm"), ("phase", "on another thread"), ("phase", "backward"), ("phase", "compile"),
     ("phase", "data loading"), ("phase", "forward"), ("api", "cudaStreamSynchronize"), ("region", "r"),
@@ -219,6 +254,7 @@ def test_whatever_a_file_says_the_parts_add_up_and_none_is_negative(profile):
         assert tuple(split.parts_ns) == PARTS
         assert sum(split.parts_ns.values()) == split.wall_ns == profile.threads[split.thread].wall_ns
         assert min(split.parts_ns.values()) >= 0
+        assert split.spun_ns is None or 0 <= split.spun_ns <= split.parts_ns["device_wait"]
         assert set(split.estimated) <= {"python", "idle", "other_wait"}
 
 

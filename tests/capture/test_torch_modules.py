@@ -31,8 +31,8 @@ class Names:
         self.known.discard(module)
         self._native.module_forget(module)
 
-    def module_name(self, module: int) -> str:
-        return self._native.module_name(module)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
 
     def of(self, module: nn.Module) -> str:
         return self._native.module_name(id(module))
@@ -215,6 +215,7 @@ def test_an_attribute_that_is_deleted_or_exchanged(names: Names) -> None:
     assert names.of(old) == ""
     kept = model.mlp
     del model.mlp
+    assert names.of(kept) == ""  # nobody holds it
     model.body = kept
     assert_named_as_torch_names(names, model, "model")
 

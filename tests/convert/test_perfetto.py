@@ -52,11 +52,13 @@ def two_machines() -> Profile:
 
 def slices(data: bytes) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
     """Of every track `PROCESS / TRACK`: (name, begin, end, where in the program); and the names joined by arrows."""
-    names, tracks, processes, open_slices = {}, {}, {}, defaultdict(list)
+    names, notes, texts, tracks, processes, open_slices = {}, {}, {}, {}, {}, defaultdict(list)
     found, flows = defaultdict(list), defaultdict(list)
     for packet in messages.Trace.FromString(data).packet:
         for entry in packet.interned_data.event_names:
             names[entry.iid] = entry.name
+        notes.update({entry.iid: entry.name for entry in packet.interned_data.debug_annotation_names})
+        texts.update({entry.iid: entry.str.decode() for entry in packet.interned_data.debug_annotation_string_values})
         if packet.HasField("track_descriptor"):
             one = packet.track_descriptor
             if one.HasField("process"):
@@ -67,8 +69,8 @@ def slices(data: bytes) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
             event = packet.track_event
             if event.type == messages.TrackEvent.TYPE_SLICE_BEGIN:
                 name = names[event.name_iid]
-                notes = {note.name: note.string_value for note in event.debug_annotations}
-                open_slices[event.track_uuid].append((name, packet.timestamp, notes.get("at", "")))
+                shown = {notes[note.name_iid]: texts.get(note.string_value_iid, "") for note in event.debug_annotations}
+                open_slices[event.track_uuid].append((name, packet.timestamp, shown.get("at", "")))
                 for flow in (*event.flow_ids, *event.terminating_flow_ids):
                     flows[flow].append(name)
             else:

@@ -64,9 +64,11 @@ def test_options_exist() -> None:
                 continue
             verb = next(verb for verb in VERBS if verb.name == words[1])
             parser = argparse.ArgumentParser(prog=verb.name)
-            importlib.import_module(verb.module).add_arguments(parser)
+            module = importlib.import_module(verb.module)
+            module.add_arguments(parser)
             arguments = re.findall(r"'[^']*'|\S+", line.partition("#")[0].partition(words[1])[2].partition(";")[0])
-            parser.parse_args([argument.strip("'") for argument in arguments])
+            prepare = getattr(module, "split", list)
+            parser.parse_args(prepare([argument.strip("'") for argument in arguments]))
 
 
 def test_every_python_block_is_python() -> None:

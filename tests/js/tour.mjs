@@ -78,9 +78,13 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   await page.keyboard.press("Enter");
   await page.keyboard.press("Escape");
   await settled();
-  await page.mouse.click(box.x + box.width / 2, box.y + 52);
-  await settled();
-  o.event = await panel("timeline");
+  // Wherever a slow machine left a gap between events, another place has one.
+  for (const part of [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8]) {
+    await page.mouse.click(box.x + box.width * part, box.y + 52);
+    await settled();
+    o.event = await panel("timeline");
+    if (o.event.includes("duration")) break;
+  }
   const download = page.waitForEvent("download");
   await page.locator("button", { hasText: "Save for Perfetto" }).click();
   o.saved = (await download).suggestedFilename();

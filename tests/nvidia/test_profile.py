@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.nvidia import fake_gpu
+from tests.truth.invariants import contradictions
 
+from leadline.analysis import Analysis
 from leadline.profiles import Profile, open_profile
 from leadline.schema import EventKind, LossKind
 
@@ -109,6 +111,29 @@ def test_launch_numbers(tmp_path: Path, fakes: Path) -> None:
     assert gemm.exclusive("launch_latency").min > 0
     waiting = next(node for node in profile.tree.find(name="cudaDeviceSynchronize"))
     assert waiting.exclusive("sync_time").count <= 1
+
+
+@pytest.mark.parametrize("way", ["spins", "sleeps"])
+def test_a_wait_for_the_device_spins_or_sleeps_and_the_split_knows(tmp_path: Path, fakes: Path, way: str) -> None:
+    """The fake driver waits for 200 ms of work one way or the other and says what CPU time its waits took."""
+    output = tmp_path / "out.leadline"
+    chosen = {"FAKE_SLEEPS": "1"} if way == "sleeps" else {}
+    status, said = fake_gpu.run_program(output, fakes, WAIT_NS="200000000", **chosen)
+    assert status == 0, said
+    ran = int(said.split()[-1])
+    profile = open_profile(output)
+    (waiting,) = profile.tree.find(name="cudaDeviceSynchronize")
+    measured, waited = waiting.exclusive("sync_running_time"), waiting.exclusive("sync_time").sum
+    assert measured.count == 1 and waited > 0
+    assert ran <= measured.sum <= ran + 5_000_000  # what the call and our two readings took beside the wait itself
+    (split,) = [split for split in Analysis(profile).time_splits if split.main]
+    assert split.spun_ns == min(measured.sum, waited)
+    assert split.parts_ns["device_wait"] == waited
+    assert contradictions(profile) == []
+    if way == "sleeps":  # what slept is not taken from the CPU time that Python used
+        thread = profile.threads[split.thread]
+        other = sum(split.parts_ns[name] for name in ("operators", "data", "communication", "compile", "other_wait"))
+        assert split.parts_ns["python"] >= min(thread.cpu_ns - measured.sum, thread.wall_ns - waited - other)
 
 
 def test_a_held_cupti_is_named_and_regions_are_timed_instead(tmp_path: Path, fakes: Path) -> None:

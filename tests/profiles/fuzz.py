@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import shutil
 import struct
 import sys
 import zipfile
@@ -24,7 +25,7 @@ from tests.fuzzing import Fuzzer, main
 from tests.profiles.archives import Members, column, members_of, packed, sample, with_header
 
 from leadline.cli.main import main as run_command
-from leadline.convert import EXPORTERS
+from leadline.convert import EXPORTERS, What
 from leadline.profiles import Profile, ProfileFileError, open_profile, write_profile
 from leadline.profiles.draw import draw
 from leadline.profiles.merge import merge_profiles
@@ -174,11 +175,14 @@ def use_by_command(number: int, path: Path, folder: Path, opens: bool) -> None:
     choices = commands(path, folder)
     chosen = choices[number % len(choices)]
     said = io.StringIO()
+    if (folder / "out").is_dir():  # of the command before, if it wrote a folder
+        shutil.rmtree(folder / "out")
+    (folder / "out").unlink(missing_ok=True)
     with contextlib.redirect_stderr(said):
         code = run_command(chosen)
     # A profile may have no window that a what-if question could be asked of: then it is refused like a bad file.
     refused = code == 2 and len(said.getvalue().splitlines()) == 1
-    windowed = chosen[0] == "whatif" or "perfetto" in chosen
+    windowed = chosen[0] == "whatif" or any(one.name in chosen for one in EXPORTERS if one.holds is What.WINDOW)
     assert refused if not opens else code == 0 or (refused and windowed), f"{chosen}: {code}, {said.getvalue()}"
 
 

@@ -3,6 +3,7 @@
 from leadline.profiles.build import build
 from leadline.profiles.lineage import parent_rows
 from leadline.profiles.profile import Profile
+from leadline.report.timesplit import process_labels
 
 CONTAINERS = """
 process launcher a | pid=1 start_ns=10
@@ -55,3 +56,31 @@ process grandchild | pid=5 parent_pid=3 start_ns=40
 def test_files_of_earlier_releases_say_no_identity() -> None:
     drawn = build(CONTAINERS.replace("pid=1 start_ns=15", "pid=2 start_ns=15"))
     assert parent_rows(drawn) == [-1, 0, -1, 0]
+
+
+def test_machines_share_pids_also_where_no_identity_is_said() -> None:
+    """Records of an earlier release: each machine's worker belongs to its own machine's launcher."""
+    drawn = build(CONTAINERS)
+    hosts = ["a", "a", "b", "b"]
+    for key in ("hostname", "boot_id"):
+        records = [
+            {key: host, "pid": process.pid, "started_at_ns": process.start_ns}
+            for process, host in zip(drawn.processes, hosts, strict=True)
+        ]
+        assert parent_rows(Profile(drawn.tables, {**drawn.meta, "processes": records})) == [-1, 0, -1, 2]
+
+
+def test_ranks_of_machines_that_share_pids_keep_their_children() -> None:
+    """On both machines process 5 is a rank and process 6 its loader."""
+    drawn = build("""
+process rank 0 | pid=5 rank=0 start_ns=10
+process loader | pid=6 parent_pid=5 rank=0 start_ns=20
+process rank 1 | pid=5 rank=1 start_ns=11
+process loader | pid=6 parent_pid=5 rank=1 start_ns=21
+""")
+    records = [
+        {"hostname": host, "pid": process.pid, "started_at_ns": process.start_ns}
+        for process, host in zip(drawn.processes, "aabb", strict=True)
+    ]
+    profile = Profile(drawn.tables, {**drawn.meta, "processes": records})
+    assert list(process_labels(profile).values()) == ["rank 0", "rank 0 child 6", "rank 1", "rank 1 child 6"]

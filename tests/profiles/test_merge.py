@@ -192,6 +192,11 @@ def test_events_of_several_machines_are_related_by_their_clocks() -> None:
     assert contents(every) == contents(merge_profiles([merge_profiles([third, first]), second]))
 
 
+def test_machines_whose_clocks_nearly_agree_are_related_each_by_its_own() -> None:
+    both = merge_profiles([one_machine(1, 90, "a", 0), one_machine(2, 10, "b", 1000)])
+    assert timeline(both) == [(90, "a1"), (1010, "a2")]
+
+
 def test_a_process_that_is_in_two_profiles_is_refused() -> None:
     one = one_machine(1, 10, "a", 0)
     both = merge_profiles([one, one_machine(2, 10, "a", 0)])

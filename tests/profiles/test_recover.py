@@ -222,6 +222,16 @@ def test_the_verb_makes_the_file_beside_the_directory(part: Path, capsys: pytest
     assert part.is_dir()
 
 
+def test_the_verb_names_a_file_that_the_terminal_cannot_write(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(part, 11)
+    terminal = io.TextIOWrapper(io.BytesIO(), "latin-1")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["recover", str(part), "-o", str(part.with_name("漢.leadline"))]) == 0
+    terminal.flush()
+    assert b"?.leadline: processes: 1 complete" in terminal.buffer.getvalue()
+    assert part.with_name("漢.leadline").exists()
+
+
 def test_the_verb_says_why_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verb.__doc__
     assert main(["recover", str(tmp_path), "-o", str(tmp_path / "x.leadline")]) == 2

@@ -13,8 +13,8 @@ from leadline.cli.main import main
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
 from leadline.report import build_report
+from leadline.report.encoding import encodable
 from leadline.report.summary import summarize
-from leadline.report.text import encodable
 
 
 @pytest.mark.parametrize(

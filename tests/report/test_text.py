@@ -12,8 +12,9 @@ from leadline.profiles import ProfileFileError
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
 from leadline.report import ReportOptions, build_report
+from leadline.report.encoding import encodable
 from leadline.report.summary import print_summary, render_summary, summarize
-from leadline.report.text import encodable, render_text
+from leadline.report.text import render_text
 
 REPORT = r"""
 Leadline  train.py --steps 2
@@ -138,6 +139,26 @@ def test_a_device_has_a_section_of_its_own_and_orders_the_paths():
     assert "  GPU 0 (device 0)        3  6.00 µs  2.00 µs  4.00 KiB   n/a   n/a                   n/a\n" in text
     assert "  sgemm<float>  kernel      3  6.00 µs  75.0%  2.00 µs  0 ns\n" in text
     assert "  aten::mm         1  900 ns  900 ns  900 ns  0 ns  6.00 µs" in text
+
+
+@pytest.mark.parametrize(
+    ("ran", "said"),
+    [
+        ("sync_running_time=700000", "of 700 µs of waiting for a device it spun on a core for 700 µs"),
+        ("sync_running_time=2000", "of 700 µs of waiting for a device it slept for 698 µs"),
+        ("", None),
+    ],
+)
+def test_a_wait_for_a_device_spins_or_sleeps(ran, said):
+    profile = build(f"""
+    process p | pid=5
+      thread T | tid=5 wall_ns=1000000
+        python main @ /a/t.py:7
+          api cudaStreamSynchronize | time=700000 sync_time=700000 {ran}
+    """)
+    text = render_text(build_report(profile))
+    assert "wait: a device" in text
+    assert (said in text) if said else ("spun" not in text and "slept" not in text)
 
 
 def test_nothing_measured_says_so():

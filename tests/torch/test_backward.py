@@ -9,6 +9,8 @@ from tests.torch.frames import names, operator, statements
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import leadline
+
 
 def lost(result, kind: str) -> int:
     return sum(loss.count for loss in result.losses if loss.kind.name.lower() == kind)
@@ -90,6 +92,41 @@ def test_forward_before_measuring_is_counted_and_kept(measure):
     assert names(node, "phase") == []
     assert statements(node)
     assert lost(result, "backward_without_forward") >= 2
+
+
+def test_nodes_of_a_changed_view_belong_to_the_operator_that_changed_it(measure):
+    """It makes several: the change, the copy of slices around it, and the view anew."""
+
+    def run() -> None:
+        x = torch.ones(4, 4, requires_grad=True)
+        y = x * 2
+        y.t()[torch.tensor([1, 2])] = torch.ones(4)
+        y.narrow(0, 0, 2).mul_(3)
+        (y.t() + 1).sum().backward()
+
+    result = measure(run)
+    assert lost(result, "backward_without_forward") == 0
+    slices = [node for node in result.tree.find(kind="operator") if node.name == "torch::autograd::CopySlices"]
+    assert slices
+    for node in slices:
+        path = [step.name for step in node.path()]
+        assert path[path.index("backward") - 1] in ("aten::index_put_", "aten::mul_")
+
+
+def test_forward_in_a_pause_is_counted_and_no_other_operators(measure):
+    def run() -> None:
+        x = torch.ones(3, requires_grad=True)
+        y = torch.sin(x)
+        leadline.pause()
+        z = torch.cos(y)
+        leadline.resume()
+        torch.tan(z).sum().backward()
+
+    result = measure(run)
+    below(result, "SinBackward0", "aten::sin")
+    below(result, "TanBackward0", "aten::tan")
+    assert lost(result, "backward_without_forward") == 1
+    assert names(operator(result, "CosBackward0"), "phase") == []
 
 
 def test_double_backward(measure):

@@ -7,6 +7,7 @@ one tolerance is that of reading two clocks one after the other (`CLOCKS_NS`), p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from leadline.profiles import Profile
 from leadline.profiles.lineage import clock_of, record_of_rows
 from leadline.profiles.moments import OF_A_MOMENT, moment_devices
+from leadline.profiles.tree import Tree
 from leadline.schema import METRICS, EventKind, FrameKind, MetricKind
 
 CLOCKS_NS = 20_000
@@ -69,6 +71,10 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
     Without what ran below it later or elsewhere (the branches `backward` and `on another thread`). The subtree may hold less than the call, never more, in two
     cases: in a process that ran backward, whose work hangs below its forward line also where a region or an operator
     called for it; and of regions and phases, which may be open across others that do not nest in them.
+
+    An operator that outlives the frame that opened it (torch.compile's marks, in context managers) goes on at another
+    place, where its call counts; what ran in it before stays where it ran, below a node without calls. Its times add up
+    over all nodes of its name instead.
     """
     tree = profile.tree
     call, own = tree.exclusive("call_time"), tree.exclusive("time")
@@ -80,7 +86,14 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
     wanted = (call.count > 0) & (own.count > 0) & (process >= 0)
     wanted &= complete[np.maximum(process, 0)]
     wanted &= np.isin(tree.kinds, [int(FrameKind.OPERATOR), int(FrameKind.REGION), int(FrameKind.PHASE)])
-    exact = ~moved[process] & (tree.kinds == int(FrameKind.OPERATOR))
+    operator = tree.kinds == int(FrameKind.OPERATOR)
+    outlives = _outliving_names(tree, process, operator & (call.count == 0) & (own.count == 0) & (whole > 0))
+    for (owner, name), rows in outlives.items():
+        held, called = int(whole[rows].sum()), int(call.sum[rows].sum())
+        if called and complete[owner] and (held > called if moved[owner] else held != called):
+            yield f"operator {name} was called for {called} ns and holds {held} ns in {len(rows)} places"
+        wanted[rows] = False
+    exact = ~moved[process] & operator
     wrong = np.where(exact, whole != call.sum, whole > call.sum)
     for row in np.flatnonzero(wanted & wrong).tolist():
         node = tree.node(row)
@@ -88,6 +101,20 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
             f"{node.kind} {node.name} (node {row}) was called for {call.sum[row]} ns and holds {whole[row]} ns in "
             f"{call.count[row]} calls"
         )
+
+
+def _outliving_names(tree: Tree, process: NDArray[np.int64], without_calls: NDArray[np.bool_]) -> dict[Any, list[int]]:
+    """Rows of all operators, by process and name, of the names that some node has without a call of its own."""
+    found: dict[Any, list[int]] = {
+        (int(process[row]), tree.node(row).name): []
+        for row in np.flatnonzero(without_calls).tolist()
+        if process[row] >= 0
+    }
+    for row in np.flatnonzero(tree.kinds == int(FrameKind.OPERATOR)).tolist() if found else ():
+        key = (int(process[row]), tree.node(row).name)
+        if key in found:
+            found[key].append(row)
+    return found
 
 
 def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
@@ -119,6 +146,8 @@ def threads_spend_no_more_than_there_is(profile: Profile) -> Contradictions:
 
 def bytes_balance(profile: Profile) -> Contradictions:
     """Per process and device: what is freed was allocated, and the peak lies between what is left and all of it."""
+    if profile.tables.rows("ranks"):
+        return  # of folded ranks bytes are added and the peak is that of one
     rows = profile.table("metrics")
     process = process_of_node(profile)[rows["node"]]
     places = sorted(set(zip(process.tolist(), rows["device"].tolist(), strict=True)))
@@ -212,6 +241,30 @@ def waits_are_part_of_the_time(profile: Profile) -> Contradictions:
         yield f"{node.kind} {node.name} (node {row}) waited {wait[row]} ns of {time[row]} ns"
 
 
+def waiting_for_a_device_spins_no_longer_than_it_lasts(profile: Profile) -> Contradictions:
+    """What a thread ran while it waited for a device: at most the calls that waited, and what it ran in all."""
+    call, ran = profile.tree.exclusive("call_time"), profile.tree.exclusive("sync_running_time")
+    for row in np.flatnonzero((call.count > 0) & (ran.sum > call.sum + CLOCKS_NS * ran.count)).tolist():
+        yield f"{profile.tree.node(row).name} (node {row}) waited {call.sum[row]} ns and spun {ran.sum[row]} ns"
+    spun = _own_thread(profile, "sync_running_time")
+    for thread in profile.threads:
+        if spun[thread.node.row] > thread.cpu_ns + CLOCKS_NS * int(ran.count.sum()):
+            yield f"thread {thread.name} spun {spun[thread.node.row]} ns of the {thread.cpu_ns} ns that it ran"
+
+
+def pauses_are_no_time_of_any_thread(profile: Profile) -> Contradictions:
+    """No thread was seen for longer than measuring ran in its process, so what it idles holds no pause."""
+    for process, record in zip(profile.processes, record_of_rows(profile), strict=True):
+        wall, paused = record.get("wall_ns") or 0, record.get("paused_ns") or 0
+        if not process.complete or wall <= 0:
+            continue
+        if paused > wall + CLOCKS_NS:
+            yield f"measuring of process {process.pid} was paused for {paused} ns of {wall} ns"
+        for thread in profile.threads:
+            if thread.process == process.row and thread.wall_ns > wall - paused + CLOCKS_NS:
+                yield f"thread {thread.name} was seen {thread.wall_ns} ns of {wall} ns with pauses of {paused} ns"
+
+
 INVARIANTS: tuple[Callable[[Profile], Contradictions], ...] = (
     counts_and_sums,
     inclusive_is_own_and_children,
@@ -219,6 +272,8 @@ INVARIANTS: tuple[Callable[[Profile], Contradictions], ...] = (
     threads_spend_no_more_than_there_is,
     helpers_spend_no_more_than_there_is,
     waits_are_part_of_the_time,
+    waiting_for_a_device_spins_no_longer_than_it_lasts,
+    pauses_are_no_time_of_any_thread,
     bytes_balance,
     events_nest_inside_their_process,
     references_tell_processes_apart,
@@ -272,6 +327,8 @@ def _done_for_others(profile: Profile) -> dict[tuple[int, str], int]:
     found: dict[tuple[int, str], int] = {}
     elsewhere = _later(profile) & tree.frame_rows("phase", "on another thread")[tree.frame_of]
     for row in np.flatnonzero(elsewhere).tolist():
+        if "pool" in tree.node(row).detail:  # threads of a library that are not in the profile
+            continue
         key = (int(process[row]), str(tree.node(row).detail.get("thread")))
         found[key] = found.get(key, 0) + int(whole[row])
     return found

@@ -40,6 +40,12 @@ def test_a_measured_file_that_contradicts_itself_is_found_once(tmp_path: Path) -
         ("operator_ns=60", "operator_ns=101", "operators 101 and data 0 ns of 100 ns"),
         ("time=40 call_time=40", "time=40 call_time=40 free_bytes=8", "8 bytes were freed of 0 allocated"),
         (
+            "operator inner | time=40 call_time=40",
+            "api cudaDeviceSynchronize | time=40 call_time=40 sync_running_time=30000",
+            "cudaDeviceSynchronize (node 4) waited 40 ns and spun 30000 ns",
+        ),
+        ("time=40 call_time=40", "time=40 call_time=40 sync_running_time=30000", "spun 30000 ns of the 90 ns"),
+        (
             "time=40 call_time=40",
             "time=40 call_time=40 alloc_bytes=8 peak_live_bytes=9",
             "a peak of 9 bytes, with 8 allocated",
@@ -49,6 +55,38 @@ def test_a_measured_file_that_contradicts_itself_is_found_once(tmp_path: Path) -
 def test_every_invariant_can_fail(good: str, bad: str, said: str) -> None:
     found = contradictions(build(GOOD.replace(good, bad) if good else GOOD))
     assert any(said in one for one in found) if said else found == []
+
+
+OUTLIVES = """
+process p
+  thread main | wall_ns=100 operator_ns=60 cpu_ns=90
+    python enter @ /a/context.py:1
+      operator dynamo
+        operator before | time=15 call_time=15
+    python use @ /a/t.py:2
+      operator dynamo | time=20 call_time=60
+        operator after | time=25 call_time=25
+"""
+
+
+def test_the_times_of_an_operator_that_outlives_its_frame_add_up_over_its_places() -> None:
+    assert contradictions(build(OUTLIVES)) == []
+    for taken in (14, 16):
+        own = f"before | time={taken} call_time={taken}"
+        found = contradictions(build(OUTLIVES.replace("before | time=15 call_time=15", own)))
+        assert any(
+            f"operator dynamo was called for 60 ns and holds {45 + taken} ns in 2 places" in one for one in found
+        )
+
+
+def test_a_pause_that_a_thread_was_seen_in_is_found() -> None:
+    profile = build(GOOD.replace("wall_ns=100", "wall_ns=90000"))
+    (process,) = profile.processes
+    profile.meta["processes"] = [{"pid": process.pid, "wall_ns": 100_000, "paused_ns": 10_000}]
+    assert contradictions(profile) == []
+    profile.meta["processes"][0]["paused_ns"] = 40_000
+    (sentence,) = contradictions(profile)
+    assert "main was seen 90000 ns of 100000 ns with pauses of 40000 ns" in sentence
 
 
 def test_events_that_cross_are_found() -> None:

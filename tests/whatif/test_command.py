@@ -161,12 +161,14 @@ def test_perfetto_timelines(trace, tmp_path):
     assert main(["whatif", trace, "--scenario", "faster", "--export", "perfetto", "-o", str(out)]) == 0
     parsed = messages.Trace.FromString(out.read_bytes())
     names: dict[int, str] = {}
-    processes, depth, kernels = {}, {}, {}
+    processes, timelines, depth, kernels = {}, {}, {}, {}
     for packet in parsed.packet:
         for entry in packet.interned_data.event_names:
             names[entry.iid] = entry.name
         if packet.HasField("track_descriptor"):
             descriptor = packet.track_descriptor
+            if descriptor.HasField("thread"):
+                timelines[descriptor.uuid] = descriptor.thread.pid
             if descriptor.HasField("process"):
                 processes[descriptor.process.pid] = descriptor.process.process_name
         if packet.HasField("track_event"):
@@ -174,7 +176,7 @@ def test_perfetto_timelines(trace, tmp_path):
             begins = event.type == messages.TrackEvent.TYPE_SLICE_BEGIN
             depth[event.track_uuid] = depth.get(event.track_uuid, 0) + (1 if begins else -1)
             assert depth[event.track_uuid] >= 0
-            timeline = event.track_uuid // 1_000_000
+            timeline = timelines[event.track_uuid]
             if begins and names[event.name_iid] == "volta_sgemm_64x64":
                 kernels.setdefault(timeline, []).append(packet.timestamp)
     assert [processes[pid] for pid in sorted(processes)] == ["measured", "replayed", "predicted: faster gpu 2x"]

@@ -5,10 +5,10 @@ import { checkTables } from "./check";
 import { printable, ProfileFileError } from "./errors";
 import { emptyColumn, readColumn } from "./npy";
 import { Profile, type Meta } from "./profile";
-import { FORMAT_VERSION, TABLES, type Tables } from "./schema.generated";
+import { FORMAT_VERSION, OPTIONAL_TABLES, TABLES, type Tables } from "./schema.generated";
 import { Archive, LIMITS } from "./zip";
 
-const OPTIONAL = new Set<string>(["events"]);
+const OPTIONAL = new Set<string>(OPTIONAL_TABLES);
 const OBJECTS = ["program", "asked", "available", "cost", "clock", "host"];
 
 export async function openProfile(bytes: Uint8Array): Promise<Profile> {

@@ -1,6 +1,8 @@
 // The report as Python makes it (docs/json-report.md): what the overview shows. Where no Python is at hand (VS Code) a
 // shorter one is made of the profile itself, in summary.ts.
 
+import type { Ranks } from "./ranks";
+
 export interface Place {
   file: string;
   short: string;
@@ -43,6 +45,8 @@ export interface TimeSplit {
   device_wait_ns: number;
   other_wait_ns: number;
   idle_ns: number;
+  /** Of `device_wait_ns`, how long the thread spun on a core; null where that was not measured. */
+  device_wait_running_ns: number | null;
   estimated: string[];
   places: (Place & { part: string; time_ns: number })[];
 }
@@ -136,6 +140,8 @@ export interface Report {
   cost: { callbacks_ns: number; events: number; held_bytes: number; percent: number | null };
   hidden: { paths: number; operators: number; modules: number; kernels: number };
   next: string[];
+  /** Of a merged job; absent where no Python made the report. */
+  ranks?: Ranks | null;
 }
 
 /** Findings of `leadline analyze`, as docs/rules.md has them in JSON. */

@@ -41,6 +41,24 @@ export const EventKindNames = [
 ] as const;
 export type EventKind = (typeof EventKindNames)[number];
 
+export const KernelEventKindNames = [
+  "switch",
+  "waking",
+  "fork",
+  "exec",
+  "exit",
+  "syscall_entry",
+  "syscall_exit",
+  "block_issue",
+  "block_complete",
+  "irq_entry",
+  "irq_exit",
+  "page_fault",
+  "switch_out",
+  "switch_in",
+] as const;
+export type KernelEventKind = (typeof KernelEventKindNames)[number];
+
 export const MetricKindNames = [
   "time",
   "call_time",
@@ -67,6 +85,8 @@ export const MetricKindNames = [
   "running_time",
   "wait_time",
   "instruction_samples",
+  "cpu_sample",
+  "sync_running_time",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -74,7 +94,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   time: "wall time inside operators, regions and API calls, less what nested ones took (exclusive)",
   call_time: "wall time of one call from begin to end, nested ones included",
   alloc_bytes: "tensor memory allocated here",
-  free_bytes: "tensor memory freed here, wherever it was allocated",
+  free_bytes: "tensor memory freed by operators here, wherever it was allocated, or allocated here and freed outside of operators",
   peak_live_bytes: "bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them",
   gpu_time: "time of kernels, copies and sets on the device",
   launch_latency: "start of the API call to start on the device",
@@ -96,6 +116,8 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   running_time: "CPU time of the thread inside phases and regions, less what nested ones took",
   wait_time: "time the calling thread waited here",
   instruction_samples: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was",
+  cpu_sample: "CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran",
+  sync_running_time: "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps",
 };
 
 export const LossKindNames = [
@@ -121,6 +143,14 @@ export const LossKindNames = [
   "graph_captured_before",
   "range_unordered",
   "streams_folded",
+  "kernel_events_dropped",
+  "kernel_unseen",
+  "samples_dropped",
+  "samples_missing",
+  "rank_missing",
+  "file_left_out",
+  "tool_rows_lost",
+  "tool_ended",
 ] as const;
 export type LossKind = (typeof LossKindNames)[number];
 
@@ -147,13 +177,21 @@ export const LossKindDocs: Record<LossKind, string> = {
   graph_captured_before: "device work of a graph captured before measuring began; its capture path is unknown",
   range_unordered: "a start/end range that did not nest in its thread; it was closed with the range around it",
   streams_folded: "a measurement on one of very many streams of a call path, kept there without its stream",
+  kernel_events_dropped: "events that the kernel counted and could not keep: its buffer was full",
+  kernel_unseen: "the kernel's view of the threads is missing or less than was asked for; the detail says why",
+  samples_dropped: "CPU samples for which there was no room; their time is in the next one of the thread",
+  samples_missing: "CPU time of which no sample could be taken, booked at its thread; the detail says why",
+  rank_missing: "a rank of the job left no file that could be read",
+  file_left_out: "a file that was named for merging and is not in the result; the detail says which and why",
+  tool_rows_lost: "rows of events that a tool did not see",
+  tool_ended: "a tool that was ended early, or work that tools do not look at; the detail says which and why",
 };
 
 export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; doc: string }> = {
   time: { unit: "ns", additive: true, doc: "wall time inside operators, regions and API calls, less what nested ones took (exclusive)" },
   call_time: { unit: "ns", additive: false, doc: "wall time of one call from begin to end, nested ones included" },
   alloc_bytes: { unit: "bytes", additive: true, doc: "tensor memory allocated here" },
-  free_bytes: { unit: "bytes", additive: true, doc: "tensor memory freed here, wherever it was allocated" },
+  free_bytes: { unit: "bytes", additive: true, doc: "tensor memory freed by operators here, wherever it was allocated, or allocated here and freed outside of operators" },
   peak_live_bytes: { unit: "bytes", additive: true, doc: "bytes allocated here that were alive when the live total of their process on their device peaked; every process and device has its own moment, so these sums never cross them" },
   gpu_time: { unit: "ns", additive: true, doc: "time of kernels, copies and sets on the device" },
   launch_latency: { unit: "ns", additive: false, doc: "start of the API call to start on the device" },
@@ -175,6 +213,8 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   running_time: { unit: "ns", additive: true, doc: "CPU time of the thread inside phases and regions, less what nested ones took" },
   wait_time: { unit: "ns", additive: true, doc: "time the calling thread waited here" },
   instruction_samples: { unit: "1", additive: true, doc: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was" },
+  cpu_sample: { unit: "ns", additive: true, doc: "CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran" },
+  sync_running_time: { unit: "ns", additive: true, doc: "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps" },
 };
 
 /** UTF-8 text: string i is bytes[offsets[i]:offsets[i+1]]; string 0 is empty. The two columns differ in length. */
@@ -271,7 +311,7 @@ export interface ThreadsTable {
   readonly operator_ns: Float64Array;
   /** wall time inside data loading, outside operators */
   readonly data_ns: Float64Array;
-  /** from the first to the last event or flush */
+  /** from the first to the last event or flush, less pauses of measuring */
   readonly wall_ns: Float64Array;
   /** CPU time of the thread over the same span */
   readonly cpu_ns: Float64Array;
@@ -339,6 +379,110 @@ export interface EventsTable {
   readonly step: Int32Array;
 }
 
+/** What the kernel did with the threads while the trace window was open, ordered by time_ns. */
+export interface KernelEventsTable {
+  /** on the clock of the events of its process */
+  readonly time_ns: Float64Array;
+  /** a process of the machine that this was recorded on */
+  readonly process: Uint32Array;
+  /** where */
+  readonly cpu: Int16Array;
+  /** kernel event kind */
+  readonly kind: Uint8Array;
+  /** kernel thread id of who was on the CPU (switch: of who left it); 0 for idle */
+  readonly tid: Float64Array;
+  /** switch: who came; waking, fork: who was woken or made; block: first sector; -1 elsewhere */
+  readonly target: Float64Array;
+  /** switch: state of who left; switch_out: 1 when it could have gone on; waking: CPU; syscall_exit: result; block: bytes; irq: number; page_fault: address */
+  readonly value: Float64Array;
+  /** name of target, of the system call, of the interrupt; block: kind of request; exec: program */
+  readonly name: Uint32Array;
+}
+
+/** Of a profile of many ranks folded into one: every rank of the job, by number; those that are missing too. */
+export interface RanksTable {
+  /** global rank, -1 where the program had none */
+  readonly rank: Int32Array;
+  /** -1 where unknown */
+  readonly local_rank: Int32Array;
+  /** row that it was folded into, -1 where nothing of it was read */
+  readonly process: Int32Array;
+  /** 0: whole; 1: taken from its last segment; 2: missing */
+  readonly status: Uint8Array;
+  /** machine */
+  readonly host: Uint32Array;
+  /** JSON object with its coordinates, in meshes and groups (dp, tp, pp, ep), or empty */
+  readonly role: Uint32Array;
+  /** what tells it from all others: machine, pid and start of its processes */
+  readonly identity: Uint32Array;
+  /** names of its files, one per line */
+  readonly files: Uint32Array;
+  /** one sentence, or empty */
+  readonly note: Uint32Array;
+  /** CLOCK_REALTIME when measuring began */
+  readonly start_ns: Float64Array;
+  /** CLOCK_REALTIME of its last segment or of stop */
+  readonly end_ns: Float64Array;
+}
+
+/** What each rank spent on what, in the order of ranks and names; small, and kept for every rank. */
+export interface RankValuesTable {
+  /** row in ranks */
+  readonly rank: Uint32Array;
+  /** such as wall, communication, time forward, gpu_time forward (nanoseconds), peak (bytes), steps */
+  readonly name: Uint32Array;
+  /** sum */
+  readonly value: Float64Array;
+  /** number of measurements */
+  readonly count: Float64Array;
+}
+
+/** Statistics over ranks of the inclusive sums of a metric at a node, by node and metric; ranks without a measurement there do not count. */
+export interface RankStatsTable {
+  /** where */
+  readonly node: Uint32Array;
+  /** metric kind */
+  readonly metric: Uint8Array;
+  /** ranks that measured something there */
+  readonly ranks: Uint32Array;
+  /** sum over ranks: sum_high * 2^32 + sum_low */
+  readonly sum_high: Float64Array;
+  /** see sum_high */
+  readonly sum_low: Uint32Array;
+  /** sum of squares over ranks: squares_high * 2^64 + squares_low */
+  readonly squares_high: Float64Array;
+  /** see squares_high */
+  readonly squares_low: Float64Array;
+  /** of the rank that has least */
+  readonly min: Float64Array;
+  /** of the rank that has most */
+  readonly max: Float64Array;
+  /** row of that rank, the first of equals */
+  readonly min_rank: Uint32Array;
+  /** row of that rank, the first of equals */
+  readonly max_rank: Uint32Array;
+}
+
+/** The same inclusive sums counted in bins: bin b holds values v >= 8 with b = 8 * floor(log2(v)) + the three bits behind the highest; smaller v are their own bins. */
+export interface RankHistogramTable {
+  /** where */
+  readonly node: Uint32Array;
+  /** metric kind */
+  readonly metric: Uint8Array;
+  /** eight bins per power of two */
+  readonly bin: Int16Array;
+  /** ranks in this bin */
+  readonly ranks: Uint32Array;
+}
+
+/** Of a folded profile: the exact sums of squares of the table metrics, row by row, so that folding again loses nothing. */
+export interface MetricSquaresTable {
+  /** sum_squares = high * 2^64 + low */
+  readonly high: Float64Array;
+  /** see high */
+  readonly low: Float64Array;
+}
+
 export interface Tables {
   readonly strings: StringsTable;
   readonly frames: FramesTable;
@@ -349,7 +493,16 @@ export interface Tables {
   readonly devices: DevicesTable;
   readonly losses: LossesTable;
   readonly events: EventsTable;
+  readonly kernel_events: KernelEventsTable;
+  readonly ranks: RanksTable;
+  readonly rank_values: RankValuesTable;
+  readonly rank_stats: RankStatsTable;
+  readonly rank_histogram: RankHistogramTable;
+  readonly metric_squares: MetricSquaresTable;
 }
+
+/** Tables that a file may lack; they have no rows then. */
+export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "ranks", "rank_values", "rank_stats", "rank_histogram", "metric_squares"];
 
 /** Columns as they are stored: name, NumPy dtype, and the table whose rows they number. */
 export const TABLES: Record<keyof Tables, readonly (readonly [string, string, string])[]> = {
@@ -433,5 +586,57 @@ export const TABLES: Record<keyof Tables, readonly (readonly [string, string, st
     ["awaits_correlation", "<u8", ""],
     ["graph_node", "<u8", ""],
     ["step", "<i4", ""],
+  ],
+  kernel_events: [
+    ["time_ns", "<i8", ""],
+    ["process", "<u4", "processes"],
+    ["cpu", "<i2", ""],
+    ["kind", "|u1", ""],
+    ["tid", "<i8", ""],
+    ["target", "<i8", ""],
+    ["value", "<i8", ""],
+    ["name", "<u4", "strings"],
+  ],
+  ranks: [
+    ["rank", "<i4", ""],
+    ["local_rank", "<i4", ""],
+    ["process", "<i4", "processes"],
+    ["status", "|u1", ""],
+    ["host", "<u4", "strings"],
+    ["role", "<u4", "strings"],
+    ["identity", "<u4", "strings"],
+    ["files", "<u4", "strings"],
+    ["note", "<u4", "strings"],
+    ["start_ns", "<i8", ""],
+    ["end_ns", "<i8", ""],
+  ],
+  rank_values: [
+    ["rank", "<u4", "ranks"],
+    ["name", "<u4", "strings"],
+    ["value", "<i8", ""],
+    ["count", "<u8", ""],
+  ],
+  rank_stats: [
+    ["node", "<u4", "nodes"],
+    ["metric", "|u1", ""],
+    ["ranks", "<u4", ""],
+    ["sum_high", "<i8", ""],
+    ["sum_low", "<u4", ""],
+    ["squares_high", "<u8", ""],
+    ["squares_low", "<u8", ""],
+    ["min", "<i8", ""],
+    ["max", "<i8", ""],
+    ["min_rank", "<u4", "ranks"],
+    ["max_rank", "<u4", "ranks"],
+  ],
+  rank_histogram: [
+    ["node", "<u4", "nodes"],
+    ["metric", "|u1", ""],
+    ["bin", "<i2", ""],
+    ["ranks", "<u4", ""],
+  ],
+  metric_squares: [
+    ["high", "<u8", ""],
+    ["low", "<u8", ""],
   ],
 };

@@ -149,6 +149,7 @@ function splits(profile: Profile): TimeSplit[] {
       device_wait_ns: 0,
       other_wait_ns: 0,
       idle_ns: room - python_ns,
+      device_wait_running_ns: null,
       estimated: ["python", "idle"],
       places: [],
     });

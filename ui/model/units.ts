@@ -74,6 +74,7 @@ const METRIC_NAMES: Record<string, string> = {
   set_bytes: "bytes set",
   device_alloc_bytes: "memory taken from the driver",
   device_free_bytes: "memory given back to the driver",
+  cpu_sample: "CPU time (samples)",
   count: "calls",
 };
 

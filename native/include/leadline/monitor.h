@@ -328,6 +328,10 @@ LEADLINE_EXPORT leadline_status leadline_monitor_threads(leadline_thread* thread
 /* For providers: 1 when a Python frame on the path to a place is of this source file, else 0. Walks the path, so not
  * for the path of an event. Any thread. */
 LEADLINE_EXPORT int leadline_monitor_context_in_file(leadline_context context, const char* file);
+/* The frames on the path to a place of this session, from the process's thread down to the place itself. `*count` as in
+ * leadline_callpath_get; names live as long as the session. LEADLINE_ERROR_INVALID: no place of this session. Walks the
+ * path, so not for the path of an event. Any thread. */
+LEADLINE_EXPORT leadline_status leadline_monitor_path(leadline_context context, leadline_frame* frames, size_t* count);
 /* Count a loss (LossKind of schema/leadline.toml). `detail` is kept once per kind; may be NULL. */
 LEADLINE_EXPORT void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail);
 /* For providers: a number for leadline_gpu_activity_event.frame that nobody has been given before. */

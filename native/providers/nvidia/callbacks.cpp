@@ -1,7 +1,9 @@
 #include "providers/nvidia/callbacks.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "gpu/measure.h"
 #include "gpu/recording.h"
@@ -16,6 +18,7 @@ struct ThreadState {
   std::uint32_t stretch = 0;      // when the outermost began, see Callbacks::state_
   std::uint32_t correlation = 0;  // of the outermost
   std::int64_t start_ns = 0;
+  std::int64_t cpu_ns = 0;  // CPU time of the thread when its wait began
   leadline_context context = 0;
   leadline_gpu_api_event event{};  // what BEGIN said, for END
   bool captured = false;           // the call became a graph node: nothing runs now
@@ -191,12 +194,14 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data, std:
   if (gpu::Recorder* recorder = recorder_.load(std::memory_order_acquire)) {
     recorder->api_begin(api, thread.context, thread.start_ns, marks);
   }
+  if (waits(call.kind)) thread.cpu_ns = thread_cpu_ns();
 }
 
 void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noexcept {
   ThreadState& thread = state_in(session_);
   if (thread.depth == 0) return;  // began before measuring did
   if (--thread.depth > 0) return;
+  const std::int64_t cpu_ns = waits(call.kind) ? thread_cpu_ns() : 0;
   const std::int64_t now = leadline_monitor_now();
   // How long a call took around which measuring rested or went on is not known.
   const std::uint32_t present = state_.load(std::memory_order_acquire);
@@ -213,8 +218,13 @@ void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noex
     thread.context = 0;
     return;
   }
-  if (waits(call.kind) && time_waits_.load(std::memory_order_relaxed)) {
-    gpu::emit_measure(thread.context, MetricKind::kSyncTime, now - thread.start_ns, -1, now);
+  if (waits(call.kind)) {
+    if (time_waits_.load(std::memory_order_relaxed)) {
+      gpu::emit_measure(thread.context, MetricKind::kSyncTime, now - thread.start_ns, -1, now);
+    }
+    // Whether the driver spins or sleeps is the program's choice (cudaDeviceScheduleBlockingSync) and the driver's.
+    const std::int64_t ran_ns = std::clamp<std::int64_t>(cpu_ns - thread.cpu_ns, 0, now - thread.start_ns);
+    gpu::emit_measure(thread.context, MetricKind::kSyncRunningTime, ran_ns, -1, now);
   }
   end_call(thread.event, now);
   if (gpu::ThreadMarks* ring = marks_->at(marks_of_thread.get(marks_))) ring->add(now, 0);

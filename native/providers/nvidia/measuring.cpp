@@ -221,6 +221,11 @@ void Measuring::on_place_changed(const leadline_event* event, void* user) {
 }
 
 void Measuring::on_activity(const leadline_event* event, void* user) {
+  const leadline_gpu_activity_event& told = event->of.gpu_activity;
+  if (told.name == nullptr && told.measure_count == 1 &&
+      told.measures[0].metric == gpu::number(MetricKind::kSyncRunningTime)) {
+    return;  // measured around the call itself, which a recording of CUPTI's records cannot repeat
+  }
   static_cast<Measuring*>(user)->recorder_->folded(event->of.gpu_activity);
 }
 

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/clock.h"
 #include "gpu/activity_fold.h"
 #include "gpu/recording.h"
 #include "providers/nvidia/occupancy.h"
@@ -93,6 +94,35 @@ TEST_CASE("starting and stopping while threads launch: nothing hangs, nothing is
   for (std::thread& thread : threads) thread.join();
   CHECK(gpu.calls_after_finalize == 0);
   CHECK(TestMonitor::losses().contains("internal_error") == false);
+}
+
+TEST_CASE("waits for the device say how long their thread ran: it may spin or sleep") {
+  Fakes fakes(LEADLINE_NVIDIA_FAKES);
+  FakeGpu& gpu = fakes.gpu();
+  fresh(gpu);
+  FakeClock clock(1);
+  const auto wait = [&](const char* name, std::int64_t ran_ns) {
+    const Region region(name);
+    const ApiScope call(nvidia::cupti::Domain::kRuntime, 165, "cudaDeviceSynchronize", nullptr, gpu.context());
+    gpu.tick(9'000);
+    clock.advance_cpu(ran_ns);
+  };  // lasts for 10,000 ns
+  REQUIRE(nvidia::start(quick()).measuring);
+  clock.advance_cpu(777);
+  wait("spins", 9'900);
+  wait("sleeps", 12);
+  wait("sleeps", 0);
+  clock.advance_cpu(777);
+  wait("two clocks", 10'500);  // which are not read at once: it ran no longer than it waited
+  {
+    const Region region("launches");
+    FakeKernel kernel;
+    fakes.launch(&kernel, {1, 1, 1}, {32, 1, 1}, nullptr, 0, gpu.stream(7));
+  }
+  nvidia::stop();
+  const std::string per_call = ";cudaDeviceSynchronize | device -1 stream -1 | sync_running_time count ";
+  CHECK(TestMonitor::folded({"sync_running_time"}) == "sleeps" + per_call + "2 sum 12\n" + "spins" + per_call +
+                                                          "1 sum 9900\n" + "two clocks" + per_call + "1 sum 10000\n");
 }
 
 TEST_CASE("a call that was open at the end of one session hides no call of the next") {

@@ -51,6 +51,9 @@ class Answering final : public Subscriber {
   ~Answering() override { Monitor::instance().unsubscribe(id_); }
   void on_operator_begin(const leadline_operator_event&, ThreadState&) noexcept override {}
   void on_operator_end(int64_t, ThreadState&) noexcept override {}
+  bool begin_operator(const leadline_operator_event&, const void*, ThreadState&) override { return false; }
+  bool end_operator(const void*, int64_t, ThreadState&) override { return false; }
+  void on_memory(const leadline_memory_event&, ThreadState&) noexcept override {}
   void on_event(const leadline_event&, ThreadState&) noexcept override {}
   void on_scopes_moved(ThreadState&) noexcept override {}
   leadline_context context(ThreadState&) noexcept override { return 5; }

@@ -11,7 +11,7 @@
 
 #include "base/got_patch.h"
 #include "base/library.h"
-#include "leadline/monitor.h"
+#include "monitor/monitor.h"
 
 namespace leadline::torch {
 namespace {
@@ -39,11 +39,7 @@ std::vector<GotPatch>& patches() {
 }
 
 void emit(void* address, int64_t bytes, int32_t type, int32_t device, int64_t allocated, int64_t reserved) noexcept {
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_MEMORY;
-  event.phase = LEADLINE_INSTANT;
-  event.of.memory = {reinterpret_cast<uint64_t>(address), bytes, type, device, allocated, reserved};
-  leadline_monitor_emit(&event);
+  Monitor::instance().memory({reinterpret_cast<uint64_t>(address), bytes, type, device, allocated, reserved});
 }
 
 // The monitor's number of a c10::DeviceType. ROCm builds say CUDA.
@@ -72,7 +68,7 @@ int32_t device_type(int8_t c10_type) noexcept {
 }
 
 bool wanted() noexcept {
-  return g_running.load(std::memory_order_relaxed) && leadline_monitor_active(LEADLINE_DOMAIN_MEMORY) != 0;
+  return g_running.load(std::memory_order_relaxed) && Monitor::instance().active(LEADLINE_DOMAIN_MEMORY) != 0;
 }
 
 void* alloc_cpu(size_t bytes) {

@@ -51,6 +51,8 @@ void fake_test_setup(std::uint32_t cupti_version, const char* holder) {
   gpu().real_clock = true;
   gpu().read_environment();
 }
+// CPU time that threads took in the device's waits: the truth about spinning.
+std::int64_t fake_test_waiting_ran_ns() { return gpu().waiting_ran_ns.load(); }
 void fake_test_lose_device() { gpu().lose_device(); }
 std::uint32_t fake_test_finalized() { return gpu().finalized; }
 std::uint64_t fake_test_enabled_callbacks() {

@@ -8,6 +8,16 @@
 #include <ctime>
 
 namespace leadline::testing {
+namespace {
+
+std::int64_t thread_cpu() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+}
+
+}  // namespace
+
 FakeGpu& FakeGpu::instance() {
   static FakeGpu& gpu = *[] {
     auto* made = new FakeGpu;
@@ -208,8 +218,13 @@ void FakeGpu::synchronize(FakeStream* stream, cupti::SyncType type, std::uint32_
   for (const auto& [key, each] : streams_) {
     if (!stream || each == stream) until = std::max(until, each->ready_ns);
   }
+  const std::int64_t ran_before = thread_cpu();
   while (real_clock && tick(0) < until) {
+    if (!waits_asleep) continue;
+    const timespec rest{0, std::min<std::int64_t>(until - now_ns.load(), 999'999'999)};
+    if (rest.tv_nsec > 0) ::nanosleep(&rest, nullptr);
   }
+  waiting_ran_ns += thread_cpu() - ran_before;
   std::int64_t now = now_ns.load();
   while (now < until && !now_ns.compare_exchange_weak(now, until)) {
   }
@@ -312,6 +327,7 @@ void FakeGpu::read_environment() {
     subscribe_result = static_cast<cupti::Result>(std::atoi(result));
   if (const char* version = std::getenv("FAKE_DRIVER_CUDA")) driver_cuda_version = std::atoi(version);
   if (const char* result = std::getenv("FAKE_INIT")) init_result = static_cast<cuda::Result>(std::atoi(result));
+  waits_asleep = std::getenv("FAKE_SLEEPS") != nullptr;
   // As the driver does: an empty list hides every device.
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && *visible == '\0') {
     init_result = cuda::kNoDevice;
@@ -331,6 +347,8 @@ void FakeGpu::reset() {
   subscribe_result = activity_result = cupti::kSuccess;
   inner_ids_differ = false;
   real_clock = false;
+  waits_asleep = false;
+  waiting_ran_ns = 0;
   names_work = true;
   delivery = {};
   subscribed = nullptr;

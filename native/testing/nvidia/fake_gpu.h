@@ -99,6 +99,8 @@ class FakeGpu {
   std::atomic<std::int64_t> now_ns{1'000'000};
   // With `real_clock` it follows CLOCK_REALTIME, as CUPTI's does, and waiting takes its time.
   bool real_clock = false;
+  bool waits_asleep = false;                    // as with cudaDeviceScheduleBlockingSync; else it spins
+  std::atomic<std::int64_t> waiting_ran_ns{0};  // CPU time that threads took in all their waits
   std::int64_t tick(std::int64_t ns);
 
   // cuInit: loads the tool that CUDA_INJECTION64_PATH names, before any context, as the driver does.
@@ -157,7 +159,8 @@ class FakeGpu {
   std::size_t pending();
   void reset();
   // For programs in other languages: FAKE_HOLDER (a tool's name), FAKE_REFUSES and FAKE_INIT (results of CUPTI's
-  // subscription and of cuInit), FAKE_DRIVER_CUDA (12040), and CUDA_VISIBLE_DEVICES when it is empty.
+  // subscription and of cuInit), FAKE_DRIVER_CUDA (12040), FAKE_SLEEPS (waits do not spin), and CUDA_VISIBLE_DEVICES
+  // when it is empty.
   void read_environment();
   std::recursive_mutex mutex;  // callbacks run outside it
 

@@ -6,12 +6,24 @@ so deep and thin that whole-array steps per level would be slower. `Shape` is pr
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profiles.rollup import Shape
+from leadline.profiles.rollup import Shape, subtree_sums
+
+__all__ = [
+    "Mask",
+    "Rows",
+    "above",
+    "at_rows",
+    "distinct",
+    "factorized",
+    "group_sums",
+    "nearest",
+    "preorder",
+    "subtree_shares",
+    "subtree_sums",
+]
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -57,23 +69,6 @@ def subtree_shares(shape: Shape, values: NDArray[np.int64]) -> NDArray[np.float6
     sums = subtree_sums(shape, fitting)
     shares: NDArray[np.float64] = sums / sums[0]
     return shares
-
-
-def subtree_sums(shape: Shape, values: NDArray[np.int64]) -> Rows:
-    """The sum of `values` over every node and all below it."""
-    sums = values.astype(np.int64)
-    if shape.narrow:
-        parent, plain = shape.parent.tolist(), sums.tolist()
-        for row in range(shape.size - 1, 0, -1):
-            plain[parent[row]] += plain[row]
-        return np.array([value & 0xFFFFFFFFFFFFFFFF for value in plain], np.uint64).view(np.int64)
-    bounds = shape.level_offsets.tolist()
-    for begin, end in reversed(list(pairwise(bounds))[1:]):
-        rows = shape.by_level[begin:end]
-        parents = shape.parent[rows]
-        first = np.flatnonzero(np.concatenate(([True], parents[1:] != parents[:-1])))
-        sums[parents[first]] += np.add.reduceat(sums[rows], first)
-    return sums
 
 
 def preorder(shape: Shape) -> tuple[Rows, Rows]:

@@ -61,6 +61,22 @@ class PhaseRow:
 
 
 @dataclass(frozen=True)
+class FunctionRow:
+    """CPU time of one function (or operator, region, native function) by samples: its own, and with all it called.
+
+    `line` is the one with most of its own time; of a thread, what no Python frame or operator explains is its own.
+    """
+
+    kind: str
+    name: str
+    file: str
+    line: int
+    self_ns: int
+    total_ns: int
+    samples: int
+
+
+@dataclass(frozen=True)
 class KernelRow:
     """One kernel, copy or collective by name, over all devices."""
 

@@ -8,13 +8,13 @@ Measured, per thread: wall and CPU time, time in outermost operators and in data
     data            in data loading outside operators, less waits for a device
     communication   in what providers declare to be communication, its waits included
     compile         in the phase `compile`, wherever it stands
-    device_wait     waits for a device
+    device_wait     waits for a device, spinning or asleep
     other_wait      other known waits; and, as an estimate, what another thread did of this thread's backward pass
     python          CPU time of the thread that is none of the above (estimate)
     idle            the rest (estimate: it includes standing in line for a core or for the interpreter's lock)
 
-Two assumptions make the estimates. Operators and waits for a device run on the CPU for as long as they last (a device
-is waited for by spinning, unless told otherwise). Data loading and compilation do where a file has no `running_time`.
+Assumptions make the estimates. Operators run on the CPU for as long as they last, less their waits. So do data loading
+and compilation where a file has no `running_time`, and waits for a device where it has no `sync_running_time`.
 
 The tree books backward work under the forward lines of the thread that ran forward. Where the operators of that thread
 say that it did not run them, they are counted for the thread of the process whose operators the tree does not explain:
@@ -33,15 +33,15 @@ from leadline.analysis.columns import Mask, Rows, above, at_rows, factorized, gr
 from leadline.analysis.scopes import Scopes, within
 from leadline.analysis.threads import main_threads
 from leadline.profiles import Profile, Thread, Tree
+from leadline.profiles.communication import says_communication
 from leadline.schema import FrameKind
 
 PARTS = ("operators", "python", "data", "communication", "compile", "device_wait", "other_wait", "idle")
 """In the order in which they are shown."""
 MOST_PLACES = 3
 _OPERATORS, _PYTHON, _DATA, _COMMUNICATION, _COMPILE, _DEVICE, _OTHER, _IDLE = range(len(PARTS))
+_NO_THREAD = -2  # of work that threads did which are not in the profile
 _BUSY, _RAN = 0.005, 0.05  # shares of the longest thread's wall time that make a thread worth showing
-_COMMUNICATES = ('"role":"communication"', '"collective":')
-"""A provider says so in the detail of an operator or region, or names the collective there."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Split:
-    """One thread; `thread` is its row. `parts_ns` has every name of PARTS. `estimated`: those that are not measured."""
+    """One thread; `thread` is its row. `parts_ns` has every name of PARTS. `estimated`: those that are not measured.
+    `spun_ns`: of `device_wait`, how long the thread took a core while it waited; None where that was not measured."""
 
     thread: int
     main: bool
     wall_ns: int
     parts_ns: dict[str, int]
     estimated: tuple[str, ...]
+    spun_ns: int | None
     places: dict[str, tuple[Place, ...]]
 
 
@@ -88,14 +90,19 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
     time, sync, wait, running = (
         np.maximum(tree.exclusive(metric).sum, 0) for metric in ("time", "sync_time", "wait_time", "running_time")
     )
+    ran_waiting = tree.exclusive("sync_running_time")
+    told = ran_waiting.count > 0
+    spun = np.where(told, np.clip(ran_waiting.sum, 0, sync), sync)
     left = np.maximum(np.maximum(time - sync, 0) - _waits_of_scopes(tree, wait), 0)
     waited = np.where((nodes.part == _DATA) | (nodes.part == _COMMUNICATION), nodes.part, _OTHER)
     amounts = _Amounts(nodes, len(threads))
     booked = [(nodes.part, left), (np.full(len(tree), _DEVICE), sync), (waited, wait)]
     for part, values in booked:
         amounts.add(part, values)
-    facts = _facts(nodes, len(threads), time, wait, running if running.any() else None)
-    places = _places(tree, scopes, nodes, booked)
+    facts = _facts(nodes, len(threads), time, wait + (sync - spun), spun, running if running.any() else None)
+    spun_of = group_sums(nodes.thread, spun, len(threads))
+    guessed = group_sums(np.where(told, -1, nodes.thread), spun, len(threads)) != 0
+    places = _places(tree, scopes, nodes, _with_samples(tree, nodes, booked))
     mains = main_threads(profile)
     longest = max(thread.wall_ns for thread in threads)
     made = []
@@ -109,8 +116,20 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
         parts, estimated = _split(thread, amounts.of(row), {name: int(sums[row]) for name, sums in facts.items()})
         named = {PARTS[part]: ns for part, ns in enumerate(parts)}
         shown = {PARTS[part]: found for part, found in places.get(row, {}).items() if parts[part]}
-        made.append((thread.process, not main, -busy, Split(row, main, thread.wall_ns, named, estimated, shown)))
+        spun_ns = max(0, min(int(spun_of[row]), parts[_DEVICE])) if parts[_DEVICE] and not guessed[row] else None
+        split = Split(row, main, thread.wall_ns, named, estimated, spun_ns, shown)
+        made.append((thread.process, not main, -busy, split))
     return [one[-1] for one in sorted(made, key=lambda one: one[:3])]
+
+
+def _with_samples(tree: Tree, nodes: _Nodes, booked: list[tuple[Rows, Rows]]) -> list[tuple[Rows, Rows]]:
+    """Where there are CPU samples, they say on which lines Python's own time was; without, the time of regions does."""
+    in_python = nodes.part == _PYTHON
+    samples = np.where(in_python, tree.exclusive("cpu_sample").sum, 0)
+    if not samples.any():
+        return booked
+    (parts, left), *others = booked
+    return [(parts, np.where(in_python, 0, left)), *others, (nodes.part, samples)]
 
 
 def _waits_of_scopes(tree: Tree, wait: Rows) -> Rows:
@@ -139,18 +158,25 @@ class _Amounts:
         return part
 
 
-def _facts(nodes: _Nodes, threads: int, time: Rows, wait: Rows, running: Rows | None) -> dict[str, NDArray[np.int64]]:
-    """Per thread: time asleep in operators, time that another thread ran for it, CPU time of data loading, compilation
-    and communication outside operators (only where it was measured)."""
+def _facts(
+    nodes: _Nodes, threads: int, time: Rows, asleep: Rows, spun: Rows, running: Rows | None
+) -> dict[str, NDArray[np.int64]]:
+    """Per thread: time asleep in operators, time that another thread ran for it, CPU time in waits for a device outside
+    operators, of data loading, compilation and communication outside operators (these only where it was measured)."""
 
     def sums(where: Mask, values: Rows, thread: Rows = nodes.thread) -> NDArray[np.int64]:
         return group_sums(np.where(where, thread, -1), values, threads)
 
-    facts = {"asleep": sums(nodes.in_operator, wait), "away": sums(nodes.in_operator, time, nodes.away)}
+    facts = {
+        "asleep": sums(nodes.in_operator, asleep),
+        "away": sums(nodes.in_operator, time, nodes.away),
+        "spun": sums(~nodes.in_operator & ~nodes.loading, spun),
+    }
     if running is not None:
         for part, operators in zip((_DATA, _COMPILE, _COMMUNICATION), nodes.within_one, strict=True):
             outside = (nodes.part == part) & ~nodes.in_operator
-            facts[PARTS[part]] = np.maximum(sums(outside, running) - sums(operators, time), 0)
+            own = running if part == _DATA else running - spun  # waits for a device inside are counted for themselves
+            facts[PARTS[part]] = np.maximum(sums(outside, own) - sums(operators, time), 0)
     return facts
 
 
@@ -177,7 +203,8 @@ def _split(thread: Thread, amounts: list[list[int]], facts: dict[str, int]) -> t
     take(room, _DATA, room)
 
     room = thread.wall_ns - operators - data
-    spun, compiled, talked = (min(outside[part], room) for part in (_DEVICE, _COMPILE, _COMMUNICATION))
+    spun = min(facts["spun"], outside[_DEVICE], room)
+    compiled, talked = (min(outside[part], room) for part in (_COMPILE, _COMMUNICATION))
     for part in (_DEVICE, _OTHER, _COMMUNICATION, _COMPILE):
         room = take(room, part, outside[part])
     ran = operators - min(facts["asleep"], operators) + spun
@@ -200,9 +227,10 @@ def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
     for thread in threads:
         place[thread.node.row] = thread.row
     helper = _helper_threads(profile, scopes, border)
-    elsewhere = helper >= 0
+    elsewhere = helper != -1
     helped = nearest(tree.shape, elsewhere | border)
     thread_of = np.where(at_rows(elsewhere, helped, 0) > 0, at_rows(helper, helped), at_rows(place, scopes.thread))
+    thread_of = np.maximum(thread_of, -1)
     operator = kinds == int(FrameKind.OPERATOR)
     in_operator = within(tree, operator, border | elsewhere) >= 0
     loading, compiling, backward = (
@@ -223,7 +251,8 @@ def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
 
 
 def _helper_threads(profile: Profile, scopes: Scopes, border: Mask) -> Rows:
-    """At each phase `on another thread` the row of the thread that it names, -1 at every other node."""
+    """At each phase `on another thread` the row of the thread that it names, `_NO_THREAD` where it names a pool of
+    threads that the profile does not hold, -1 at every other node."""
     tree = profile.tree
     found = np.full(len(tree), -1, np.int64)
     process_of = {thread.node.row: thread.process for thread in profile.threads}
@@ -233,7 +262,11 @@ def _helper_threads(profile: Profile, scopes: Scopes, border: Mask) -> Rows:
         if thread.wall_ns > known.wall_ns:
             longest[thread.process, thread.name] = thread
     for row in np.flatnonzero(_phase(tree, "on another thread") & ~border).tolist():
-        name = tree.node(row).detail.get("thread")
+        detail = tree.node(row).detail
+        if "pool" in detail:
+            found[row] = _NO_THREAD
+            continue
+        name = detail.get("thread")
         helper = longest.get((process_of.get(int(scopes.thread[row]), -1), name)) if isinstance(name, str) else None
         if helper is not None:
             found[row] = helper.row
@@ -274,11 +307,8 @@ def communication_frames(tree: Tree) -> Mask:
     """Frames of operators and regions that are communication."""
     kinds, detail = tree.frames["kind"], tree.frames["detail"]
     able = (kinds == int(FrameKind.OPERATOR)) | (kinds == int(FrameKind.REGION))
-    said = []
-    for row in np.unique(detail[able]).tolist():
-        text = tree.tables.strings[row].replace(" ", "")
-        if any(sign in text for sign in _COMMUNICATES):
-            said.append(row)
+    texts = tree.tables.strings
+    said = [row for row in np.unique(detail[able]).tolist() if says_communication(int(FrameKind.OPERATOR), texts[row])]
     mask: Mask = able & np.isin(detail, np.array(said, np.int64))
     return mask
 

@@ -18,10 +18,20 @@ SESSION_VARIABLE = "LEADLINE_SESSION"
 """Environment: the part directory of the session that runs; set by whoever owns the session."""
 OPTIONS_VARIABLE = "LEADLINE_OPTIONS"
 """Environment: `Options` as a JSON object; absent means the defaults."""
-VARIABLES = (OUTPUT_VARIABLE, SESSION_VARIABLE, OPTIONS_VARIABLE)
+KERNEL_VARIABLE = "LEADLINE_KERNEL"
+"""Environment: the file to write `1` to when a trace window opens; set by a supervisor that records the kernel."""
+VARIABLES = (OUTPUT_VARIABLE, SESSION_VARIABLE, OPTIONS_VARIABLE, KERNEL_VARIABLE)
+
+CPU_SAMPLE_HZ = 99.0
+"""Samples per second where none are named: close to 100, and in step with no clock."""
+LOWEST_HZ = 0.1
+HIGHEST_HZ = 10_000.0
 
 SUFFIX = ".leadline"
 PART_SUFFIX = ".leadline.part"
+
+KERNEL_LEVELS = ("sched", "syscalls", "io", "faults")
+"""What of the kernel can be recorded; each has all of those before it."""
 
 _UNREADABLE_WINDOW = "Cannot read the trace window {!r}; write steps=N or seconds=S, and maybe ,wait=N."
 
@@ -83,6 +93,9 @@ class Options:
     """NVTX domains of libraries to show as well, such as `NCCL,cuDNN`, or `all`; the program's own always show."""
     trace: TraceWindow | None = None
     """Keep single events during this window, for timelines; None keeps only the calling context tree."""
+    kernel: str = ""
+    """What the kernel does with the threads during the trace window: `sched`, `syscalls`, `io` or `faults`, each with
+    those before it; empty for nothing. Only `leadline run` records it."""
     trace_max_events: int = 1_000_000
     """Most events kept in trace windows, over all threads of a process; more are counted as `events_dropped`."""
     flush_interval_s: float = 5.0
@@ -91,14 +104,50 @@ class Options:
     """Most call paths kept per thread; more are booked on their callers and counted as `nodes_dropped`."""
     quiet: bool = False
     """Print nothing but errors."""
+    cpu_sample: float = 0.0
+    """CPU samples per second of CPU time, of every thread with its Python frames; 0 takes none."""
+    tools: tuple[str, ...] = ()
+    """Event tools to run, by name or file (see docs/how-to/tools.md)."""
+    tool_options: tuple[str, ...] = ()
+    """Their options, as TOOL.NAME=VALUE."""
+    backend: str = "auto"
+    """Where events for tools come from."""
+    launch_range: str = ""
+    """Launches A:B that tools look at, counted from 0; empty for all."""
+    layer: str = ""
+    """Regular expression for the module whose launches tools look at."""
+    phase: str = ""
+    """The phase whose launches tools look at: forward, backward, optimizer."""
+    kernel_name: str = ""
+    """Regular expression for the kernels that tools look at."""
+    every: int = 1
+    """Tools look at one of so many launches."""
+    native: str = ""
+    """`yes`: CPU samples have native frames too (C, C++), at the usual rate where none is given; `all`: also those of
+    the interpreter."""
 
     def __post_init__(self) -> None:
         if not self.flush_interval_s > 0:
             raise ProfileError(f"The flush interval must be longer than zero seconds, not {self.flush_interval_s}.")
         if self.max_nodes < 1000:
             raise ProfileError(f"A tree needs room for at least 1000 nodes, not {self.max_nodes}.")
+        if self.kernel and self.kernel not in KERNEL_LEVELS:
+            raise ProfileError(f"There is no kernel level {self.kernel!r}; the levels are {', '.join(KERNEL_LEVELS)}.")
+        if self.kernel and self.trace is None:
+            raise ProfileError("The kernel is recorded while a trace window is open; add --trace steps=5.")
+        if self.native not in ("", "yes", "all"):
+            raise ProfileError(f"Native frames are taken with `yes` or `all`, not {self.native!r}.")
+        if self.cpu_sample != 0 and not LOWEST_HZ <= self.cpu_sample <= HIGHEST_HZ:
+            raise ProfileError(
+                f"CPU samples are taken {LOWEST_HZ:g} to {HIGHEST_HZ:g} times a second, not {self.cpu_sample:g} times."
+            )
         if self.trace_max_events < 1:
             raise ProfileError(f"A trace window needs room for at least one event, not {self.trace_max_events}.")
+
+    @property
+    def sample_hz(self) -> float:
+        """CPU samples per second; 0 for none."""
+        return self.cpu_sample or (CPU_SAMPLE_HZ if self.native else 0.0)
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Options:
@@ -111,7 +160,12 @@ class Options:
         for name, value in values.items():
             if name not in fields:
                 raise ProfileError(f"There is no option {name!r}; the options are {', '.join(fields)}.")
-            checked[name] = _trace(value) if name == "trace" else _same_type(name, value, fields[name].default)
+            if name == "trace":
+                checked[name] = _trace(value)
+            elif isinstance(fields[name].default, tuple):
+                checked[name] = _texts(name, value)
+            else:
+                checked[name] = _same_type(name, value, fields[name].default)
         return cls(**checked)  # type: ignore[arg-type]  # names and types were checked above
 
     @classmethod
@@ -138,10 +192,16 @@ class Options:
         parts = ["calling context tree"]
         if self.trace is not None:
             parts.append(f"trace of {self.trace}")
+        if self.kernel:
+            parts.append(f"kernel ({self.kernel})")
         if self.shapes:
             parts.append("shapes")
         if self.memory:
             parts.append("memory")
+        if self.sample_hz:
+            parts.append(f"CPU samples at {self.sample_hz:g} Hz{' with native frames' if self.native else ''}")
+        if self.tools:
+            parts.append(f"tools {', '.join(self.tools)}")
         parts.append("children followed" if self.follow else "first process only")
         return ", ".join(parts)
 
@@ -154,6 +214,12 @@ def _trace(value: object) -> TraceWindow | None:
     if isinstance(value, Mapping) and set(value) <= {"steps", "seconds", "wait"}:
         return TraceWindow(**value)
     raise ProfileError(_UNREADABLE_WINDOW.format(value))
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    raise ProfileError(f"The option {name} must be a list of texts, not {value!r}.")
 
 
 def _same_type(name: str, value: object, default: object) -> object:

@@ -10,8 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from leadline.capture.identity import ProcessIdentity, boot_id
+from leadline.capture.job import launch_facts
 from leadline.capture.records import ProcessRecord
 
+_LAUNCHERS = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", ""),  # Open MPI
+    ("PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""),  # MPICH, Intel MPI
+    ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES"),  # srun
+)
+"""Variables of a task: its rank, its rank on its machine, and numbers of tasks and of machines that these are on."""
 _CLOCK_TRIES = 16
 
 
@@ -44,6 +51,7 @@ class MeasuredProcess:
 
 def first_record(process: MeasuredProcess, session_id: str) -> ProcessRecord:
     """The side file at the start: everything but what only the end can tell."""
+    ranks = ranks_of_launcher()
     return ProcessRecord(
         session=session_id,
         identity=str(process.identity),
@@ -52,11 +60,12 @@ def first_record(process: MeasuredProcess, session_id: str) -> ProcessRecord:
         hostname=os.uname().nodename,
         pid=process.identity.pid,
         parent_pid=process.parent_pid,
-        rank=environment_number("RANK"),
-        local_rank=environment_number("LOCAL_RANK"),
+        rank=ranks[0],
+        local_rank=ranks[1],
         started_at_ns=process.started_at_ns,
         program=describe_program(),
         clock=relate_clocks(),
+        launch=launch_facts(),
     )
 
 
@@ -99,6 +108,20 @@ def relate_clocks() -> dict[str, int]:
         brackets.append((after - before, (before + after) // 2, realtime_ns))
     width, monotonic_ns, realtime_ns = min(brackets)
     return {"monotonic_ns": monotonic_ns, "realtime_ns": realtime_ns, "uncertainty_ns": (width + 1) // 2}
+
+
+def ranks_of_launcher() -> tuple[int, int]:
+    """Rank and local rank as the launcher told them, -1 where none did.
+
+    One task on each machine (`srun --ntasks-per-node=1 torchrun`) is most likely another launcher, whose own ranks
+    count, so that task's number is no rank.
+    """
+    if (rank := environment_number("RANK")) >= 0:
+        return rank, environment_number("LOCAL_RANK")
+    for name, local, tasks, machines in _LAUNCHERS:
+        if environment_number(tasks, 0) > environment_number(machines, 1) and (rank := environment_number(name)) >= 0:
+            return rank, environment_number(local)
+    return -1, -1
 
 
 def environment_number(name: str, default: int = -1) -> int:

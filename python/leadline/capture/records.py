@@ -83,6 +83,8 @@ class ProcessRecord:
     complete: bool = False
     ended_at_ns: int | None = None
     wall_ns: int = 0
+    paused_ns: int = 0
+    """Of `wall_ns`, how long measuring was paused; left out where it never was."""
     available: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
     exit: dict[str, Any] | None = None
@@ -94,13 +96,28 @@ class ProcessRecord:
     """Why this process is not measured at all, or empty."""
     sources: dict[str, str] = field(default_factory=dict)
     """Source files of the program and their SHA-256; empty where the file is newer than the process."""
+    launch: dict[str, str | int] = field(default_factory=dict)
+    """What the launcher says of the job and of this rank's place in it (see `job.launch_facts`)."""
+    dataflow: dict[str, Any] = field(default_factory=dict)
+    """What depended on what in the trace window (see docs/timelines.md); empty without one."""
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    """What event tools have found (docs/file-format.md)."""
     forked_from: int | None = None
     """Number of the measured process that forked this one, None where it was started anew."""
 
     def to_json(self) -> dict[str, Any]:
         """For `write_json`; what has nothing to say is left out."""
         values = dict(vars(self))
-        for name in ("not_written", "not_measured", "sources", "forked_from"):
+        for name in (
+            "paused_ns",
+            "not_written",
+            "not_measured",
+            "sources",
+            "launch",
+            "dataflow",
+            "forked_from",
+            "tools",
+        ):
             if not values[name]:
                 del values[name]
         return values
@@ -116,6 +133,7 @@ class Stats:
     written: bool
     """Whether the last segment was written; true before the end."""
     write_status: str
+    paused_ns: int
     losses: dict[str, Any]
 
     @classmethod
@@ -127,5 +145,6 @@ class Stats:
             python_frames_missing=str(values.get("python_frames_missing") or ""),
             written=bool(values.get("written", True)),
             write_status=str(values.get("write_status") or ""),
+            paused_ns=int(values.get("paused_ns") or 0),
             losses=dict(values.get("losses") or {}),
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.capture.claim import Claim, claim, leave
-from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
+from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
 from leadline.capture.follow import Follower
@@ -84,6 +84,7 @@ class Session:
         self._install_process_hooks(native)
         window = self.options.trace
         self._share_window(native, follow_parent=True)
+        self._announce_window(native)
         if window is not None and window.steps is not None:
             native.trace_steps(int(window.wait), window.steps)
         elif window is not None:
@@ -112,6 +113,12 @@ class Session:
                 "internal_error", 1, "child processes cannot see when the trace window is open; their work is not in it"
             )
 
+    def _announce_window(self, native: Native) -> None:
+        """Let a supervisor that records the kernel know at once when this process's window opens."""
+        path = os.environ.get(KERNEL_VARIABLE)
+        if path and self.options.trace is not None:
+            native.announce_window(path)
+
     def _introduce(self, native: Native) -> None:
         """Tell the native side who this process is, and note what it says of this Python."""
         native.set_process_info(native_info(self._record))
@@ -133,6 +140,7 @@ class Session:
             for provider in reversed(self._providers):
                 with _contained(native, f"The provider {provider.name} could not stop"):
                     provider.stop()
+                self._record.tools += getattr(provider, "results", [])
             CURRENT.clear()
             with _contained(native, "The last segment could not be written"):
                 self._end_record(Stats.of(native.stop()), exit_status)
@@ -182,7 +190,11 @@ class Session:
         record.cost = stats.cost
         record.ended_at_ns = time.time_ns()
         record.wall_ns = time.monotonic_ns() - self._process.started_monotonic_ns
+        record.paused_ns = stats.paused_ns
         record.exit = exit_status
+        record.dataflow = {}
+        for provider in self._providers:
+            record.dataflow.update(getattr(provider, "dataflow", dict)())
         record.sources = source_hashes(record.started_at_ns, record.program)
         if self.part.exists:
             self._write_record()

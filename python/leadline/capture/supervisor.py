@@ -98,9 +98,11 @@ class ExitStatus:
         return 128 + self.signal
 
 
-def run_program(command: Command, environment: Mapping[str, str], beat: Callable[[], None]) -> ExitStatus:
-    """Start the program, pass signals on, wait for its end; `beat` is called now and then. Raises ProfileError when it
-    cannot be started.
+def run_program(
+    command: Command, environment: Mapping[str, str], beat: Callable[[], None], every_s: float = _BEAT_S
+) -> ExitStatus:
+    """Start the program, pass signals on, wait for its end; `beat` is called after every `every_s` seconds without a
+    signal. Raises ProfileError when it cannot be started.
 
     Signals stay blocked in this process when it returns, so that the profile can be finished in peace: whoever sent one
     wanted the program to end, and it has. `release_signals` undoes it.
@@ -119,7 +121,7 @@ def run_program(command: Command, environment: Mapping[str, str], beat: Callable
         raise ProfileError(f"Cannot run {command.argv[0]}: {error.strerror}.{_remedy(command.argv[0])}") from None
     try:
         while True:
-            received = signal.sigtimedwait(waited, _BEAT_S)
+            received = signal.sigtimedwait(waited, every_s)
             if received is None:
                 beat()
             elif received.si_signo == signal.SIGCHLD:

@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _terminal(found: Findings) -> str:
     from leadline.report.findings import as_text
-    from leadline.report.text import encodable, for_stream
+    from leadline.report.text import for_stream
 
     width, colour = for_stream(sys.stdout)
-    return encodable(as_text(found, width, colour), sys.stdout)
+    return as_text(found, width, colour)
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, str]:

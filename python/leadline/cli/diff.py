@@ -29,7 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.compare import compare
     from leadline.report.comparison import html_comparison, json_comparison, markdown_comparison, text_comparison
-    from leadline.report.text import for_output
 
     files = list(arguments.files)
     if SIDES in files:
@@ -49,5 +48,5 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         forms = {"text": text_comparison, "markdown": markdown_comparison, "html": html_comparison}
         text = forms[arguments.format](found, arguments.top)
-    write_result(for_output(text, arguments.output), arguments.output)
+    write_result(text, arguments.output)
     return 0

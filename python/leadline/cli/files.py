@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from leadline.profiles import Profile
 
 
+_PAGE = "<!doctype html>"
+"""How every page begins."""
+
+
 def open_profile(path: str) -> Profile:
     """The profile in `path`; raises CommandError (exit code 2) when it cannot be read."""
     from leadline.profiles import ProfileFileError
@@ -28,10 +32,14 @@ def open_profile(path: str) -> Profile:
 
 def write_result(data: str | bytes, output: str | None) -> None:
     """Write `data` to the file `output`, or to stdout where `output` is None or "-"; raises CommandError when it
-    cannot. See `sink_for`.
+    cannot. See `sink_for`. A file takes all of a text, a terminal what its encoding has.
     """
+    if isinstance(data, str) and data[: len(_PAGE)].lower() == _PAGE:
+        data = data.encode("utf-8", "backslashreplace")  # which the page says of itself
     if isinstance(data, str) and output in (None, "-"):
-        sys.stdout.write(data)
+        from leadline.report.encoding import encodable
+
+        sys.stdout.write(encodable(data, sys.stdout))
         return
     with sink_for(output) as sink:
         sink.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)

@@ -38,7 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.compare import Limits, compare, judge
     from leadline.report.comparison import json_comparison, markdown_verdict, text_verdict
-    from leadline.report.text import for_output
 
     if not arguments.files:
         raise CommandError("The gate needs at least one profile.")
@@ -52,5 +51,5 @@ def run(arguments: argparse.Namespace) -> int:
         text = json_comparison(found, verdict)
     elif arguments.format == "markdown":
         text = markdown_verdict(found, verdict)
-    write_result(for_output(text, None), None)
+    write_result(text, None)
     return verdict.code

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -48,9 +49,23 @@ VERBS: tuple[Verb, ...] = (
     Verb("sql", "leadline.cli.sql", "ask a profile in SQL, over documented DuckDB views"),
     Verb("diff", "leadline.cli.diff", "compare profiles from before and after a change, per step and path"),
     Verb("gate", "leadline.cli.gate", "fail when profiles are slower or larger than a baseline"),
+    Verb("merge", "leadline.cli.merge", "fold the profiles of a job's ranks into one, with statistics over ranks"),
+    Verb("watch", "leadline.cli.watch", "look at the ranks of a running job: who is late, who is silent"),
+    Verb("info", "leadline.cli.info", "say what is in a profile"),
+    Verb("redact", "leadline.cli.redact", "take paths, names and arguments out of a profile, to show it to others"),
+    Verb(
+        "timeline", "leadline.cli.timeline", "what each thread did in each step of the trace window, and why it waited"
+    ),
+    Verb(
+        "stats", "leadline.cli.stats", "durations and latencies in the trace window, by operator, kernel, path or stage"
+    ),
+    Verb("clock-sync", "leadline.cli.clock_sync", "say how far the clocks of two machines are apart, by messages"),
     Verb("export", "leadline.cli.export", "write a profile for another viewer"),
     Verb("mcp", "leadline.cli.mcp", "answer an agent, over the Model Context Protocol on stdin and stdout"),
     Verb("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
+    Verb("tools", "leadline.cli.tools", "list event tools and where their events come from"),
+    Verb("dump", "leadline.cli.dump", "what each thread of a running process does now, also of one that hangs"),
+    Verb("symbolize", "leadline.cli.symbolize", "name the native frames of a profile, in the file itself"),
     Verb("doctor", "leadline.cli.doctor", "say what can be measured here, and how to get what cannot"),
     Verb("recover", "leadline.cli.recover", "make a profile from what a killed run left behind"),
     Verb("demo", "leadline.cli.demo", "profile the bundled training program"),
@@ -108,6 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     `argv`: the arguments without the program's name; the process's own by default.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character of a name is no error
+        sys.stdout.reconfigure(errors="replace")
     try:
         code = _dispatch(sys.argv[1:] if argv is None else argv)
         if sys.stdout is not None:  # None when the shell has closed it (>&-)

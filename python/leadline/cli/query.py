@@ -29,7 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.query import QueryError, parse, query
     from leadline.report.answer import csv_answer, json_answer, text_answer
-    from leadline.report.text import for_output
 
     try:
         parse(arguments.query)  # a wrong question is told before a large file is read
@@ -37,5 +36,5 @@ def run(arguments: argparse.Namespace) -> int:
     except QueryError as error:
         raise CommandError(str(error)) from error
     render = {"text": text_answer, "csv": csv_answer, "json": json_answer}[arguments.format]
-    write_result(for_output(render(result), arguments.output), arguments.output)
+    write_result(render(result), arguments.output)
     return 0

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--focus", metavar="REGEX", help="count only paths with a frame whose name or file:line matches REGEX"
     )
+    parser.add_argument("--tool", metavar="NAME", help="what an event tool has found, in full; `all` for every tool")
     parser.add_argument("--no-source", action="store_true", help="put no source files into the HTML page")
     parser.add_argument("--hide-library-frames", action="store_true", help="leave library frames out of the paths")
 
@@ -40,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.report import BadPatternError, ReportOptions, TooLargeError, UnknownMetricError, build_report
 
+    if arguments.tool:
+        return _report_tool(arguments)
     chosen = arguments.format or _format_of(arguments.output)
     top = arguments.top or _DEFAULT_ROWS[chosen]
     options = ReportOptions(
@@ -63,9 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         write_result(render_json(report), arguments.output)
     elif chosen == "markdown":
         from leadline.report.markdown import render_markdown
-        from leadline.report.text import for_output
 
-        write_result(for_output(render_markdown(report), arguments.output), arguments.output)
+        write_result(render_markdown(report), arguments.output)
     elif chosen == "html":
         from leadline.report.html import findings_of, render_html, sources_of
 
@@ -73,11 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
         page = render_html(profile, report, findings_of(profile), sources)
         write_result(page.encode(), arguments.output)  # the page says that it is UTF-8
     else:
-        from leadline.report.text import for_output, for_stream, render_text
+        from leadline.report.text import for_stream, render_text
 
         if arguments.output in (None, "-"):
             width, colour = for_stream(sys.stdout)
-            write_result(for_output(render_text(report, width, colour), None), None)
+            write_result(render_text(report, width, colour), None)
         else:
             write_result(render_text(report), arguments.output)
     return 0
@@ -86,3 +88,27 @@ def run(arguments: argparse.Namespace) -> int:
 def _format_of(output: str | None) -> str:
     endings = {".html": "html", ".htm": "html", ".json": "json", ".md": "markdown"}
     return next((name for ending, name in endings.items() if output and output.lower().endswith(ending)), "text")
+
+
+def _report_tool(arguments: argparse.Namespace) -> int:
+    """What tools have found: text, or JSON with `--format json`."""
+    import json
+
+    from leadline.cli.files import open_profile, write_result
+    from leadline.report.text import for_stream
+    from leadline.report.tools import tool_results, tools_text
+
+    profile = open_profile(arguments.file)
+    everything = tool_results(profile)
+    chosen = [one for one in everything if arguments.tool in ("all", one.name)]
+    if not chosen:
+        have = ", ".join(dict.fromkeys(one.name for one in everything)) or "none (run with `leadline run --tool NAME`)"
+        raise CommandError(f"{arguments.file} holds nothing of a tool {arguments.tool!r}; it has {have}.")
+    if (arguments.format or _format_of(arguments.output)) == "json":
+        found = [{"process": one.process, **one.found} for one in chosen]
+        write_result(json.dumps(found, indent=1) + "\n", arguments.output)
+        return 0
+    width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)
+    text = tools_text(chosen, width, arguments.top or 20, colour=colour)
+    write_result(text.lstrip("\n"), arguments.output)
+    return 0

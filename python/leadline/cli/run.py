@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leadline.capture.claim import claim, leave
-from leadline.capture.config import OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
+from leadline.capture.config import (
+    CPU_SAMPLE_HZ,
+    KERNEL_LEVELS,
+    KERNEL_VARIABLE,
+    OPTIONS_VARIABLE,
+    OUTPUT_VARIABLE,
+    SESSION_VARIABLE,
+    Options,
+)
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
@@ -20,6 +30,15 @@ from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError
+from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES, add_tool_arguments, tool_options
+
+if TYPE_CHECKING:
+    from leadline.capture.kernel.recorder import KernelRecorder
+
+_WITH_VALUE = (
+    "-o", "--output", "--nvtx", "--trace", "--kernel", "--trace-max-events", "--flush-interval", "--max-nodes",
+    *TOOL_OPTIONS_WITH_VALUES,
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trace",
         metavar="steps=N|seconds=S",
         help="keep single events for timelines; ,wait=N passes over the first N (default 1)",
+    )
+    parser.add_argument(
+        "--kernel",
+        choices=KERNEL_LEVELS,
+        metavar="LEVEL",
+        help="with --trace: what the kernel did with threads: sched, syscalls, io or faults, each with those before",
     )
     parser.add_argument(
         "--trace-max-events",
@@ -60,11 +85,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="call paths per thread (default: %(default)s)",
     )
+    parser.add_argument(
+        "--cpu-sample",
+        type=float,
+        default=0.0,
+        metavar="HZ",
+        help=f"take CPU samples of every thread, with its Python lines (HZ may be left out: {CPU_SAMPLE_HZ:g})",
+    )
+    add_tool_arguments(parser)
+    parser.add_argument(
+        "--native",
+        default="",
+        choices=("yes", "all"),
+        help="native frames (C, C++) in CPU samples; =all: also those of the interpreter (=yes may be left out)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m does"
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
+
+
+def split(words: Sequence[str]) -> list[str]:
+    """Options whose value may be left out get one, so that the program behind them is not taken for it."""
+    found: list[str] = []
+    of_option = False  # the word is the value of the option before it
+    for place, word in enumerate(words):
+        if of_option:
+            found.append(word)
+            of_option = False
+        elif word in ("--", "-m") or not word.startswith("-"):
+            return [*found, *words[place:]]  # the program and its own arguments
+        elif word == "--native":
+            found.append("--native=yes")
+        elif word == "--cpu-sample" and not _is_number("".join(words[place + 1 : place + 2])):
+            found.append(f"{word}={CPU_SAMPLE_HZ:g}")
+        else:
+            found.append(word)
+            of_option = word in (*_WITH_VALUE, "--cpu-sample")
+    return found
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,13 +149,23 @@ def run(arguments: argparse.Namespace) -> int:
     if not options.quiet:
         shown = output if output.name == part.output.name else part.output
         say(f"measuring {command.name} into {shown}{' (replaced)' if shown.exists() else ''}: {options.mode()}")
+    recorder = _kernel_recorder(options, part)
     try:
-        status = run_program(command, _environment(part, options), part.beat)
+        status = _run(command, part, options, recorder)
     except ProfileError as error:
         part.remove()
+        if recorder is not None:
+            recorder.discard()
         raise CommandError(str(error)) from error
+    recording = recorder.finish() if recorder is not None else None
     path = _finish(part, status)
+    if recorder is not None and recording is not None:
+        if path is not None:
+            _attach(path, recording)
+        recorder.discard()
     release_signals()
+    if path is not None and options.native:
+        _symbolize(path)
     if path is not None and not options.quiet:
         _print_summary(path)
     return status.leave()
@@ -102,10 +179,14 @@ def _options(arguments: argparse.Namespace) -> Options:
             "follow": not arguments.no_follow,
             "nvtx": arguments.nvtx,
             "trace": arguments.trace,
+            "kernel": arguments.kernel or "",
             "trace_max_events": arguments.trace_max_events,
             "flush_interval_s": arguments.flush_interval,
             "max_nodes": arguments.max_nodes,
             "quiet": arguments.quiet,
+            "cpu_sample": arguments.cpu_sample,
+            **tool_options(arguments, os.environ),
+            "native": arguments.native,
         }
     )
 
@@ -141,6 +222,47 @@ def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
     }
 
 
+def _kernel_recorder(options: Options, part: PartDirectory) -> KernelRecorder | None:
+    if not options.kernel:
+        return None
+    from leadline.capture.kernel.recorder import KernelRecorder
+
+    try:
+        recorder = KernelRecorder(options.kernel, part.folder)
+    except OSError as error:  # no room for what would be recorded
+        say(f"The kernel is not recorded: there is no folder for temporary files ({error.strerror}).")
+        return None
+    if recorder.sentence:
+        say(recorder.sentence)
+    return recorder
+
+
+def _run(command: Command, part: PartDirectory, options: Options, recorder: KernelRecorder | None) -> ExitStatus:
+    environment = _environment(part, options)
+    if recorder is None:
+        return run_program(command, environment, part.beat)
+    from leadline.capture.kernel.recorder import LOOK_S
+
+    if recorder.switch is not None:
+        environment[KERNEL_VARIABLE] = str(recorder.switch)
+
+    def beat() -> None:
+        part.beat()
+        recorder.look()
+
+    return run_program(command, environment, beat, LOOK_S)
+
+
+def _attach(path: Path, recording: Path) -> None:
+    """Nothing here may change the program's exit status, nor cost the profile."""
+    try:
+        from leadline.trace.kernel.attach import attach
+
+        attach(path, recording)
+    except Exception as error:
+        say(f"What the kernel recorded could not be added to {path} ({error}).")
+
+
 def _finish(part: PartDirectory, status: ExitStatus) -> Path | None:
     """Make the file. Nothing here may change the program's exit status."""
     try:
@@ -152,6 +274,22 @@ def _finish(part: PartDirectory, status: ExitStatus) -> Path | None:
     if finished.sentence:
         say(finished.sentence)
     return finished.path
+
+
+def _symbolize(path: Path) -> None:
+    """Names while the files that ran are surely there."""
+    try:
+        from leadline.profiles import open_profile
+        from leadline.profiles.symbols import symbolized
+        from leadline.profiles.writer import write_profile
+
+        done = symbolized(open_profile(path))
+        for sentence in done.sentences:
+            say(sentence)
+        if done.named:
+            write_profile(path, done.profile)
+    except Exception as error:
+        say(f"Native frames have no names ({error}); `leadline symbolize {path}` may find them.")
 
 
 def _print_summary(path: Path) -> None:

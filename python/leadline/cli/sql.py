@@ -26,13 +26,12 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.cli.files import open_profile, write_result
     from leadline.query import SqlError
     from leadline.query.views import run_sql
-    from leadline.report.text import for_output
 
     try:
         names, rows = run_sql(open_profile(arguments.file), arguments.statement)
     except SqlError as error:
         raise CommandError(str(error)) from error
-    write_result(for_output(_rendered(names, rows, arguments.format), arguments.output), arguments.output)
+    write_result(_rendered(names, rows, arguments.format), arguments.output)
     return 0
 
 

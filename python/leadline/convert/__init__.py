@@ -49,6 +49,10 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("cpuprofile", "leadline.convert.cpuprofile", (".cpuprofile",), "VS Code, Chromium's DevTools"),
     Exporter("hatchet", "leadline.convert.hatchet", (".hatchet.json",), "hatchet"),
     Exporter("perfetto", "leadline.convert.perfetto", (".pftrace", ".perfetto-trace"), "Perfetto", What.WINDOW),
+    Exporter(
+        "ctf", "leadline.convert.ctf.version_1", (".ctf",), "babeltrace2, Trace Compass", What.WINDOW, folder=True
+    ),
+    Exporter("ctf2", "leadline.convert.ctf.version_2", (".ctf2",), "babeltrace2 2.1", What.WINDOW, folder=True),
 )
 
 
@@ -70,7 +74,9 @@ def write(profile: Profile, exporter: Exporter, request: Request, sink: Sink) ->
 
 
 def export(profile: Profile, exporter: Exporter, metric: str | None = None) -> bytes:
-    """`profile` in that format of one file, in memory; raises ExportError."""
+    """`profile` in that format of one file, in memory; raises ExportError, also for a format that is a folder."""
+    if exporter.folder:
+        raise ExportError(f"{exporter.name} is a folder of files; give it a name with -o FOLDER.")
     sink = MemorySink()
     with sink:
         write(profile, exporter, Request(exporter.holds, metric), sink)

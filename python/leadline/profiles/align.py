@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leadline.profiles.canonical import owners
-from leadline.profiles.lineage import clock_of, machine_of, record_of_rows
+from leadline.profiles.lineage import clock_of, machine_of, moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 
@@ -29,7 +29,7 @@ def on_one_clock(profile: Profile) -> Profile:
     """The profile with all events on one clock; itself where that is so already."""
     records = record_of_rows(profile)
     moves = _moves(profile, records)
-    change = [new - _moved(record) for new, record in zip(moves, records, strict=True)]
+    change = [new - moved_ns(record) for new, record in zip(moves, records, strict=True)]
     if not any(change):
         return profile
     events = profile.events
@@ -38,9 +38,18 @@ def on_one_clock(profile: Profile) -> Profile:
     by_start = np.lexsort((owner, start))
     moved = {name: values[by_start] for name, values in events.items()}
     moved["start_ns"] = start[by_start]
+    kernel = dict(profile.table("kernel_events"))
+    kernel["time_ns"] = kernel["time_ns"] + np.array([*change, 0], np.int64)[kernel["process"].astype(np.int64)]
+    by_time = np.argsort(kernel["time_ns"], kind="stable")
+    kernel = {name: values[by_time] for name, values in kernel.items()}
     new_of_record = {id(record): new for record, new in zip(records, moves, strict=True)}
-    listed = [_with_move(record, new_of_record.get(id(record), _moved(record))) for record in profile.meta["processes"]]
-    return Profile(Tables({**profile.tables.columns, "events": moved}), {**profile.meta, "processes": listed})
+    listed = [
+        _with_move(record, new_of_record.get(id(record), moved_ns(record))) for record in profile.meta["processes"]
+    ]
+    return Profile(
+        Tables({**profile.tables.columns, "events": moved, "kernel_events": kernel}),
+        {**profile.meta, "processes": listed},
+    )
 
 
 def _moves(profile: Profile, records: list[Mapping[str, Any]]) -> list[int]:
@@ -54,7 +63,7 @@ def _moves(profile: Profile, records: list[Mapping[str, Any]]) -> list[int]:
         clock = clock_of(record)
         if clock is None:
             continue
-        own = clock + _moved(record)
+        own = clock + moved_ns(record)
         group = _machine(record, profile.meta, own)
         group_of_row[process.row] = group
         relation.setdefault(group, own)
@@ -71,18 +80,12 @@ def _machine(record: Mapping[str, Any], meta: Mapping[str, Any], clock: int) -> 
     return machine_of(record, meta), round(clock / _SAME_CLOCK_NS)
 
 
-def _moved(record: Mapping[str, Any]) -> int:
-    clock = record.get("clock")
-    moved = clock.get("moved_ns") if isinstance(clock, Mapping) else None
-    return moved if isinstance(moved, int) and abs(moved) < _MOST_NS else 0
-
-
-def _with_move(record: Mapping[str, Any], moved_ns: int) -> dict[str, Any]:
+def _with_move(record: Mapping[str, Any], move_ns: int) -> dict[str, Any]:
     """The record with its clock related to where its events now are."""
-    before = _moved(record)
-    if moved_ns == before:
+    before = moved_ns(record)
+    if move_ns == before:
         return dict(record)
     clock = dict(record["clock"])
-    clock["monotonic_ns"] = clock["monotonic_ns"] + moved_ns - before
-    clock["moved_ns"] = moved_ns
+    clock["monotonic_ns"] = clock["monotonic_ns"] + move_ns - before
+    clock["moved_ns"] = move_ns
     return {**record, "clock": clock}

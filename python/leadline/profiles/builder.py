@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.profiles.profile import Profile
-from leadline.profiles.tables import StringBuilder, Tables, columns_from_rows
+from leadline.profiles.tables import StringBuilder, Tables, columns_from_rows, empty_columns
 from leadline.profiles.tree import frame_kind, metric_kind, process_detail
-from leadline.schema import FORMAT_VERSION, TABLES, EventKind, FrameKind, LossKind, MetricKind
+from leadline.schema import FORMAT_VERSION, TABLES, EventKind, FrameKind, KernelEventKind, LossKind, MetricKind
 
 _EVENT_DEFAULTS = {
     "thread": -1,
@@ -51,7 +51,7 @@ class ProfileBuilder:
         self._nodes: dict[tuple[int, int], int] = {}
         self._metrics: dict[tuple[int, int, int, int], list[float]] = {}
         self._rows: dict[str, list[dict[str, int]]] = {
-            name: [] for name in ("processes", "threads", "devices", "losses", "events")
+            name: [] for name in ("processes", "threads", "devices", "losses", "events", "kernel_events")
         }
         self.child(-1, self.frame(FrameKind.ROOT, "root"))
 
@@ -133,6 +133,12 @@ class ProfileBuilder:
         row = {"kind": int(number), "node": node, "start_ns": start_ns, "duration_ns": duration_ns}
         self._append("events", {**_EVENT_DEFAULTS, **row, **facts})
 
+    def kernel_event(self, kind: str | KernelEventKind, time_ns: int, name: str = "", **facts: int) -> None:
+        """Something that the kernel did; `tid`, `target`, `cpu` and `value` as the schema has them for its kind."""
+        number = kind if isinstance(kind, KernelEventKind) else KernelEventKind[kind.upper()]
+        row = {"kind": int(number), "time_ns": time_ns, "name": self._strings.add(name)}
+        self._append("kernel_events", {"tid": -1, "target": -1, **row, **facts})
+
     def tables(self) -> Tables:
         frame_names = [column.name for column in TABLES["frames"].columns]
         metric_names = [column.name for column in TABLES["metrics"].columns]
@@ -142,10 +148,11 @@ class ProfileBuilder:
             "nodes": [{"parent": parent, "frame": frame} for parent, frame in self._nodes],
             "metrics": [dict(zip(metric_names, (*key, *held), strict=True)) for key, held in self._metrics.items()],
             "events": sorted(self._rows["events"], key=lambda row: row["start_ns"]),
+            "kernel_events": sorted(self._rows["kernel_events"], key=lambda row: row["time_ns"]),
         }
         columns = {name: columns_from_rows(name, listed) for name, listed in rows.items()}
         columns["strings"] = self._strings.columns()
-        return Tables({name: columns[name] for name in TABLES})
+        return Tables({name: columns[name] if name in columns else empty_columns(name) for name in TABLES})
 
     def profile(self, meta: dict[str, Any] | None = None) -> Profile:
         return Profile(self.tables(), synthetic_meta() if meta is None else meta)

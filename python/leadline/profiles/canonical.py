@@ -91,7 +91,7 @@ def with_strings_in_use(
     """The tables with a string table of what they name, in the order of first use: frames, then the small tables."""
     places = [
         (name, column)
-        for name in ("frames", "processes", "threads", "devices", "losses")
+        for name in ("frames", *(name for name in TABLES if name != "frames" and name in columns))
         for column in TABLES[name].columns
         if column.ref == "strings"
     ]

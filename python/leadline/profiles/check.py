@@ -52,6 +52,8 @@ def check_tables(columns: Mapping[str, Columns]) -> Tables:
     _check_nodes(columns["nodes"], columns["frames"])
     _check_metrics(columns["metrics"])
     _check_events(columns["events"])
+    if np.any(np.diff(columns["kernel_events"]["time_ns"]) < 0):
+        raise TableError("its kernel events are not ordered by time")
     return tables
 
 

@@ -105,6 +105,13 @@ def clock_of(record: Mapping[str, Any]) -> int | None:
     return relation if abs(relation) < _MOST_NS else None
 
 
+def moved_ns(record: Mapping[str, Any]) -> int:
+    """By how much a process's events were moved from what its own clock showed, to lie on one clock with others."""
+    clock = record.get("clock")
+    moved = clock.get("moved_ns") if isinstance(clock, Mapping) else None
+    return moved if isinstance(moved, int) and abs(moved) < _MOST_NS // 2 else 0
+
+
 def event_clocks(profile: Profile) -> Sequence[int | None]:
     """`clock_of` for every row of `processes`: the profile's own where the process does not say, else None."""
     common = clock_of(profile.meta)

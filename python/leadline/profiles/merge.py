@@ -33,7 +33,7 @@ from leadline.profiles.canonical import (
 from leadline.profiles.meta import complete_meta
 from leadline.profiles.profile import Profile
 from leadline.profiles.rollup import Shape
-from leadline.profiles.tables import Array, StringBuilder, Tables
+from leadline.profiles.tables import Array, StringBuilder, Tables, empty_columns
 from leadline.profiles.tree import json_object, process_detail
 from leadline.schema import TABLES
 
@@ -44,8 +44,10 @@ _DETAIL = _FRAME_COLUMNS.index("detail")
 _OF_PROCESSES = ("processes", "threads", "devices", "losses")
 
 
-def merge_tables(parts: Sequence[Tables]) -> Tables:
-    """All `parts` as one set of tables. Raises ValueError for no parts, and for more than 32,767 devices in all.
+def merge_tables(parts: Sequence[Tables], *, within: bool = False) -> Tables:
+    """All `parts` as one set of tables. `within`: nodes of one part that have become alike are one, too.
+
+    Raises ValueError for no parts, and for more than 32,767 devices in all.
 
     Measurements of one process in several parts add up; `merge_profiles` refuses that. Events are ordered by what
     their own clocks showed (see align.py).
@@ -60,16 +62,21 @@ def merge_tables(parts: Sequence[Tables]) -> Tables:
     frames, frame_of = _merge_frames(parts, strings, string_maps)
     owner = [owners(part, new) for part, new in zip(parts, order, strict=True)]
     shapes = [Shape(part["nodes"]["parent"]) for part in parts]
-    parent, frame, node_maps = _merge_nodes(shapes, frame_of, owner, apart=not _in_several(parts))
+    parent, frame, node_maps = _merge_nodes(shapes, frame_of, owner, apart=not (within or _in_several(parts)))
     maps = {"strings": string_maps, "nodes": node_maps, "processes": order}
     for table in ("threads", "devices", "losses"):
         maps[table] = row_maps(parts, table, order)
-    columns = {table: _one_below_the_other(parts, table, maps) for table in (*_OF_PROCESSES, "events", "metrics")}
+    columns = {
+        table: _one_below_the_other(parts, table, maps)
+        for table in (*_OF_PROCESSES, "events", "kernel_events", "metrics")
+    }
     for table in _OF_PROCESSES:
         columns[table] = {name: _placed(values, maps[table]) for name, values in columns[table].items()}
     of_event = [one[part["events"]["node"].astype(np.int64)] for one, part in zip(owner, parts, strict=True)]
     by_start = np.lexsort((np.concatenate(of_event), columns["events"]["start_ns"]))
     columns["events"] = {name: values[by_start] for name, values in columns["events"].items()}
+    by_time = np.argsort(columns["kernel_events"]["time_ns"], kind="stable")
+    columns["kernel_events"] = {name: values[by_time] for name, values in columns["kernel_events"].items()}
     columns["metrics"] = _unified_metrics(columns["metrics"])
     used, frame = first_use(frame, len(frames))
     columns["nodes"] = {"parent": parent.astype("<i4"), "frame": frame.astype("<u4")}
@@ -77,7 +84,7 @@ def merge_tables(parts: Sequence[Tables]) -> Tables:
         column.name: frames[used, number].astype(column.dtype) for number, column in enumerate(TABLES["frames"].columns)
     }
     whole = with_strings_in_use(columns, strings)
-    return Tables({name: whole[name] for name in TABLES})
+    return Tables({name: whole[name] if name in whole else empty_columns(name) for name in TABLES})
 
 
 def merge_profiles(profiles: Sequence[Profile]) -> Profile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,37 @@ class Window:
     """What the trace window of a profile holds; `steps` are the training steps of which it has the whole, in order."""
 
     steps: tuple[int, ...]
+    profile: Profile = field(repr=False)
+
+    @cached_property
+    def states(self) -> dict[str, Any]:
+        """What every thread did, as NumPy columns: tid, start_ns, duration_ns, state, cpu, reason, other, other_name;
+        no rows where the kernel was not recorded (`leadline run --kernel sched`)."""
+        from leadline.trace.kernel.window import states_of  # opened when it is asked, never when profiles are read
+
+        return states_of(self.profile).columns()
+
+    @cached_property
+    def edges(self) -> dict[str, Any]:
+        """What waited for what, as NumPy columns: source and target (rows of `events`) and kind (launch, backward)."""
+        from leadline.trace.dataflow import edges
+
+        return edges(self.profile).columns()
+
+    @cached_property
+    def clocks(self) -> dict[str, Any]:
+        """How the clock of every process's events relates to CLOCK_REALTIME, as NumPy columns: process, offset_ns (to
+        be added), drift, half_width_ns (how wrong it may be), method, pairs; no row where the process did not say."""
+        from leadline.trace.clock_table import clocks
+
+        return clocks(self.profile)
+
+    @cached_property
+    def counters(self) -> dict[str, Any]:
+        """What tensors held over time, as NumPy columns: time_ns, process, device, name, value."""
+        from leadline.trace.counters import counters
+
+        return counters(self.profile)
 
 
 class Profile:
@@ -89,7 +120,7 @@ class Profile:
         """Which steps the trace window holds; none when no window was taken or the program has no steps."""
         events = self.events
         steps = np.unique(np.asarray(events["step"])[np.asarray(events["kind"]) == EventKind.STEP])
-        return Window(tuple(steps.tolist()))
+        return Window(tuple(steps.tolist()), self)
 
     def __repr__(self) -> str:
         return f"<Profile {len(self.tree)} nodes, {self.tables.rows('processes')} processes>"

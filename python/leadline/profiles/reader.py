@@ -17,12 +17,13 @@ from leadline.profiles.formats import FORMATS, Format, RawProfile, upgraded
 from leadline.profiles.meta import MetaError, complete_meta, parse_meta
 from leadline.profiles.npy import NpyError, read_column
 from leadline.profiles.profile import Profile
-from leadline.profiles.tables import Array, Tables, empty_columns
+from leadline.profiles.tables import Array, Columns, Tables, empty_columns
 from leadline.schema import Table
 
 
-def open_profile(path: str | os.PathLike[str], limits: Limits | None = None) -> Profile:
-    """The profile in a `.leadline` file of this or any older format.
+def open_profile(path: str | os.PathLike[str], limits: Limits | None = None, *, with_events: bool = True) -> Profile:
+    """The profile in a `.leadline` file of this or any older format; without the events of its trace window where
+    nobody will ask for them.
 
     Raises ProfileFileError, with one sentence, when the file is missing, cut off, changed, of a newer format, or not a
     profile. Memory is bounded by `limits` (4 GiB of contents, and 300 times the file's size, unless told otherwise).
@@ -33,8 +34,27 @@ def open_profile(path: str | os.PathLike[str], limits: Limits | None = None) -> 
         try:
             meta = parse_meta(archive.read("meta.json", archive.limits.meta_bytes))
             format = _format_of(archive.name, meta, FORMATS)
-            raw = upgraded(RawProfile(_read_columns(archive, format.tables), meta), format.version)
+            raw = upgraded(RawProfile(_read_columns(archive, format.tables, with_events), meta), format.version)
             return Profile(_checked(archive.name, raw.columns), complete_meta(raw.meta))
+        except MetaError as error:
+            raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
+
+
+def open_head(path: str | os.PathLike[str], limits: Limits | None = None) -> tuple[dict[str, Any], Columns]:
+    """meta.json and the table of processes, whose references are not checked: enough to tell whose file it is. Raises
+    ProfileFileError as `open_profile` does."""
+    with open_archive(path, limits or Limits()) as archive:
+        if "meta.json" not in archive:
+            raise ProfileFileError(f"{archive.name} is a ZIP archive but not a Leadline profile: it has no meta.json.")
+        try:
+            meta = parse_meta(archive.read("meta.json", archive.limits.meta_bytes))
+            format = _format_of(archive.name, meta, FORMATS)
+            columns = _read_columns(archive, {"processes": format.tables["processes"]})["processes"]
+            if len({len(values) for values in columns.values()}) > 1:
+                raise ProfileFileError(
+                    f"{archive.name} cannot be read: the columns of its table processes differ in length."
+                )
+            return complete_meta(meta), columns
         except MetaError as error:
             raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
 
@@ -78,13 +98,19 @@ def _format_of(name: str, meta: dict[str, Any], formats: Sequence[Format]) -> Fo
     return next(one for one in formats if one.version == version)
 
 
-def _read_columns(archive: Archive, tables: Mapping[str, Table]) -> dict[str, dict[str, Array]]:
+def _read_columns(
+    archive: Archive, tables: Mapping[str, Table], with_events: bool = True
+) -> dict[str, dict[str, Array]]:
     wanted = {f"{name}.{column.name}.npy": (name, column) for name, table in tables.items() for column in table.columns}
     columns: dict[str, dict[str, Array]] = {name: {} for name in tables}
     absent = {
         name
         for name, table in tables.items()
-        if table.optional and not any(f"{name}.{column.name}.npy" in archive for column in table.columns)
+        if table.optional
+        and (
+            (name == "events" and not with_events)
+            or not any(f"{name}.{column.name}.npy" in archive for column in table.columns)
+        )
     }
     for member, (table_name, column) in wanted.items():
         if table_name in absent:

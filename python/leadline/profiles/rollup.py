@@ -80,6 +80,23 @@ class Shape:
         return self.size < _NARROW * (len(self.level_offsets) - 1)
 
 
+def subtree_sums(shape: Shape, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum of `values` over every node and all below it."""
+    sums = values.astype(np.int64)
+    if shape.narrow:
+        parent, plain = shape.parent.tolist(), sums.tolist()
+        for row in range(shape.size - 1, 0, -1):
+            plain[parent[row]] += plain[row]
+        return np.array([value & 0xFFFFFFFFFFFFFFFF for value in plain], np.uint64).view(np.int64)
+    bounds = shape.level_offsets.tolist()
+    for begin, end in reversed(list(pairwise(bounds))[1:]):
+        rows = shape.by_level[begin:end]
+        parents = shape.parent[rows]
+        first = np.flatnonzero(np.concatenate(([True], parents[1:] != parents[:-1])))
+        sums[parents[first]] += np.add.reduceat(sums[rows], first)
+    return sums
+
+
 def inclusive_measures(shape: Shape, exclusive: Measures) -> Measures:
     """Each row's own measurements together with those of its whole subtree."""
     return _inclusive_by_node(shape, exclusive) if shape.narrow else _inclusive_by_level(shape, exclusive)

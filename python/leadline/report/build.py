@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from leadline.analysis import Analysis, breakdown
 from leadline.analysis.columns import nearest
 from leadline.analysis.findings import Findings, from_object
+from leadline.analysis.functions import functions
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
 from leadline.report import devices, provenance
 from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total
 from leadline.report.paths import PathWords
+from leadline.report.ranks import ranks_of, with_spreads
+from leadline.report.timeline import wait_sentences
 from leadline.report.timesplit import time_splits
 from leadline.schema import MetricInfo
 
@@ -51,6 +54,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
 
     additive = [str(info.kind) for info in tree.measured if info.additive]
     operators = _ordered(breakdown.operators(tree, scope, kept), sort)
+    sampled = functions(tree, kept)
     modules = breakdown.modules(tree, scope, kept, options.merge_layers)
     top = max(options.top, 0)
     paths = analysis.hot_paths.ranked(path_metric, top, kept, also=additive)
@@ -62,8 +66,10 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         focus=focus,
         totals={str(info.kind): _total(tree, info, kept) for info in tree.measured},
         splits=time_splits(analysis, words),
-        paths=tuple(words.path(entry) for entry in paths.entries),
+        paths=with_spreads(profile, [words.path(entry) for entry in paths.entries], path_metric),
         paths_hidden=paths.of - len(paths.entries),
+        functions=tuple(words.function(row) for row in sampled[:top]),
+        functions_hidden=max(0, len(sampled) - top),
         operators=tuple(operators[:top]),
         operators_hidden=max(0, len(operators) - top),
         modules=tuple(modules[:top]),
@@ -74,6 +80,8 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         losses=provenance.losses(profile),
         cost=provenance.cost(profile),
         findings=_saved_findings(profile),
+        ranks=ranks_of(profile),
+        waits=wait_sentences(profile),
     )
     return replace(report, next_commands=_next_commands(report, len(profile.events["start_ns"]) > 0))
 

@@ -26,6 +26,8 @@ from leadline.schema import FORMAT_VERSION, TABLES, FrameKind
 MOST_BYTES = 24 << 20
 """Of the packed profile; the page is a third larger."""
 PRUNED_KIND = 255
+_FOR_MERGING = ("rank_histogram", "metric_squares")
+"""What folding once more needs, and no page shows."""
 _UNPACKED_BYTES = 1 << 30
 _KEPT_KINDS = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.THREAD)
 
@@ -44,14 +46,14 @@ class Embedded:
 
 def embedded(profile: Profile, most_bytes: int = MOST_BYTES) -> Embedded:
     """`profile` as at most `most_bytes`, as far as its names allow."""
-    data = packed(profile.tables, profile.meta) if _unpacked(profile.tables) <= _UNPACKED_BYTES else b""
+    tables = _without(profile.tables, *_FOR_MERGING)
+    data = packed(tables, profile.meta) if _unpacked(tables) <= _UNPACKED_BYTES else b""
     if data and len(data) <= most_bytes:
         return Embedded(data, None)
     meta: dict[str, Any] = dict(profile.meta)
-    tables = profile.tables
     said = []
     if events := tables.rows("events"):
-        tables = Tables({**tables.columns, "events": empty_columns("events")})
+        tables = _without(tables, "events")
         said.append(f"the trace window of {events:,} events is left out")
         meta["pruned"] = {"said": said[0]}
         data = packed(tables, meta) if _unpacked(tables) <= _UNPACKED_BYTES else b""
@@ -67,6 +69,10 @@ def embedded(profile: Profile, most_bytes: int = MOST_BYTES) -> Embedded:
         if len(data) <= most_bytes:
             break
     return Embedded(data, row_of)
+
+
+def _without(tables: Tables, *names: str) -> Tables:
+    return Tables({**tables.columns, **{name: empty_columns(name) for name in names}})
 
 
 def _unpacked(tables: Tables) -> int:
@@ -110,7 +116,10 @@ def cut_tree(tree: Tree, tables: Tables, most_nodes: int) -> tuple[Tables, NDArr
         "frame": np.concatenate((frame, len(used) + which)).astype("<u4"),
     }
     columns["metrics"] = _summed(tables["metrics"], metric_row)
-    for name in ("processes", "threads", "events"):
+    spreads = columns["rank_stats"]
+    shown = kept[spreads["node"].astype(np.int64)]
+    columns["rank_stats"] = {name: values[shown] for name, values in spreads.items()}
+    for name in ("processes", "threads", "events", "rank_stats"):
         columns[name]["node"] = row_of[columns[name]["node"].astype(np.int64)].astype("<u4")
     return _with_strings(tables, columns, names), row_of, limit
 

@@ -25,6 +25,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "path_metric": report.path_metric,
         "focus": vars(report.focus) if report.focus else None,
         "paths": [_path(path) for path in report.paths],
+        "functions": [vars(row) for row in report.functions],
         "operators": [
             {
                 "name": row.name,
@@ -39,16 +40,19 @@ def report_object(report: Report) -> dict[str, Any]:
         "phases": [vars(row) for row in report.phases],
         "memory": _memory(report),
         "gpu": _gpu(report),
+        "waits": list(report.waits),
         "losses": [vars(loss) for loss in report.losses],
         "cost": vars(report.cost),
         "hidden": {
             "paths": report.paths_hidden,
+            "functions": report.functions_hidden,
             "operators": report.operators_hidden,
             "modules": report.modules_hidden,
             "kernels": report.gpu.kernels_hidden if report.gpu else 0,
         },
         "next": list(report.next_commands),
         "findings": as_object(report.findings) if report.findings else None,
+        "ranks": _ranks(report),
     }
 
 
@@ -90,6 +94,7 @@ def _path(path: HotPath) -> dict[str, Any]:
         "paths": path.paths,
         "values": dict(path.values),
         "node": path.node,
+        "ranks": vars(path.ranks) if path.ranks else None,
         "frames": [vars(frame) for frame in path.frames],
     }
 
@@ -107,6 +112,21 @@ def _memory(report: Report) -> dict[str, Any] | None:
             {"device": peak.device, "peak_bytes": peak.peak_bytes, "paths": [_path(path) for path in peak.holders]}
             for peak in memory.peaks
         ],
+    }
+
+
+def _ranks(report: Report) -> dict[str, Any] | None:
+    ranks = report.ranks
+    if ranks is None:
+        return None
+    return {
+        **vars(ranks),
+        "spreads": [vars(one) for one in ranks.spreads],
+        "late": [{**vars(one), "ranks": list(one.ranks)} for one in ranks.late],
+        "lawful": list(ranks.lawful),
+        "arrival": list(ranks.arrival),
+        "names": list(ranks.names),
+        "rows": [{**vars(row), "values": list(row.values)} for row in ranks.rows],
     }
 
 

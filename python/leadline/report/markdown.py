@@ -8,14 +8,16 @@ from leadline.report import phrases
 from leadline.report.findings.words import headline, label, line_text
 from leadline.report.markup import code, escaped, table
 from leadline.report.model import Report
+from leadline.report.ranks_text import markdown_ranks
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share, size
 
 
 def render_markdown(report: Report) -> str:
     """The whole report; ends with a newline."""
-    parts = [_header(report), _time(report), _paths(report), _gpu(report), _operators(report), _modules(report)]
-    parts += [_phases(report), _memory(report), _findings(report), _quality(report), _next(report)]
+    parts = [_header(report), markdown_ranks(report.ranks), _time(report), _waits(report), _paths(report)]
+    parts += [_functions(report), _gpu(report), _operators(report), _modules(report), _phases(report), _memory(report)]
+    parts += [_findings(report), _quality(report), _next(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -40,7 +42,16 @@ def _time(report: Report) -> str:
     ]
     heads = ["thread", "wall", *(phrases.PART_NAMES[part] for part in parts)]
     note = escaped(phrases.SPLIT_NOTE[0].upper() + phrases.SPLIT_NOTE[1:]) + "."
-    return f"### Time\n\n{note}\n\n" + table(heads, rows)
+    waits = [(phrases.thread_text(split), phrases.device_wait_text(split)) for split in report.splits]
+    said = "".join(f"\n\n{escaped(f'{thread}: {words}')}." for thread, words in waits if words)
+    return f"### Time\n\n{note}\n\n" + table(heads, rows) + said
+
+
+def _waits(report: Report) -> str:
+    if not report.waits:
+        return ""
+    note = "What the loop's threads did in the trace window, as the kernel saw it."
+    return f"### Waits\n\n{note}\n\n" + "\n".join(f"- {escaped(one)}" for one in report.waits)
 
 
 def _paths(report: Report) -> str:
@@ -79,6 +90,18 @@ def _gpu(report: Report) -> str:
     if kernels:
         parts.append(table(["on the device", "count", "total", "share", "mean"], kernels))
     return "\n\n".join(parts)
+
+
+def _functions(report: Report) -> str:
+    if not report.functions:
+        return ""
+    whole = report.totals["cpu_sample"].sum
+    rows = []
+    for row in report.functions:
+        times = [text for ns in (row.self_ns, row.total_ns) for text in (duration(ns), share(ns, whole))]
+        rows.append([code(phrases.function_text(row)), escaped(phrases.function_place(row)), *times])
+    note = escaped(phrases.samples_text(report)) + ".\n\n"
+    return "### CPU time by function\n\n" + note + table(["function", "at", "self", "", "total", ""], rows)
 
 
 def _operators(report: Report) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from leadline.analysis.findings import Findings
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
+from leadline.report.ranks import Ranks, Spread
 
 __all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
 
@@ -78,6 +79,22 @@ class HotPath:
     values: dict[str, int]
     frames: tuple[FrameLine, ...]
     node: int
+    ranks: Spread | None = None
+    """Of folded ranks: how far they are apart at the node, with all below it."""
+
+
+@dataclass(frozen=True)
+class FunctionTime:
+    """CPU time of one function by samples. `short` is the file as shown, `line` the one with most of its own time."""
+
+    kind: str
+    name: str
+    file: str
+    short: str
+    line: int
+    self_ns: int
+    total_ns: int
+    samples: int
 
 
 @dataclass(frozen=True)
@@ -107,6 +124,8 @@ class TimeSplit:
     device_wait_ns: int
     other_wait_ns: int
     idle_ns: int
+    device_wait_running_ns: int | None = None
+    """Of `device_wait_ns`, how long the thread took a core (it spun); None where that was not measured."""
     estimated: tuple[str, ...] = ()
     places: tuple[SplitPlace, ...] = ()
 
@@ -202,6 +221,8 @@ class Meta:
     program: str
     started_at: str
     wall_ns: int
+    paused_ns: int
+    """Of `wall_ns`, how long measuring was paused; of several processes the longest."""
     host: str
     python: str
     frameworks: tuple[str, ...]
@@ -244,6 +265,9 @@ class Report:
     splits: tuple[TimeSplit, ...]
     paths: tuple[HotPath, ...]
     paths_hidden: int
+    functions: tuple[FunctionTime, ...]
+    """By CPU samples; empty where none were taken."""
+    functions_hidden: int
     operators: tuple[OperatorRow, ...]
     operators_hidden: int
     modules: tuple[ModuleRow, ...]
@@ -254,5 +278,9 @@ class Report:
     losses: tuple[LossRow, ...]
     cost: Cost
     next_commands: tuple[str, ...] = field(default=())
+    waits: tuple[str, ...] = ()
+    """What the loop's threads waited for, phase by phase, where the kernel was recorded."""
     findings: Findings | None = None
     """What `leadline analyze --save` left in the file."""
+    ranks: Ranks | None = None
+    """Of a profile of many ranks folded into one."""

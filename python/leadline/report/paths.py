@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from leadline.analysis import Analysis
 from leadline.analysis.hotpaths import Entry
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.origin import is_library
-from leadline.report.model import FrameLine, HotPath, Place
+from leadline.analysis.rows import FunctionRow
+from leadline.report.model import FrameLine, FunctionTime, HotPath, Place
 from leadline.report.source import short_names
 from leadline.schema import FrameKind
 
+_ABI_TAG = re.compile(r"\.cpython-[^.]*|\.abi3")
 MOST_FRAMES = 200
 """Innermost frames of a path that are shown; a tree from someone else may be a million levels deep."""
 MOST_TEXT = 1 << 28
@@ -56,6 +60,13 @@ class PathWords:
             frames=self.frames(row) if self._with_frames else (),
             node=outer if outer >= 0 else row,
         )
+
+    def function(self, row: FunctionRow) -> FunctionTime:
+        """A row of the table of functions with its file as shown."""
+        short = self._short.get(row.file, row.file)
+        if row.kind == str(FrameKind.NATIVE):
+            short = _ABI_TAG.sub("", row.file.rpartition("/")[2])
+        return FunctionTime(short=short, **vars(row))
 
     def place(self, row: int) -> Place | None:
         """The user's line of a node, or None where no Python frame is above it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.analysis.origin import is_library
-from leadline.report.model import Cost, Device, HotPath, LossRow, Meta, Place, Report, TimeSplit
+from leadline.report.model import Cost, Device, FunctionTime, HotPath, LossRow, Meta, Place, Report, TimeSplit
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share
 
@@ -23,11 +23,13 @@ METRIC_NAMES = {
     "free_bytes": "freed memory",
     "peak_live_bytes": "memory at the peak",
     "sync_time": "waiting for the device",
+    "sync_running_time": "running while waiting for the device",
     "gpu_idle_time": "device idle time",
     "copy_bytes": "bytes copied",
     "set_bytes": "bytes set",
     "device_alloc_bytes": "memory taken from the driver",
     "device_free_bytes": "memory given back to the driver",
+    "cpu_sample": "CPU time (samples)",
     "count": "calls",
 }
 
@@ -137,6 +139,24 @@ def base_text(report: Report, metric: str) -> str:
     return f"shares of {in_unit(total.sum, total.unit)} in all" if total else ""
 
 
+def samples_text(report: Report) -> str:
+    """`412 samples of CPU time, 4.16 s in all`."""
+    total = report.totals["cpu_sample"]
+    return f"{number(total.count)} samples of CPU time, {duration(total.sum)} in all"
+
+
+def function_text(row: FunctionTime) -> str:
+    """`Parser.parse`; of a thread what nothing else explains."""
+    if row.kind == "thread":
+        return visible(f"(thread {row.name or UNNAMED})")
+    return name_text(operator_text(row.name))
+
+
+def function_place(row: FunctionTime) -> str:
+    """`parser.py:41`, the line with most of its own time; empty where there is no source."""
+    return visible(f"{row.short}:{row.line}" if row.line else row.short)
+
+
 SPLIT_NOTE = "shares of each thread's wall time from its first event on; ~ marks an estimate"
 _WORTH_A_PLACE = 0.05  # of the thread's wall time
 
@@ -152,6 +172,16 @@ def split_places(split: TimeSplit) -> list[tuple[str, str]]:
         if 2 * found >= value:  # a tenth of a part's time on one line says nothing about the rest
             made.append((PART_NAMES[part], ", ".join(lines)))
     return made
+
+
+def device_wait_text(split: TimeSplit) -> str:
+    """How the thread waited for a device, `of 1.50 s of waiting for a device it spun on a core for 1.48 s`; empty where
+    that does not matter or was not measured."""
+    ran, waited = split.device_wait_running_ns, split.device_wait_ns
+    if ran is None or waited < _WORTH_A_PLACE * split.wall_ns:
+        return ""
+    how = f"spun on a core for {duration(ran)}" if 2 * ran >= waited else f"slept for {duration(waited - ran)}"
+    return f"of {duration(waited)} of waiting for a device it {how}"
 
 
 def thread_text(split: TimeSplit) -> str:
@@ -171,11 +201,15 @@ def busy_texts(device: Device, wall_ns: int) -> list[str]:
     ]
 
 
+def _pauses(meta: Meta) -> str:
+    return f" ({duration(meta.paused_ns)} of it paused and in no figure)" if meta.paused_ns else ""
+
+
 def environment_text(meta: Meta) -> str:
     """`2026-11-21T05:34:00Z · 12.3 s · Python 3.11.7 · torch 2.13.0 · host`; unknown parts are left out."""
     parts = [
         meta.started_at,
-        duration(meta.wall_ns) if meta.wall_ns else "",
+        duration(meta.wall_ns) + _pauses(meta) if meta.wall_ns else "",
         f"Python {meta.python}" if meta.python else "",
         *meta.frameworks,
         meta.host,

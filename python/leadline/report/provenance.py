@@ -57,6 +57,7 @@ def meta(profile: Profile, file: str) -> Meta:
         program=command_line(program.get("argv")) or next(iter(names), "") or "unknown program",
         started_at=_iso_time(_integer(raw.get("started_at_ns"))),
         wall_ns=wall_ns(profile),
+        paused_ns=_paused_ns(profile),
         host=_host(host),
         python=_text(program.get("python")),
         frameworks=_frameworks(_mapping(raw.get("available"))),
@@ -67,6 +68,12 @@ def meta(profile: Profile, file: str) -> Meta:
         file=file,
         leadline=_text(raw.get("leadline")),
     )
+
+
+def _paused_ns(profile: Profile) -> int:
+    records = profile.meta.get("processes")
+    found = [_integer(_mapping(one).get("paused_ns")) for one in records] if isinstance(records, list) else []
+    return max([0, *found])
 
 
 def _complete(profile: Profile) -> bool:
@@ -114,10 +121,12 @@ def _asked(asked: Mapping[str, Any]) -> str:
     for name, value in asked.items():
         if value is True:
             words.append(name)
+        elif name == "cpu_sample" and value:  # the other numbers are limits
+            words.append(f"{name}={_number(value)}")
         elif isinstance(value, Mapping):  # a trace window: what of it was given
             given = ",".join(f"{key}={_number(of)}" for key, of in value.items() if _number(of))
             words.append(f"{name}={given}" if given else name)
-        elif _text(value):
+        elif _text(value) not in ("", "auto"):  # what is chosen by itself was not asked for
             words.append(f"{name}={value}")
     return ", ".join(words)
 

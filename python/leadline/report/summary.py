@@ -14,13 +14,16 @@ from leadline.analysis.findings import Finding
 from leadline.profiles import Profile
 from leadline.report import phrases
 from leadline.report.build import build_report
+from leadline.report.encoding import encodable
 from leadline.report.model import Report, ReportOptions, TimeSplit
 from leadline.report.source import visible
-from leadline.report.text import encodable, for_stream
+from leadline.report.text import for_stream
+from leadline.report.tools import tool_results, tools_text
 from leadline.report.units import duration, in_unit, share, size
 
 _PATHS = 5
 _FINDINGS = 2
+_TOOL_ROWS = 10
 _INDENT = " " * 10
 
 
@@ -36,6 +39,9 @@ def print_summary(path: str, stream: TextIO | None = None) -> None:
     report = build_report(profile, ReportOptions(top=_PATHS), file=_as_typed(path))
     width, colour = for_stream(target)
     target.write(encodable(render_summary(report, width, colour, best_findings(profile)), target))
+    if results := tool_results(profile):
+        text = tools_text(results, width, _TOOL_ROWS)
+        target.write(encodable(text, target))
 
 
 def _as_typed(path: str) -> str:
@@ -64,6 +70,7 @@ def render_summary(report: Report, width: int = 100, colour: bool = False, findi
     lines = [_first_line(report)]
     lines += [_line("time", phrases.split_text(split), _thread_note(report, i)) for i, split in _main_splits(report)]
     lines += _gpu_lines(report)
+    lines += [_line("waits" if i == 0 else "", visible(one)) for i, one in enumerate(report.waits[:2])]
     lines += _path_lines(report)
     lines += _memory_lines(report)
     lines += [_line("" if i else "findings", finding_text(one)) for i, one in enumerate(findings)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import sys
 from typing import TextIO
 
 from rich.console import Console
@@ -19,6 +18,7 @@ from rich.text import Text
 from leadline.report import phrases, text_tables
 from leadline.report.findings.words import gain_text, headline, label, line_text
 from leadline.report.model import HotPath, Report
+from leadline.report.ranks_text import render_ranks, spread_text
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, share, size
 
@@ -26,7 +26,6 @@ _PLAIN_WIDTH = 100
 _NARROWEST = 60
 _INDENT = " " * 8
 _PATH_NOTE = "your line, below it module, phase, operator"
-_ASCII = str.maketrans({"›": ">", "·": "-", "µ": "u", "×": "x", "…": "~", "←": "<"})
 _PARTS = {
     "operators": ("o", "blue"),
     "python": ("P", "yellow"),
@@ -52,8 +51,11 @@ def render_text(report: Report, width: int = _PLAIN_WIDTH, colour: bool = False)
         markup=False,
     )
     _header(console, report)
+    render_ranks(console, report.ranks)
     _time(console, report)
+    _waits(console, report)
     _paths(console, report)
+    text_tables.functions(console, report)
     text_tables.devices(console, report)
     text_tables.operators(console, report)
     text_tables.modules(console, report)
@@ -76,31 +78,6 @@ def for_stream(stream: TextIO) -> tuple[int, bool]:
 def _columns_variable() -> int:
     stated = os.environ.get("COLUMNS", "")
     return int(stated) if stated.isdigit() and int(stated) > 0 else _PLAIN_WIDTH
-
-
-def encodable(text: str, stream: TextIO) -> str:
-    """`text` in what `stream` can take: an ASCII or Latin-1 terminal gets plain characters, never an error."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-        return text
-    except (UnicodeEncodeError, LookupError):
-        known = encoding if _known(encoding) else "ascii"
-        return text.translate(_ASCII).encode(known, "replace").decode(known)
-
-
-def for_output(text: str, output: str | None) -> str:
-    """`text` as it can be written: a file takes all of it, a terminal (`output` is None or "-") what its encoding
-    has."""
-    return encodable(text, sys.stdout) if output in (None, "-") else text
-
-
-def _known(encoding: str) -> bool:
-    try:
-        "".encode(encoding)
-        return True
-    except LookupError:
-        return False
 
 
 def _header(console: Console, report: Report) -> None:
@@ -137,9 +114,18 @@ def _time(console: Console, report: Report) -> None:
     columns = [("thread", "left"), ("wall", "right"), *((head, "right") for head in heads), ("", "left")]
     text_tables.table(console, columns, rows)
     for split in report.splits:
-        for part, lines in phrases.split_places(split):
-            whose = "" if len(report.splits) == 1 else f"{phrases.thread_text(split)}, "
-            console.print(Padding(Text(visible(f"{whose}{part}: {lines}"), style="bright_black"), (0, 0, 0, 2)))
+        whose = "" if len(report.splits) == 1 else f"{phrases.thread_text(split)}, "
+        said = [f"{part}: {lines}" for part, lines in phrases.split_places(split)]
+        for sentence in filter(None, [*said, phrases.device_wait_text(split)]):
+            console.print(Padding(Text(visible(f"{whose}{sentence}"), style="bright_black"), (0, 0, 0, 2)))
+
+
+def _waits(console: Console, report: Report) -> None:
+    if not report.waits:
+        return
+    text_tables.title(console, "Waits", "what the loop's threads did in the trace window, as the kernel saw it")
+    for sentence in report.waits:
+        console.print(Padding(Text(visible(sentence)), (0, 0, 0, 2)))
 
 
 def _bar(parts: list[tuple[str, int]], whole: int, width: int) -> Text:
@@ -181,6 +167,8 @@ def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> 
         lines.append(Text(f"{_INDENT}{below}"))
     if callers:
         lines.append(Text(f"{_INDENT}from {callers}", style="bright_black"))
+    if path.ranks is not None:
+        lines.append(Text(f"{_INDENT}{spread_text(path.ranks)}", style="bright_black"))
     for line in lines:
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, no_wrap=True)

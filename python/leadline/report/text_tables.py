@@ -123,6 +123,22 @@ def operators(console: Console, report: Report) -> None:
     more(console, report.operators_hidden, "more operators")
 
 
+def functions(console: Console, report: Report) -> None:
+    """CPU time by function, from samples."""
+    if not report.functions:
+        return
+    title(console, "CPU time by function", phrases.samples_text(report))
+    whole = report.totals["cpu_sample"].sum
+    times = [("self", "right"), ("", "right"), ("total", "right"), ("", "right")]
+    columns = [("function", "left"), ("hottest line", "left"), *times]
+    rows = []
+    for row in report.functions:
+        cells = [text for ns in (row.self_ns, row.total_ns) for text in (duration(ns), share(ns, whole))]
+        rows.append([phrases.function_text(row), _cut_front(phrases.function_place(row)), *cells])
+    table(console, columns, rows)
+    more(console, report.functions_hidden, "more functions")
+
+
 def modules(console: Console, report: Report) -> None:
     """Modules by qualified name."""
     if not report.modules:
@@ -199,3 +215,8 @@ def memory(console: Console, report: Report) -> None:
 def _cut(text: str, most: int = 28) -> str:
     """For columns that do not give way."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _cut_front(text: str, most: int = 32) -> str:
+    """Of a file and line the end says more."""
+    return text if len(text) <= most else "…" + text[1 - most :]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from leadline.analysis import Analysis
+from leadline.analysis.ranks import is_folded_profile
 from leadline.profiles import Profile
+from leadline.profiles.lineage import parent_rows
 from leadline.report.model import SplitPlace, TimeSplit
 from leadline.report.paths import PathWords
 
@@ -14,12 +16,15 @@ def process_labels(profile: Profile) -> dict[int, str]:
     processes = profile.processes
     if len(processes) == 1:
         return {processes[0].row: ""}
-    ranks = {process.pid: process.rank for process in processes}
+    if is_folded_profile(profile):  # a process is a group of ranks, and its node says which
+        return {process.row: process.node.name for process in processes}
+    parents = parent_rows(profile)
     labels = {}
     for process in processes:
+        parent = parents[process.row]
         if process.rank < 0:
             labels[process.row] = f"process {process.pid}"
-        elif ranks.get(process.parent_pid) == process.rank and process.parent_pid != process.pid:
+        elif parent >= 0 and processes[parent].rank == process.rank:
             labels[process.row] = f"rank {process.rank} child {process.pid}"
         else:
             labels[process.row] = f"rank {process.rank}"
@@ -50,6 +55,7 @@ def time_splits(analysis: Analysis, words: PathWords) -> tuple[TimeSplit, ...]:
                 main=split.main,
                 wall_ns=split.wall_ns,
                 **{f"{part}_ns": value for part, value in split.parts_ns.items()},
+                device_wait_running_ns=split.spun_ns,
                 estimated=split.estimated,
                 places=tuple(places),
             )

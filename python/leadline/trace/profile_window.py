@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.profiles.lineage import event_clocks, parent_rows
+from leadline.profiles.lineage import event_clocks, moved_ns, parent_rows, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind
 from leadline.trace.spans import Scopes, nearest, with_spans
@@ -127,6 +127,7 @@ def _process(
     columns["start_ns"] = columns["start_ns"] - origin
     order = np.lexsort((-columns["duration_ns"], columns["start_ns"]))
     ordered = {name: columns[name][order].astype(dtype) for name, dtype in EVENT_COLUMNS.items()}
+    clock = event_clocks(profile)[process]
     synchronising = np.isin(ordered["kind"], [Kind.SYNCHRONIZE, Kind.STREAM_WAIT])
     known = bool((synchronising & ((ordered["awaits"] >= 0) | (ordered["awaits_correlation"] > 0))).any())
     return Trace(
@@ -138,15 +139,27 @@ def _process(
         rank=record.rank,
         world_size=max((item.rank for item in profile.processes), default=-1) + 1,
         source=source,
-        origin_ns=origin + (event_clocks(profile)[process] or 0),
+        origin_ns=origin + (clock or 0),
         complete=record.complete,
         warnings=tuple(_warnings(profile)),
-        facts={"has_sync_records": known, "memory": _memory(ordered)},
+        facts={
+            "has_sync_records": known,
+            "memory": _memory(ordered),
+            "process": process,
+            "begin_ns": origin,  # time 0 on the clock of the profile's events
+            # what the machine's CLOCK_REALTIME is ahead of its own CLOCK_MONOTONIC
+            "clock_ns": (clock or 0) + moved_ns(record_of_rows(profile)[process]),
+        },
     )
 
 
 def _renumber(values: NDArray[Any], places: Mapping[int, int]) -> NDArray[np.int64]:
-    return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
+    last = max([*places, int(values.max(initial=-1)), -1]) + 1
+    table = np.full(last + 1, -1, dtype=np.int64)  # its last place is that of -1
+    for value, place in places.items():
+        table[value] = place
+    found: NDArray[np.int64] = table[values]
+    return found
 
 
 def _device(device: Any) -> Device:

@@ -50,7 +50,8 @@ class Graph(GraphReading):
         if not np.all(np.isfinite(factors)) or bool((factors < 0).any()):
             raise GraphError("durations can only be scaled by finite factors of at least 0")
         duration, gap = self.tasks.write("duration_ns"), self.tasks.write("gap_ns")
-        duration[ids] = np.rint(duration[ids] * factors).astype(np.int64)
+        with np.errstate(invalid="ignore"):  # times of a damaged file leave 64 bits; what follows refuses them
+            duration[ids] = np.rint(duration[ids] * factors).astype(np.int64)
         scaled = np.rint(gap[ids] * factors).astype(np.int64)
         gap[ids] = np.where((gap[ids] < 0) | gaps, scaled, gap[ids])
 

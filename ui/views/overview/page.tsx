@@ -9,8 +9,12 @@ import { Bar, Card, CopyButton, Dot, Nothing, percent } from "../widgets";
 import { DeviceCards } from "./devices";
 import { FindingsCard } from "./findings";
 import { PathEntry } from "./path";
+import { RanksCard } from "./ranks";
 
-type Part = Exclude<keyof TimeSplit, "process" | "thread" | "main" | "wall_ns" | "estimated" | "places">;
+type Part = Exclude<
+  keyof TimeSplit,
+  "process" | "thread" | "main" | "wall_ns" | "device_wait_running_ns" | "estimated" | "places"
+>;
 const PARTS: [Part, string, string][] = [
   ["operators_ns", "operators", "operator"],
   ["python_ns", "Python", "python"],
@@ -34,6 +38,7 @@ function Shown({ opened }: { opened: Opened }) {
   return (
     <>
       <Tiles opened={opened} />
+      <RanksCard ranks={report.ranks} />
       <FindingsCard opened={opened} />
       {report.time_split.length ? (
         <Card
@@ -148,9 +153,11 @@ function Splits({ splits }: { splits: TimeSplit[] }) {
 
 /** Where that part of a thread's time was spent. */
 function linesOf(split: TimeSplit, key: Part): string[] {
-  return split.places
+  const lines = split.places
     .filter((one) => `${one.part}_ns` === key)
     .map((one) => visible(`${one.short}:${one.line} ${one.function} ${duration(one.time_ns)}`));
+  const spun = key === "device_wait_ns" ? split.device_wait_running_ns : null;
+  return spun === null ? lines : [`on a core for ${duration(spun)} of it (spinning)`, ...lines];
 }
 
 function HotPaths({ opened }: { opened: Opened }) {

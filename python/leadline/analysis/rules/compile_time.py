@@ -36,7 +36,7 @@ class CompileTime(Rule):
                 (f"{duration(ns)} of compilation, {duration(case.total_ns)} of steps",),
                 "Measure more steps before judging; compile only the part that repeats (one block of the model) "
                 "and keep "
-                "TORCHINDUCTOR_CACHE_DIR between runs.",
+                "TORCHINDUCTOR_CACHE_DIR, or jax_compilation_cache_dir, between runs.",
                 self.learn_more,
                 share / 4,
             )

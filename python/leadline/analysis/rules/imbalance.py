@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.columns import at_rows, group_sums
+from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.words import duration, percent
+from leadline.analysis.stragglers import imbalance, who
 
 
 class Imbalance(Rule):
@@ -16,6 +18,8 @@ class Imbalance(Rule):
     options = (Option("share", 10, "%", "more than the mean; a few percent are noise of machines"),)
 
     def check(self, case: Case, values: Values) -> list[Finding]:
+        if is_folded_profile(case.profile):
+            return self._folded(case)
         ranks = [one for one in case.profile.processes if one.rank >= 0]
         if len(ranks) < 2:
             raise CannotTell("fewer than two ranks were measured")
@@ -50,3 +54,39 @@ class Imbalance(Rule):
                 min(1.0, excess),
             )
         ]
+
+    def _folded(self, case: Case) -> list[Finding]:
+        """Of a merged job: the ranks that hold the others up, as the report names them, compared with their peers."""
+        view = RankView(case.profile)
+        found = imbalance(view)
+        if not found.compared:
+            raise CannotTell("there are no ranks that could be compared, or too few steps")
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"{name[:1].upper()}{name[1:]} works {percent(one.ratio - 1)} longer than its peers ({one.cause})",
+                case.gain(one.excess_ns * case.loop.steps, (0, 0.7, 1), "bound: as fast as the fast quarter"),
+                (),
+                case.lines([]),
+                (
+                    f"{duration(one.part_ns)} a step in {_PARTS.get(one.cause, one.cause)}, its peers "
+                    f"{duration(one.peers_part_ns)}; they wait {duration(one.waited_ns)} longer than it does",
+                ),
+                _REMEDIES[one.cause],
+                self.learn_more,
+                min(1.0, one.ratio - 1),
+            )
+            for one in found.stragglers
+            for name in [who(view, one)]
+        ]
+
+
+_PARTS = {"processor": "computation", "more work": "computation"}
+_REMEDIES = {
+    "processor": "Compare clocks, temperatures and neighbours of that machine with its peers', or leave it out.",
+    "more work": "Give each rank the same amount of work: equal shares of data, sequences of like length together.",
+    "computation": "Compare that phase on the rank with its peers: leadline diff of their own files shows the lines.",
+    "data loading": "Look at where that rank's data lies and how many workers load it.",
+    "outside operators": "Look at what only that rank does between operators: logging, checkpoints, other processes.",
+}

@@ -1,4 +1,4 @@
-"""`recompilation`: torch.compile compiles the same function over and over."""
+"""`recompilation`: torch.compile or jax.jit compiles the same function over and over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leadline.schema import FrameKind
 
 class Recompilation(Rule):
     name = "recompilation"
-    asks = "Does torch.compile compile the same function again and again?"
+    asks = "Does torch.compile or jax.jit compile the same function again and again?"
     options = (
         Option("times", 3, "1", "one for the first call and one for dynamic shapes is what a healthy program needs"),
     )
@@ -33,16 +33,46 @@ class Recompilation(Rule):
                 Finding(
                     self.name,
                     Severity.WARNING,
-                    f"The function called here was compiled {number} times, {percent(group.value / run)} of the run",
+                    f"{_function(case, group.row)} was compiled {number} times, {percent(group.value / run)} of the "
+                    "run",
                     case.gain_beside(again, (0.5, 0.9, 1), "bound: all compilations but one, spread over the steps"),
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),
                     (f"{duration(group.value / number)} a compilation, {number} in {case.loop.steps:,} steps",),
-                    "See why with TORCH_LOGS=recompiles: numbers that change belong into tensors, sizes that "
-                    "change are "
-                    "marked with dynamic=True or torch._dynamo.mark_dynamic.",
+                    _advice(case, group.row),
                     self.learn_more,
                     group.value / run,
                 )
             )
         return made[:2]
+
+
+def _function(case: Case, row: int) -> str:
+    """What was compiled; JAX names it."""
+    name = case.tree.node(row).detail.get("function")
+    return f"{name}, called here," if name else "The function called here"
+
+
+def _advice(case: Case, row: int) -> str:
+    if "function" not in case.tree.node(row).detail:
+        return (
+            "See why with TORCH_LOGS=recompiles: numbers that change belong into tensors, sizes that change are marked "
+            "with dynamic=True or torch._dynamo.mark_dynamic."
+        )
+    again = case.named(FrameKind.PHASE, "compiled again")
+    changes = [
+        str(case.tree.node(below).detail.get("change", ""))
+        for below in np.flatnonzero(again).tolist()
+        if _is_below(case, below, row)
+    ]
+    seen = f" ({changes[0]})" if changes and changes[0] else ""
+    return (
+        f"jax.jit compiles for each shape, type and static argument{seen}: pad to few sizes, pass numbers as arrays, "
+        "or put a function that is called operation by operation under one jax.jit."
+    )
+
+
+def _is_below(case: Case, row: int, above: int) -> bool:
+    while row > above:
+        row = int(case.tree.parent[row])
+    return row == above

@@ -13,6 +13,9 @@ PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.torch",
     "leadline.capture.providers.nvidia",
     "leadline.capture.providers.inductor",
+    "leadline.capture.providers.cpu",
+    "leadline.capture.providers.jax",
+    "leadline.capture.providers.tools",
 )
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
 

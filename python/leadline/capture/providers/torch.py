@@ -15,8 +15,10 @@ from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
+from leadline.capture.providers.torch_dataflow import Dataflow
 from leadline.capture.providers.torch_loading import BatchMarks
 from leadline.capture.providers.torch_native import TorchNative
+from leadline.capture.providers.torch_roles import DistributedRoles
 from leadline.capture.providers.torch_waits import KnownWaits
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class TorchProvider:
         self._closures: ClosurePhases | None = None
         self._batches = BatchMarks(native)
         self._waits = KnownWaits(native)
+        self._roles = DistributedRoles(changed)
+        self._dataflow = Dataflow() if options.trace is not None else None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
         self._attached = False
 
@@ -53,6 +57,9 @@ class TorchProvider:
         self._hook.uninstall()
         self._batches.uninstall()
         self._waits.uninstall()
+        self._roles.uninstall()
+        if self._dataflow is not None:
+            self._dataflow.uninstall()
         if self._modules is not None:
             self._modules.uninstall()
             self._modules = None
@@ -65,10 +72,17 @@ class TorchProvider:
 
     def forked(self) -> None:
         """Everything goes on in the child."""
+        if self._dataflow is not None:
+            self._dataflow.forked()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
-        return dict(self._status)
+        told: dict[str, Any] = {"role": dict(self._roles.role)} if self._roles.role else {}
+        return {**self._status, **told}
+
+    def dataflow(self) -> dict[str, Any]:
+        """What depended on what in the trace window, for the process's record."""
+        return self._dataflow.status() if self._dataflow is not None else {}
 
     def _imported(self, torch: ModuleType) -> None:
         """Called at the end of the program's own `import torch`, so nothing may escape from here."""
@@ -91,6 +105,9 @@ class TorchProvider:
         self._attached = True
         self._batches.install()
         self._waits.install()
+        self._roles.install()
+        if self._dataflow is not None:
+            self._dataflow.install(torch)
         self._status = {"ok": True, "version": version, "message": str(result.get("message") or "")}
         self._closures = ClosurePhases(self._native)
         if self._options.modules:

@@ -16,6 +16,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from leadline.capture.providers.assigned_name import Destination, assigned_name
+from leadline.capture.providers.call_anchors import CallAnchors
 from leadline.capture.providers.replaced import Replacements, living
 from leadline.capture.providers.torch_native import TorchNative
 
@@ -44,6 +45,7 @@ class ModuleTracker:
         self._held: dict[int, set[str]] = {}
         self._handles: list[Any] = []
         self._replaced = Replacements()
+        self._anchors = CallAnchors(native, torch)
         self._containers = tuple(getattr(torch.nn, name) for name in _CONTAINERS)
         self._destinations: dict[tuple[int, int], tuple[CodeType, Destination]] = {}
 
@@ -60,6 +62,7 @@ class ModuleTracker:
                 self._extend(container, method, self._compare_children)
         self._extend(self._module_class, "_replicate_for_data_parallel", self._name_replica)
         self._take_in_existing()
+        self._anchors.install()
 
     def uninstall(self) -> None:
         """Remove the hooks, and forget all names: nobody would say when these objects die."""
@@ -67,6 +70,7 @@ class ModuleTracker:
             handle.remove()
         self._handles.clear()
         self._replaced.undo()
+        self._anchors.uninstall()
         for key in list(self._known):
             self._native.module_forget(key)
         self._known.clear()  # with the weak references go their callbacks
@@ -126,6 +130,7 @@ class ModuleTracker:
                 native.module_forget(key)
 
         known[key] = weakref.ref(module, forget)
+        self._anchors.add(type(module))
 
     def _name_root(self, module: Any, frame: FrameType | None) -> None:
         """Name a module after what the statement that makes it assigns it to, as far as the statement tells.

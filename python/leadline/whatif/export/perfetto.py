@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from leadline.trace.perfetto import PerfettoWriter, Slice
+import numpy as np
+
+from leadline.trace.lanes import lanes
+from leadline.trace.perfetto import PerfettoWriter, Spans, Texts
 from leadline.whatif.export.spans import Slices, measured_slices, simulated_slices
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import PHASE_NAMES, LaneKind
@@ -28,20 +31,21 @@ def perfetto_trace(
     return b"".join(chunks)
 
 
-def _timeline(writer: PerfettoWriter, title: str, graph: Graph, lanes: Iterable[Slices]) -> None:
+def _timeline(writer: PerfettoWriter, title: str, graph: Graph, found: Iterable[Slices]) -> None:
     """A process with one track per lane."""
     process = writer.process(title)
     many = len({item.rank for item in graph.lanes}) > 1
     names, layers, phases = graph.column("name"), graph.column("layer"), graph.column("phase")
-    for slices in lanes:
+    for slices in found:
         lane = graph.lanes[slices.lane]
         label = {LaneKind.THREAD: "CPU", LaneKind.STREAM: "GPU", LaneKind.CHANNEL: "channel"}[lane.kind]
         name = f"{'rank ' + str(lane.rank) + ' ' if many else ''}{label} {lane.name}"
         track = writer.track(process, slices.lane + 1, name)
-        made = []
-        for task, start, end in zip(slices.ids.tolist(), slices.start_ns.tolist(), slices.end_ns.tolist(), strict=True):
-            notes = {"phase": PHASE_NAMES[phases[task]]} if phases[task] else {}
-            if layers[task]:
-                notes["layer"] = graph.layers[layers[task]]
-            made.append(Slice(start, end, graph.names[names[task]], notes))
-        writer.slices(track, made)
+        nested, _ = lanes(slices.ids, slices.start_ns, slices.end_ns)
+        for part in nested:  # they nest already, so there is one
+            phase, layer = (column[part.rows].astype(np.int64) for column in (phases, layers))
+            notes = {
+                "phase": Texts(np.where(phase > 0, phase, -1), PHASE_NAMES),
+                "layer": Texts(np.where(layer > 0, layer, -1), graph.layers),
+            }
+            writer.slices(track, Spans(part, Texts(names[part.rows].astype(np.int64), graph.names), notes=notes))

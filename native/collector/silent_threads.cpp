@@ -1,0 +1,90 @@
+// Threads that have had no event of their own: who samples them asks for their place. With its first event such a
+// thread takes over the tree that was made for it.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "base/clock.h"
+#include "collector/collector.h"
+
+namespace leadline {
+namespace {
+
+std::string own_name(uint64_t tid) {
+  if (tid == static_cast<uint64_t>(getpid())) return "main";
+  char text[16] = {};
+  pthread_getname_np(pthread_self(), text, sizeof text);
+  return text;
+}
+
+}  // namespace
+
+// Of the calling thread. Throws std::bad_alloc.
+ThreadTree& Collector::tree_for(uint64_t tid) {
+  {
+    const std::lock_guard hold(lanes_busy_);
+    const auto found =
+        std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
+    if (found != silent_.end()) {
+      ThreadTree* const tree = found->tree;
+      tree->stats().cpu_ns.store(thread_cpu_ns() - found->cpu_begin_ns, std::memory_order_relaxed);
+      silent_.erase(found);
+      return *tree;
+    }
+  }
+  return trees_.create(tid, own_name(tid));
+}
+
+leadline_context Collector::thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept {
+  try {
+    const std::lock_guard hold(lanes_busy_);
+    for (const auto& lane : lanes_) {
+      if (lane->alive.load(std::memory_order_relaxed) && lane->tree->tid() == tid)
+        return lane->token(lane->tree->root());
+    }
+    for (const Silent& silent : silent_) {
+      if (silent.tid == tid) return packed_place(number_, silent.tree->index(), silent.tree->root());
+    }
+    silent_.reserve(silent_.size() + 1);
+    ThreadTree& tree = trees_.create(tid, name);
+    const int64_t ran_ns = std::max<int64_t>(thread_cpu_ns(cpu), 0);
+    int64_t never = 0;
+    // One that was not there a moment ago has lived for at least as long as it ran.
+    const int64_t first_ns = now_ns() - (new_born ? ran_ns : 0);
+    tree.stats().first_ns.compare_exchange_strong(never, first_ns, std::memory_order_relaxed);
+    // A tree may go on that of a thread that has ended.
+    const int64_t before_ns = tree.stats().cpu_ns.load(std::memory_order_relaxed);
+    silent_.push_back({tid, &tree, cpu, (new_born ? 0 : ran_ns) - before_ns});
+    return packed_place(number_, tree.index(), tree.root());
+  } catch (const std::bad_alloc&) {
+    losses().count(LossKind::kInternalError, 1, "out of memory for a thread's tree");
+    return 0;
+  }
+}
+
+void Collector::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
+  const std::lock_guard hold(lanes_busy_);
+  const auto found =
+      std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
+  if (found == silent_.end()) return;
+  found->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
+  found->tree->stats().cpu_ns.store(std::max<int64_t>(cpu_ns - found->cpu_begin_ns, 0), std::memory_order_relaxed);
+  trees_.retire(*found->tree);
+  silent_.erase(found);
+}
+
+// Under lanes_busy_.
+void Collector::refresh_silent(int64_t now) noexcept {
+  for (const Silent& silent : silent_) {
+    const int64_t ran_ns = thread_cpu_ns(silent.cpu);
+    if (ran_ns < 0) continue;
+    silent.tree->stats().last_ns.store(now, std::memory_order_relaxed);
+    silent.tree->stats().cpu_ns.store(ran_ns - silent.cpu_begin_ns, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace leadline

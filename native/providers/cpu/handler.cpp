@@ -1,0 +1,207 @@
+#include "providers/cpu/handler.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/losses.h"
+#include "monitor/this_thread.h"
+
+namespace leadline::cpu {
+namespace {
+
+constexpr size_t kMostBlocks = 1024;
+constexpr pthread_key_t kWithoutAllocation = 32;  // keys below it need no memory of the thread's own
+constexpr size_t kRoom = 8192;                    // bytes of stack that taking a sample needs, with plenty to spare
+
+struct Block {
+  std::atomic<const SampledThread*> first{nullptr};
+  std::atomic<size_t> count{0};
+};
+
+// A signal handler can reach only globals; all are lock-free.
+std::array<Block, kMostBlocks> g_blocks;
+std::atomic<const PythonSamples*> g_samples{nullptr};
+std::atomic<bool> g_sampling{false};
+std::atomic<bool> g_native{false};
+std::atomic<pid_t> g_process{0};
+std::atomic<int64_t> g_waiting{0};
+std::atomic<int> g_signal{0};
+pthread_key_t g_end_key;
+bool g_end_known = false;
+
+SampledThread* ours(void* pointer) noexcept {
+  const auto* const thread = static_cast<const SampledThread*>(pointer);
+  for (const Block& block : g_blocks) {
+    const SampledThread* const first = block.first.load(std::memory_order_acquire);
+    if (first == nullptr) return nullptr;
+    if (thread >= first && thread < first + block.count.load(std::memory_order_relaxed))
+      return static_cast<SampledThread*>(pointer);
+  }
+  return nullptr;
+}
+
+// At the end of a thread that was sampled: all that it ran is known for the last time.
+void on_end(void* pointer) {
+  auto* const thread = static_cast<SampledThread*>(pointer);
+  if (thread->tid.load(std::memory_order_relaxed) != static_cast<pid_t>(syscall(SYS_gettid))) return;
+  thread->ran_at_end_ns.store(thread_cpu_ns(), std::memory_order_relaxed);
+  thread->over.store(true, std::memory_order_release);
+}
+
+template <typename T>
+void put_all(SampleRing& ring, const T* from, size_t count) noexcept {
+  static_assert(sizeof(T) % sizeof(uint64_t) == 0);
+  const auto* words = reinterpret_cast<const uint64_t*>(from);
+  for (size_t left = count * sizeof(T) / sizeof(uint64_t); left > 0; --left) ring.put(*words++);
+}
+
+void take_native(SampledThread& thread, const ucontext_t& context, SampleHead* head) noexcept {
+#ifdef __x86_64__
+  const greg_t* const registers = context.uc_mcontext.gregs;
+  const unwind::Registers from{static_cast<uintptr_t>(registers[REG_RIP]), static_cast<uintptr_t>(registers[REG_RSP]),
+                               static_cast<uintptr_t>(registers[REG_RBP])};
+  const bool main = thread.tid.load(std::memory_order_relaxed) == g_process.load(std::memory_order_relaxed);
+  unwind::End end = unwind::End::kBroken;
+  head->native = unwind::walk(from, unwind::stack_end(from.sp, main), thread.native.data(), kMostNative, &end);
+  head->end = static_cast<uint64_t>(end);
+#else
+  (void)thread;
+  (void)context;
+  (void)head;
+#endif
+}
+
+__attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, const ucontext_t& context) noexcept {
+  SampleHead head{};
+  head.weight_ns = static_cast<uint64_t>(weight_ns);
+  const ThreadState* const state = t_state;
+  if (state != nullptr) {
+    head.own = state->busy.load(std::memory_order_relaxed) & 1;
+    head.levels = state->published.depth();
+  }
+  if (const PythonSamples* const samples = g_samples.load(std::memory_order_acquire); samples != nullptr) {
+    thread.pages.forget();
+    SampledStack stack{thread.frames, thread.selves, thread.runs};
+    samples->capture(thread.pages, stack);
+    if (stack.frame_count > kMostFrames) losses().count(LossKind::kPythonFramesTruncated);
+    head.frames = stack.frame_count < kMostFrames ? stack.frame_count : kMostFrames;
+    head.selves = stack.self_count;
+    head.runs = stack.run_count;
+  }
+  if (g_native.load(std::memory_order_relaxed)) {
+    take_native(thread, context, &head);
+  } else {
+    head.runs = 0;
+  }
+  const size_t words =
+      1 + kHeadWords + head.levels * 3 + head.frames * 3 + head.selves * 2 + head.runs * 2 + head.native * 3;
+  if (!thread.ring.begin(words)) {
+    // Its time goes to the next sample.
+    thread.accounted_ns.fetch_sub(weight_ns, std::memory_order_relaxed);
+    losses().count(LossKind::kSamplesDropped, 1, "samples came faster than they were booked");
+    return;
+  }
+  SampleRing& ring = thread.ring;
+  for (const uint64_t word : std::bit_cast<std::array<uint64_t, kHeadWords>>(head)) ring.put(word);
+  for (uint32_t level = 0; level < head.levels; ++level) {
+    ring.put(state->published.place(level));
+    ring.put(state->published.anchor(level));
+    ring.put(state->published.token(level));
+  }
+  put_all(ring, thread.frames.data(), head.frames);
+  put_all(ring, thread.selves.data(), head.selves);
+  put_all(ring, thread.runs.data(), head.runs);
+  put_all(ring, thread.native.data(), head.native);
+  g_waiting.fetch_add(1, std::memory_order_release);
+  ring.end();
+}
+
+// Whether there is stack for a sample: alternate stacks may be as small as a signal's own frame.
+bool has_room(const void* context) noexcept {
+  const stack_t& stack = static_cast<const ucontext_t*>(context)->uc_stack;
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  const auto bottom = reinterpret_cast<uintptr_t>(stack.ss_sp);
+  const bool alternate = (stack.ss_flags & SS_DISABLE) == 0 && here >= bottom && here < bottom + stack.ss_size;
+  return !alternate || here - bottom > kRoom;
+}
+
+void on_signal(int, siginfo_t* info, void* context) {
+  SampledThread* const thread = info->si_code == SI_TIMER ? ours(info->si_value.sival_ptr) : nullptr;
+  if (thread == nullptr) return;  // somebody else's, who has no handler
+  const int saved_errno = errno;
+  if (thread->tid.load(std::memory_order_acquire) == static_cast<pid_t>(syscall(SYS_gettid))) {
+    const int64_t now = thread_cpu_ns();
+    if (g_sampling.load(std::memory_order_acquire) && has_room(context)) {
+      const int64_t weight_ns = now - thread->accounted_ns.load(std::memory_order_relaxed);
+      if (weight_ns > 0) {
+        thread->accounted_ns.fetch_add(weight_ns, std::memory_order_relaxed);
+        take(*thread, weight_ns, *static_cast<const ucontext_t*>(context));
+      }
+      if (!thread->marked && g_end_known) {
+        thread->marked = true;
+        pthread_setspecific(g_end_key, thread);
+      }
+      thread->taken.fetch_add(1, std::memory_order_relaxed);
+      const int64_t took_ns = thread_cpu_ns() - now;
+      thread->accounted_ns.fetch_add(took_ns, std::memory_order_relaxed);
+      thread->handlers_ns.fetch_add(took_ns, std::memory_order_relaxed);
+    }
+  }
+  errno = saved_errno;
+}
+
+}  // namespace
+
+bool handler_in_place() noexcept {
+  struct sigaction now {};
+  const int signal = g_signal.load();
+  return signal != 0 && sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+         now.sa_sigaction == on_signal;
+}
+
+int install_handler() noexcept {
+  if (handler_in_place()) return g_signal.load();
+  for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) != 0) continue;
+    if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) continue;
+    struct sigaction own {};
+    own.sa_sigaction = on_signal;
+    own.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigemptyset(&own.sa_mask);
+    if (sigaction(signal, &own, nullptr) != 0) continue;
+    static const bool made = pthread_key_create(&g_end_key, on_end) == 0;
+    g_end_known = made && g_end_key < kWithoutAllocation;
+    g_signal.store(signal);
+    return signal;
+  }
+  return 0;
+}
+
+void set_samples(const PythonSamples* samples) noexcept { g_samples.store(samples, std::memory_order_release); }
+void set_native(bool on) noexcept { g_native.store(on, std::memory_order_release); }
+bool samples_native() noexcept { return g_native.load(std::memory_order_acquire); }
+void set_sampling(bool on) noexcept {
+  g_process.store(getpid(), std::memory_order_relaxed);
+  g_sampling.store(on, std::memory_order_release);
+}
+
+void add_sampled(const SampledThread* first, size_t count) noexcept {
+  for (Block& block : g_blocks) {
+    if (block.first.load(std::memory_order_relaxed) != nullptr) continue;
+    block.count.store(count, std::memory_order_relaxed);
+    block.first.store(first, std::memory_order_release);
+    return;
+  }
+}
+
+std::atomic<int64_t>& waiting_samples() noexcept { return g_waiting; }
+
+}  // namespace leadline::cpu

@@ -1,0 +1,125 @@
+#include "providers/cpu/provider.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+
+#include "base/abandon.h"
+#include "base/safe_pages.h"
+#include "monitor/monitor.h"
+#include "providers/cpu/booker.h"
+#include "providers/cpu/handler.h"
+#include "providers/cpu/threads.h"
+#include "unwind/rule_cache.h"
+
+namespace leadline::cpu {
+namespace {
+
+constexpr double kLowestHz = 0.1;
+constexpr double kHighestHz = 10'000;
+
+// Never destroyed: threads may outlive main. In memory that is there, so that no caller has to think of a failure.
+Booker& booker() noexcept {
+  alignas(Booker) static std::byte place[sizeof(Booker)];
+  static auto* const made = new (place) Booker();
+  return *made;
+}
+Threads& threads() noexcept {
+  alignas(Threads) static std::byte place[sizeof(Threads)];
+  static auto* const made = new (place) Threads(booker());
+  return *made;
+}
+
+std::atomic<pid_t> g_process{0};  // in which samples are taken
+
+void before_code_dies() {
+  if (waiting_samples().load(std::memory_order_acquire) <= 0) return;
+  if (g_process.load(std::memory_order_relaxed) == getpid()) threads().book_waiting();
+}
+
+// Why samples have no Python frames; empty where they have.
+std::string read_python() {
+  const PythonSource* const python = Monitor::instance().python();
+  const PythonSamples* const samples = python == nullptr ? nullptr : python->samples;
+  set_samples(nullptr);
+  booker().set_python(nullptr);
+  if (samples == nullptr) return "";  // why is told where frames are read at all
+  if (!SafePages::allowed()) {
+    return "CPU samples have no Python lines, because this system forbids process_vm_readv; allow it (in containers: "
+           "a seccomp profile with that call).";
+  }
+  if (!samples->begin(*python)) return "CPU samples have no Python lines on this interpreter.";
+  samples->before_code_dies(before_code_dies);
+  booker().set_python(samples);
+  set_samples(samples);
+  return "";
+}
+
+// Why samples have no native frames; empty where they have, or where nobody wants them.
+std::string start_native(const std::string& wanted) {
+  set_native(false);
+  booker().forget_places();
+  if (wanted.empty()) return "";
+  if (!unwind::available()) {
+    std::string why =
+        "Native frames are not read here: they need an x86-64 processor and the GNU C library 2.35 or later.";
+    losses().count(LossKind::kProviderUnavailable, 1, why);
+    return why;
+  }
+  booker().set_native(wanted == "all", reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "PyEval_EvalCode")));
+  set_native(true);
+  return "";
+}
+
+}  // namespace
+
+Provider& Provider::instance() {
+  static auto* const made = new Provider();  // never destroyed: threads may outlive main
+  return *made;
+}
+
+ProviderStatus Provider::start(const ProviderOptions& options) {
+  const double hz = std::clamp(options.get("hz", 99.0), kLowestHz, kHighestHz);
+  const std::string missing = read_python();
+  if (!missing.empty()) losses().count(LossKind::kPythonFramesUnavailable, 1, missing);
+  const std::string unwound = start_native(options.get<std::string>("native", ""));
+  std::string why;
+  g_process.store(getpid());
+  const bool ok = threads().start(hz, &why);
+  if (!ok) losses().count(LossKind::kProviderUnavailable, 1, why);
+  answer_ = {{"ok", ok}, {"message", !ok ? why : !missing.empty() ? missing : unwound}, {"hz", hz}};
+  return status();
+}
+
+void Provider::pause() noexcept { threads().pause(); }
+void Provider::resume() noexcept { threads().resume(); }
+void Provider::before_fork() noexcept { threads().rest(); }
+void Provider::after_fork_parent() noexcept { threads().wake(); }
+
+// Timers are not inherited. Who follows the session into the child starts anew.
+void Provider::after_fork_child() noexcept {
+  abandon(booker().lock());
+  threads().forget();
+}
+
+void Provider::stop() noexcept { threads().stop(); }
+
+int64_t Provider::cost_ns() const noexcept {
+  const Threads::Count count = threads().count();
+  return count.handlers_ns + count.helper_ns;
+}
+
+ProviderStatus Provider::status() const {
+  ProviderStatus status = answer_;
+  const Threads::Count count = threads().count();
+  status["samples"] = static_cast<int64_t>(count.samples);
+  status["threads"] = static_cast<int64_t>(count.threads);
+  status["handlers_ns"] = count.handlers_ns;
+  status["helper_ns"] = count.helper_ns;
+  return status;
+}
+
+}  // namespace leadline::cpu

@@ -1,0 +1,105 @@
+// What there is for one thread that is sampled: its timer, what its handler writes, what is booked of it.
+//
+// Never freed: a signal may be on its way to a thread that has ended. Serves the next thread then.
+#pragma once
+
+#include <sys/types.h>
+#include <time.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "base/safe_pages.h"
+#include "leadline/monitor.h"
+#include "providers/cpu/sample_ring.h"
+#include "stack/call_path.h"
+#include "stack/python_samples.h"
+#include "unwind/walk.h"
+
+namespace leadline::cpu {
+
+inline constexpr size_t kMostFrames = 4096;     // of a sample; deeper stacks are cut at the root side and counted
+inline constexpr size_t kMostSelves = 64;       // nn.Modules being called at a time
+inline constexpr size_t kRingWords = 1u << 16;  // more than one of the largest samples
+
+inline constexpr size_t kMostRuns = 512;     // evaluations of the interpreter, one inside the other
+inline constexpr size_t kMostNative = 1024;  // native frames
+
+// A sample as words: these, then levels (place, anchor, token), frames (frame, code, instruction), selves (frame,
+// object), runs (home, frames), native frames (pc, sp, cfa).
+struct SampleHead {
+  uint64_t weight_ns;
+  uint64_t own;  // 1: the thread was in the monitor, measuring
+  uint64_t end;  // unwind::End of the native frames
+  uint64_t levels;
+  uint64_t frames;
+  uint64_t selves;
+  uint64_t runs;
+  uint64_t native;
+};
+inline constexpr size_t kHeadWords = sizeof(SampleHead) / sizeof(uint64_t);
+
+struct SampledThread {
+  // A native frame below a place.
+  struct At {
+    leadline_context below;
+    uintptr_t pc;
+    friend bool operator==(const At&, const At&) = default;
+  };
+  struct AtHash {
+    size_t operator()(const At& at) const noexcept { return hash_mix(at.below, at.pc); }
+  };
+  SampledThread() : ring(kRingWords) {}
+
+  // --- both sides
+  std::atomic<pid_t> tid{0};              // 0: nobody's
+  std::atomic<int64_t> accounted_ns{0};   // CPU time of the thread that samples hold
+  std::atomic<int64_t> handlers_ns{0};    // CPU time that taking samples took
+  std::atomic<uint32_t> taken{0};         // samples
+  std::atomic<int64_t> ran_at_end_ns{0};  // all that it ran, once it is over
+  std::atomic<bool> over{false};          // the thread is ending
+  SampleRing ring;
+
+  // --- the handler
+  bool marked = false;  // asked to be told of the thread's end
+  SafePages pages;
+  std::array<RawFrame, kMostFrames> frames;
+  std::array<SampledSelf, kMostSelves> selves;
+  std::array<SampledRun, kMostRuns> runs;
+  std::array<unwind::NativeFrame, kMostNative> native;
+
+  // --- who books, under Booker's lock
+  struct Step {
+    leadline_context below;
+    PathFrameId frame;
+    friend bool operator==(const Step&, const Step&) = default;
+  };
+  struct StepHash {
+    size_t operator()(const Step& step) const noexcept {
+      return hash_mix(step.below, static_cast<uint32_t>(step.frame));
+    }
+  };
+  leadline_context root = 0;
+  leadline_context last = 0;       // where the last sample was booked
+  int64_t unbooked_ns = 0;         // could not be booked when it came
+  std::unique_ptr<CallPath> path;  // made with the first Python frame
+  std::unordered_map<Step, leadline_context, StepHash> places;
+
+  // --- the thread that looks after timers
+  std::string name;
+  clockid_t clock{};
+  timer_t timer{};
+  bool has_timer = false;
+  bool seen = false;          // in the present listing
+  uint32_t silent = 0;        // listings in a row in which it blocked the signal and no sample came
+  uint32_t taken_before = 0;  // samples at the last listing
+  bool deaf = false;          // its signals do not arrive
+  int64_t ran_ns = 0;         // its CPU time at the last listing
+};
+
+}  // namespace leadline::cpu

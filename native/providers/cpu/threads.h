@@ -1,0 +1,85 @@
+// The threads of the process and their timers: a helper thread finds new ones, lets go of ended ones, and has samples
+// booked.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "providers/cpu/booker.h"
+#include "providers/cpu/sampled_thread.h"
+
+namespace leadline::cpu {
+
+class Threads {
+ public:
+  static constexpr size_t kMost = 1024;  // threads sampled at a time
+
+  explicit Threads(Booker& booker) : booker_(booker) {}
+
+  // Arms every thread. False with a sentence when the system refuses.
+  bool start(double hz, std::string* why);
+  // Disarms them and books what is left.
+  void stop() noexcept;
+  // What was sampled so far is booked; until resume() time passes unsampled.
+  void pause() noexcept;
+  void resume() noexcept;
+  // Around a fork: no thread of ours is there while it happens.
+  void rest() noexcept;
+  void wake();
+  // In the child: nothing of the parent's is looked at again.
+  void forget() noexcept;
+  // All samples that wait, booked; from the thread on which a code object dies.
+  void book_waiting() noexcept;
+
+  struct Count {
+    uint64_t samples = 0;
+    int64_t handlers_ns = 0;  // CPU time that taking samples took
+    int64_t helper_ns = 0;    // CPU time of the helper thread
+    uint32_t threads = 0;
+  };
+  Count count() const noexcept;
+
+ private:
+  void begin_helper();
+  void end_helper() noexcept;
+  void run();
+  void list();
+  SampledThread* known(pid_t tid) noexcept;
+  SampledThread* fresh();
+  void meet(pid_t tid, bool new_born);
+  void look_at(SampledThread& thread);
+  void part(SampledThread& thread) noexcept;
+  bool arm(SampledThread& thread) noexcept;
+  void disarm(SampledThread& thread) noexcept;
+  void account(SampledThread& thread, int64_t ran_ns) noexcept;
+  void arm_anew() noexcept;
+
+  Booker& booker_;
+  double hz_ = 0;
+  int signal_ = 0;
+  bool first_listing_ = true;
+  uint32_t listings_ = 0;
+  bool paused_ = false;
+  bool running_ = false;
+  std::vector<SampledThread*> all_;  // under the booker's lock
+  std::vector<pid_t> own_;           // threads of ours, which are not sampled
+  std::thread helper_;
+  std::mutex waking_;
+  std::condition_variable wake_;
+  bool ending_ = false;
+  std::atomic<pid_t> helper_tid_{0};
+  std::atomic<int64_t> helper_ns_{0};
+  uint64_t samples_ = 0;     // of threads that are over; under the booker's lock, as all below
+  int64_t handlers_ns_ = 0;  // the same
+  uint32_t parted_ = 0;
+  bool refused_ = false;
+};
+
+}  // namespace leadline::cpu

@@ -1,0 +1,146 @@
+// Writes a session's segments now and then on a thread of its own, and the last one when a signal ends the process.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/losses.h"
+#include "session/session.h"
+#include "session/termination.h"
+
+namespace leadline {
+
+class Session::Flusher {
+ public:
+  Flusher(Session& session, double interval_s) : session_(session), interval_(interval_s) { begin(); }
+  ~Flusher() { close(); }
+  // For good; a signal that comes now is for the program.
+  void close() {
+    const std::lock_guard lock(changing_);
+    closed_ = true;
+    end();
+    if (!std::exchange(forgotten_, true)) termination::forget();
+  }
+  // Ends the thread. A signal that comes now stays pending, for whoever writes the last segment.
+  void halt() {
+    const std::lock_guard lock(changing_);
+    end();
+  }
+  // As halt(), and until wake() a signal ends the process at once. Threads that fork at a time rest together.
+  void rest() {
+    const std::lock_guard lock(changing_);
+    ++resting_;
+    if (closed_) return;
+    end();
+    termination::forget();
+    if (const int signal = termination::pending(); signal != 0) {
+      session_.write(true);
+      termination::die(signal);
+    }
+  }
+  void wake() {
+    const std::lock_guard lock(changing_);
+    if (resting_ > 0) --resting_;
+    if (resting_ == 0 && !closed_) begin();
+  }
+  Flusher(const Flusher&) = delete;
+  Flusher& operator=(const Flusher&) = delete;
+
+ private:
+  void begin() {
+    if (thread_.joinable()) return;
+    stop_.store(false);
+    wake_ = termination::listen();
+    // The program's signals are not for this thread.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread_ = std::thread([this] { run(); });
+      pthread_setname_np(thread_.native_handle(), "leadline-flush");
+    } catch (const std::exception&) {  // no thread, or no memory for one
+      termination::forget();           // nobody would answer
+      losses().count(LossKind::kInternalError, 1,
+                     "No thread for writing segments could be started (see ulimit -u and memory); a killed process "
+                     "leaves nothing.");
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  void end() {
+    if (!thread_.joinable()) return;
+    stop_.store(true);
+    sem_post(wake_);
+    thread_.join();
+    wait_until_uncounted(tid_.load());
+  }
+  // A joined thread may still be listed for a moment. Python warns of a fork when it sees more than one thread.
+  static void wait_until_uncounted(pid_t tid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d", tid);
+    for (int tries = 0; tries < 1000 && access(path, F_OK) == 0; ++tries) sched_yield();
+  }
+
+  void run() {
+    tid_.store(static_cast<pid_t>(syscall(SYS_gettid)));
+    // The first segment comes early, so that a program that dies young leaves something.
+    double wait_s = interval_ < 1.0 ? interval_ : 1.0;
+    for (;;) {
+      const bool timed_out = wait(wait_s);
+      if (stop_.load()) return;
+      if (const int signal = termination::pending(); signal != 0) {
+        session_.write(true);
+        termination::die(signal);
+        return;
+      }
+      if (!timed_out) continue;
+      const WriteResult result = session_.flush();
+      // Without its folder the session is over, and nobody will read a segment of this process: only signals are
+      // waited for from now on.
+      const bool over = result.error == WriteError::kOpen && result.system_errno == ENOENT;
+      wait_s = over ? kForeverS : interval_;
+    }
+  }
+
+  // False when woken before the time.
+  bool wait(double seconds) noexcept {
+    timespec until{};
+    clock_gettime(CLOCK_REALTIME, &until);  // the only clock that sem_timedwait knows
+    const auto nanoseconds = static_cast<int64_t>(seconds * 1e9) + until.tv_nsec;
+    until.tv_sec += nanoseconds / 1'000'000'000;
+    until.tv_nsec = nanoseconds % 1'000'000'000;
+    int result = 0;
+    do {
+      result = sem_timedwait(wake_, &until);
+    } while (result != 0 && errno == EINTR);
+    return result != 0;
+  }
+
+  static constexpr double kForeverS = 1e9;  // thirty years
+
+  Session& session_;
+  double interval_;
+  sem_t* wake_ = nullptr;  // a semaphore, since a signal handler can post nothing else
+  std::atomic<bool> stop_{false};
+  std::atomic<pid_t> tid_{0};
+  std::mutex changing_;  // one thread at a time begins or ends the thread
+  int resting_ = 0;      // rests without their wake()
+  bool closed_ = false;
+  bool forgotten_ = false;
+  std::thread thread_;
+};
+
+}  // namespace leadline

@@ -1,0 +1,237 @@
+#include "stack/python_samples.h"
+
+#include <Python.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "stack/path_frames.h"
+#include "stack/python_layout.h"
+
+namespace leadline {
+namespace {
+
+FrameLayout g_layout;                  // set once by begin()
+const PythonSource* g_live = nullptr;  // the same
+PythonSource g_source;                 // the same
+std::span<const RawFrame> g_frames;    // of the sample that is shown, leaf first
+std::span<const SampledSelf> g_selves;
+std::atomic<uintptr_t> g_dying{0};  // nobody holds it any more, but it is whole; the GIL lets one die at a time
+std::atomic<void (*)()> g_before_code_dies{nullptr};
+destructor g_free_code = nullptr;
+
+constexpr size_t kMostFrames = 1u << 17;  // a chain that is longer goes in a circle
+
+// The first two words of every object.
+struct ObjectHead {
+  uint64_t references;
+  uintptr_t type;
+};
+
+bool lives(const ObjectHead& head, const PyTypeObject* type) noexcept {
+  if (head.type != reinterpret_cast<uintptr_t>(type)) return false;
+  const auto count = static_cast<uint32_t>(head.references);
+#if PY_VERSION_HEX >= 0x030E0000
+  return count != 0;  // the other half holds flags
+#else
+  return count != 0 && head.references >> 32 == 0;  // freed memory holds a pointer here, or nothing
+#endif
+}
+
+// Reads one frame of the chain; false where it cannot be read.
+bool read_frame(SafePages& memory, uintptr_t frame, RawFrame* raw, uintptr_t* previous, bool* is_mark,
+                bool* is_entry) noexcept {
+  uint8_t owner = 0;
+  uint8_t entry = 0;
+  if (!memory.read(frame + g_layout.previous, previous)) return false;
+  if (g_layout.owner >= 0 && !memory.read(frame + static_cast<uint32_t>(g_layout.owner), &owner)) return false;
+  *is_mark = g_layout.owner >= 0 && owner == g_layout.shim_owner;
+  if (*is_mark) return true;
+  if (g_layout.entry >= 0 && !memory.read(frame + static_cast<uint32_t>(g_layout.entry), &entry)) return false;
+  *is_entry = g_layout.owner < 0 && (g_layout.entry < 0 || entry != 0);
+  raw->frame = frame;
+  if (!memory.read(frame + g_layout.code, &raw->code)) return false;
+  raw->code &= g_layout.code_mask;
+  if (!g_layout.instruction_is_index) return memory.read(frame + g_layout.instruction, &raw->instruction);
+  int index = 0;
+  if (!memory.read(frame + g_layout.instruction, &index)) return false;
+  raw->instruction = static_cast<uintptr_t>(static_cast<intptr_t>(index));
+  return true;
+}
+
+class Capture {
+ public:
+  Capture(SafePages& memory, SampledStack& out) noexcept : memory_(memory), out_(out) {}
+
+  void run(uintptr_t thread) noexcept {
+    uintptr_t frame = 0;
+    if (!memory_.read(thread + g_layout.thread_frame, &frame)) return;
+    if (g_layout.through_cframe && (frame == 0 || !memory_.read(frame + g_layout.cframe_frame, &frame))) return;
+    if (g_layout.cframe >= 0 && !memory_.read(thread + static_cast<uint32_t>(g_layout.cframe), &c_frame_)) return;
+    bool innermost = true;
+    for (size_t steps = 0; frame != 0 && steps < kMostFrames; ++steps) {
+      RawFrame raw;
+      uintptr_t previous = 0;
+      bool is_mark = false;
+      bool is_entry = false;
+      if (!read_frame(memory_, frame, &raw, &previous, &is_mark, &is_entry)) return;
+      if (is_mark) {
+        end_run(frame);
+      } else {
+        // A frame that returns stays the innermost one for a moment after it has let go of its code.
+        ObjectHead head{};
+        if (!innermost || (memory_.read(raw.code, &head) && lives(head, &PyCode_Type))) add(raw);
+        innermost = false;
+        if (is_entry) end_run(c_frame_);
+        if (is_entry && c_frame_ != 0 && !memory_.read(c_frame_ + g_layout.cframe_previous, &c_frame_)) c_frame_ = 0;
+      }
+      frame = previous;
+    }
+  }
+
+ private:
+  void add(const RawFrame& raw) noexcept {
+    if (out_.frame_count < out_.frames.size()) {
+      out_.frames[out_.frame_count] = raw;
+      ++in_run_;
+    }
+    ++out_.frame_count;
+    uintptr_t self = 0;
+    if (out_.self_count < out_.selves.size() && PathFrames::is_module_call(raw.code) &&
+        memory_.read(raw.frame + g_layout.locals, &self) && (self & g_layout.code_mask) != 0) {
+      out_.selves[out_.self_count++] = {raw.frame, self & g_layout.code_mask};
+    }
+  }
+  void end_run(uintptr_t home) noexcept {
+    if (out_.run_count < out_.runs.size() && in_run_ != 0) out_.runs[out_.run_count++] = {home, in_run_};
+    in_run_ = 0;
+  }
+
+  SafePages& memory_;
+  SampledStack& out_;
+  uintptr_t c_frame_ = 0;
+  uint64_t in_run_ = 0;
+};
+
+void capture(SafePages& memory, SampledStack& out) {
+  out.frame_count = out.self_count = out.run_count = 0;
+  const auto thread = reinterpret_cast<uintptr_t>(PyGILState_GetThisThreadState());
+  if (thread != 0) Capture(memory, out).run(thread);
+}
+
+bool is_code(uintptr_t code) {
+  if (code != 0 && code == g_dying.load(std::memory_order_acquire)) return true;
+  ObjectHead head{};
+  return code % sizeof(void*) == 0 && read_safely(code, &head, sizeof head) && lives(head, &PyCode_Type);
+}
+
+void free_code(PyObject* code) {
+  if (void (*const call)() = g_before_code_dies.load(std::memory_order_acquire); call != nullptr) {
+    g_dying.store(reinterpret_cast<uintptr_t>(code), std::memory_order_release);
+    call();
+    g_dying.store(0, std::memory_order_release);
+  }
+  g_free_code(code);
+}
+
+void before_code_dies(void (*call)()) { g_before_code_dies.store(call, std::memory_order_release); }
+
+// ---------------------------------------------------------------- the frames of a sample as a source
+
+uintptr_t top() { return g_frames.empty() ? 0 : g_frames.front().frame; }
+
+size_t walk(uintptr_t top, RawFrame* out, size_t room, uintptr_t stop, bool* found) {
+  *found = stop == 0;
+  size_t at = 0;
+  while (at < g_frames.size() && g_frames[at].frame != top) ++at;
+  size_t count = 0;
+  for (; at < g_frames.size(); ++at) {
+    if (count < room) out[count] = g_frames[at];
+    ++count;
+    if (g_frames[at].frame == stop) {
+      *found = true;
+      break;
+    }
+  }
+  return count;
+}
+
+size_t matching(uintptr_t, const ShownFrame*, size_t, size_t, uintptr_t, bool) { return kNotAligned; }
+
+uintptr_t first_local(uintptr_t frame, uintptr_t) {
+  for (const SampledSelf& self : g_selves) {
+    if (self.frame == frame) return self.object;
+  }
+  return 0;
+}
+
+uintptr_t fingerprint(uintptr_t code) { return g_live->fingerprint(code); }
+void describe(const RawFrame& raw, FrameText* out) { g_live->describe(raw, out); }
+bool suspends(uintptr_t code) { return g_live->suspends(code); }
+
+// The object may have died since the sample.
+uintptr_t type_of(uintptr_t object) {
+  ObjectHead head{};
+  return read_safely(object, &head, sizeof head) ? head.type : 0;
+}
+
+void describe_object(uintptr_t object, std::string* class_name) {
+  class_name->clear();
+  const uintptr_t type = type_of(object);
+  uintptr_t name = 0;
+  if (type == 0 || !read_safely(type + offsetof(PyTypeObject, tp_name), &name, sizeof name)) return;
+  for (char letter = 0; class_name->size() < 256; ++name) {
+    if (!read_safely(name, &letter, 1) || letter == 0) break;
+    if (static_cast<unsigned char>(letter) < ' ') return class_name->clear();  // no name: the object has gone
+    if (letter == '.') {
+      class_name->clear();
+    } else {
+      class_name->push_back(letter);
+    }
+  }
+}
+
+bool local_name_of(uintptr_t, uintptr_t, std::string*) { return false; }
+bool entered_from_c(uintptr_t) { return false; }
+
+void show(std::span<const RawFrame> frames, std::span<const SampledSelf> selves) {
+  g_frames = frames;
+  g_selves = selves;
+}
+
+bool begin(const PythonSource& live) {
+  if (g_live != nullptr) return true;
+  if (!load_frame_layout(&g_layout)) return false;
+  g_live = &live;
+  g_source = {
+      .top = top,
+      .walk = walk,
+      .matching = matching,
+      .first_local = first_local,
+      .fingerprint = fingerprint,
+      .codes_freed = live.codes_freed,
+      .describe = describe,
+      .describe_object = describe_object,
+      .local_name_of = local_name_of,
+      .type_of = type_of,
+      .suspends = suspends,
+      .entered_from_c = entered_from_c,
+  };
+  // As for the count of codes that died: never taken out again, for another may have been put before it since.
+  g_free_code = PyCode_Type.tp_dealloc;
+  PyCode_Type.tp_dealloc = free_code;
+  return true;
+}
+
+}  // namespace
+
+const PythonSamples kPythonSamples = {
+    .begin = begin,
+    .capture = capture,
+    .is_code = is_code,
+    .before_code_dies = before_code_dies,
+    .source = &g_source,
+    .show = show,
+};
+
+}  // namespace leadline

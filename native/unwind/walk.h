@@ -1,0 +1,38 @@
+// The native frames of a thread, leaf first, by rules (rule.h). Signal-safe: reads the thread's own stack between its
+// stack pointer and its end, and unwind information of loaded modules.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leadline::unwind {
+
+struct Registers {
+  uintptr_t pc = 0;
+  uintptr_t sp = 0;
+  uintptr_t bp = 0;
+};
+
+// A frame lies in [sp, cfa); cfa is 0 where nothing is known of it.
+struct NativeFrame {
+  uintptr_t pc = 0;  // of the leaf and of what a signal interrupted the next instruction, of callers where they go on
+  uintptr_t sp = 0;
+  uintptr_t cfa = 0;
+  friend bool operator==(const NativeFrame&, const NativeFrame&) = default;
+};
+
+enum class End : uint8_t {
+  kOutermost,  // the whole stack
+  kGap,        // the last frame has no unwind information
+  kBroken,     // a frame that would lie outside of the stack
+  kFull,       // more frames than there is room for
+};
+
+// `stack_end`: no frame lies at or beyond it. Returns how many frames there are in `out`.
+size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end) noexcept;
+
+// The end of the stack that a thread of this address of `pthread_self()` runs on, when its stack pointer is `sp`; 0
+// where that is another one (a coroutine's, an alternate one). `main`: the process's first thread.
+uintptr_t stack_end(uintptr_t sp, bool main) noexcept;
+
+}  // namespace leadline::unwind

@@ -1,0 +1,147 @@
+// leadline._xla: bytes in, plain Python values out; conversions only.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "xla/hlo.h"
+#include "xla/origins.h"
+#include "xla/space.h"
+#include "xla/window.h"
+
+namespace nb = nanobind;
+using namespace leadline::xla;
+
+namespace {
+
+// Names in programs may be any bytes.
+nb::object text(std::string_view value) {
+  return nb::steal(PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace"));
+}
+
+std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+// A compiled program, and how its operations came to be.
+class Program {
+ public:
+  explicit Program(const nb::bytes& bytes) {
+    std::string copy(view(bytes));
+    std::string problem;
+    {
+      const nb::gil_scoped_release no_gil;
+      module_ = std::make_unique<Module>(std::move(copy), &problem);
+      if (problem.empty()) finder_ = std::make_unique<OriginFinder>(*module_);
+    }
+    if (!problem.empty()) throw nb::value_error(problem.c_str());
+  }
+
+  const Module& module() const { return *module_; }
+
+  // None: the program has no operation of this name. Else (opcode, rung, parts).
+  nb::object origins(const std::string& operation) const {
+    const uint32_t row = module_->find(operation);
+    if (row == kNone) return nb::none();
+    const Origins found = finder_->find(row);
+    nb::list parts;
+    for (const Origin& part : found.parts) {
+      nb::list frames;
+      for (const SourceFrame& frame : module_->stack(part.stack))
+        frames.append(nb::make_tuple(text(frame.file), text(frame.function), frame.line));
+      parts.append(nb::make_tuple(nb::tuple(frames), text(part.op_name), text(part.opcode), part.share));
+    }
+    static constexpr const char* kRungs[] = {"own", "inside", "same name", "user", "operand", "nothing"};
+    return nb::make_tuple(text(module_->instructions()[row].opcode), kRungs[static_cast<size_t>(found.rung)], parts);
+  }
+
+  // Names of operations that run others, which are seen by themselves.
+  nb::list control_flow() const {
+    nb::list names;
+    for (const Instruction& instruction : module_->instructions()) {
+      if (is_control_flow(instruction.opcode)) names.append(text(instruction.name));
+    }
+    return names;
+  }
+
+  // Operations of the entry computation that take time: each runs once whenever the program does.
+  nb::list entry() const {
+    nb::list names;
+    if (module_->entry() == kNone) return names;
+    const Range range = module_->computations()[module_->entry()].instructions;
+    for (uint32_t row = range.from; row < range.from + range.count; ++row) {
+      const Instruction& instruction = module_->instructions()[row];
+      if (!is_free(instruction.opcode)) names.append(text(instruction.name));
+    }
+    return names;
+  }
+
+ private:
+  std::unique_ptr<Module> module_;
+  std::unique_ptr<OriginFinder> finder_;
+};
+
+// ([(program, operation, count, total_ps, self_ps, min_ps, max_ps, sum_squares)], [(program, module, run, device,
+// start_ps, end_ps, operations)], problem)
+nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
+  ControlFlow others;
+  std::vector<std::string> kept;
+  for (const auto& [program, names] : control) {
+    for (const nb::handle name : names) kept.push_back(nb::cast<std::string>(name));
+  }
+  size_t next = 0;
+  for (const auto& [program, names] : control) {
+    for (size_t i = 0; i < nb::len(names); ++i) others[nb::cast<int64_t>(program)].insert(kept[next++]);
+  }
+  std::string problem;
+  std::unique_ptr<Space> space;
+  Window window;
+  {
+    const nb::gil_scoped_release no_gil;
+    space = std::make_unique<Space>(view(bytes), window_wanted(), &problem);
+    window = sums(*space, others);
+  }
+  nb::list operations;
+  for (const OperationSum& sum : window.operations) {
+    operations.append(nb::make_tuple(sum.program, text(space->strings()[sum.operation]), sum.count, sum.total_ps,
+                                     sum.self_ps, sum.min_ps, sum.max_ps, sum.sum_squares));
+  }
+  nb::list runs;
+  for (const ProgramRun& run : window.runs) {
+    runs.append(nb::make_tuple(run.program, text(space->strings()[run.module]), run.run, run.device, run.start_ps,
+                               run.end_ps, run.operations));
+  }
+  return nb::make_tuple(operations, runs, problem);
+}
+
+}  // namespace
+
+NB_MODULE(_xla, m) {
+  nb::set_leak_warnings(false);  // the interpreter may end while programs are known
+  m.doc() = "Compiled programs and profiles of XLA.";
+  nb::class_<Program>(m, "Program")
+      .def(nb::init<const nb::bytes&>())
+      .def_prop_ro("name", [](const Program& program) { return text(program.module().name()); })
+      .def_prop_ro("id", [](const Program& program) { return program.module().id(); })
+      .def_prop_ro("has_stacks", [](const Program& program) { return program.module().has_stacks(); })
+      .def_prop_ro("donated", [](const Program& program) { return program.module().aliases(); })
+      .def_prop_ro("instructions", [](const Program& program) { return program.module().instructions().size(); })
+      .def_prop_ro("parameters",
+                   [](const Program& program) {
+                     nb::list all;
+                     for (const Parameter& parameter : program.module().parameters())
+                       all.append(nb::make_tuple(text(parameter.name), text(parameter.shape)));
+                     return all;
+                   })
+      .def_prop_ro("control_flow", &Program::control_flow)
+      .def_prop_ro("entry", &Program::entry)
+      .def("origins", &Program::origins, nb::arg("operation"));
+  m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"));
+}

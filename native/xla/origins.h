@@ -1,0 +1,59 @@
+// From an executed operation to the operations of the program that it was made from: which stacks, and how much of its
+// time is whose.
+//
+// The ladder, where an instruction has no stack of its own: what it calls; another one with the same op_name (XLA joins
+// names with ';' where it merges instructions, and lets the stack go); who uses its result; its operands. Inside a
+// fusion the parts are weighed by what they compute and move across its border: one operation on an element counts as
+// much as four bytes.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "xla/hlo.h"
+
+namespace leadline::xla {
+
+struct Origin {
+  uint32_t instruction = kNone;  // whose stack and name these are
+  uint32_t stack = 0;            // for Module::stack
+  std::string_view op_name;
+  std::string_view opcode;
+  double share = 1;  // of the operation's time; those of all origins add up to 1
+};
+
+enum class Rung : uint8_t { kOwn, kInside, kSameName, kUser, kOperand, kNothing };
+
+struct Origins {
+  Rung rung = Rung::kNothing;
+  std::vector<Origin> parts;  // the heaviest first; empty where nothing is known
+};
+
+class OriginFinder {
+ public:
+  // The module must live as long.
+  explicit OriginFinder(const Module& module);
+  // `instruction`: a row of the module.
+  Origins find(uint32_t instruction) const;
+
+ private:
+  std::vector<Origin> inside(uint32_t instruction) const;
+  uint32_t same_name(std::string_view op_name) const;
+  template <typename Neighbours>
+  uint32_t nearest(uint32_t instruction, const Neighbours& neighbours) const;
+  double weight(uint32_t instruction) const;
+  Origin at(uint32_t instruction, uint32_t shown, double share) const;
+
+  const Module& module_;
+  std::unordered_map<std::string_view, uint32_t> by_op_name_;  // the first with a stack
+  std::vector<std::vector<uint32_t>> users_;
+};
+
+// Parameters, constants, tuples and the like: they take no time of their own.
+bool is_free(std::string_view opcode) noexcept;
+// Operations that run others, which are seen by themselves: while, conditional, call.
+bool is_control_flow(std::string_view opcode) noexcept;
+
+}  // namespace leadline::xla

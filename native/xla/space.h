@@ -1,0 +1,113 @@
+// A profile of XLA (XSpace, `.xplane.pb`) as tables. Field numbers as in xla/tsl/profiler/protobuf/xplane.proto,
+// unchanged from jaxlib 0.4.38 to 0.12 and TensorFlow 2.18 to 2.21.
+//
+// Of the statistics of events only those that the reader asks for are kept, so that a file of 100 MB is read in seconds
+// and in a few times its size.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace leadline::xla {
+
+// What an event does not say.
+constexpr int64_t kUnknown = INT64_MIN;
+constexpr uint32_t kNoText = 0;
+
+struct Wanted {
+  std::vector<std::string> numbers;
+  std::vector<std::string> texts;
+};
+
+class Space {
+ public:
+  struct Plane {
+    std::string_view name;
+    std::vector<std::pair<std::string_view, std::string>> stats;  // as text
+  };
+  struct Line {
+    uint32_t plane = 0;
+    int64_t id = 0;
+    std::string_view name;
+    int64_t timestamp_ns = 0;  // where the events of the line count from
+  };
+  // An HloProto that the profile carries, with the number that events call it by.
+  struct Program {
+    int64_t id = 0;
+    std::string_view name;
+    std::string_view module;  // bytes of the HloModuleProto
+  };
+  // One row per event, in the order of the file.
+  struct Events {
+    std::vector<uint32_t> line;
+    std::vector<uint32_t> name;     // in strings()
+    std::vector<int64_t> start_ps;  // since base_ns()
+    std::vector<int64_t> duration_ps;
+    std::vector<std::vector<int64_t>> numbers;  // by Wanted::numbers
+    std::vector<std::vector<uint32_t>> texts;   // by Wanted::texts, in strings()
+    size_t size() const noexcept { return line.size(); }
+  };
+
+  // `bytes` must live as long. `problem`: a sentence where they are no profile; what could be read before the damage
+  // stays.
+  Space(std::string_view bytes, Wanted wanted, std::string* problem);
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+
+  const std::vector<Plane>& planes() const noexcept { return planes_; }
+  const std::vector<Line>& lines() const noexcept { return lines_; }
+  const std::vector<Program>& programs() const noexcept { return programs_; }
+  const Events& events() const noexcept { return events_; }
+  const std::deque<std::string>& strings() const noexcept { return strings_; }
+  // The earliest timestamp of a line that has events.
+  int64_t base_ns() const noexcept { return base_ns_; }
+  // Row of a wanted statistic; -1 for one that was not asked for.
+  int number_column(std::string_view name) const noexcept;
+  int text_column(std::string_view name) const noexcept;
+
+ private:
+  struct Stat {
+    int number = -1;  // columns
+    int text = -1;
+    std::string_view name;
+  };
+  struct Value {
+    int column = -1;
+    bool is_text = false;
+    int64_t number = kUnknown;
+    uint32_t text = kNoText;
+  };
+  struct EventName {
+    uint32_t name = kNoText;
+    std::vector<Value> values;  // of all events of this name
+  };
+  struct Names {
+    std::unordered_map<int64_t, EventName> events;
+    std::unordered_map<int64_t, Stat> stats;
+  };
+
+  bool read_plane(std::string_view bytes);
+  bool read_names(std::string_view bytes, Names* names);
+  bool read_event_name(std::string_view bytes, Names* names);
+  bool read_line(std::string_view bytes, const Names& names);
+  bool read_event(std::string_view bytes, const Names& names, uint32_t line);
+  bool read_stat(std::string_view bytes, const Names& names, Value* value, std::string_view* raw);
+  void put(size_t row, const Value& value);
+  uint32_t text(std::string_view value);
+
+  Wanted wanted_;
+  std::vector<Plane> planes_;
+  std::vector<Line> lines_;
+  std::vector<Program> programs_;
+  Events events_;
+  std::deque<std::string> strings_{std::string()};
+  std::unordered_map<std::string_view, uint32_t> known_;
+  int64_t base_ns_ = 0;
+};
+
+}  // namespace leadline::xla

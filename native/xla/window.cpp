@@ -1,0 +1,110 @@
+#include "xla/window.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace leadline::xla {
+namespace {
+
+constexpr std::string_view kEnds = "end: ";
+constexpr uint64_t kMostComparisons = 100'000'000;  // of events inside others; then only the same thread counts
+
+struct Key {
+  int64_t program;
+  int64_t run;
+  int64_t device;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+struct Work {
+  size_t row;
+  int64_t start_ps;
+  int64_t end_ps;
+};
+
+bool inside_out(const Work& a, const Work& b) noexcept {
+  return a.start_ps != b.start_ps ? a.start_ps < b.start_ps : a.end_ps > b.end_ps;
+}
+
+// How much of [start, end) the events after `first` of a list ordered by start cover.
+int64_t covered(const std::vector<Work>& works, size_t at, uint64_t* comparisons) {
+  const Work& outer = works[at];
+  int64_t sum_ps = 0;
+  int64_t until_ps = outer.start_ps;
+  for (size_t i = at + 1; i < works.size() && works[i].start_ps < outer.end_ps; ++i) {
+    ++*comparisons;
+    if (works[i].end_ps > outer.end_ps || works[i].end_ps <= until_ps) continue;
+    sum_ps += works[i].end_ps - std::max(until_ps, works[i].start_ps);
+    until_ps = works[i].end_ps;
+  }
+  return sum_ps;
+}
+
+}  // namespace
+
+Wanted window_wanted() { return {{"program_id", "run_id", "device_ordinal"}, {"hlo_op", "hlo_module"}}; }
+
+Window sums(const Space& space, const ControlFlow& control) {
+  const Space::Events& events = space.events();
+  const auto& program = events.numbers[0];
+  const auto& run = events.numbers[1];
+  const auto& device = events.numbers[2];
+  const auto& operation = events.texts[0];
+  const auto& module = events.texts[1];
+  std::vector<int64_t> self_ps(events.size(), 0);
+  std::map<Key, std::vector<Work>> runs;
+  std::map<uint32_t, std::vector<Work>> lines;
+  for (size_t row = 0; row < events.size(); ++row) {
+    if (operation[row] == kNoText || program[row] == kUnknown) continue;
+    if (std::string_view(space.strings()[events.name[row]]).starts_with(kEnds)) continue;
+    const int64_t start_ps = events.start_ps[row];
+    int64_t end_ps = 0;
+    if (__builtin_add_overflow(start_ps, events.duration_ps[row], &end_ps)) continue;
+    runs[{program[row], run[row], device[row]}].push_back({row, start_ps, end_ps});
+    lines[events.line[row]].push_back({row, start_ps, end_ps});
+    self_ps[row] = events.duration_ps[row];
+  }
+  for (auto& [line, works] : lines) {
+    std::stable_sort(works.begin(), works.end(), inside_out);
+    std::vector<const Work*> open;
+    for (const Work& work : works) {
+      while (!open.empty() && open.back()->end_ps <= work.start_ps) open.pop_back();
+      if (!open.empty() && work.end_ps <= open.back()->end_ps) self_ps[open.back()->row] -= work.end_ps - work.start_ps;
+      open.push_back(&work);
+    }
+  }
+  Window window;
+  std::map<std::tuple<int64_t, uint32_t>, OperationSum> found;
+  uint64_t comparisons = 0;
+  for (auto& [key, works] : runs) {
+    std::stable_sort(works.begin(), works.end(), inside_out);
+    const auto others = control.find(key.program);
+    ProgramRun seen{key.program, key.run, key.device, module[works.front().row], works.front().start_ps, 0, 0};
+    for (size_t at = 0; at < works.size(); ++at) {
+      const Work& work = works[at];
+      const int64_t took_ps = work.end_ps - work.start_ps;
+      const std::string_view name = space.strings()[operation[work.row]];
+      if (others != control.end() && others->second.contains(name) && comparisons < kMostComparisons)
+        self_ps[work.row] = took_ps - covered(works, at, &comparisons);
+      seen.end_ps = std::max(seen.end_ps, work.end_ps);
+      ++seen.operations;
+      const auto [place, is_new] = found.try_emplace({key.program, operation[work.row]});
+      OperationSum& sum = place->second;
+      if (is_new) sum = {key.program, operation[work.row], 0, 0, 0, took_ps, took_ps, 0};
+      ++sum.count;
+      sum.total_ps += took_ps;
+      sum.self_ps += std::max<int64_t>(self_ps[work.row], 0);
+      sum.min_ps = std::min(sum.min_ps, took_ps);
+      sum.max_ps = std::max(sum.max_ps, took_ps);
+      sum.sum_squares += static_cast<double>(took_ps) * static_cast<double>(took_ps);
+    }
+    window.runs.push_back(seen);
+  }
+  std::stable_sort(window.runs.begin(), window.runs.end(),
+                   [](const ProgramRun& a, const ProgramRun& b) { return a.run < b.run; });
+  for (const auto& [key, sum] : found) window.operations.push_back(sum);
+  return window;
+}
+
+}  // namespace leadline::xla

@@ -1,0 +1,132 @@
+"""Puts what is known of JAX's programs into the profile: exact numbers of runs, and times estimated from timed runs.
+
+At each place a program hangs as an operator `jit(name)`, and below it the user's lines inside of the compiled function
+with the operations made from them. A place and function appear when they have been timed, or else at the end.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leadline.capture.native import Native
+from leadline.capture.providers.jax_programs import Frame, Programs
+from leadline.capture.providers.jax_runs import Key
+from leadline.capture.providers.jax_windows import Timed, Windows
+
+_ESTIMATED = json.dumps({"time": "estimated"})
+_UNTIMED = json.dumps({"time": "not measured"})
+
+
+_POOL: Frame = ("phase", "on another thread", "", "", json.dumps({"pool": "XLA"}), 0, 0, 0)
+"""Operations run on threads of XLA's own, which are not among those of the profile."""
+
+
+class Booking:
+    """What has been put in so far, so that each run is put in once."""
+
+    def __init__(self, native: Native, programs: Programs, windows: Windows) -> None:
+        self._native = native
+        self._programs = programs
+        self._windows = windows
+        self._booked: dict[Key, int] = {}
+        self._nodes: dict[tuple[int, tuple[Frame, ...]], int] = {}
+
+    def book(self, counts: dict[Key, int], *, last: bool) -> int:
+        """Put in all runs that are new; `last`: also those of functions that were never timed. Returns how many of
+        those there are."""
+        untimed = 0
+        for key, count in list(counts.items()):
+            new = count - self._booked.get(key, 0)
+            if new <= 0:
+                continue
+            mix = self._mix(key)
+            if not mix and not last:
+                continue
+            self._booked[key] = count
+            if mix:
+                self._book_runs(key, new, mix)
+            else:
+                untimed += new
+                self._book_untimed(key, new)
+        return untimed
+
+    def _mix(self, key: Key) -> dict[int, int]:
+        """Timed runs by program: of this place, or else of the same function at any other."""
+        own = self._windows.of_key.get(key)
+        if own:
+            return own
+        mix: dict[int, int] = {}
+        for (_, name), runs in self._windows.of_key.items():
+            if name == key[1]:
+                for number, count in runs.items():
+                    mix[number] = mix.get(number, 0) + count
+        return mix
+
+    def _book_untimed(self, key: Key, new: int) -> None:
+        self._put(key[0], (_program(key[1], _UNTIMED),), [("call_time", new, 0, 0, 0, 0.0)])
+
+    def _book_runs(self, key: Key, new: int, mix: dict[int, int]) -> None:
+        whole = sum(mix.values())
+        left, left_whole = new, whole
+        for number, share in mix.items():
+            runs = left * share // left_whole
+            left, left_whole = left - runs, left_whole - share
+            timed = self._windows.timed.get(number)
+            if runs and timed is not None and timed.runs:
+                self._book_program(key, runs, number, timed)
+
+    def _book_program(self, key: Key, runs: int, number: int, timed: Timed) -> None:
+        top = _program(key[1], _ESTIMATED)
+        wall_ns = timed.wall_ns * runs // timed.runs
+        self._put(key[0], (top,), [_total("call_time", runs, wall_ns, timed.shortest_ns, timed.longest_ns)])
+        compiled = self._programs.get(number)
+        for operation, (count, whole_ps, self_ps, shortest_ps, longest_ps) in timed.operations.items():
+            times = max(round(count * runs / timed.runs), 1)
+            spent_ns = round(self_ps * runs / timed.runs / 1000)
+            call_ns = round(whole_ps * runs / timed.runs / 1000)
+            parts = compiled.parts_of(operation) if compiled is not None else ()
+            spent, called = _Split(spent_ns), _Split(call_ns)
+            for position, part in enumerate(parts):
+                last = position == len(parts) - 1
+                own_ns, part_ns = spent.next(part.share, last), called.next(part.share, last)
+                shortest_ns, longest_ns = int(shortest_ps * part.share) // 1000, int(longest_ps * part.share) // 1000
+                totals = [
+                    _total("time", times, own_ns, 0, own_ns),
+                    _total("call_time", times, part_ns, shortest_ns, longest_ns),
+                ]
+                self._put(key[0], (top, _POOL, *part.frames), totals)
+
+    def _put(self, place: int, frames: tuple[Frame, ...], totals: list[Any]) -> None:
+        node = self._nodes.get((place, frames))
+        if node is None:
+            node = self._native.book(place, frames, (), "cpu", -1, -1)
+            if not node:
+                return
+            self._nodes[place, frames] = node
+        self._native.book(node, (), totals, "cpu", -1, -1)
+
+
+def _program(name: str, detail: str) -> Frame:
+    return ("operator", name, "", "", detail, 0, 0, 0)
+
+
+def _total(metric: str, count: int, total: int, smallest: int, largest: int) -> tuple[str, int, int, int, int, float]:
+    """A total whose sum lies between its values, as sums of estimates need not."""
+    mean = total // count
+    return (metric, count, total, min(smallest, mean), max(largest, -(-total // count)), 0.0)
+
+
+class _Split:
+    """Whole numbers that add up to a value, by shares that add up to one."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+        self._given = 0
+        self._reached = 0.0
+
+    def next(self, share: float, last: bool) -> int:
+        self._reached += share
+        until = self._value if last else round(self._value * min(self._reached, 1.0))
+        part, self._given = until - self._given, until
+        return part

@@ -1,0 +1,107 @@
+"""Memory of JAX's arrays by the call path that made each, as it was when the sum was largest.
+
+JAX keeps with every array the stack that made it, so nothing has to be hooked: the living arrays are summed up now and
+then, and what was alive at the largest sum found is put in at the end. Between two looks a peak can be missed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from leadline.capture.native import Native
+from leadline.capture.providers import jax_places
+from leadline.capture.providers.jax_programs import Frame
+
+SOONEST_S = 0.02
+BETWEEN_S = 1.0
+"""From one look to the next; at first sooner, for programs that end soon."""
+COST_SHARE = 0.005
+"""A look may take this share of the time until the next."""
+
+Stack = tuple[tuple[Any, int], ...]
+
+
+class LiveArrays:
+    """Looks at arrays on the CPU when it is asked and due; `hidden`: folders whose frames are left out."""
+
+    def __init__(self, native: Native, loss: Callable[[str], None]) -> None:
+        self._native = native
+        self._loss = loss
+        self._next_s = 0.0
+        self._between_s = SOONEST_S
+        self._peak = 0
+        self._at_peak: dict[Stack, list[int]] = {}
+        self.hidden: tuple[str, ...] = ()
+
+    def look(self) -> None:
+        """Sum up the living arrays, unless it was done just now."""
+        if time.monotonic() >= self._next_s:
+            self.look_now()
+
+    def look_now(self) -> None:
+        """Sum up the living arrays."""
+        now_s = time.monotonic()
+        live_arrays = jax_places.first("jax.live_arrays", "jax._src.api.live_arrays")
+        if live_arrays is None or not jax_places.clients():
+            return
+        sums: dict[Stack, list[int]] = {}
+        total = 0
+        for array in live_arrays():
+            held = _held(array)
+            total += held
+            one = sums.setdefault(_stack(array), [0, 0])
+            one[0] += 1
+            one[1] += held
+        if total > self._peak:
+            self._peak, self._at_peak = total, sums
+        took_s = time.monotonic() - now_s
+        self._next_s = time.monotonic() + max(self._between_s, took_s / COST_SHARE)
+        self._between_s = min(2 * self._between_s, BETWEEN_S)
+
+    def book(self) -> None:
+        """Put in what was alive at the peak, below the calling thread."""
+        for stack, (count, held) in self._at_peak.items():
+            if not held:
+                continue
+            frames = [frame for code, instruction in stack if (frame := self._frame(code, instruction)) is not None]
+            # What was alive was allocated there; what had gone by then is not known.
+            totals = [(metric, count, held, 0, held, 0.0) for metric in ("alloc_bytes", "peak_live_bytes")]
+            self._native.book(-1, frames, totals, "cpu", -1, -1)
+        self._at_peak = {}
+
+    def _frame(self, code: Any, instruction: int) -> Frame | None:
+        file = str(code.co_filename)
+        if file.startswith(self.hidden):
+            return None
+        name = str(getattr(code, "co_qualname", code.co_name))
+        return ("python", name, "", file, "", _line(code, instruction), int(code.co_firstlineno), 0)
+
+
+def _held(array: Any) -> int:
+    """Bytes of host memory; 0 for one that was donated, and on other devices."""
+    if array.is_deleted():
+        return 0
+    devices = array.sharding.device_set
+    if any(device.platform != "cpu" for device in devices):
+        return 0
+    copies = len(devices) if array.is_fully_replicated else 1
+    return int(array.nbytes) * copies
+
+
+def _stack(array: Any) -> Stack:
+    """Code and instruction of each frame, outermost first; empty for an array that does not know."""
+    traceback = getattr(array, "traceback", None)
+    if traceback is None:
+        return ()
+    codes, instructions = traceback.raw_frames()
+    return tuple(zip(reversed(codes), reversed(instructions), strict=True))
+
+
+def _line(code: Any, instruction: int) -> int:
+    """The line that an instruction belongs to."""
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return int(line)
+    return int(code.co_firstlineno)

@@ -1,0 +1,58 @@
+"""The places in JAX that this project holds on to, by what the installed release has. Imports nothing of JAX by itself.
+
+Most are private to JAX, so each look-up answers with None where a release has it no more, and the provider goes on
+without what needs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+OLDEST = (0, 5)
+"""First release that the hooks below are known in."""
+
+
+def member(path: str) -> Any:
+    """`jax._src.api._post_hook_state` and the like; None where this release has no such thing."""
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:end]))
+        if found is None:
+            continue
+        for name in parts[end:]:
+            found = getattr(found, name, None)
+            if found is None:
+                break
+        if found is not None:
+            return found
+    return None
+
+
+def first(*paths: str) -> Any:
+    """The first of these that there is."""
+    return next((found for path in paths if (found := member(path)) is not None), None)
+
+
+def runtime() -> Any:
+    """jaxlib's own module: `_jax`, or `xla_extension` up to 0.6."""
+    return first("jax._src.lib._jax", "jaxlib._jax", "jax._src.lib.xla_extension", "jaxlib.xla_extension")
+
+
+def profiler() -> Any:
+    """The module with ProfilerSession, ProfileOptions and TraceMe."""
+    return first(
+        "jaxlib._profiler", "jax._src.lib._profiler", "jaxlib.xla_extension.profiler", "jaxlib.xla_client.profiler"
+    )
+
+
+def is_profiling() -> bool:
+    """Whether any profiler session of this process records."""
+    asked = getattr(getattr(profiler(), "TraceMe", None), "is_enabled", None)
+    return bool(asked()) if callable(asked) else False
+
+
+def clients() -> list[Any]:
+    """The backends that the program has initialised; asking initialises none."""
+    known = member("jax._src.xla_bridge._backends")
+    return list(known.values()) if isinstance(known, dict) else []

@@ -1,0 +1,144 @@
+"""Every execution of a compiled program, counted at the call path that ran it.
+
+Two doors lead to an execution: the fast path in C++, which calls JAX's post hook, and `ExecuteReplicated`, which runs
+first calls and programs with effects. Both together see each execution once. Promise: `uninstall` leaves JAX as it was
+found, and a hook of somebody else goes on being called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leadline.capture.native import Native
+from leadline.capture.providers import jax_places
+from leadline.capture.providers.replaced import Replacements
+
+Key = tuple[int, str]
+"""A place, and how JAX calls the program there: `jit(train_step)`."""
+
+
+class Runs:
+    """`before(name)` and `after(key, output)` are called around each execution; `before` only on the slow path."""
+
+    def __init__(self, native: Native, before: Callable[[str], None], after: Callable[[Key, Any], None]) -> None:
+        self._native = native
+        self._before = before
+        self._after = after
+        self._replaced = Replacements()
+        self._restore: Callable[[], None] | None = None
+        self._keep: Callable[[], None] = lambda: None
+        self.counts: dict[Key, int] = {}
+        self.hooked = False
+        self.wrapped = False
+
+    def install(self) -> None:
+        """Put the hook and the wrapper in; what this release of JAX does not have is left out."""
+        self._install_hook()
+        self._install_wrapper()
+
+    def uninstall(self) -> None:
+        """Take both out."""
+        if self._restore is not None:
+            self._restore()
+            self._restore = None
+            self._keep = lambda: None
+        self._replaced.undo()
+        self.hooked = self.wrapped = False
+
+    def _install_hook(self) -> None:
+        runtime = jax_places.runtime()
+        jit = getattr(runtime, "jax_jit", None)
+        if jit is None:
+            return
+        config = getattr(getattr(runtime, "config", None), "Config", None)
+        if config is not None and hasattr(jit, "set_post_hook_state"):
+            theirs = jax_places.member("jax._src.api._post_hook_state")
+            own = config("leadline_post_hook", None, include_in_jit_key=False)
+            own.set_global(self._hook(lambda: None if theirs is None else theirs.value))
+            jit.set_post_hook_state(own)
+            self._restore = lambda: jit.set_post_hook_state(theirs)
+            self.hooked = True
+        elif hasattr(jit, "global_state"):
+            self._hook_in_global_state(jit.global_state())
+
+    def _hook_in_global_state(self, state: Any) -> None:
+        """Up to 0.7. `jax_debug_nans` puts its own hook there whenever it is switched, so ours is put back before a
+        program runs for the first time, which a switch makes every program do again."""
+        theirs = [state.post_hook]
+        mine = self._hook(lambda: theirs[0])
+
+        def keep() -> None:
+            if state.post_hook is not mine:
+                theirs[0] = state.post_hook
+                state.post_hook = mine
+
+        state.post_hook = mine
+        self._keep = keep
+        self._restore = lambda: setattr(state, "post_hook", theirs[0]) if state.post_hook is mine else None
+        self.hooked = True
+
+    def _hook(self, theirs: Callable[[], Any]) -> Callable[..., None]:
+        counts, place, after = self.counts, self._native.place, self._after
+
+        def hook(function: Any, arguments: Any, named: Any, output: Any) -> None:
+            other = theirs()
+            if other is not None:
+                other(function, arguments, named, output)
+            token = place()
+            if token:
+                key = (token, "jit(" + (getattr(function, "__name__", "") or _nameless(function)) + ")")
+                counts[key] = counts.get(key, 0) + 1
+                after(key, output)
+
+        return hook
+
+    def _install_wrapper(self) -> None:
+        execute = jax_places.member("jax._src.interpreters.pxla.ExecuteReplicated")
+        original = vars(execute).get("__call__") if isinstance(execute, type) else None
+        if original is None:
+            return
+        counts, place, before, after = self.counts, self._native.place, self._before, self._after
+
+        def __call__(this: Any, *arguments: Any, **named: Any) -> Any:
+            self._keep()
+            token = place()
+            if not token:
+                return original(this, *arguments, **named)
+            key = (token, called(str(getattr(this, "name", "?"))))
+            before(key[1])
+            output = original(this, *arguments, **named)
+            counts[key] = counts.get(key, 0) + 1
+            after(key, output)
+            return output
+
+        self._replaced.attribute(execute, "__call__", __call__)
+        self.wrapped = True
+
+
+def called(name: str) -> str:
+    """`jit(f)`, as newer releases say, of `jit(f)`, `jit_f` and `f`."""
+    return name if name.endswith(")") else f"jit({name.removeprefix('jit_')})"
+
+
+def function_name(name: str) -> str:
+    """The function of `jit(f)`, `jit_f` or `f`."""
+    return called(name).partition("(")[2].removesuffix(")")
+
+
+def _nameless(function: Any) -> str:
+    """The name of a function that JAX itself has made: of what was compiled ahead of time, or differentiated. What
+    compiles it when it is called with something new knows it."""
+    compiles = getattr(function, "_cache_miss", None)
+    code = getattr(compiles, "__code__", None)
+    cells = getattr(compiles, "__closure__", None) or ()
+    known = dict(zip(getattr(code, "co_freevars", ()), cells, strict=False))
+    try:
+        if "name" in known:
+            return function_name(str(known["name"].cell_contents))
+        if "self" in known:
+            executable = known["self"].cell_contents
+            return function_name(str(executable.unsafe_call.name))
+    except (AttributeError, ValueError):  # another release
+        pass
+    return "?"

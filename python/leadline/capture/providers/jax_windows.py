@@ -1,0 +1,275 @@
+"""Short windows in which XLA times its operations, so that exact counts of runs become estimates of time.
+
+A window is opened when a program has been run and its result is there, and closed when the result of a later run is
+there and at least `SHORTEST_S` have passed, so the runs in it are whole and long operations are in it as often as short
+ones. How soon the next one comes follows from what this one has cost. A program that was never timed is timed in its
+first run. While the program uses JAX's own profiler there is no window: XLA has one session per process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from leadline.capture.providers import jax_places
+from leadline.capture.providers.jax_programs import Programs
+from leadline.capture.providers.jax_runs import Key
+
+SHORTEST_S = 0.02
+BETWEEN_S = 1.0
+COST_SHARE = 0.01
+"""A window may cost this share of the time until the next."""
+FIRST_RUNS_SHARE = 0.03
+"""Of all time so far, what timing the first runs of programs may cost."""
+
+
+_UNNUMBERED = -(2**63)
+
+
+@dataclass
+class Timed:
+    """Sums over the timed runs of one program."""
+
+    runs: int = 0
+    wall_ns: int = 0
+    shortest_ns: int = 0
+    longest_ns: int = 0
+    operations: dict[str, list[float]] = field(default_factory=dict)
+    """By operation: count, whole ps, self ps, shortest ps, longest ps."""
+
+    def add_run(self, wall_ns: int) -> None:
+        self.shortest_ns = wall_ns if self.runs == 0 else min(self.shortest_ns, wall_ns)
+        self.longest_ns = max(self.longest_ns, wall_ns)
+        self.runs += 1
+        self.wall_ns += wall_ns
+
+
+class Windows:
+    """Opens, closes and sums windows. Every method may be called on any thread; only one window is open at a time."""
+
+    def __init__(self, programs: Programs, loss: Callable[[str], None]) -> None:
+        self._programs = programs
+        self._loss = loss
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._opened_s = 0.0
+        self._next_s = 0.0
+        self._began_s = time.monotonic()
+        self._first_runs_s = 0.0
+        self._for_first_run = False
+        self._seen: list[Key] = []
+        self._last: Callable[[], Any] = _nothing
+        """The last array that a run in this window results in, while the program holds it."""
+        self._fold: Any = None
+        self.off = ""
+        """Why there are no windows; empty while there are."""
+        self.timed: dict[int, Timed] = {}
+        """By the number of a program."""
+        self.of_key: dict[Key, dict[int, int]] = {}
+        """Timed runs of each place and function, by program."""
+        self.known: set[str] = set()
+        """Functions that have been timed."""
+        self.count = 0
+        self.cost_s = 0.0
+
+    def before(self, name: str) -> None:
+        """A program is about to run on the slow path, most likely for the first time."""
+        if self._session is not None or self.off or name in self.known:
+            return
+        if self._first_runs_s > 0.05 + FIRST_RUNS_SHARE * (time.monotonic() - self._began_s):
+            return
+        self._open(first_run=True)
+
+    def after(self, key: Key, output: Any) -> None:
+        """A program has been dispatched; `output` is what it will result in."""
+        session = self._session
+        if session is None:
+            if not self.off and time.monotonic() >= self._next_s:
+                self._wait(output)
+                self._open(first_run=False)
+            return
+        self._seen.append(key)
+        self._last = _weak(output)
+        if self._for_first_run or time.monotonic() - self._opened_s >= SHORTEST_S:
+            self.close(output)
+
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """No window is open, and none is opened meanwhile."""
+        with self._lock:
+            self._close(None)
+            yield
+
+    def end_for_good(self, why: str) -> None:
+        """No more windows, for this reason; to be called inside `closed`."""
+        self.off = why
+        self._loss(why)
+
+    def close(self, output: Any = None) -> None:
+        """End the window that is open, if any, and add up what was in it."""
+        if self._session is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._close(output)
+        finally:
+            self._lock.release()
+
+    def _close(self, output: Any) -> None:
+        """With the lock held."""
+        session = self._session
+        if session is not None:
+            self._wait(self._last() if output is None else output)
+            began_s = time.monotonic()
+            seen, self._seen = self._seen, []
+            self._session = None
+            self._last = _nothing
+            try:
+                self._add(session, seen)
+            except Exception as error:
+                self._loss(f"A window of XLA's profiler could not be added up ({error!r}).")
+            took_s = time.monotonic() - began_s
+            self.cost_s += took_s
+            if self._for_first_run:
+                self._first_runs_s += took_s
+            else:
+                self._next_s = time.monotonic() + max(BETWEEN_S, took_s / COST_SHARE)
+
+    def _open(self, *, first_run: bool) -> None:
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._session is not None or self.off or jax_places.is_profiling():
+                return
+            self.off = self._unavailable()
+            if self.off:
+                self._loss(self.off)
+                return
+            profiler = jax_places.profiler()
+            options = profiler.ProfileOptions()
+            options.python_tracer_level = 0
+            options.enable_hlo_proto = False
+            self._seen = []
+            self._for_first_run = first_run
+            self._opened_s = time.monotonic()
+            self._session = profiler.ProfilerSession(options)
+        except Exception as error:
+            self.off = f"XLA's profiler could not be used, so operations have counts and no times ({error})."
+            self._loss(self.off)
+        finally:
+            self._lock.release()
+
+    def _unavailable(self) -> str:
+        profiler = jax_places.profiler()
+        if not hasattr(profiler, "ProfilerSession") or not hasattr(profiler, "ProfileOptions"):
+            return "This jaxlib has no profiler that is known here, so operations have counts and no times."
+        if any(getattr(client, "platform", "cpu") != "cpu" for client in jax_places.clients()):
+            return (
+                "Operations are timed by XLA's profiler on the CPU only; on this device they have counts and no times."
+            )
+        return ""
+
+    def _wait(self, output: Any) -> None:
+        """Until what a program results in is there; an error in it is the program's own to meet."""
+        for array in _arrays(output):
+            try:
+                array.block_until_ready()
+            except Exception:
+                return
+
+    def _stop(self, session: Any) -> bytes:
+        try:
+            return bytes(session.stop())
+        except Exception as error:
+            self._loss(f"A window of XLA's profiler was lost, as another session was open ({error}).")
+            return b""
+
+    def _add(self, session: Any, seen: list[Key]) -> None:
+        data = self._stop(session)
+        if not data:
+            return
+        if self._fold is None:
+            self._fold = importlib.import_module("leadline._xla").fold
+        _, runs, _ = self._fold(data, {})
+        for number in {run[0] for run in runs}:
+            self._programs.get(number)
+        operations, runs, problem = self._fold(data, self._programs.control_flow())
+        if problem:
+            self._loss(f"A window of XLA's profiler could not be read: {problem}")
+        self.count += 1
+        runs = list(self._told_apart(runs, operations))
+        for number, _, _, _, start_ps, end_ps, _ in runs:
+            self.timed.setdefault(number, Timed()).add_run((end_ps - start_ps) // 1000)
+        for number, operation, count, total_ps, self_ps, shortest_ps, longest_ps, _ in operations:
+            sums = self.timed[number].operations.setdefault(operation, [0, 0, 0, shortest_ps, 0])
+            sums[0] += count
+            sums[1] += total_ps
+            sums[2] += self_ps
+            sums[3] = min(sums[3], shortest_ps)
+            sums[4] = max(sums[4], longest_ps)
+        self._assign(runs, seen)
+
+    def _told_apart(self, runs: list[Any], operations: list[Any]) -> Iterator[Any]:
+        """Releases before 0.8 do not number runs. There an operation of a program's entry, which runs once each time,
+        tells how many they were, and all of these together how long."""
+        for run in runs:
+            if run[2] != _UNNUMBERED:
+                yield run
+                continue
+            compiled = self._programs.get(run[0])
+            entry = set(compiled.program.entry) if compiled is not None else set()
+            once = [
+                (count, total_ps)
+                for number, name, count, total_ps, *_ in operations
+                if number == run[0] and name in entry
+            ]
+            count = max((times for times, _ in once), default=1)
+            wall_ps = sum(total_ps for _, total_ps in once) // count if once else run[5] - run[4]
+            yield from [(*run[:4], 0, wall_ps, run[6])] * count
+
+    def _assign(self, runs: list[Any], seen: list[Key]) -> None:
+        """The runs of a name in the order they were dispatched are the runs of the functions of that name."""
+        by_name: dict[str, list[int]] = {}
+        for number, module, *_ in runs:
+            by_name.setdefault(module, []).append(number)
+        for key in seen:
+            numbers = by_name.get(program_name(key[1]))
+            if numbers:
+                number = numbers.pop(0)
+                of_key = self.of_key.setdefault(key, {})
+                of_key[number] = of_key.get(number, 0) + 1
+                self.known.add(key[1])
+
+
+def _nothing() -> None:
+    return None
+
+
+def _weak(output: Any) -> Callable[[], Any]:
+    for array in _arrays(output):
+        with contextlib.suppress(TypeError):
+            return weakref.ref(array)
+    return _nothing
+
+
+def _arrays(output: Any) -> list[Any]:
+    """Arrays in nested tuples, lists and dicts, and in whatever else JAX takes apart."""
+    if hasattr(output, "block_until_ready"):
+        return [output]
+    flatten = jax_places.first("jax.tree_util.tree_leaves", "jax._src.tree_util.tree_leaves")
+    try:
+        leaves = flatten(output) if flatten is not None else []
+    except Exception:
+        leaves = []
+    return [leaf for leaf in leaves if hasattr(leaf, "block_until_ready")]
+
+
+def program_name(called: str) -> str:
+    """What XLA calls the program that JAX calls `jit(f)`."""
+    plain = called.removesuffix(")").replace("(", "_", 1)
+    return "".join(character if character.isalnum() or character in "_.-" else "_" for character in plain)

@@ -1,0 +1,132 @@
+"""Event tools (`leadline run --tool`) as a part of the session: they start when torch is there and end before the rest.
+
+Promise: without tools this module imports nothing of theirs, NumPy included.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from leadline.capture.config import Options
+from leadline.capture.import_hook import ImportHook
+from leadline.capture.messages import say
+from leadline.capture.native import Native
+
+
+class ToolsProvider:
+    """One per session; idle where no tool was asked for."""
+
+    name = "tools"
+
+    def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
+        self._native = native
+        self._options = options
+        self._changed = changed
+        self._hook: ImportHook | None = None
+        self._hub: Any = None
+        self._started = False
+        self._status: dict[str, Any] = {"ok": None, "version": "", "message": ""}
+        self.results: list[dict[str, Any]] = []
+
+    def start(self) -> None:
+        """Load the tools now; start them once torch is imported, or at once where none needs it."""
+        if not self._options.tools:
+            return
+        try:
+            from leadline.tools.hub import Hub
+            from leadline.tools.ranges import Ranges
+        except ImportError as error:
+            self._refuse(f"tools need NumPy in the profiled program's Python ({error}); install it there.")
+            return
+        from leadline.tools.errors import ToolError
+
+        options = self._options
+        try:
+            ranges = Ranges.of(options.launch_range, options.layer, options.phase, options.kernel_name, options.every)
+            self._hub = Hub(
+                self._native, options.tools, options.tool_options, options.backend, ranges, _is_library_file(), say
+            )
+        except ToolError as error:
+            self._refuse(str(error))
+            return
+        if self._hub.needs_torch:
+            self._status = {"ok": None, "version": "", "message": "The program did not import torch, so no tool ran."}
+            self._hook = ImportHook("torch", self._begin)
+            self._hook.install()
+        else:
+            self._begin(None)
+
+    def _begin(self, torch: ModuleType | None) -> None:
+        from leadline.tools.errors import ToolError
+
+        try:
+            self._hub.start()
+        except ToolError as error:
+            self._hub = None
+            self._refuse(str(error))
+        else:
+            self._started = True
+            self._status = {"ok": True, "version": "", "message": ""}
+        self._changed()
+
+    def stop(self) -> None:
+        """End the tools; what they have found is in `results` from then on."""
+        if self._hook is not None:
+            self._hook.uninstall()
+        if self._started:
+            self._started = False
+            self.results = self._hub.stop()
+            for found in self.results:
+                for what, count in found["lost"].items():
+                    self._native.count_loss("tool_rows_lost", count, f"tool {found['tool']}: {what}")
+                if found["problem"]:
+                    self._native.count_loss("tool_ended", 1, f"tool {found['tool']}: {found['problem']}")
+            self._hub = None
+
+    def forked(self) -> None:
+        """Tools stay with the process that they began in; a forked child's work is not in their tables."""
+        if self._hub is not None:
+            self._hub.abandon()
+            if self._started:
+                self._native.count_loss("tool_ended", 1, "a forked child process is not looked at by tools")
+        self._hub = None
+        self._started = False
+
+    def status(self) -> dict[str, Any]:
+        """See `Provider.status`."""
+        return dict(self._status)
+
+    def _refuse(self, sentence: str) -> None:
+        self._status = {"ok": False, "version": "", "message": sentence}
+        self._native.count_loss("provider_unavailable", 1, sentence)
+        say(sentence)
+
+
+def _is_library_file() -> Callable[[str], bool]:
+    """Whether a source file belongs to Python or to an installed package, not to the program."""
+    paths = sysconfig.get_paths()
+    roots = tuple(
+        {os.path.realpath(paths[key]) + "/" for key in ("stdlib", "platstdlib", "purelib", "platlib") if key in paths}
+    )
+    own = str(Path(sys.modules["leadline"].__file__ or "").resolve().parent) + "/"
+
+    # What the compiler writes while the program runs is nobody's line.
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    generated = f"{cache}/" if cache else f"{tempfile.gettempdir()}/torchinductor_"
+
+    def is_library(file: str) -> bool:
+        return file.startswith(roots) or file.startswith((own, "<frozen", generated)) or "-packages/" in file
+
+    return is_library
+
+
+def create(native: Native, options: Options, changed: Callable[[], None]) -> ToolsProvider:
+    """See `leadline.capture.providers`."""
+    return ToolsProvider(native, options, changed)

@@ -1,0 +1,93 @@
+"""What the name of an operation in a compiled program says: transforms, scopes, primitive.
+
+JAX writes the way an operation came to be into its name, such as
+`jit(train_step)/transpose(jvp(MLP))/Dense_0/dot_general`: function transforms around scopes (`jax.named_scope`, which
+Flax, Haiku and Equinox open for their modules), and the primitive at the end. Pure functions of text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_CALLS = frozenset(
+    ["jit", "pjit", "xla_call", "pmap", "core_call", "closed_call", "custom_jvp_call", "custom_vjp_call"]
+)
+"""Calls of a function: they tell its name, and change nothing."""
+_CONTROL = {
+    "while": ("body", "cond"),
+    "cond": ("branch",),
+    "closed_call": (),
+    "core_call": (),
+    "checkpoint": ("rematted_computation",),
+    "remat": ("rematted_computation",),
+    "rematted_computation": (),
+    "shard_map": (),
+    "custom_jvp_call": (),
+    "custom_vjp_call": (),
+    "pallas_call": (),
+}
+"""Parts that control flow and calls write, and what may stand right after them."""
+_SILENT = frozenset(["closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"])
+"""Of these nobody needs to know."""
+_WRAPPED = re.compile(r"^(?P<transform>[A-Za-z_][\w.]*)\((?P<inner>.*)\)$")
+_BACKWARD = "transpose"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """`transforms`: from the outside, without calls and without what makes a gradient; `scopes`: named ones, outermost
+    first; `primitive`: the last part; `backward`: part of a gradient, run after the forward pass; `differentiated`:
+    inside one of the two passes of a gradient."""
+
+    transforms: tuple[str, ...]
+    scopes: tuple[str, ...]
+    primitive: str
+    backward: bool
+    differentiated: bool
+
+
+def parse(op_name: str) -> Scope:
+    """The parts of a name. Names that XLA has joined with `;` are told by the first."""
+    parts = split(op_name.partition(";")[0])
+    transforms: list[str] = []
+    scopes: list[str] = []
+    backward = differentiated = False
+    for part in parts[:-1]:
+        inner = part
+        called = False
+        while (match := _WRAPPED.match(inner)) is not None:
+            transform, inner = match["transform"], match["inner"]
+            backward = backward or transform == _BACKWARD
+            differentiated = differentiated or transform in ("jvp", _BACKWARD)
+            called = called or transform in _CALLS
+            if transform not in _CALLS and transform not in ("jvp", _BACKWARD) and transform not in transforms:
+                transforms.append(transform)
+        if not called:
+            scopes.extend(split(inner))
+    named = []
+    follows: tuple[str, ...] = ()
+    for scope in scopes:
+        if scope in _CONTROL:
+            if scope not in _SILENT and scope not in transforms:
+                transforms.append(scope)
+        elif not any(scope == word or scope.startswith(f"{word}_") for word in follows):
+            named.append(scope)
+        follows = _CONTROL.get(scope, ())
+    return Scope(tuple(transforms), tuple(named), parts[-1] if parts else "", backward, differentiated)
+
+
+def split(text: str) -> list[str]:
+    """The parts between slashes that stand outside of brackets; brackets that do not close end at the end."""
+    parts = []
+    depth = start = 0
+    for position, character in enumerate(text):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth = max(depth - 1, 0)
+        elif character == "/" and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    parts.append(text[start:])
+    return [part for part in parts if part]

@@ -1,0 +1,63 @@
+"""`leadline clock-sync`: how far the clocks of two machines are apart, by messages between them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from leadline.cli.errors import CommandError
+
+_DEFAULT_PAIRS = 200
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("address", metavar="HOST:PORT", help="the other machine; with --serve, where to listen")
+    parser.add_argument("--serve", action="store_true", help="answer others here, until interrupted")
+    parser.add_argument(
+        "--pairs", type=int, default=_DEFAULT_PAIRS, metavar="N", help="messages (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, metavar="S", help="spread over S s (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the relation as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.clock_messages import UnansweredError, answer, exchange
+    from leadline.trace.clocks import ClockError, hull_relation
+
+    host, _, port = arguments.address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise CommandError(f"{arguments.address} is no address; write it like HOST:PORT, such as node1:7400.")
+    if arguments.pairs < 2 or arguments.seconds < 0:
+        raise CommandError("Two clocks are related by at least two messages, over zero seconds or more.")
+    try:
+        if arguments.serve:
+            answer(host, int(port))
+            return 0
+        found = exchange(host, int(port), arguments.pairs, arguments.seconds)
+        relation = hull_relation((found.sent, found.arrived), (found.returned, found.answered), "udp messages")
+    except (OSError, UnansweredError, ClockError) as error:
+        raise CommandError(f"The clock of {arguments.address} cannot be compared: {error}.") from error
+    middle = int(relation.b_ns(found.sent[len(found.sent) // 2])) - found.sent[len(found.sent) // 2]
+    told = {
+        "clock": "CLOCK_MONOTONIC",
+        "theirs_minus_ours_ns": middle,
+        "reference_ns": relation.reference_ns,
+        "drift": relation.drift,
+        "half_width_ns": relation.half_width_ns,
+        "method": relation.method,
+        "pairs": relation.pairs,
+        "unanswered": found.unanswered,
+        "boot_id": found.boot_id,
+    }
+    if arguments.json:
+        print(json.dumps(told))
+    else:
+        width, drift = relation.half_width_ns / 1e3, relation.drift * 1e6
+        print(
+            f"{arguments.address} is {middle / 1e3:+.1f} us from here, at most {width:.1f} us wrong, and drifts",
+            end=" ",
+        )
+        print(f"{drift:+.3f} us a second ({relation.pairs} messages, {found.unanswered} unanswered)")
+    return 0

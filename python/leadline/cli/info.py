@@ -1,0 +1,22 @@
+"""`leadline info`: what is in a profile, in a few lines, without computing anything on it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .leadline file")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what the file says of itself, its tables and how large they are."""
+    from leadline.cli.files import open_profile
+    from leadline.report.info import facts, info_text
+
+    found: dict[str, Any] = facts(open_profile(arguments.file), arguments.file)
+    print(json.dumps(found, indent=2) if arguments.json else info_text(found))
+    return 0

@@ -1,0 +1,76 @@
+"""`leadline merge`: the files of a job's ranks as one, with statistics over ranks."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from leadline.cli.errors import CommandError
+
+_MOST_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="profiles of ranks, a folder of them, a pattern in quotes, or files that were merged before",
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to make")
+    parser.add_argument(
+        "--by",
+        choices=("role", "node", "rank"),
+        default="role",
+        help="what stays apart: pipeline stages and experts (role, the default), machines, or every rank",
+    )
+    parser.add_argument(
+        "--scheduler",
+        default="",
+        metavar="WHERE",
+        help="fold in processes:N of this machine, on dask:N, or on a Dask scheduler tls://HOST:PORT (default: here)",
+    )
+    parser.add_argument("--trust-scheduler", action="store_true", help="use tcp:// to another machine all the same")
+    parser.add_argument("--job", metavar="NAME", help="merge this job, where the files are of several")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code 0 when a file was made, also where files were left out: each is named."""
+    from leadline.distributed.engines import SchedulerError, engine_for
+    from leadline.distributed.merge import merge_files
+    from leadline.profiles import ProfileFileError, write_profile
+
+    try:
+        engine = engine_for(arguments.scheduler, trusted=arguments.trust_scheduler)
+        merged = merge_files(
+            arguments.files, by=arguments.by, job=arguments.job, output=arguments.output, engine=engine
+        )
+        write_profile(arguments.output, merged.profile)
+    except (ProfileFileError, SchedulerError) as error:
+        raise CommandError(str(error)) from error
+    for sentences, what in ((merged.left_out, "left out"), (merged.passed_over, "passed over")):
+        for sentence in sentences[:_MOST_SHOWN]:
+            print(f"leadline: {what}: {sentence}", file=sys.stderr)
+        if len(sentences) > _MOST_SHOWN:
+            print(f"leadline: {what}: {len(sentences) - _MOST_SHOWN} more files.", file=sys.stderr)
+    world = merged.plan.world_size
+    ranks = f"{merged.ranks} of {world} ranks" if world > merged.ranks else _counted(merged.ranks, "rank")
+    gap = f"; missing: {ranges(merged.missing)}" if merged.missing else ""
+    print(f"Wrote {arguments.output}: {ranks}{gap}.")
+    print(f"See it with: leadline report {arguments.output}")
+    return 0
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def ranges(numbers: tuple[int, ...]) -> str:
+    """`3, 8-11`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)

@@ -1,0 +1,49 @@
+"""`leadline symbolize`: names for the native frames of a profile, written into the file so that it can travel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from leadline.cli.errors import CommandError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The file, and where else to look for what ran."""
+    parser.add_argument("file", metavar="FILE", help="a profile made with --native")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write here instead of into the same file")
+    parser.add_argument(
+        "--search",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="look here too for files that are not where they were loaded from (may be given several times)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Name what can be named; 0 also where a file gave no names, which is said."""
+    symbolize(arguments.file, arguments.output or arguments.file, [Path(folder) for folder in arguments.search])
+    return 0
+
+
+def symbolize(file: str, output: str, folders: list[Path]) -> None:
+    """Read, name, write, and say on stderr what was done. Raises CommandError."""
+    from leadline.cli.files import open_profile
+    from leadline.profiles import ProfileFileError
+    from leadline.profiles.symbols import symbolized
+    from leadline.profiles.writer import write_profile
+
+    done = symbolized(open_profile(file), folders)
+    for sentence in done.sentences:
+        print(f"leadline: {sentence}", file=sys.stderr)
+    if not done.named + done.unnamed:
+        print(f"leadline: {file} has no native frames to name; measure with --native.", file=sys.stderr)
+        return
+    try:
+        write_profile(output, done.profile)
+    except ProfileFileError as error:
+        raise CommandError(str(error)) from error
+    left = f"; {done.unnamed:,} stay addresses" if done.unnamed else ""
+    print(f"leadline: named {done.named:,} native frames in {output}{left}.", file=sys.stderr)

@@ -1,0 +1,50 @@
+"""`leadline timeline`: what each thread did in each step of the trace window, and what it waited for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from leadline.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from leadline.profiles import Profile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .leadline file with a trace window")
+    parser.add_argument("--thread", metavar="THREAD", help="only threads whose name or number this is")
+    parser.add_argument("--step", type=int, metavar="N", help="only this step")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="every phase of every step as a row")
+    form.add_argument("--html", action="store_true", help="the page with the timeline, for a browser")
+    parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import open_profile, write_result
+    from leadline.report.timeline import TimelineError, as_csv, as_text, chosen
+
+    profile = open_profile(arguments.file)
+    if arguments.html:
+        return _page(profile, arguments)
+    try:
+        found = chosen(profile, arguments.file, arguments.thread, arguments.step)
+    except TimelineError as error:
+        raise CommandError(str(error)) from error
+    write_result(as_csv(found) if arguments.csv else as_text(profile, found), arguments.output)
+    return 0
+
+
+def _page(profile: Profile, arguments: argparse.Namespace) -> int:
+    from leadline.cli.files import write_result
+    from leadline.report import ReportOptions, build_report
+    from leadline.report.html import findings_of, render_html, sources_of
+
+    if arguments.output is None:
+        raise CommandError("A page is a file; name it with -o OUT.html.")
+    report = build_report(profile, ReportOptions(frames=False, merge_layers=False), arguments.file)
+    write_result(render_html(profile, report, findings_of(profile), sources_of(profile)).encode(), arguments.output)
+    print(f"open {arguments.output}#timeline in a browser", file=sys.stderr)
+    return 0

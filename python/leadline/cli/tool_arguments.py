@@ -1,0 +1,73 @@
+"""The options of `leadline run` that belong to event tools."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from leadline.cli.errors import CommandError
+
+TOOL_OPTIONS_WITH_VALUES = (
+    "--tool", "--tool-option", "--backend", "--launch-range", "--layer", "--phase", "--kernel-name", "--every", "--most"
+)  # fmt: skip
+_KNOBS = {"MAX_CALLED_KERNEL": "launches", "MAX_MEM_REFERENCED_KERNEL": "accesses"}
+"""Environment variables of the PASTA paper, and what they ask for."""
+
+
+def add_tool_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--tool` and what it looks at."""
+    group = parser.add_argument_group("event tools", "your own analysis, or one of `leadline tools`")
+    group.add_argument("--tool", action="append", default=[], metavar="NAME|FILE", help="run a tool; may be repeated")
+    group.add_argument(
+        "--tool-option", action="append", default=[], metavar="TOOL.NAME=VALUE", help="set an option of a tool"
+    )
+    group.add_argument("--backend", default="auto", metavar="NAME", help="where its events come from (default: auto)")
+    group.add_argument("--launch-range", default="", metavar="A:B", help="look at launches A to B-1 only")
+    group.add_argument("--layer", default="", metavar="REGEX", help="look at modules whose name matches only")
+    group.add_argument("--phase", default="", metavar="NAME", help="look at forward, backward or optimizer only")
+    group.add_argument("--kernel-name", default="", metavar="REGEX", help="look at kernels whose name matches only")
+    group.add_argument(
+        "--most",
+        default="",
+        metavar="EXPR",
+        help="show the kernel with the most launches, accesses, or arithmetic over them (bytes/launches), and its path",
+    )
+    group.add_argument("--every", type=int, default=1, metavar="N", help="look at one launch of N only")
+
+
+def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, Any]:
+    """As `Options.of` takes them, files by their full path; raises CommandError for what cannot work."""
+    names, texts = list(arguments.tool), list(arguments.tool_option)
+    knobs = [by for name, by in _KNOBS.items() if environment.get(name, "") not in ("", "0")]
+    if by := ",".join([*([arguments.most] if arguments.most else []), *knobs]):
+        names.append("most")
+        texts.append(f"most.by={by}")
+    if not names:
+        return {}
+    from leadline.tools.backends import choose
+    from leadline.tools.errors import ToolError
+    from leadline.tools.loading import find_tools, parse_options
+    from leadline.tools.ranges import Ranges, from_environment
+
+    launches = arguments.launch_range
+    try:
+        launches = launches or from_environment(environment)
+        tools = [tool for tool, _ in find_tools(names)]
+        parse_options(texts, tools)
+        Ranges.of(launches, arguments.layer, arguments.phase, arguments.kernel_name, arguments.every)
+        tool_of = {event: tool.name() for tool in tools for event in tool.wanted()}
+        choose(arguments.backend, tool_of, tool_of)
+    except ToolError as error:
+        raise CommandError(str(error)) from error
+    return {
+        "tools": [str(Path(one).resolve()) if Path(one).is_file() else one for one in names],
+        "tool_options": texts,
+        "backend": arguments.backend,
+        "launch_range": launches,
+        "layer": arguments.layer,
+        "phase": arguments.phase,
+        "kernel_name": arguments.kernel_name,
+        "every": arguments.every,
+    }

@@ -1,0 +1,40 @@
+"""`leadline watch DIR`: the ranks of a job while it runs: who is late, who is silent, who did not arrive."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="DIR", nargs="+", help="where the ranks of the job leave their profiles")
+    parser.add_argument("--every", type=float, default=10.0, metavar="S", help="seconds between looks (default: 10)")
+    parser.add_argument("--once", action="store_true", help="look once and leave; also where the output is no terminal")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Until interrupted. Exit code 2 with a sentence when there is nothing to watch on the first look."""
+    from leadline.cli.errors import CommandError
+    from leadline.distributed.merge import merge_files
+    from leadline.profiles import ProfileFileError
+    from leadline.report.source import visible
+    from leadline.report.watch import Look, watch_text
+
+    once = arguments.once or not sys.stdout.isatty()
+    before: Look | None = None
+    while True:
+        began = time.monotonic()
+        try:
+            merged = merge_files(arguments.files)
+            now = Look.at(merged.profile, time.time_ns())
+            text = watch_text(now, before)
+            before = now
+        except ProfileFileError as error:
+            if before is None:
+                raise CommandError(str(error)) from error
+            text = visible(str(error))  # the job has ended and its files are being made: the next look will tell
+        print(text if once else f"\x1b[H\x1b[2J{text}", flush=True)
+        if once:
+            return 0
+        time.sleep(max(arguments.every - (time.monotonic() - began), 0.5))

@@ -1,0 +1,1 @@
+"""Many ranks: from the files of a job to one."""

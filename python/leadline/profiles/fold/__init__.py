@@ -1,0 +1,1 @@
+"""Many ranks folded into one tree, with statistics over ranks."""

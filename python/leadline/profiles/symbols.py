@@ -1,0 +1,171 @@
+"""Names for the native frames of a profile, after the run: from the symbol tables of the files that were loaded.
+
+A file that is not the one that ran (another build id, or changed since) gives no names: it is said, and its frames stay
+as they are. Frames of one function become one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from leadline.profiles.elf import ElfError, ElfFile
+from leadline.profiles.merge import merge_tables
+from leadline.profiles.profile import Profile
+from leadline.profiles.tables import Array, StringBuilder, Tables
+from leadline.schema import FrameKind
+
+
+@dataclass(frozen=True)
+class Symbolized:
+    """A profile whose native frames have names as far as they are known. `named`, `unnamed`: how many. `sentences`: one
+    for each file that could not be used."""
+
+    profile: Profile
+    named: int
+    unnamed: int
+    sentences: tuple[str, ...]
+
+
+def symbolized(profile: Profile, folders: Sequence[Path] = ()) -> Symbolized:
+    """The profile with names. `folders`: where to look for a file that is not where it was loaded from, by its name."""
+    frames = profile.tables["frames"]
+    native = np.flatnonzero(
+        (frames["kind"] == int(FrameKind.NATIVE)) & (frames["address"] != 0) & (frames["file"] != 0)
+    )
+    strings = StringBuilder()
+    for text in profile.tables.strings.all_raw():
+        strings.add(text)
+    columns = {name: values.copy() for name, values in frames.items()}
+    sentences: list[str] = []
+    named = 0
+    ended_ns = max((process.end_ns for process in profile.processes), default=0)
+    for file, build_id in sorted({(int(frames["file"][row]), int(frames["module"][row])) for row in native.tolist()}):
+        rows = native[(frames["file"][native] == file) & (frames["module"][native] == build_id)]
+        path = Path(profile.tables.strings[file])
+        if not path.is_absolute():
+            continue  # the kernel's own page, which is no file
+        try:
+            elf = _opened(path, profile.tables.strings[build_id], ended_ns, folders)
+        except ElfError as error:
+            sentences.append(str(error))
+            continue
+        try:
+            named += _name(columns, rows, elf, strings)
+        finally:
+            elf.close()
+    # Names were added; rows of strings stay as they were.
+    whole = {**profile.tables.columns, "frames": columns, "strings": strings.columns()}
+    tables = merge_tables([Tables(whole)], within=True) if named else profile.tables
+    return Symbolized(Profile(tables, profile.meta), named, len(native) - named, tuple(sentences))
+
+
+def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path]) -> ElfFile:
+    """The file that ran. Raises ElfError."""
+    refused = f"{path} is not there any more; say where a copy is with --search FOLDER."
+    for candidate in (path, *(folder / path.name for folder in folders)):
+        if not candidate.is_file():
+            continue
+        elf = ElfFile(candidate)
+        if build_id and elf.build_id == build_id:
+            return elf
+        if build_id:
+            refused = f"{candidate} is not the file that ran: its build id is another one."
+        elif candidate.stat().st_mtime_ns <= ended_ns:
+            return elf  # no build id to compare: it has not been written since
+        else:
+            refused = f"{candidate} has no build id and was changed after the run, so it gives no names."
+        elf.close()
+    raise ElfError(refused)
+
+
+def _name(columns: dict[str, Array], rows: Array, elf: ElfFile, strings: StringBuilder) -> int:
+    demangle = _demangler()
+    named = 0
+    for row, (start, name) in zip(rows.tolist(), elf.functions_at(columns["address"][rows]), strict=True):
+        if not name:
+            continue
+        columns["name"][row] = strings.add(readable(demangle(name)))
+        columns["address"][row] = start
+        named += 1
+    return named
+
+
+def _demangler() -> _Identity:
+    """C++ names as they were written, by the C++ library; as they are where there is none."""
+    try:
+        library = ctypes.CDLL("libstdc++.so.6")
+    except OSError:
+        return _Identity()
+    return _Demangler(library)
+
+
+class _Identity:
+    def __call__(self, name: str) -> str:
+        return name
+
+
+class _Demangler(_Identity):
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._demangle = library["__cxa_demangle"]
+        self._demangle.restype = ctypes.c_void_p
+        self._free = ctypes.CDLL(None).free
+        self._free.argtypes = [ctypes.c_void_p]
+
+    def __call__(self, name: str) -> str:
+        if not name.startswith("_Z"):
+            return name
+        status = ctypes.c_int()
+        made = self._demangle(name.encode(), None, None, ctypes.byref(status))
+        if not made:
+            return name
+        text = ctypes.string_at(made).decode("utf-8", "replace")
+        self._free(made)
+        return text
+
+
+_CLONE = re.compile(r"\s*\[clone [^\]]*\]")
+_MOST = 200
+
+
+def readable(name: str) -> str:
+    """A C++ name without parameters, what it returns and the parameters of its templates, which fill screens."""
+    name = _CLONE.sub("", name).replace("(anonymous namespace)", "{anonymous}")
+    plain, depth = [], 0
+    for index, letter in enumerate(name):
+        if letter == "<" and not name[:index].endswith("operator") and not name[:index].endswith("operator<"):
+            depth += 1
+            plain.append("<>" if depth == 1 else "")
+        elif letter == ">" and depth and name[index - 1] != "-":
+            depth -= 1
+        elif not depth:
+            plain.append(letter)
+    text = "".join(plain)
+    text = _without_parameters(text)
+    if "operator" not in text:
+        text = text.rsplit(" ", 1)[-1]
+    return (text if len(text) <= _MOST else text[: _MOST - 1] + "…") or name[:_MOST]
+
+
+def _without_parameters(text: str) -> str:
+    """Up to the last list in brackets that is not followed by more of the name (`f(int)::{lambda()#1}::operator()`)."""
+    depth, begin = 0, -1
+    pieces: list[str] = []
+    last = 0
+    for index, letter in enumerate(text):
+        if letter == "(":
+            if depth == 0:
+                begin = index
+            depth += 1
+        elif letter == ")" and depth:
+            depth -= 1
+            if depth == 0 and not text[:begin].endswith("operator"):
+                pieces.append(text[last:begin])
+                last = index + 1
+    rest = text[last:]
+    return "".join(pieces) + (rest if rest.startswith(("::", "(")) or not pieces else "")

@@ -1,0 +1,258 @@
+"""A profile that can be shown to others: folders, names of one's own, and arguments taken out; times and shape stay.
+
+What is kept is listed here; everything that is not is replaced or left out, so that a new kind of text cannot slip
+through. Equal texts get equal replacements, so the tree keeps its form, and the string table holds nothing unused.
+
+    paths       folders of files; of an installed package the part from its folder on stays
+    names       functions, files, modules, classes, regions, operators and kernels of one's own; threads, machines, jobs
+    arguments   command lines, shapes and other details of frames, sentences of losses
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leadline.analysis.origin import Origin, origin
+from leadline.profiles import Profile, Tables
+from leadline.profiles.fold.keys import portable
+from leadline.profiles.tables import Array, StringBuilder
+from leadline.profiles.tree import json_object
+from leadline.schema import TABLES, FrameKind
+
+PARTS = ("paths", "names", "arguments")
+_DETAILS = ("role", "collective", "pid", "start_ns", "tid", "stall", "type", "compute_capability", "multiprocessors")
+"""Keys of a frame's or device's detail that say nothing of the program."""
+_OPERATORS = re.compile(
+    r"(aten|prims?|_?c10d(_functional)?|torch|profiler|inductor|nccl|gloo|mkldnn)::?\w"
+    r"|(autograd::engine::evaluate_function: )?[A-Z]\w*Backward\d+$"
+    r"|Optimizer\.(step|zero_grad)#|ProfilerStep|record_param"
+)
+"""Operators and regions of torch. Nodes of autograd end in a number; those of functions of one's own do not."""
+_KERNELS = re.compile(
+    r"(void )?(at::|c10::|cub::|thrust::|cutlass|cudnn|cublas|nccl|ampere_|volta_|turing_|hopper_|sm\d+_|nvjet|gemm)"
+    r"|Mem(cpy|set)|flash_|triton_(poi|per|red|tem|for)_"
+)
+_CLASSES = re.compile(
+    r"Linear|Conv[123]d|BatchNorm[12]d|(Layer|RMS|Group)Norm|Embedding(Bag)?|Dropout|ReLU|GELU|SiLU|Sigmoid|Tanh|Softmax|"
+    r"Sequential|Module(List|Dict)|MultiheadAttention|Transformer(En|De)coder(Layer)?|(Max|Avg|AdaptiveAvg)Pool2d|LSTM|GRU|"
+    r"RNN|(CrossEntropy|MSE|BCEWithLogits)Loss|Flatten|Identity|Upsample|DistributedDataParallel|FullyShardedDataParallel"
+)
+_THREADS = re.compile(r"(MainThread|main|pt_autograd_\d+|ThreadPoolExecutor-\d+_\d+|Thread-\d+)$")
+_RECORD = (
+    "pid", "parent_pid", "rank", "local_rank", "started_at_ns", "ended_at_ns", "wall_ns", "complete", "cost", "clock",
+    "forked_from",
+)  # fmt: skip
+
+
+@dataclass
+class _Names:
+    """Stable replacements: the n-th different text of a kind is `kind n`."""
+
+    given: dict[tuple[str, str], str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def of(self, kind: str, text: str) -> str:
+        if not text:
+            return ""
+        if (kind, text) not in self.given:
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+            self.given[kind, text] = f"{kind}{self.counts[kind]}"
+        return self.given[kind, text]
+
+
+def redacted(profile: Profile, parts: frozenset[str]) -> Profile:
+    """The profile without what `parts` (of PARTS) names; meta.json says which were taken out."""
+    one = _Redaction(profile, parts)
+    return Profile(one.tables(), one.meta())
+
+
+class _Redaction:
+    def __init__(self, profile: Profile, parts: frozenset[str]) -> None:
+        self._profile = profile
+        self._names = _Names()
+        self._paths, self._own, self._arguments = (part in parts for part in PARTS)
+        self._parts = sorted(parts)
+
+    def tables(self) -> Tables:
+        """Every text goes through one of the functions below."""
+        old = self._profile.tables
+        strings = StringBuilder()
+        columns: dict[str, dict[str, Array]] = {name: dict(old[name]) for name in TABLES if name != "strings"}
+        columns["frames"].update(self._frames(strings))
+        for table, column, change in (
+            ("processes", "name", self._command),
+            ("threads", "name", self._thread),
+            ("devices", "name", str),
+            ("devices", "uuid", self._machine),
+            ("devices", "detail", self._detail),
+            ("losses", "detail", self._sentence),
+            ("kernel_events", "name", self._thread),
+            ("ranks", "host", self._machine),
+            ("ranks", "role", str),
+            ("ranks", "identity", self._machine),
+            ("ranks", "files", self._machine),
+            ("ranks", "note", self._sentence),
+            ("rank_values", "name", self._quantity),
+        ):
+            columns[table][column] = self._column(table, column, change, strings)
+        left = [
+            (name, column.name)
+            for name, table in TABLES.items()
+            for column in table.columns
+            if column.ref == "strings" and (name, column.name) not in _CHANGED
+        ]
+        for name, column in left:  # a column that this release does not know how to show
+            columns[name][column] = self._column(name, column, lambda text: self._names.of("text", text), strings)
+        return Tables({**columns, "strings": strings.columns()})
+
+    def _column(self, table: str, column: str, change: Callable[[str], str], strings: StringBuilder) -> Array:
+        values = self._profile.tables[table][column]
+        text = self._profile.tables.strings
+        new = [strings.add(change(text[row])) for row in values.tolist()]
+        changed: Array = values.copy()
+        changed[:] = new
+        return changed
+
+    def _frames(self, strings: StringBuilder) -> dict[str, Array]:
+        frames, text = self._profile.tables["frames"], self._profile.tables.strings
+        made: dict[str, list[int]] = {"name": [], "file": [], "module": [], "detail": []}
+        names = ("kind", "name", "file", "module", "detail")
+        for kind, name, file, module, detail in zip(*(frames[one].tolist() for one in names), strict=True):
+            mine = origin(text[file]) is Origin.USER if text[file] else True
+            made["name"].append(strings.add(self._name(kind, text[name], mine)))
+            made["file"].append(strings.add(self._file(text[file])))
+            made["module"].append(strings.add(self._class(text[module])))
+            made["detail"].append(strings.add(self._detail(text[detail])))
+        return {name: _like(frames[name], values) for name, values in made.items()}
+
+    def _name(self, kind: int, name: str, mine: bool) -> str:
+        if kind == FrameKind.PROCESS:
+            return self._command(name)
+        if kind == FrameKind.THREAD:
+            return self._thread(name)
+        if not self._own or kind in (FrameKind.ROOT, FrameKind.PHASE, FrameKind.COPY, FrameKind.API):
+            return name
+        if kind in (FrameKind.PYTHON, FrameKind.NATIVE):
+            return self._names.of("function", name) if mine and name != "<module>" else name
+        if kind == FrameKind.MODULE:
+            return ".".join(word if word.isdigit() else self._names.of("module", word) for word in name.split("."))
+        if kind == FrameKind.OPERATOR:
+            return name if _OPERATORS.match(name) else self._names.of("operator", name)
+        if kind in (FrameKind.KERNEL, FrameKind.COLLECTIVE):
+            return name if _KERNELS.match(name) else self._names.of("kernel", name)
+        return name if _OPERATORS.match(name) else self._names.of("region", name)
+
+    def _file(self, file: str) -> str:
+        if not file:
+            return file
+        installed = portable(file.encode("utf-8", "replace")).decode("utf-8", "replace")
+        if installed != file:
+            return installed if self._paths else file
+        folder, slash, base = file.rpartition("/")
+        if self._own and origin(file) is Origin.USER:
+            base = self._names.of("file", base) + (base[base.rindex(".") :] if "." in base[1:] else "")
+        if self._paths and slash:
+            folder = self._names.of("folder", folder)
+        return f"{folder}{slash}{base}"
+
+    def _class(self, module: str) -> str:
+        return module if not self._own or _CLASSES.fullmatch(module) else self._names.of("Class", module)
+
+    def _detail(self, detail: str) -> str:
+        if not (detail and (self._own or self._arguments or self._paths)):
+            return detail
+        told = {name: value for name, value in json_object(detail).items() if name in _DETAILS}
+        kept = {name: value for name, value in told.items() if not isinstance(value, dict | list)}
+        if isinstance(thread := json_object(detail).get("thread"), str):
+            kept["thread"] = self._thread(thread)  # by which the thread is found that did the work
+        return json.dumps(kept, sort_keys=True) if kept else ""
+
+    def _command(self, command: str) -> str:
+        if self._own:
+            return self._names.of("program", command)
+        words = command.split(" ")
+        if self._arguments:  # the interpreter and the program
+            ends = [place for place, word in enumerate(words) if word.endswith(".py") or word == "-m"]
+            words = words[: ends[0] + 1 + (words[ends[0]] == "-m")] if ends else words[:1]
+        return " ".join(word.rpartition("/")[2] if self._paths else word for word in words)
+
+    def _thread(self, name: str) -> str:
+        return name if not self._own or _THREADS.match(name) else self._names.of("thread", name)
+
+    def _machine(self, text: str) -> str:
+        return self._names.of("machine", text) if self._own or self._paths else text
+
+    def _sentence(self, text: str) -> str:
+        return "" if self._own or self._arguments or self._paths else text
+
+    def _quantity(self, name: str) -> str:
+        return name
+
+    def meta(self) -> dict[str, Any]:
+        """Numbers and what is listed; texts of one's own are left out."""
+        meta = self._profile.meta
+        kept: dict[str, Any] = {
+            name: meta[name]
+            for name in ("format", "leadline", "started_at_ns", "wall_ns", "cost", "clock", "complete", "fold")
+            if name in meta
+        }
+        if "fold" in kept:
+            kept["fold"] = {**kept["fold"], "job": self._machine(str(kept["fold"].get("job") or "")), "order": []}
+        kept["program"] = _texts(meta["program"], ("python", "implementation"))
+        argv = meta["program"].get("argv")
+        if isinstance(argv, list):
+            kept["program"]["argv"] = [self._command(" ".join(str(word) for word in argv))]
+        if not self._paths and isinstance(meta["program"].get("cwd"), str):
+            kept["program"]["cwd"] = meta["program"]["cwd"]
+        kept["asked"] = {name: value for name, value in meta["asked"].items() if not isinstance(value, str)}
+        kept["available"] = _statuses(meta["available"])
+        kept["host"] = {name: meta["host"][name] for name in ("machine", "cpus") if name in meta["host"]}
+        kept["processes"] = [self._record(record) for record in meta["processes"]]
+        kept["redacted"] = self._parts
+        return kept
+
+    def _record(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {name: record[name] for name in _RECORD if name in record}
+        kept["hostname"] = self._machine(str(record.get("hostname") or ""))
+        for name in ("identity", "parent_identity"):
+            machine, dot, rest = str(record.get(name) or "").partition(".")
+            kept[name] = f"{self._machine(machine)}{dot}{rest}"
+        launch = record.get("launch")
+        if isinstance(launch, dict):
+            numbers = {name: value for name, value in launch.items() if not isinstance(value, str)}
+            kept["launch"] = {**numbers, "job": self._machine(str(launch.get("job") or ""))}
+        kept["available"] = _statuses(record.get("available"))
+        return kept
+
+
+_CHANGED = {
+    *(("frames", name) for name in ("name", "file", "module", "detail")),
+    ("processes", "name"), ("threads", "name"), ("devices", "name"), ("devices", "uuid"), ("devices", "detail"),
+    ("losses", "detail"), ("kernel_events", "name"), ("ranks", "host"), ("ranks", "role"), ("ranks", "identity"),
+    ("ranks", "files"), ("ranks", "note"), ("rank_values", "name"),
+}  # fmt: skip
+
+
+def _statuses(available: object) -> dict[str, Any]:
+    """Which providers measured, in which version; their sentences may name anything."""
+    if not isinstance(available, dict):
+        return {}
+    return {
+        name: {key: status[key] for key in ("ok", "version", "role") if key in status}
+        for name, status in available.items()
+        if isinstance(status, dict)
+    }
+
+
+def _texts(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: values[name] for name in names if isinstance(values.get(name), str)}
+
+
+def _like(values: Array, new: list[int]) -> Array:
+    made: Array = values.copy()
+    made[:] = new
+    return made

@@ -1,0 +1,112 @@
+"""Where events come from, one file each. A backend says which events it can give and whether it would work here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from leadline.tools.batch import Batch
+from leadline.tools.errors import ToolError
+from leadline.tools.ranges import Ranges
+from leadline.tools.tool import Context
+
+
+@dataclass(frozen=True)
+class Wants:
+    """What the tools of a run ask of the backends."""
+
+    events: frozenset[str]
+    ranges: Ranges
+    gpu: Mapping[str, str]
+    """Text to compile, by the tool's name."""
+    columns: frozenset[str] = frozenset()
+    """EVENT.COLUMN that some tool names."""
+
+    def needs(self, event: str, column: str) -> bool:
+        """Whether a tool names a column that costs something to fill."""
+        return f"{event}.{column}" in self.columns
+
+
+class Backend(Protocol):
+    """One source. `name` as `--backend` calls it; `events` it can give; `traits` in words, for people."""
+
+    name: str
+    events: frozenset[str]
+    traits: tuple[str, ...]
+
+    def start(self) -> None:
+        """Begin; raises ToolError."""
+
+    def drain(self) -> Iterable[Batch]:
+        """What has come since the last call. Called on one thread only."""
+
+    def wait(self, seconds: float) -> None:
+        """Until there is a lot to drain, or the time is over."""
+
+    def stop(self) -> None:
+        """No event begins after it; what has come can still be drained."""
+
+    def lost(self) -> dict[str, int]:
+        """What could not be kept or seen, by the reason in words."""
+
+
+BACKENDS: dict[str, str] = {
+    "monitor": "leadline.tools.backends.monitor",
+    "declared": "leadline.tools.backends.declared",
+}
+"""Modules by name, with `EVENTS`, `TRAITS`, `DOC`, `probe() -> str` (why not, or empty) and `create(...)`; the first is
+asked first."""
+
+
+def choose(asked: str, events: Iterable[str], tool_of: Mapping[str, str]) -> list[str]:
+    """The backends that together give these events; raises ToolError for an event that none gives.
+
+    `asked`: auto, or the one to take what it can give from; events of the program itself (operators, memory, regions)
+    always come from the monitor. `tool_of`: event to a tool that wants it.
+    """
+    if asked != "auto" and asked not in BACKENDS:
+        raise ToolError(f"There is no backend {asked!r}; there are auto, {', '.join(BACKENDS)}.")
+    order = ["monitor", "declared", *BACKENDS] if asked == "auto" else ["monitor", asked]
+    chosen: list[str] = []
+    for event in events:
+        for name in dict.fromkeys(order):
+            if event in module_of(name).EVENTS:
+                chosen.append(name)
+                break
+        else:
+            raise ToolError(_nobody_gives(event, asked, tool_of.get(event, "")))
+    chosen = list(dict.fromkeys(chosen))
+    for name in chosen:
+        if why := module_of(name).probe():
+            raise ToolError(f"The backend {name} does not work here: {why}.")
+    return chosen
+
+
+def module_of(name: str) -> Any:
+    """The module of a backend."""
+    return importlib.import_module(BACKENDS[name])
+
+
+_LATER = {
+    "shared_access": "the Compute Sanitizer on an NVIDIA GPU",
+    "barrier": "the Compute Sanitizer on an NVIDIA GPU",
+    "block": "the Compute Sanitizer on an NVIDIA GPU",
+    "instruction": "NVBit on an NVIDIA GPU",
+    "access": "the Compute Sanitizer on an NVIDIA GPU",
+}
+
+
+def _nobody_gives(event: str, asked: str, tool: str) -> str:
+    others = [name for name in BACKENDS if event in module_of(name).EVENTS]
+    if others:
+        remedy = f"give it --backend {others[0]}"
+    else:
+        remedy = f"{_LATER.get(event, 'no backend')} would, which this release has no backend for"
+    who = f"The tool {tool}" if tool else "A tool"
+    by = "no backend gives" if asked == "auto" else f"the backend {asked} does not give"
+    return f"{who} wants the event {event!r}, which {by}; {remedy}."
+
+
+__all__ = ["BACKENDS", "Backend", "Context", "Wants", "choose", "module_of"]

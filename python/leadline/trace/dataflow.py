@@ -1,0 +1,237 @@
+"""What each event of a window waited for: edges between events, and the moment at which each was ready.
+
+Three sources: a launch and its device work (correlation), the nodes of a backward pass (the graph that was walked when
+it began, joined with events by name and sequence number), and the batches of data loaders. Latency is begin minus the
+end of the last input. Rows are those of the profile's table `events`; times are on its clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profiles.lineage import moved_ns, record_of_rows
+from leadline.profiles.profile import Profile
+from leadline.schema import EventKind
+
+Numbers = NDArray[np.int64]
+_CALLS = (EventKind.API, EventKind.GRAPH_LAUNCH)
+_WORK = (EventKind.KERNEL, EventKind.COPY, EventKind.SET, EventKind.COLLECTIVE)
+_EVALUATE = "autograd::engine::evaluate_function: "
+_ACCUMULATE = "torch::autograd::AccumulateGrad"
+
+
+class EdgeKind(IntEnum):
+    """Why one event waits for another."""
+
+    LAUNCH = 0
+    BACKWARD = 1
+
+
+@dataclass(frozen=True)
+class Edges:
+    """`source` and `target` are rows of `events`; `unmatched` counts nodes of backward passes without an event."""
+
+    source: Numbers
+    target: Numbers
+    kind: NDArray[np.uint8]
+    unmatched: int
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """As NumPy columns, `kind` as text."""
+        words = np.array([kind.name.lower() for kind in EdgeKind], dtype=object)
+        return {"source": self.source, "target": self.target, "kind": words[self.kind]}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The way of one batch; times in ns, -1 where one is not known. `worker`: its pid.
+
+    queued: the training process asked for it; fetch: the worker made it; received: it came out of the worker's queue;
+    wanted: the loop asked for it; used: the loop had it.
+    """
+
+    process: int
+    loader: int
+    index: int
+    worker: int
+    queued_ns: int
+    fetch_begin_ns: int
+    fetch_end_ns: int
+    received_ns: int
+    wanted_ns: int
+    used_ns: int
+
+    @property
+    def waited_ns(self) -> int:
+        """How long the loop waited for it."""
+        return self.used_ns - self.wanted_ns
+
+    @property
+    def held_ns(self) -> int:
+        """How long it lay in the training process while earlier batches were still on their way."""
+        return max(self.wanted_ns - self.received_ns, 0) if self.received_ns > 0 else 0
+
+
+def edges(profile: Profile) -> Edges:
+    """All edges of the window."""
+    found = [_launches(profile)]
+    unmatched = 0
+    for process, record in enumerate(record_of_rows(profile)):
+        graphs = _listed(record, "graphs")
+        if graphs:
+            pairs, missing = _backward(profile, process, graphs, moved_ns(record))
+            found.append(pairs)
+            unmatched += missing
+    source, target, kind = (np.concatenate(one) for one in zip(*found, strict=True))
+    return Edges(source, target, kind.astype(np.uint8), unmatched)
+
+
+def ready_ns(profile: Profile, found: Edges) -> Numbers:
+    """For every event the end of its last input; -1 where it has none."""
+    events = profile.events
+    ready = np.full(len(events["start_ns"]), -1, dtype=np.int64)
+    end = events["start_ns"] + np.maximum(events["duration_ns"], 0)
+    # work of a device may begin before its launch has returned: it depends on the launch's begin
+    moment = np.where(found.kind == EdgeKind.LAUNCH, events["start_ns"][found.source], end[found.source])
+    np.maximum.at(ready, found.target, moment)
+    return ready
+
+
+def batches(profile: Profile) -> list[Batch]:
+    """Every batch that a loop used in the window, in order; a worker's fetch is known where its events are."""
+    found = []
+    for process, record in enumerate(record_of_rows(profile)):
+        rows = [row for row in _listed(record, "batches") if isinstance(row, list) and len(row) == 7]
+        shift = moved_ns(record)
+        fetches = _fetches(profile)
+        for row in sorted(rows, key=lambda one: one[4]):
+            loader, index, worker, *times = (int(value) for value in row)
+            queued, received, wanted, used = (time + shift if time > 0 else -1 for time in times)
+            mine = fetches.get(worker, [])
+            # a worker makes batches in the order in which they were asked for
+            while mine and mine[0][0] < queued:
+                mine.pop(0)
+            begin, end = mine.pop(0) if mine and mine[0][1] <= (received if received > 0 else used) else (-1, -1)
+            found.append(Batch(process, loader, index, worker, queued, begin, end, received, wanted, used))
+    return found
+
+
+def _listed(record: Mapping[str, Any], name: str) -> list[Any]:
+    told = record.get("dataflow")
+    found = told.get(name) if isinstance(told, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+def _launches(profile: Profile) -> tuple[Numbers, Numbers, Numbers]:
+    events = profile.events
+    joined = events["correlation"]
+    calls = np.flatnonzero(np.isin(events["kind"], _CALLS) & (joined != 0))
+    work = np.flatnonzero(np.isin(events["kind"], _WORK) & (events["thread"] < 0) & (joined != 0))
+    order = calls[np.argsort(joined[calls], kind="stable")]
+    place = np.searchsorted(joined[order], joined[work])
+    known = place < order.size
+    known[known] = joined[order[place[known]]] == joined[work[known]]
+    return order[place[known]], work[known], np.full(int(known.sum()), int(EdgeKind.LAUNCH))
+
+
+def _fetches(profile: Profile) -> dict[int, list[tuple[int, int]]]:
+    """(begin, end) of every batch that each worker (pid) made, in order."""
+    events = profile.events
+    phases = np.flatnonzero((events["kind"] == EventKind.PHASE) & (events["duration_ns"] >= 0))
+    names = _names(profile, phases)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for row in phases[names == "data loading"].tolist():
+        thread = profile.threads[int(events["thread"][row])]
+        begin = int(events["start_ns"][row])
+        pid = profile.processes[thread.process].pid
+        found.setdefault(pid, []).append((begin, begin + int(events["duration_ns"][row])))
+    return found
+
+
+def _names(profile: Profile, rows: Numbers) -> NDArray[Any]:
+    frames = profile.tree.frame_of[profile.events["node"][rows]]
+    distinct, of = np.unique(frames, return_inverse=True)
+    texts = np.array([profile.tree.text("name", int(frame)) for frame in distinct.tolist()], dtype=object)
+    named: NDArray[Any] = texts[of.ravel()] if distinct.size else np.empty(0, dtype=object)
+    return named
+
+
+def _backward(
+    profile: Profile, process: int, graphs: list[Any], shift: int
+) -> tuple[tuple[Numbers, Numbers, Numbers], int]:
+    """Edges of one process's backward passes, and how many of their nodes no event was found for."""
+    events = profile.events
+    threads = [row for row, thread in enumerate(profile.threads) if thread.process == process]
+    rows = np.flatnonzero(np.isin(events["thread"], threads) & (events["kind"] == EventKind.OPERATOR))
+    names = _names(profile, rows)
+    engine = np.array([name.startswith(_EVALUATE) for name in names.tolist()], dtype=np.bool_)
+    nodes = list(_engine_nodes(profile, rows[engine], names[engine], rows[~engine], names[~engine]))
+    times = np.array([begin for begin, *_ in nodes], dtype=np.int64)
+    source: list[int] = []
+    target: list[int] = []
+    missing = 0
+    begins = [int(graph["begin_ns"]) + shift for graph in graphs] + [1 << 62]
+    for number, graph in enumerate(graphs):
+        low, high = np.searchsorted(times, begins[number : number + 2])
+        row_of, absent = _matched(graph, nodes[low:high])
+        missing += absent
+        flat = graph["edges"]
+        for one, following in zip(flat[::2], flat[1::2], strict=True):
+            if one in row_of and following in row_of:
+                source.append(row_of[one])
+                target.append(row_of[following])
+    kinds = np.full(len(source), int(EdgeKind.BACKWARD))
+    return (np.array(source, dtype=np.int64), np.array(target, dtype=np.int64), kinds), missing
+
+
+def _engine_nodes(
+    profile: Profile, engine: Numbers, names: NDArray[Any], inner: Numbers, inner_names: NDArray[Any]
+) -> Iterator[tuple[int, int, str, int]]:
+    """(begin, row, name, sequence) of every node that the engine ran, in order: the sequence number is that of the
+    operator of the node's name inside."""
+    events = profile.events
+    order = inner[np.argsort(events["start_ns"][inner], kind="stable")]
+    by_place = dict(zip(inner.tolist(), inner_names.tolist(), strict=True))
+    starts = events["start_ns"][order]
+    for row, name in zip(engine.tolist(), names.tolist(), strict=True):
+        begin = int(events["start_ns"][row])
+        end = begin + max(int(events["duration_ns"][row]), 0)
+        own = name.removeprefix(_EVALUATE)
+        sequence = -1
+        for place in range(*np.searchsorted(starts, [begin, end]).tolist()):
+            inside = int(order[place])
+            if by_place[inside] == own and events["thread"][inside] == events["thread"][row]:
+                sequence = int(events["sequence"][inside])
+                break
+        yield begin, row, own, sequence
+
+
+def _matched(graph: Mapping[str, Any], ran: list[tuple[int, int, str, int]]) -> tuple[dict[int, int], int]:
+    """Event of every node of a graph, and how many have none. Accumulations have no sequence number: the engine runs
+    them right behind the node that feeds them, in the order of its inputs."""
+    rows: dict[tuple[str, int], list[int]] = {}
+    following: dict[int, list[int]] = {}
+    last = -1
+    for _, row, name, sequence in ran:
+        if name.endswith("AccumulateGrad"):
+            following.setdefault(last, []).append(row)
+        else:
+            rows.setdefault((name, sequence), []).append(row)
+            last = row
+    named = {int(number): (str(name), int(sequence)) for number, name, sequence in graph["nodes"]}
+    found: dict[int, int] = {}
+    for number, (name, sequence) in named.items():
+        if (listed := rows.get((name, sequence))) and not name.endswith("AccumulateGrad"):
+            found[number] = listed.pop(0)
+    flat = graph["edges"]
+    for one, target in zip(flat[::2], flat[1::2], strict=True):
+        fed = named.get(target, ("", 0))[0].endswith("AccumulateGrad")
+        if fed and one in found and target not in found and following.get(found[one]):
+            found[target] = following[found[one]].pop(0)
+    return found, len(named) - len(found)

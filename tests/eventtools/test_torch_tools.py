@@ -1,0 +1,229 @@
+"""Tools over a real PyTorch on the CPU: known answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.eventtools.conftest import Runner
+
+from leadline.cli.main import main
+
+pytest.importorskip("torch", reason="these tests measure real PyTorch; install torch==2.13.0 to run them")
+
+DOCS = Path(__file__).resolve().parents[2] / "docs/how-to/tools.md"
+PROGRAM = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(64, 64, bias=False) for _ in range(4)])
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
+
+net = Net()
+x = torch.ones(8, 64)
+for step in range(3):
+    net(x).sum().backward()
+"""
+
+
+def three_tools() -> str:
+    return next(block for block in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S) if "class NaNs" in block)
+
+
+def test_the_three_tools_of_the_page_run_as_printed(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    program = PROGRAM.replace("x = torch.ones", "net.layers[2].weight.data[3, 3] = float('nan')\nx = torch.ones")
+    ran = run(program, tools=three_tools())
+    assert ran.code == 0, ran.err
+    counts = {row["name"]: row["count"] for row in ran.table("KernelCount", "kernels")}
+    assert counts["aten::mm"] == 3 * (4 + 4 + 3)  # forward, gradients of weights, of inputs but the first
+    assert counts["aten::relu"] == 3 * 4
+    assert "aten::t" not in counts and "aten::detach" not in counts  # views
+    sets = {row[""]: row for row in ran.table("WorkingSet")}
+    assert (
+        sets["whole"]["max"] == 3 * 64 * 64 * 4
+    )  # addition of a weight's gradient: two read, one written, in place: two
+    assert "layers.2" not in ran.found("NaNs")["first"].split("→")[0]
+    assert "program.py:15" in ran.found("NaNs")["first"]
+    assert "NaNs: first at program.py:15" in ran.err
+    assert "kernels" in ran.err  # the summary shows the tables
+    assert main(["report", str(run.folder / "out.leadline"), "--tool", "KernelCount"]) == 0
+    shown = capsys.readouterr().out
+    assert "aten::mm" in shown and "net.layers.0" in shown
+    assert main(["report", str(run.folder / "out.leadline"), "--tool", "all", "--format", "json"]) == 0
+    assert [one["tool"] for one in json.loads(capsys.readouterr().out)] == ["KernelCount", "WorkingSet", "NaNs"]
+    assert main(["report", str(run.folder / "out.leadline"), "--tool", "Other"]) == 2
+
+
+def test_nan_in_a_layer_is_found_at_its_operator_and_line(run: Runner) -> None:
+    tools = """
+    class Where(Tool):
+        events = {"value": ["launch", "object", "nan", "clean"]}
+        def start(self): self.rows = []
+        def value(self, b):
+            for row in range(len(b)):
+                place = int(b["place"][row])
+                self.rows.append({"line": self.places.line(place), "module": self.places.module(place),
+                                  "operator": self.places.operator(place), "nan": int(b["nan"][row]), "clean": int(b["clean"][row])})
+        def finish(self, out): out.table("where", self.rows)
+    """
+    program = """
+    import torch
+    from torch import nn
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+    x = torch.ones(3, 4)
+    y = net(x)
+    z = torch.log(y - y.max() - 1)
+    w = z + 1
+    """
+    rows = run(program, tools=tools).table("Where")
+    assert rows[0] == {"line": "program.py:7", "module": "", "operator": "aten::log", "nan": 6, "clean": 1}
+    assert rows[1]["operator"] == "aten::add" and rows[1]["clean"] == 0
+
+
+def test_ranges_choose_launches_layers_phases_and_names(run: Runner) -> None:
+    ran = run(
+        PROGRAM, "--layer", r"layers\.2$", "--phase", "backward", tools=three_tools().split("class WorkingSet")[0]
+    )
+    rows = {row["name"]: row["count"] for row in ran.table("KernelCount")}
+    assert rows["aten::mm"] == 3 * 2
+    assert set(rows) <= {"aten::mm", "aten::add_"}
+    assert ran.found("KernelCount")["launches_left_out"] > 0
+    paper = run(
+        PROGRAM, tools=three_tools().split("class WorkingSet")[0], env={"START_GRID_ID": "5", "END_GRID_ID": "9"}
+    )
+    assert sum(row["count"] for row in paper.table("KernelCount")) == 5
+
+
+BAD_TOOLS = """
+class Good(Tool):
+    events = {"launch": ["kernel"]}
+    def start(self): self.n = self.counter()
+    def launch(self, b): self.n.add(b["kernel"])
+    def finish(self, out): out.table("kernels", self.n)
+
+class Raises(Tool):
+    events = {"launch": ["kernel"]}
+    def launch(self, b):
+        raise ValueError("my own fault")
+
+class Sleeps(Tool):
+    events = {"launch": ["kernel"]}
+    def launch(self, b):
+        import time
+        time.sleep(30)
+
+class Writes(Tool):
+    events = {"launch": ["kernel"]}
+    def launch(self, b): b["kernel"][0] = 7
+"""
+
+
+def test_a_tool_that_raises_sleeps_or_writes_ends_alone(run: Runner) -> None:
+    ran = run(PROGRAM + "\nprint('the program ends well')\n", tools=BAD_TOOLS)
+    assert ran.code == 0
+    assert "the program ends well" in ran.out
+    assert sum(row["count"] for row in ran.table("Good")) > 50
+    assert ran.found("Raises")["problem"] == "ValueError: my own fault (mine.py:11)"
+    assert "longer than 5 s" in ran.found("Sleeps")["problem"]
+    assert "read-only" in ran.found("Writes")["problem"]
+    assert [(str(loss.kind), loss.count) for loss in ran.profile.losses] == [("tool_ended", 3)]
+
+
+@pytest.mark.parametrize(
+    ("tools", "sentence"),
+    [
+        ("class T(Tool):\n    events = {'barrier': ['pc']}\n    def barrier(self, b): pass\n", "Compute Sanitizer"),
+        (
+            "class T(Tool):\n    events = {'launch': ['speed']}\n    def launch(self, b): pass\n",
+            "launch.speed, which does not exist",
+        ),
+        ("class T(Tool):\n    events = {'launch': ['kernel']}\n", "has no method of that name"),
+        ("class T(Tool)\n    pass\n", "mine.py:1 cannot be loaded"),
+        ("x = 1\n", "has no class that is a Tool"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_program_starts(run: Runner, tools: str, sentence: str) -> None:
+    ran = run("print('started')", tools=tools)
+    assert ran.code == 2
+    assert "started" not in ran.out
+    assert sentence in ran.err, ran.err
+
+
+def test_a_gpu_text_that_does_not_compile_shows_the_compilers_line(run: Runner) -> None:
+    tools = 'class T(Tool):\n    events = {"count": ["value"]}\n    gpu = "LL_STORE(a) {\\n  nonsense(a);\\n}"\n    def count(self, b): pass\n'
+    ran = run(PROGRAM, tools=tools)
+    assert ran.code == 0
+    assert "T.gpu:2" in ran.err and "nonsense" in ran.err
+
+
+def test_a_fork_leaves_the_parents_tables_whole(run: Runner) -> None:
+    program = """
+    import os, torch
+    torch.ones(3) + 1
+    pid = os.fork()
+    if pid == 0:
+        torch.ones(3) + 1
+        os._exit(0)
+    os.waitpid(pid, 0)
+    torch.ones(3) + 1
+    """
+    ran = run(program, tools=three_tools().split("class WorkingSet")[0])
+    assert ran.code == 0
+    counts = {row["name"]: row["count"] for row in ran.table("KernelCount")}
+    assert counts["aten::add"] == 2
+
+
+def test_threads_and_views_and_a_compiled_function(run: Runner) -> None:
+    program = """
+    import threading, torch
+    def work():
+        for _ in range(10):
+            torch.ones(4).view(2, 2).t() * 2
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    """
+    ran = run(program, tools=three_tools().split("class WorkingSet")[0])
+    counts = {row["name"]: row["count"] for row in ran.table("KernelCount")}
+    assert counts["aten::mul"] == 30
+    assert "aten::view" not in counts
+
+
+def test_sparse_gradients_are_looked_at(run: Runner) -> None:
+    program = """
+    import torch
+    table = torch.nn.EmbeddingBag(1000, 16, mode="sum", sparse=True)
+    for _ in range(2):
+        table(torch.randint(0, 1000, (8, 4))).sum().backward()
+        table.weight.grad = None
+    """
+    ran = run(program, "--tool", "working_set", "--tool", "value_check")
+    assert ran.found("working_set")["lost"] == {}
+    largest = ran.table("working_set", "largest launches")[0]
+    assert largest["kernel"] == "aten::normal_" or largest["whole"] >= 1000 * 16 * 4
+    assert ran.found("value_check")["outputs"][0]["text"].startswith("Every floating-point value")
+
+
+def test_compiled_code_runs_as_it_would_and_its_operators_have_the_users_line(run: Runner) -> None:
+    program = """
+    import torch
+    net = torch.nn.Linear(32, 8)
+    compiled = torch.compile(net)
+    x = torch.randn(4, 32)
+    with torch.no_grad():
+        y = compiled(x)
+        assert torch.allclose(y, net(x), atol=1e-5)
+    """
+    ran = run(program, "--tool", "kernel_frequency")
+    assert ran.code == 0, ran.err
+    rows = {row["kernel"]: row for row in ran.table("kernel_frequency")}
+    assert rows["aten::addmm"]["launches"] == 2
+    assert rows["aten::addmm"]["first from"]["short"].startswith("program.py:7")

@@ -1,0 +1,22 @@
+"""Counts are exact in whichever way a program is run, and what the program sets or takes away is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.jax.conftest import Ran
+
+
+@pytest.mark.parametrize("settings", [(), ("nans",)])
+def test_every_way_to_run_a_program_counts_once(run: Callable[..., Ran], settings: tuple[str, ...]) -> None:
+    ran = run("ways.py", *settings)
+    plain, outer = map(int, ran.output.split())
+    assert ran.runs("jit(f)") == plain
+    assert ran.runs("jit(outer)") == outer
+
+
+def test_operations_of_a_program_with_disabled_jit_are_counted_and_the_reason_is_said(run: Callable[..., Ran]) -> None:
+    ran = run("shapes.py", environment={"JAX_DISABLE_JIT": "1"})
+    assert any("jax_disable_jit" in loss.detail for loss in ran.profile.losses)
+    assert ran.runs("jit(sin)") == 7

@@ -1,0 +1,28 @@
+"""Modules of Flax are in the call paths, as users name them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.jax.conftest import Ran
+
+from leadline.schema import FrameKind
+
+pytest.importorskip("flax", reason="modules of Flax; install flax to run this")
+
+
+def test_modules_of_flax_have_their_instance_names_forward_and_backward(run: Callable[..., Ran]) -> None:
+    ran = run("flax_loop.py")
+    assert ran.runs("jit(train_step)") == 200
+    kinds = ran.profile.tree.kinds.tolist()
+    modules = {name for name, kind in zip(ran.paths, kinds, strict=True) if kind == int(FrameKind.MODULE)}
+    assert {"Model", "Model.Block_0", "Model.Block_0.Dense_1", "Model.Block_1.LayerNorm_0", "Model.head"} <= modules
+    assert modules <= {
+        "Model", "Model.head", *(f"Model.Block_{i}" for i in range(2)),
+        *(f"Model.Block_{i}.{layer}" for i in range(2) for layer in ("Dense_0", "Dense_1", "LayerNorm_0")),
+    }  # fmt: skip
+    products = [row for row in ran.rows("dot_general") if "jit(train_step)" in ran.path(row)]
+    # Each of five layers once forward and twice backward: what goes into the first layer has parameters too.
+    assert sum(ran.calls[row] for row in products) == 200 * 5 * 3
+    assert any("backward" in ran.path(row) and "Model.head" in ran.path(row) for row in products)

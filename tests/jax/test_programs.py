@@ -1,0 +1,84 @@
+"""What a user sees of a small training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from tests.jax.conftest import PROGRAMS, Ran
+
+SOURCE = (PROGRAMS / "linear.py").read_text().splitlines()
+
+
+def _line(text: str) -> int:
+    return next(number for number, line in enumerate(SOURCE, 1) if text in line)
+
+
+def test_runs_are_counted_exactly_and_operations_stand_on_the_users_lines(run: Callable[..., Ran]) -> None:
+    ran = run("linear.py", "300")
+    assert ran.runs("jit(train_step)") == 300
+    assert ran.runs("jit(evaluate)") == 30
+
+    [step] = ran.rows("jit(train_step)")
+    assert ran.line(ran.parents[step]) == _line("weights, loss = train_step")
+    products = [row for row in ran.rows("dot_general") if "jit(train_step)" in ran.path(row)]
+    assert {ran.line(_python_above(ran, row)) for row in products} == {_line("jnp.tanh(x @ w)")}
+    below = [ran.path(row)[ran.path(row).index("jit(train_step)") + 1 :] for row in products]
+    assert ["on another thread", "forward", "train_step", "loss_fn", "layer", "head", "dot_general"] in below
+    assert any(path[-2:] == ["backward", "dot_general"] for path in below)
+    assert all(path.count("train_step") == 1 for path in below)  # no frame twice
+    # 3 products forward, 2 for the gradient of each but the first, which needs none for its input.
+    assert sum(ran.calls[row] for row in products) == 300 * 8
+
+
+def test_operation_time_is_on_a_line_of_the_program(run: Callable[..., Ran]) -> None:
+    ran = run("linear.py", "300")
+    inside = [row for row in range(len(ran.paths)) if "jit(train_step)" in ran.path(row)]
+    whole = sum(ran.time_ns[row] for row in inside)
+    placed = sum(ran.time_ns[row] for row in inside if any(SOURCE_NAME in name for name in _files(ran, row)))
+    assert whole > 0
+    assert placed >= 0.995 * whole
+
+
+@pytest.mark.skipif(
+    tuple(map(int, version("jax").split(".")[:2])) < (0, 7), reason="JAX before 0.7 does not tell what it compiles"
+)
+def test_compilation_hangs_on_the_line_that_caused_it(run: Callable[..., Ran]) -> None:
+    ran = run("linear.py", "20")
+    compiled = [
+        row
+        for row in ran.rows("compile")
+        if ran.profile.tree.text("detail", int(ran.profile.tree.frame_of[row])) == '{"function": "train_step"}'
+    ]
+    [row] = compiled
+    assert ran.calls[row] == 1
+    assert ran.line(ran.parents[row]) == _line("weights, loss = train_step")
+    assert {ran.paths[child] for child, parent in enumerate(ran.parents) if parent == row} >= {"lower", "xla"}
+
+
+SOURCE_NAME = "linear.py"
+
+
+def _files(ran: Ran, row: int) -> list[str]:
+    """Files of the frames between a node and the program around it."""
+    tree = ran.profile.tree
+    files = []
+    while row >= 0 and not ran.paths[row].startswith("jit("):
+        files.append(Path(tree.text("file", int(tree.frame_of[row]))).name)
+        row = ran.parents[row]
+    return files
+
+
+def _python_above(ran: Ran, row: int) -> int:
+    while not ran.line(row):
+        row = ran.parents[row]
+    return row
+
+
+def test_a_program_that_is_compiled_again_says_which_argument_is_another(run: Callable[..., Ran]) -> None:
+    ran = run("shapes.py")
+    details = [ran.profile.tree.node(row).detail for row in ran.rows("compiled again")]
+    assert {"function": "scaled", "change": "x: f32[8,4], was f32[16,4]"} in details
+    assert ran.runs("jit(scaled)") == 7

@@ -1,0 +1,134 @@
+"""Names of native frames: against what `nm` says, with files that are stripped, rebuilt, gone or spoilt."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadline.profiles import Profile
+from leadline.profiles.builder import ProfileBuilder
+from leadline.profiles.elf import ElfError, ElfFile
+from leadline.profiles.symbols import readable, symbolized
+
+SOURCE = """
+namespace shop { namespace { __attribute__((noinline)) int hidden(int n) { return n * 3; } }
+template <typename T> struct Till { __attribute__((noinline)) T count(T n) { return hidden(n) + 1; } };
+template struct Till<int>;
+}
+extern "C" int plain(int n) { return shop::Till<int>().count(n); }
+"""
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("c++") is None or shutil.which("nm") is None, reason="no compiler or nm is installed"
+)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "shop.cpp").write_text(SOURCE)
+    command = ["c++", "-O1", "-shared", "-fPIC", "-Wl,--build-id", "shop.cpp", "-o", "libshop.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "libshop.so"
+
+
+def functions(library: Path) -> dict[str, tuple[int, int]]:
+    """Start and size by mangled name, as nm says."""
+    said = subprocess.run(["nm", "-S", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in said.splitlines()]
+    return {row[3]: (int(row[0], 16), int(row[1], 16)) for row in rows if len(row) == 4 and row[2] in "tTwW"}
+
+
+def drawn(library: Path, build_id: str, addresses: list[int]) -> Profile:
+    """A profile with one native frame per address, all below one thread."""
+    builder = ProfileBuilder()
+    thread = builder.node_of_thread(builder.thread(builder.process("program"), "main"))
+    for address in addresses:
+        name = f"{library.name}+{address:#x}"
+        frame = builder.frame("native", name, file=str(library), module=build_id, address=address)
+        builder.add(builder.child(thread, frame), "cpu_sample", 1_000_000)
+    return builder.profile()
+
+
+def test_every_function_is_found_over_all_of_its_length(library: Path) -> None:
+    elf = ElfFile(library)
+    for name, (start, size) in functions(library).items():
+        inside = np.array([start, start + size // 2, start + size - 1], np.uint64)
+        found = elf.functions_at(inside)
+        assert {place for place, _ in found} == {start}, name
+        assert len({text for _, text in found}) == 1
+    assert elf.functions_at(np.array([1, 2**62], np.uint64)) == [(0, ""), (0, "")]
+    notes = subprocess.run(["readelf", "-n", library], capture_output=True, text=True, check=True).stdout
+    assert elf.build_id and elf.build_id in notes
+
+
+def test_names_are_written_into_the_profile_and_one_function_is_one_frame(library: Path) -> None:
+    places = functions(library)
+    count = next(name for name in places if "count" in name)
+    start, size = places[count]
+    elf = ElfFile(library)
+    done = symbolized(drawn(library, elf.build_id, [start, start + size // 2, places["plain"][0] + 1]))
+    assert (done.named, done.unnamed, done.sentences) == (3, 0, ())
+    named = {node.name: node for node in done.profile.tree.walk() if node.kind == "native"}
+    assert set(named) == {"shop::Till<>::count", "plain"}
+    assert named["shop::Till<>::count"].exclusive("cpu_sample").sum == 2_000_000
+    assert named["plain"].exclusive("cpu_sample").count == 1
+
+
+def test_a_file_that_is_not_the_one_that_ran_is_named_not_guessed(library: Path, tmp_path: Path) -> None:
+    address = functions(library)["plain"][0]
+    other = symbolized(drawn(library, "00ff", [address]))
+    assert other.named == 0 and "another one" in other.sentences[0] and str(library) in other.sentences[0]
+    gone = symbolized(drawn(tmp_path / "libshop.so", ElfFile(library).build_id, [address]))
+    assert gone.sentences == (
+        f"{tmp_path / 'libshop.so'} is not there any more; say where a copy is with --search FOLDER.",
+    )
+    found = symbolized(drawn(tmp_path / "libshop.so", ElfFile(library).build_id, [address]), [library.parent])
+    assert (found.named, found.sentences) == (1, ())
+
+
+def test_a_stripped_file_has_its_exported_names(library: Path, tmp_path: Path) -> None:
+    stripped = tmp_path / "libshop.so"
+    subprocess.run(["strip", "-o", stripped, library], check=True)
+    elf = ElfFile(stripped)
+    assert [name for _, name in elf.functions_at(np.array([functions(library)["plain"][0]], np.uint64))] == ["plain"]
+
+
+def test_spoilt_files_never_crash_the_reader(library: Path, tmp_path: Path) -> None:
+    whole = library.read_bytes()
+    chance = random.Random(5)
+    addresses = np.array([start for start, _ in functions(library).values()], np.uint64)
+    path = tmp_path / "spoilt.so"
+    for _ in range(300):
+        bytes_ = bytearray(whole)
+        for _ in range(chance.randrange(1, 40)):
+            bytes_[chance.choice((chance.randrange(64), chance.randrange(len(bytes_))))] = chance.randrange(256)
+        path.write_bytes(bytes(bytes_[: chance.randrange(len(bytes_)) + 1] if chance.random() < 0.3 else bytes_))
+        try:
+            elf = ElfFile(path)
+        except ElfError:
+            continue
+        elf.functions_at(addresses)
+        assert isinstance(elf.build_id, str)
+        elf.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("at::native::impl(at::Tensor const&, c10::Scalar const&)", "at::native::impl"),
+        ("void std::vector<int, std::allocator<int> >::push_back(int&&)", "std::vector<>::push_back"),
+        ("foo(int)::{lambda(int)#1}::operator()(int) const", "foo::{lambda#1}::operator()"),
+        ("at::(anonymous namespace)::f(int) [clone .isra.0]", "at::{anonymous}::f"),
+        ("std::function<void (int)>::operator()(int) const", "std::function<>::operator()"),
+        ("mkl_blas_def_sgemm_kernel_0_zen", "mkl_blas_def_sgemm_kernel_0_zen"),
+        ("", ""),
+    ],
+)
+def test_names_fit_on_a_line(name: str, shown: str) -> None:
+    assert readable(name) == shown
