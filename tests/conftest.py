@@ -10,6 +10,7 @@ from tests import may_skip
 
 pytest_plugins = ["tests.truth.plugin"]  # every profile that a test leaves behind must add up
 
+FORBIDDEN_SKIP = 6  # exit status, beside pytest's own: no second try of tests ends it
 skipped: dict[str, str] = {}  # test or file: reason
 passed_folders: set[str] = set()
 
@@ -57,8 +58,8 @@ def pytest_testnodedown(node: object, error: object) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["skipped"] = dict(skipped)
-    elif session.config.getoption("--strict-skips") and session.exitstatus == pytest.ExitCode.OK and _complaints():
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    elif session.config.getoption("--strict-skips") and _complaints():
+        session.exitstatus = FORBIDDEN_SKIP
     return (yield)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests import may_skip
+from tests.conftest import FORBIDDEN_SKIP
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,7 +38,7 @@ def test_a_skip_that_is_not_listed_fails_a_strict_run(tmp_path: Path, program: s
     (tmp_path / "test_passes.py").write_text("def test_a(): assert 1 + 1 == 2\n")
     assert run(tmp_path, *workers).returncode == 0
     strict = run(tmp_path, "--strict-skips", *workers)
-    assert strict.returncode == 1, strict.stdout
+    assert strict.returncode == FORBIDDEN_SKIP, strict.stdout
     assert "test_skips.py" in strict.stdout and "may not skip here (it is not installed)" in strict.stdout
 
 
