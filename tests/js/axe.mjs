@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import { withPage } from "./browser.mjs";
+import { open, settled, withPage } from "./browser.mjs";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const target = process.argv[2];
@@ -33,13 +33,11 @@ for (const look of LOOKS)
   await withPage({ ...look, bypassCSP: true }, async (page) => {
     for (const name of PAGES) {
       await page.goto("about:blank");
-      await page.goto(`${address}#${name}`);
-      await page.waitForSelector("main > section:not([hidden])");
-      await page.waitForTimeout(150);
+      await open(page, `${address}#${name}`);
       if (name === "flame") {
         await page.locator(".flame-canvas").focus();
         for (let i = 0; i < 5; i++) await page.keyboard.press("ArrowDown");
-        await page.waitForTimeout(100);
+        await settled(page);
       }
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));

@@ -4,7 +4,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { withPage } from "./browser.mjs";
+import { open, settled, withPage } from "./browser.mjs";
 
 const [file, folder] = process.argv.slice(2);
 const url = pathToFileURL(file).href;
@@ -23,15 +23,17 @@ const colours = (page) =>
 
 const drawn = await withPage({ colorScheme: "light" }, async (page, seen) => {
   const o = {};
-  await page.goto(`${url}#flame`);
-  await page.waitForSelector(".flame-canvas[data-drawn]");
+  await open(page, `${url}#flame`);
   o.usual = await colours(page);
   o.lost = await page.evaluate(async () => {
-    const gl = document.querySelector(".flame-boxes").getContext("webgl2");
-    gl?.getExtension("WEBGL_lose_context")?.loseContext();
-    await new Promise((done) => setTimeout(done, 200));
-    return Boolean(gl);
+    const canvas = document.querySelector(".flame-boxes");
+    const gl = canvas.getContext("webgl2");
+    if (!gl) return false;
+    const lost = new Promise((done) => canvas.addEventListener("webglcontextlost", done));
+    gl.getExtension("WEBGL_lose_context").loseContext();
+    return Boolean(await lost);
   });
+  await settled(page);
   o.afterLoss = await colours(page);
   await page.addInitScript(() => {
     const original = HTMLCanvasElement.prototype.getContext;
@@ -40,7 +42,8 @@ const drawn = await withPage({ colorScheme: "light" }, async (page, seen) => {
     };
   });
   await page.reload();
-  await page.waitForSelector(".flame-canvas[data-drawn]");
+  await page.waitForSelector("main");
+  await settled(page);
   o.without = await colours(page);
   o.errors = seen.errors;
   return o;

@@ -1,20 +1,17 @@
 // node page.mjs FILE.html: opens a report as a user would, uses it, and prints what was seen as one JSON object.
 
 import { pathToFileURL } from "node:url";
-import { withPage } from "./browser.mjs";
-
-const ROW = 21; // height of a box of the flame graph
+import { open, selectedBox, settled as settledOn, withPage } from "./browser.mjs";
 
 const url = pathToFileURL(process.argv[2]).href;
 const observed = await withPage({ colorScheme: "light" }, async (page, seen) => {
-  await page.goto(url);
-  await page.waitForSelector("main");
+  await open(page, url);
   if (seen.errors.length) throw new Error(seen.errors.join("\n"));
   const o = { title: await page.title() };
   const text = (selector) => page.locator(selector).allInnerTexts();
   const visiblePage = () => page.evaluate(() => document.querySelector("main > section:not([hidden])").id);
   const details = () => page.locator(".details").innerText();
-  const settled = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))));
+  const settled = () => settledOn(page);
   const press = async (...keys) => {
     for (const key of keys) {
       await page.keyboard.press(key);
@@ -35,9 +32,14 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
         if (pixels[i + 3] === 255) colours.add((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]);
       return { width: canvas.width, colours: colours.size };
     });
-  const clickBox = async (row, part) => {
-    const box = await page.locator(".flame-canvas").boundingBox();
-    await page.mouse.click(box.x + box.width * part, box.y + row * ROW + ROW / 2);
+  /** Goes down to a box by keys, up again, and clicks it. */
+  const clickBox = async (rows) => {
+    const canvas = page.locator(".flame-canvas");
+    await canvas.focus();
+    for (let row = 0; row <= rows; row++) await press("ArrowDown");
+    const place = await selectedBox(page, canvas);
+    await press("ArrowUp");
+    await page.mouse.click(place.x, place.y);
     await settled();
   };
 
@@ -59,7 +61,7 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
     start: await details(),
     toggles: await page.locator("#page-flame .toggle[aria-pressed=true]").allInnerTexts(),
   };
-  await clickBox(3, 0.1);
+  await clickBox(3);
   o.clicked = await details();
   await press("ArrowDown");
   o.below = await details();
@@ -73,7 +75,7 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
     drawn: await drawn(),
   };
   await press("h", "l", "i");
-  await clickBox(1, 0.02);
+  await clickBox(1);
   o.bottomUp = await details();
   await press("i", "/");
   await page.keyboard.type("linear");
@@ -148,7 +150,7 @@ const observed = await withPage({ colorScheme: "light" }, async (page, seen) => 
   }));
   o.wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   await page.setViewportSize({ width: 400, height: 800 });
-  await page.waitForTimeout(50);
+  await settled();
   o.wideOnPhone = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   return { ...o, seen };
 });

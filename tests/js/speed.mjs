@@ -1,7 +1,7 @@
 // node speed.mjs ADDRESS tree|events: how long the page takes for what a person does, in milliseconds, as JSON. A frame is
 // counted when the browser has drawn it; `fps` is while zooming or panning without a pause.
 
-import { withPage } from "./browser.mjs";
+import { settled, withPage } from "./browser.mjs";
 
 const [address, what] = process.argv.slice(2);
 
@@ -61,10 +61,10 @@ const said = await withPage({ colorScheme: "light", bypassCSP: true }, async (pa
       );
     made.search_first = round(await search("aten::op.77"));
     await page.locator("#page-flame input[type=search]").fill("");
-    await page.waitForTimeout(100);
+    await settled(page);
     made.search = round(await search("forward.12"));
     await page.locator("#page-flame input[type=search]").fill("");
-    await page.waitForTimeout(200);
+    await settled(page);
     made.bottom_up = round(
       await timed(
         `delete document.querySelector(".flame-canvas").dataset.drawn; document.querySelector(".toggle").click();`,

@@ -1,21 +1,20 @@
 // node tour.mjs ADDRESS|FILE: goes through a profile with a trace window as a person would and prints what was seen as JSON.
 
 import { pathToFileURL } from "node:url";
-import { withPage } from "./browser.mjs";
+import { open, selectedBox, settled as settledOn, withPage } from "./browser.mjs";
 
 const target = process.argv[2];
 const address = target.startsWith("http") ? target : pathToFileURL(target).href;
 
 const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
-  const settled = () => page.waitForTimeout(60);
+  const settled = () => settledOn(page);
   const o = {};
   const tab = async (name) => {
     await page.locator(`#tab-${name}`).click();
     await settled();
   };
   const panel = (name) => page.locator(`#page-${name} .details`).innerText();
-  await page.goto(address);
-  await page.waitForSelector("main");
+  await open(page, address);
   o.findings = await page.locator(".finding").allInnerTexts();
 
   await tab("flame");
@@ -56,7 +55,6 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   o.lines = await page.locator("#page-lines tbody tr").allInnerTexts();
   await page.locator("#page-lines tbody tr").first().click();
   await settled();
-  await page.waitForTimeout(200);
   o.source = {
     marked: await page.locator(".source-lines .selected").allInnerTexts(),
     panel: await panel("source"),
@@ -66,45 +64,53 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   o.fromSource = await page.locator(".found").innerText();
 
   await tab("timeline");
-  await page.waitForTimeout(300);
   o.window = await panel("timeline");
-  const box = await page.locator(".timeline-canvas").boundingBox();
+  const timeline = page.locator(".timeline-canvas");
+  const press = async (...keys) => {
+    for (const key of keys) {
+      await page.keyboard.press(key);
+      await settled();
+    }
+  };
+  const box = await timeline.boundingBox();
   await page.mouse.move(box.x + box.width * 0.3, box.y + 60);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 4 });
   await page.mouse.up();
   await settled();
   o.range = await panel("timeline");
-  await page.keyboard.press("Enter");
-  await page.keyboard.press("Escape");
+  await press("Enter", "Escape", "0");
+  await timeline.focus();
+  await press("ArrowDown");
+  o.firstEvent = await panel("timeline");
+  await press("PageDown", "ArrowRight", "Enter"); // zoomed to, it is wide enough to be hit
+  o.event = await panel("timeline");
+  const place = await selectedBox(page, timeline);
+  await press("Escape");
+  o.letGo = await panel("timeline");
+  await page.mouse.click(place.x, place.y);
   await settled();
-  // Wherever a slow machine left a gap between events, another place has one.
-  for (const part of [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8]) {
-    await page.mouse.click(box.x + box.width * part, box.y + 52);
-    await settled();
-    o.event = await panel("timeline");
-    if (o.event.includes("duration")) break;
-  }
+  o.clickedEvent = await panel("timeline");
+  await press("Shift+ArrowRight");
+  o.rangeByKeys = await panel("timeline");
   const download = page.waitForEvent("download");
   await page.locator("button", { hasText: "Save for Perfetto" }).click();
   o.saved = (await download).suggestedFilename();
 
   await tab("time");
-  await page.waitForTimeout(200);
   o.charts = await page.locator("#page-time h2").allInnerTexts();
 
   await tab("diff");
-  await page.waitForTimeout(300);
   o.diff = await page.locator("#page-diff").innerText();
   if (await page.locator(".diff-canvas").count()) {
-    await page.locator(".diff-canvas").click({ position: { x: 200, y: 60 } });
-    await settled();
+    await page.locator(".diff-canvas").focus();
+    await press("ArrowDown", "ArrowDown");
     o.diffSelected = await panel("diff");
   }
   await page
     .locator("#page-diff input[type=file]")
     .setInputFiles({ name: "broken.leadline", mimeType: "", buffer: Buffer.from("PK no") });
-  await page.waitForTimeout(200);
+  await settled();
   o.broken = await page.locator("#page-diff [role=status]").innerText();
 
   if (await page.locator("#tab-overview").isVisible()) await tab("overview");
@@ -118,6 +124,7 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   await tab("overview");
   o.wideOnPhone = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   await page.setViewportSize({ width: 640, height: 400 }); // what 200 % of a small screen leaves
+  await settled();
   o.wideAt200 = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
   return { ...o, seen };
 });

@@ -1,6 +1,7 @@
 // node vscode.mjs URL FILE SYMBOL PICTURE: opens a profile in a real VS Code whose folder is not trusted, clicks the frame that
 // SYMBOL names, follows a problem back, and prints what a person saw, as JSON.
 
+import { selectedBox, settled } from "./browser.mjs";
 import { frameOf, opened, withWorkbench } from "./workbench.mjs";
 
 const [address, file, symbol, picture] = process.argv.slice(2);
@@ -35,21 +36,22 @@ await withWorkbench(address, false, picture, async (page, seen) => {
   seen.revealed = await profile.locator(".details h3").innerText();
 });
 
-/** Moves down the flame graph until the tip says the name, and clicks there. */
+/** Finds the frame, notes where it stands, lets go of it and clicks there. */
 async function clickFrame(frame) {
   const canvas = frame.locator(".flame-canvas");
-  await canvas.waitFor();
-  const box = await canvas.boundingBox();
-  for (let y = 10; y < box.height; y += 10) {
-    await canvas.hover({ position: { x: 40, y } });
-    const tip = frame.locator(".tip b");
-    if ((await tip.count()) && (await tip.innerText()).startsWith(symbol)) {
-      const name = await tip.innerText();
-      await canvas.click({ position: { x: 40, y } });
-      return name;
-    }
-  }
-  throw new Error(`no frame ${symbol} in the flame graph`);
+  const search = frame.locator("#page-flame input[type=search]");
+  await search.fill(symbol);
+  await settled(frame);
+  await search.press("Enter");
+  await settled(frame);
+  const name = await frame.locator("#page-flame .details h3").innerText();
+  const place = await selectedBox(frame, canvas);
+  await search.fill("");
+  await canvas.focus();
+  await frame.page().keyboard.press("ArrowUp");
+  await settled(frame);
+  await frame.page().mouse.click(place.x, place.y);
+  return name;
 }
 
 /** In the workbench: the text of the line that the editor's cursor is on. */

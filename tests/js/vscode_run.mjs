@@ -35,7 +35,7 @@ await withWorkbench(address, true, picture, async (page, seen) => {
   await compare.waitFor();
   while (await compare.count()) {
     await compare.click().catch(() => {}); // a menu that has just opened takes no click
-    await page.waitForTimeout(500);
+    await compare.waitFor({ state: "detached", timeout: 2000 }).catch(() => {});
   }
   const comparison = await frameOf(page, (frame) => frame.locator("#page-diff:not([hidden])"), LONG);
   seen.comparison = (await comparison.locator("#page-diff").innerText()).slice(0, 500);

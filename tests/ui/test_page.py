@@ -53,8 +53,16 @@ def test_timeline(tour):
     assert tour["window"].startswith("The whole window")
     assert "steps" in tour["window"]
     assert "selected" in tour["range"].split("\n")[0]
-    assert "duration" in tour["event"]
     assert tour["saved"] == "leadline-trace.json"
+
+
+def test_keys_and_clicks_select_events(tour):
+    assert "duration" in tour["firstEvent"]
+    assert "duration" in tour["event"]
+    assert tour["event"] != tour["firstEvent"]
+    assert tour["letGo"].startswith("The whole window")
+    assert tour["clickedEvent"] == tour["event"]
+    assert "selected" in tour["rangeByKeys"].split("\n")[0]
 
 
 def test_curves(tour):

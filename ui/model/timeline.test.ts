@@ -3,8 +3,9 @@
 import { expect, test } from "vitest";
 import type { Profile } from "./profile";
 import { drawn } from "./testing/drawing";
-import { timelineOf } from "./timeline";
+import { timelineOf, type Timeline } from "./timeline";
 import { chromeTrace, linksOf, rangeFacts } from "./timeline_facts";
+import { moved } from "./timeline_moves";
 
 const TREE = `
   process a.py
@@ -107,4 +108,29 @@ test("the file for Perfetto holds every span", async () => {
 
 test("no window, no timeline", async () => {
   expect(lanes(await drawn(TREE))).toBe("none");
+});
+
+test("keys lead along a row, over the rows of a lane and to other lanes", async () => {
+  const profile = await window(STEP);
+  const timeline = timelineOf(profile, true) as Timeline;
+  const say = (span: number) =>
+    span < 0 ? "nothing" : `${profile.name(timeline.node[span])} ${timeline.start[span]}-${timeline.end[span]}`;
+  let at = -1;
+  const walked = (["after", "down", "after", "down", "before", "down", "down", "laneUp"] as const).map((move) => {
+    const next = moved(timeline, at, move, 0);
+    if (next >= 0) at = next;
+    return `${move}: ${say(next)}`;
+  });
+  expect(walked).toEqual([
+    "after: main 0-130",
+    "down: linear 0-90",
+    "after: relu 100-110",
+    "down: addmm 10-60",
+    "before: nothing",
+    "down: sgemm 40-140",
+    "down: nothing",
+    "laneUp: main 0-130",
+  ]);
+  expect(say(moved(timeline, at, "up", 0))).toBe("nothing");
+  expect(say(moved(timeline, -1, "up", 500))).toBe("main 0-130");
 });

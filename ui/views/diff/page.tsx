@@ -7,11 +7,14 @@ import type { Profile } from "../../model/profile";
 import { openProfile } from "../../model/reader";
 import { inUnit, metricName, number, share, visible } from "../../model/units";
 import { frameLabel, TreeView, type ViewNode } from "../../model/view";
+import { DrawingLayers, type Layers } from "../canvas";
 import { mixed } from "../colours";
 import { FlameGraph, type Colouring } from "../flame/graph";
 import type { Opened } from "../opened";
 import { SortTable, type Column } from "../tables/table";
 import { Card, KindChip, Nothing, Toggle } from "../widgets";
+
+const READING = "Reading …";
 
 export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) {
   const { host, profile } = opened;
@@ -19,7 +22,7 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
   const [said, say] = useState("");
   const asked = useRef(false);
   const load = async (name: string, bytes: () => Promise<Uint8Array>) => {
-    say("Reading …");
+    say(READING);
     try {
       setOther({ profile: await openProfile(await bytes()), name });
       say("");
@@ -53,7 +56,7 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
           />
         </label>
       </div>
-      <p role="status" class={said ? "banner" : "offscreen"}>
+      <p role="status" aria-busy={said === READING} class={said ? "banner" : "offscreen"}>
         {visible(said)}
       </p>
       {diff ? (
@@ -167,22 +170,16 @@ interface GraphProps {
 }
 
 function DiffGraph({ view, colouring, select, shown }: GraphProps) {
-  const scroll = useRef<HTMLDivElement>(null);
-  const spacer = useRef<HTMLDivElement>(null);
-  const under = useRef<HTMLCanvasElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
+  const layers = useRef<Partial<Layers>>({});
   const minimap = useRef<HTMLCanvasElement>(null);
   const graph = useRef<FlameGraph | null>(null);
   useEffect(() => {
-    const made = new FlameGraph(
-      scroll.current as HTMLElement,
-      spacer.current as HTMLElement,
-      under.current as HTMLCanvasElement,
-      canvas.current as HTMLCanvasElement,
-      minimap.current as HTMLCanvasElement,
-      view,
-      { select, clicked: () => undefined, zoomed: () => undefined, hover: () => undefined },
-    );
+    const made = new FlameGraph(layers.current as Layers, minimap.current as HTMLCanvasElement, view, {
+      select,
+      clicked: () => undefined,
+      zoomed: () => undefined,
+      hover: () => undefined,
+    });
     graph.current = made;
     return () => made.close();
   }, []);
@@ -197,20 +194,11 @@ function DiffGraph({ view, colouring, select, shown }: GraphProps) {
   return (
     <div class="flame-left">
       <canvas class="minimap" ref={minimap} hidden aria-hidden="true" />
-      <div class="flame-scroll" ref={scroll}>
-        <div class="flame-spacer" ref={spacer}>
-          <div class="flame-canvases">
-            <canvas ref={under} aria-hidden="true" />
-            <canvas
-              class="diff-canvas"
-              ref={canvas}
-              tabIndex={0}
-              role="img"
-              aria-label="Flame graph of the comparison; arrow keys move, Enter zooms, 0 zooms out; the panel beside it says what is selected"
-            />
-          </div>
-        </div>
-      </div>
+      <DrawingLayers
+        layers={layers.current}
+        name="diff"
+        label="Flame graph of the comparison; arrow keys move, Enter zooms, 0 zooms out; the panel beside it says what is selected"
+      />
     </div>
   );
 }

@@ -2,8 +2,8 @@
 // what is zoomed, selected or found, and reports what the user does; it has no controls.
 
 import type { TreeView, ViewNode } from "../../model/view";
+import { Drawing, type Layers, type Sheet } from "../canvas";
 import { fitted, palette, withAlpha, type Palette } from "../colours";
-import { painter, Rects, resize, type Painter } from "../gl";
 import { layout, ROW, spanOf, zoomedNode, type Box, type Layout, type Span } from "./boxes";
 
 const TEXT_FROM = 26;
@@ -21,7 +21,7 @@ export interface GraphEvents {
 
 export type Colouring = (node: ViewNode, palette: Palette) => number;
 
-export class FlameGraph {
+export class FlameGraph extends Drawing {
   zoom: ViewNode;
   selected: ViewNode | null = null;
   laid: Layout = { boxes: [], rows: [], depth: 0 };
@@ -32,59 +32,36 @@ export class FlameGraph {
   private found: ((node: ViewNode) => boolean) | null = null;
   private colouring: Colouring | null = null;
   private badge: ((node: ViewNode) => boolean) | null = null;
-  private readonly rects = new Rects();
-  private readonly painter: Painter;
-  private readonly text: CanvasRenderingContext2D | null;
   private drag: { x: number; y: number; span: Span } | null = null;
   private dragged = false;
-  private scheduled = 0;
-  private readonly stop = new AbortController();
 
-  /** `scroll` holds `spacer`, which holds the two canvases: boxes below, texts and events above. */
   constructor(
-    private readonly scroll: HTMLElement,
-    private readonly spacer: HTMLElement,
-    under: HTMLCanvasElement,
-    private readonly canvas: HTMLCanvasElement,
+    layers: Layers,
     private readonly minimap: HTMLCanvasElement,
     private view: TreeView,
     private readonly on: GraphEvents,
   ) {
+    super(layers);
     this.zoom = view.root;
     this.asked = { span: this.span, node: view.root };
-    this.painter = painter(under, () => this.draw());
-    this.text = canvas.getContext("2d");
-    const listen = <K extends keyof HTMLElementEventMap>(
-      target: HTMLElement,
-      name: K,
-      act: (event: HTMLElementEventMap[K]) => void,
-      passive = true,
-    ) => target.addEventListener(name, act, { signal: this.stop.signal, passive });
-    listen(scroll, "scroll", () => this.draw());
-    listen(canvas, "pointerdown", (event) => this.press(event));
-    listen(canvas, "pointermove", (event) => this.move(event));
-    listen(canvas, "pointerup", () => (this.drag = null));
-    listen(canvas, "pointerleave", () => this.hover(null, 0, 0));
-    listen(canvas, "click", (event) => this.click(event));
-    listen(canvas, "dblclick", (event) => {
+    const { canvas } = this;
+    this.listen(canvas, "pointerdown", (event) => this.press(event));
+    this.listen(canvas, "pointermove", (event) => this.move(event));
+    this.listen(canvas, "pointerup", () => (this.drag = null));
+    this.listen(canvas, "pointerleave", () => this.hover(null, 0, 0));
+    this.listen(canvas, "click", (event) => this.click(event));
+    this.listen(canvas, "dblclick", (event) => {
       const box = this.boxAt(event);
       if (box) this.zoomTo(box.node);
     });
-    listen(canvas, "wheel", (event) => this.wheel(event), false);
-    listen(canvas, "keydown", (event) => this.key(event), false);
-    listen(minimap, "pointerdown", (event) => this.aim(event));
-    listen(minimap, "pointermove", (event) => event.buttons && this.aim(event));
-    const watch = new ResizeObserver(() => this.refresh());
-    watch.observe(scroll);
-    this.stop.signal.addEventListener("abort", () => watch.disconnect());
+    this.listen(canvas, "wheel", (event) => this.wheel(event), false);
+    this.listen(canvas, "keydown", (event) => this.key(event), false);
+    this.listen(minimap, "pointerdown", (event) => this.aim(event));
+    this.listen(minimap, "pointermove", (event) => event.buttons && this.aim(event));
   }
 
-  close(): void {
-    this.stop.abort();
-  }
-
-  get painterKind(): string {
-    return this.painter.kind;
+  protected override resized(): void {
+    this.refresh();
   }
 
   show(view: TreeView): void {
@@ -141,36 +118,14 @@ export class FlameGraph {
     this.drawMinimap();
   }
 
-  draw(): void {
-    if (!this.scheduled)
-      this.scheduled = requestAnimationFrame(() => {
-        this.scheduled = 0;
-        this.drawNow();
-      });
+  protected fill(sheet: Sheet): void {
+    const last = Math.ceil((sheet.top + sheet.height) / ROW);
+    for (let row = Math.floor(sheet.top / ROW); row <= last; row++)
+      for (const box of this.laid.rows[row] ?? []) this.drawBox(sheet, box, row * ROW - sheet.top);
   }
 
-  private drawNow(): void {
-    const width = this.scroll.clientWidth;
-    const height = this.scroll.clientHeight;
-    const context = this.text;
-    if (!width || !height || !context) return;
-    const ratio = window.devicePixelRatio || 1;
-    const colours = palette();
-    const top = this.scroll.scrollTop;
-    const last = Math.ceil((top + height) / ROW);
-    resize(this.canvas, width, height, ratio);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    context.font = "12px system-ui, sans-serif";
-    context.textBaseline = "middle";
-    this.rects.clear();
-    for (let row = Math.floor(top / ROW); row <= last; row++)
-      for (const box of this.laid.rows[row] ?? []) this.drawBox(context, colours, box, row * ROW - top);
-    this.painter.paint(this.rects, width, height, ratio);
-    this.canvas.dataset.drawn = "1"; // for who measures
-  }
-
-  private drawBox(context: CanvasRenderingContext2D, colours: Palette, box: Box, y: number): void {
+  private drawBox(sheet: Sheet, box: Box, y: number): void {
+    const { context, colours } = sheet;
     const { node } = box;
     const hit = this.found !== null && node.parent !== null && this.found(node);
     const above = node.depth < this.zoom.depth;
@@ -195,11 +150,8 @@ export class FlameGraph {
       context.arc(box.x + box.width - gap - 5, y + 5, 3, 0, 2 * Math.PI);
       context.fill();
     }
-    if (node === this.selected || node === this.hovered) {
-      context.strokeStyle = colours.outline;
-      context.lineWidth = node === this.selected ? 2 : 1;
-      context.strokeRect(box.x + 1, y + 1, Math.max(box.width - gap - 2, 1), ROW - 3);
-    }
+    if (node === this.selected || node === this.hovered)
+      this.outline(sheet, { x: box.x, y, width: box.width - gap, height: ROW - 1 }, node === this.selected);
   }
 
   /** The whole view, small, with what is looked at. */
@@ -347,11 +299,8 @@ export class FlameGraph {
     return siblings[siblings.indexOf(node) + (direction === "left" ? -1 : 1)] ?? null;
   }
 
-  /** Scroll so that the node's row can be seen. */
   private reveal(node: ViewNode): void {
-    const y = node.depth * ROW;
-    const { scrollTop, clientHeight } = this.scroll;
-    if (y < scrollTop || y + ROW > scrollTop + clientHeight) this.scroll.scrollTop = Math.max(0, y - clientHeight / 3);
+    this.scrollTo(node.depth * ROW, ROW);
   }
 }
 

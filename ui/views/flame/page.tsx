@@ -5,6 +5,7 @@ import { scopesOf } from "../../model/scopes";
 import { BadPattern, type Found } from "../../model/search";
 import { inUnit, metricName, number, share, visible } from "../../model/units";
 import { TreeView, type ViewNode, type ViewOptions } from "../../model/view";
+import { DrawingLayers, type Layers } from "../canvas";
 import type { Opened } from "../opened";
 import { CopyButton, Dot, Toggle } from "../widgets";
 import { COLOURINGS, colouring, type ColourName } from "./colouring";
@@ -41,10 +42,7 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
   };
   const view = viewOf(options);
   const graph = useRef<FlameGraph | null>(null);
-  const scroll = useRef<HTMLDivElement>(null);
-  const spacer = useRef<HTMLDivElement>(null);
-  const under = useRef<HTMLCanvasElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
+  const layers = useRef<Partial<Layers>>({});
   const minimap = useRef<HTMLCanvasElement>(null);
   const searchBox = useRef<HTMLInputElement>(null);
   const [selected, select] = useState<ViewNode | null>(null);
@@ -54,20 +52,12 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
   const searching = useMemo(() => searched(opened, state.search, options.metric), [state.search, options.metric]);
 
   useEffect(() => {
-    const made = new FlameGraph(
-      scroll.current as HTMLElement,
-      spacer.current as HTMLElement,
-      under.current as HTMLCanvasElement,
-      canvas.current as HTMLCanvasElement,
-      minimap.current as HTMLCanvasElement,
-      view,
-      {
-        select,
-        clicked: (node) => follow(opened, node),
-        zoomed: setZoomed,
-        hover: (node, x, y) => setTip(node ? { node, x, y } : null),
-      },
-    );
+    const made = new FlameGraph(layers.current as Layers, minimap.current as HTMLCanvasElement, view, {
+      select,
+      clicked: (node) => follow(opened, node),
+      zoomed: setZoomed,
+      hover: (node, x, y) => setTip(node ? { node, x, y } : null),
+    });
     graph.current = made;
     return () => made.close();
   }, []);
@@ -229,20 +219,11 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
       <div class="flame-main">
         <div class="flame-left">
           <canvas class="minimap" ref={minimap} hidden aria-hidden="true" />
-          <div class="flame-scroll" ref={scroll}>
-            <div class="flame-spacer" ref={spacer}>
-              <div class="flame-canvases">
-                <canvas class="flame-boxes" ref={under} aria-hidden="true" />
-                <canvas
-                  class="flame-canvas"
-                  ref={canvas}
-                  tabIndex={0}
-                  role="img"
-                  aria-label="Flame graph; arrow keys move, Enter zooms, Escape zooms out; the panel beside it says what is selected"
-                />
-              </div>
-            </div>
-          </div>
+          <DrawingLayers
+            layers={layers.current}
+            name="flame"
+            label="Flame graph; arrow keys move, Enter zooms, Escape zooms out; the panel beside it says what is selected"
+          />
           {sandwich ? <Sandwich view={view} node={sandwich} close={() => setSandwich(null)} open={zoom} /> : null}
           <Legend opened={opened} />
           {tip ? <Tip opened={opened} view={view} tip={tip} /> : null}

@@ -67,7 +67,13 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
         <CopyButton text={file} label="the file's path" />
       </div>
       <div class="flame-main">
-        <div class="source-text" tabIndex={0} role="region" aria-label="Source with cost per line">
+        <div
+          class="source-text"
+          tabIndex={0}
+          role="region"
+          aria-label="Source with cost per line"
+          aria-busy={text?.file !== file}
+        >
           {text?.file === file && text.text !== null ? (
             <Lines text={text.text} heat={heat} selected={line} select={setLine} />
           ) : (

@@ -4,12 +4,13 @@
 import { kindName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
 import { EventKindNames } from "../../model/schema.generated";
-import { firstEndingAfter, firstStartingAt, type Lane, type Timeline } from "../../model/timeline";
+import { firstEndingAfter, firstStartingAt, type Timeline } from "../../model/timeline";
 import type { Link } from "../../model/timeline_facts";
+import { moved, placeOfSpan, type Move } from "../../model/timeline_moves";
 import { duration, visible } from "../../model/units";
-import { fitted, palette, withAlpha, type Palette } from "../colours";
-import { indexOfSpan, niceStep, shownKind } from "./scale";
-import { painter, Rects, resize, type Painter } from "../gl";
+import { Drawing, type Layers, type Sheet } from "../canvas";
+import { fitted, withAlpha, type Palette } from "../colours";
+import { niceStep, shownKind } from "./scale";
 
 const ROW = 17;
 const HEAD = 20;
@@ -29,33 +30,31 @@ export interface ChartEvents {
   hover(span: number, x: number, y: number): void;
 }
 
-export class TimelineChart {
+export class TimelineChart extends Drawing {
   view: Range;
   private readonly tops: number[] = [];
   private readonly height: number;
-  private readonly rects = new Rects();
-  private readonly painter: Painter;
-  private readonly text: CanvasRenderingContext2D | null;
+  /** Pixels that the drawing is wide; asking the page for it costs a layout. */
+  private width = 1;
   private selected = -1;
+  /** Where a range began that Shift and the arrows extend. */
+  private anchor = -1;
   private links: Link[] = [];
   private range: Range | null = null;
   private drag: { from: number; x: number; y: number; top: number; view: Range; pans: boolean; moved: boolean } | null =
     null;
-  private scheduled = 0;
-  private readonly stop = new AbortController();
   private readonly labels = new Map<number, string>();
   /** Colours of this drawing, by kind of event and of frame. */
   private readonly shades = new Map<number, number>();
 
   constructor(
-    private readonly scroll: HTMLElement,
-    spacer: HTMLElement,
-    under: HTMLCanvasElement,
-    private readonly canvas: HTMLCanvasElement,
+    layers: Layers,
     private readonly profile: Profile,
     private readonly timeline: Timeline,
     private readonly on: ChartEvents,
   ) {
+    super(layers);
+    const { canvas } = this;
     this.view = { from: 0, to: timeline.length_ns };
     let top = RULER;
     for (const lane of timeline.lanes) {
@@ -63,37 +62,22 @@ export class TimelineChart {
       top += HEAD + lane.rows.length * ROW + GAP;
     }
     this.height = top;
-    spacer.style.height = `${this.height}px`;
-    this.painter = painter(under, () => this.draw());
-    this.text = canvas.getContext("2d");
-    const listen = <K extends keyof HTMLElementEventMap>(
-      target: HTMLElement,
-      name: K,
-      act: (event: HTMLElementEventMap[K]) => void,
-      passive = true,
-    ) => target.addEventListener(name, act, { signal: this.stop.signal, passive });
-    listen(scroll, "scroll", () => this.draw());
-    listen(canvas, "pointerdown", (event) => this.press(event));
-    listen(canvas, "pointermove", (event) => this.move(event));
-    listen(canvas, "pointerup", (event) => this.release(event));
-    listen(canvas, "pointerleave", () => this.on.hover(-1, 0, 0));
-    listen(canvas, "dblclick", (event) => {
+    this.spacer.style.height = `${this.height}px`;
+    this.listen(canvas, "pointerdown", (event) => this.press(event));
+    this.listen(canvas, "pointermove", (event) => this.move(event));
+    this.listen(canvas, "pointerup", (event) => this.release(event));
+    this.listen(canvas, "pointerleave", () => this.on.hover(-1, 0, 0));
+    this.listen(canvas, "dblclick", (event) => {
       const span = this.spanAt(event);
       if (span >= 0) this.lookAt(this.timeline.start[span], this.timeline.end[span]);
     });
-    listen(canvas, "wheel", (event) => this.wheel(event), false);
-    listen(canvas, "keydown", (event) => this.key(event), false);
-    const watch = new ResizeObserver(() => this.draw());
-    watch.observe(scroll);
-    this.stop.signal.addEventListener("abort", () => watch.disconnect());
-  }
-
-  close(): void {
-    this.stop.abort();
+    this.listen(canvas, "wheel", (event) => this.wheel(event), false);
+    this.listen(canvas, "keydown", (event) => this.key(event), false);
   }
 
   mark(span: number, links: Link[]): void {
     this.selected = span;
+    if (span < 0) this.anchor = -1;
     this.links = links;
     this.draw();
   }
@@ -111,37 +95,21 @@ export class TimelineChart {
     this.draw();
   }
 
-  draw(): void {
-    if (!this.scheduled)
-      this.scheduled = requestAnimationFrame(() => {
-        this.scheduled = 0;
-        this.drawNow();
-      });
-  }
-
+  /** Pixels per nanosecond. */
   private get scale(): number {
-    return this.scroll.clientWidth / (this.view.to - this.view.from);
+    return this.width / (this.view.to - this.view.from);
   }
 
-  private drawNow(): void {
-    const { clientWidth: width, clientHeight: height, scrollTop: top } = this.scroll;
-    const context = this.text;
-    if (!width || !height || !context) return;
-    const ratio = window.devicePixelRatio || 1;
-    const colours = palette();
-    resize(this.canvas, width, height, ratio);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    context.font = "12px system-ui, sans-serif";
-    context.textBaseline = "middle";
-    this.rects.clear();
+  protected fill(sheet: Sheet): void {
+    const { context, colours, width, height, top } = sheet;
     this.shades.clear();
+    this.width = width;
     this.timeline.lanes.forEach((lane, i) => {
       const y = this.tops[i] - top;
       if (y > height || y + HEAD + lane.rows.length * ROW < 0) return;
       lane.rows.forEach((row, depth) => {
         const at = y + HEAD + depth * ROW;
-        if (at < height && at > -ROW) this.drawRow(context, colours, row, at, width);
+        if (at < height && at > -ROW) this.drawRow(sheet, row, at);
       });
       context.fillStyle = colours.muted;
       context.fillText(fitted(context, visible(lane.title), width - 12), 6, y + HEAD / 2 + 2);
@@ -156,19 +124,15 @@ export class TimelineChart {
         withAlpha(colours.of("accent"), 0.22),
       );
     }
-    this.painter.paint(this.rects, width, height, ratio);
-    this.drawLinks(context, colours, top);
-    this.drawRuler(context, colours, width);
-    this.canvas.dataset.drawn = "1"; // for who measures
   }
 
-  private drawRow(
-    context: CanvasRenderingContext2D,
-    colours: Palette,
-    row: Int32Array,
-    y: number,
-    width: number,
-  ): void {
+  protected override finish(sheet: Sheet): void {
+    this.drawLinks(sheet);
+    this.drawRuler(sheet);
+  }
+
+  private drawRow(sheet: Sheet, row: Int32Array, y: number): void {
+    const { context, colours, width } = sheet;
     const { timeline, scale } = this;
     const { from, to } = this.view;
     for (let i = firstEndingAfter(timeline, row, from); i < row.length;) {
@@ -182,11 +146,7 @@ export class TimelineChart {
         context.fillStyle = colours.ink;
         context.fillText(fitted(context, this.label(span), wide - 8), x + 4, y + ROW / 2);
       }
-      if (span === this.selected) {
-        context.strokeStyle = colours.outline;
-        context.lineWidth = 2;
-        context.strokeRect(x + 1, y + 1, Math.max(wide - 2, 1), ROW - 3);
-      }
+      if (span === this.selected) this.outline(sheet, { x, y, width: wide, height: ROW - 1 }, true);
       i = wide < 1 ? this.afterPixel(row, i, x) : i + 1;
     }
   }
@@ -227,7 +187,7 @@ export class TimelineChart {
     return label;
   }
 
-  private drawLinks(context: CanvasRenderingContext2D, colours: Palette, top: number): void {
+  private drawLinks({ context, colours, top }: Sheet): void {
     context.lineWidth = 1.5;
     context.strokeStyle = colours.outline;
     context.fillStyle = colours.outline;
@@ -248,21 +208,13 @@ export class TimelineChart {
 
   private placeOf(event: number, side: "start" | "end", top: number): { x: number; y: number } | null {
     const span = this.timeline.spanOf[event];
-    if (span < 0) return null;
-    for (let i = 0; i < this.timeline.lanes.length; i++) {
-      const depth = this.depthOf(this.timeline.lanes[i], span);
-      if (depth < 0) continue;
-      const x = ((side === "start" ? this.timeline.start : this.timeline.end)[span] - this.view.from) * this.scale;
-      return { x, y: this.tops[i] - top + HEAD + (depth + 0.5) * ROW };
-    }
-    return null;
+    const place = span < 0 ? null : placeOfSpan(this.timeline, span);
+    if (!place) return null;
+    const x = (this.timeline[side][span] - this.view.from) * this.scale;
+    return { x, y: this.tops[place.lane] - top + HEAD + (place.depth + 0.5) * ROW };
   }
 
-  private depthOf(lane: Lane, span: number): number {
-    return lane.rows.findIndex((row) => row[indexOfSpan(row, span)] === span);
-  }
-
-  private drawRuler(context: CanvasRenderingContext2D, colours: Palette, width: number): void {
+  private drawRuler({ context, colours, width }: Sheet): void {
     context.fillStyle = getComputedStyle(this.scroll).backgroundColor;
     context.fillRect(0, 0, width, RULER - 2);
     const wide = this.view.to - this.view.from;
@@ -377,17 +329,52 @@ export class TimelineChart {
 
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "w" || event.key === "+") this.zoom(0.6);
+    const move = MOVES[event.key];
+    if (move) this.step(move, event.shiftKey);
+    else if (event.key === "w" || event.key === "+") this.zoom(0.6);
     else if (event.key === "s" || event.key === "-") this.zoom(1 / 0.6);
-    else if (event.key === "a" || event.key === "ArrowLeft") this.pan(-0.2);
-    else if (event.key === "d" || event.key === "ArrowRight") this.pan(0.2);
-    else if (event.key === "ArrowUp") this.scroll.scrollTop -= 3 * ROW;
-    else if (event.key === "ArrowDown") this.scroll.scrollTop += 3 * ROW;
+    else if (event.key === "a") this.pan(-0.2);
+    else if (event.key === "d") this.pan(0.2);
     else if (event.key === "0") this.show(0, this.timeline.length_ns);
     else if (event.key === "Enter" && this.range) this.show(this.range.from, this.range.to);
-    else if (event.key === "Escape") this.select(null);
-    else return;
+    else if (event.key === "Enter" && this.selected >= 0)
+      this.lookAt(this.timeline.start[this.selected], this.timeline.end[this.selected]);
+    else if (event.key === "Escape") {
+      if (this.range) this.select(null);
+      else this.on.select(-1);
+    } else return;
     event.preventDefault();
     event.stopPropagation();
   }
+
+  /** Selects the span that a key leads to; with `extend` the range from where that began. */
+  private step(move: Move, extend: boolean): void {
+    const { start, end } = this.timeline;
+    const next = moved(this.timeline, this.selected, move, this.view.from);
+    if (next < 0) return;
+    if (!extend || this.anchor < 0) this.anchor = extend && this.selected >= 0 ? this.selected : next;
+    const { anchor } = this;
+    this.selected = next;
+    this.on.select(next);
+    this.select(extend ? { from: Math.min(start[anchor], start[next]), to: Math.max(end[anchor], end[next]) } : null);
+    this.reveal(next);
+  }
+
+  /** Pans and scrolls so that a span can be seen. */
+  private reveal(span: number): void {
+    const { from, to } = this.view;
+    const [start, end] = [this.timeline.start[span], this.timeline.end[span]];
+    if (end <= from || start >= to) this.show(start - 0.3 * (to - from), start + 0.7 * (to - from));
+    const place = placeOfSpan(this.timeline, span);
+    if (place) this.scrollTo(this.tops[place.lane] + HEAD + place.depth * ROW, ROW, RULER + HEAD);
+  }
 }
+
+const MOVES: Partial<Record<string, Move>> = {
+  ArrowLeft: "before",
+  ArrowRight: "after",
+  ArrowUp: "up",
+  ArrowDown: "down",
+  PageUp: "laneUp",
+  PageDown: "laneDown",
+};

@@ -6,6 +6,7 @@ import { timelineOf, type Timeline } from "../../model/timeline";
 import { chromeTrace, linksOf, rangeFacts, type Link } from "../../model/timeline_facts";
 import { duration, number, share, size, visible } from "../../model/units";
 import type { Opened } from "../opened";
+import { DrawingLayers, type Layers } from "../canvas";
 import { SourceLine } from "../source_line";
 import { Dot, Nothing, Toggle } from "../widgets";
 import { TimelineChart, type Range } from "./chart";
@@ -34,18 +35,13 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   const [span, select] = useState(-1);
   const [range, setRange] = useState<Range | null>(null);
   const [tip, setTip] = useState<{ span: number; x: number; y: number } | null>(null);
-  const scroll = useRef<HTMLDivElement>(null);
-  const spacer = useRef<HTMLDivElement>(null);
-  const under = useRef<HTMLCanvasElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
+  const layers = useRef<Partial<Layers>>({});
   const chart = useRef<TimelineChart | null>(null);
   const event = span >= 0 ? timeline.event[span] : -1;
   const links = useMemo(() => (event >= 0 ? linksOf(profile, event) : []), [event]);
 
   useEffect(() => {
-    const [a, b, c, d] = [scroll.current, spacer.current, under.current, canvas.current];
-    if (!a || !b || !c || !d) return;
-    const made = new TimelineChart(a, b, c, d, profile, timeline, {
+    const made = new TimelineChart(layers.current as Layers, profile, timeline, {
       select,
       range: setRange,
       hover: (one, x, y) => setTip(one >= 0 ? { span: one, x, y } : null),
@@ -99,20 +95,11 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
       </div>
       <div class="flame-main">
         <div class="flame-left">
-          <div class="flame-scroll" ref={scroll}>
-            <div class="flame-spacer" ref={spacer}>
-              <div class="flame-canvases">
-                <canvas class="timeline-boxes" ref={under} aria-hidden="true" />
-                <canvas
-                  class="timeline-canvas"
-                  ref={canvas}
-                  tabIndex={0}
-                  role="img"
-                  aria-label="Timeline; w and s zoom, a and d pan, dragging selects a range; the panel beside it says what is selected"
-                />
-              </div>
-            </div>
-          </div>
+          <DrawingLayers
+            layers={layers.current}
+            name="timeline"
+            label="Timeline; arrow keys select events, Page Up and Page Down go to other lanes, w and s zoom, a and d pan; the panel beside it says what is selected"
+          />
           {tip ? <Tip opened={opened} timeline={timeline} tip={tip} /> : null}
         </div>
         <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected part of the timeline">

@@ -1,16 +1,4 @@
-// Small rules of the timeline: where a span stands in its row, which colour an event has, where the ruler has marks.
-
-/** Spans of a row have rising numbers. */
-export function indexOfSpan(row: Int32Array, span: number): number {
-  let low = 0;
-  let high = row.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (row[middle] >= span) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
+// Small rules of the timeline: which colour an event has, where the ruler has marks.
 
 /** The kind of frame whose colour an event has. */
 export function shownKind(kind: string | undefined, frame: string): string {
