@@ -6,13 +6,16 @@ import base64
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from leadline.profiles import open_profile
 from leadline.profiles.build import build
 from leadline.report import ReportOptions, build_report
 from leadline.report.embedded import packed
 from leadline.report.html import render_html
+from leadline.report.server import View, ViewServer
 
 PROFILE = (
     "python main @ /u/t.py:2\n  operator aten::mm | time=50 call_time=50\n  operator aten::relu | time=7 call_time=7"
@@ -53,6 +56,26 @@ def test_a_broken_profile_is_a_sentence(seen):
         assert "\n" in text
         assert "This is a fault of the page" not in text, text
     assert "is cut off" in seen["shown"]["cut.html"]
+
+
+def test_a_server_that_is_slow_or_lost(profiles, browse):
+    _, before, _ = profiles
+    server = ViewServer(View([(str(before), open_profile(before))]))
+    threading.Thread(target=server.serve, daemon=True).start()
+    try:
+        seen = browse("server.mjs", server.address)
+    finally:
+        server.close()
+    lost = "The server of this page has ended; run `leadline view` again."
+    assert "Looking for them" in seen["waiting"]
+    assert "Hottest call paths" in seen["waiting"]
+    assert "Looking for them" not in seen["answered"]
+    assert "Next\ncommands to type" in seen["answered"]
+    assert lost in seen["lost"]
+    assert lost in seen["banner"]
+    assert "Hottest call paths" in seen["withoutPython"]
+    assert seen["failed"].startswith("This profile cannot be shown")
+    assert lost in seen["failed"]
 
 
 def test_a_tree_of_five_thousand_levels_opens(tmp_path, browse):

@@ -11,7 +11,7 @@ interface ByteReader {
 }
 
 declare class DecompressionStream {
-  constructor(format: "deflate-raw");
+  constructor(format: "gzip");
   readonly readable: { getReader(): ByteReader };
   readonly writable: {
     getWriter(): {

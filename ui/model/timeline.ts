@@ -30,7 +30,7 @@ export interface Timeline {
   origin_ns: number;
 }
 
-const NOT_DRAWN = new Set<EventKind>(["allocate", "overhead"]);
+const NOT_DRAWN: EventKind[] = ["allocate", "overhead"];
 const NO_TOP = new Set(["root", "process", "thread"]);
 
 /** Null where the file holds no window. `hideLibrary`: leave library frames out of the call stacks. */
@@ -43,29 +43,30 @@ export function timelineOf(profile: Profile, hideLibrary: boolean): Timeline | n
   for (let i = 0; i < count; i++)
     last = Math.max(last, events.start_ns[i] + Math.max(0, events.duration_ns[i]) - origin);
   const spans = new Spans(count);
-  const lanes = new Map<string, Builder>();
+  const lanes = new Lanes(profile, spans);
   const paths = new Paths(profile, hideLibrary);
   const order = ordered(events.start_ns, events.duration_ns);
   const spanOf = new Int32Array(count).fill(-1);
+  const hidden = EventKindNames.map((kind) => NOT_DRAWN.includes(kind));
   for (const event of order) {
-    const kind = EventKindNames[events.kind[event]];
     const thread = events.thread[event];
     const device = events.device[event];
-    if (NOT_DRAWN.has(kind) || (thread < 0 && device < 0)) continue;
+    if (hidden[events.kind[event]] || (thread < 0 && device < 0)) continue;
     const start = events.start_ns[event] - origin;
     const duration = events.duration_ns[event];
     const end = duration < 0 ? last : start + duration; // had not ended when the window closed
-    const lane = laneOf(lanes, profile, kind, thread, device, events.stream[event], spans);
+    const lane = lanes.of(events.kind[event], thread, device, events.stream[event]);
     const path = lane.lane.kind === "thread" ? paths.of(events.node[event]) : [events.node[event]];
     spanOf[event] = lane.put(path, start, end, event, events.step[event]);
   }
-  const made = [...lanes.values()].map((lane) => lane.finished()).sort(byPlace);
+  const made = lanes.finished();
   return { lanes: made, ...spans.columns(), spanOf, length_ns: Math.max(last, 1), origin_ns: origin };
 }
 
 /** By start, and of those that start at once the longest first, so that what holds others comes before them. */
 function ordered(starts: Float64Array, durations: Float64Array): Uint32Array {
-  const order = Uint32Array.from(starts, (_, i) => i);
+  const order = new Uint32Array(starts.length);
+  for (let i = 0; i < order.length; i++) order[i] = i;
   for (let from = 0; from < order.length;) {
     let to = from + 1;
     while (to < order.length && starts[to] === starts[from]) to++;
@@ -121,6 +122,25 @@ class Spans {
   }
 }
 
+/** Numbers that are added one by one. */
+class Growing {
+  length = 0;
+  private values = new Int32Array(64);
+
+  push(value: number): void {
+    if (this.length === this.values.length) {
+      const more = new Int32Array(2 * this.length);
+      more.set(this.values);
+      this.values = more;
+    }
+    this.values[this.length++] = value;
+  }
+
+  finished(): Int32Array {
+    return this.values.slice(0, this.length);
+  }
+}
+
 interface Open {
   node: NodeRow;
   span: number;
@@ -131,8 +151,10 @@ interface Open {
 
 /** One lane while its events come in order: the frames that are open, the outermost first. */
 class Builder {
-  private readonly rows: number[][] = [];
+  private readonly rows: Growing[] = [];
+  /** The first `depth` are open; the others wait to be used again. */
   private readonly open: Open[] = [];
+  private depth = 0;
   /** Places in `open` that are events. */
   private readonly events: number[] = [];
   private step = -1;
@@ -152,31 +174,40 @@ class Builder {
     const running = held >= 0 ? events[held] : -1;
     let depth = 0;
     let at = 0;
-    for (; depth < open.length; depth++) {
+    for (; depth < this.depth; depth++) {
       if (at < leaf && this.same(open[depth].node, path[at]) && (depth <= running || this.joins(open[depth], step)))
         at++;
       else if (depth > running) break;
     }
     this.close(depth);
     this.step = step;
+    let span = -1;
     for (; at <= leaf; at++) {
       const own = at === leaf ? event : -1;
-      const span = this.spans.add(start, end, path[at], own);
-      (this.rows[open.length] ??= []).push(span);
-      if (own >= 0) events.push(open.length);
-      open.push({ node: path[at], span, event: own, end });
+      span = this.spans.add(start, end, path[at], own);
+      if (own >= 0) events.push(this.depth);
+      this.begin(path[at], span, own, end);
     }
-    return open[open.length - 1].span;
+    return span;
+  }
+
+  private begin(node: NodeRow, span: number, event: number, end: number): void {
+    (this.rows[this.depth] ??= new Growing()).push(span);
+    const frame = (this.open[this.depth++] ??= { node, span, event, end });
+    frame.node = node;
+    frame.span = span;
+    frame.event = event;
+    frame.end = end;
   }
 
   /** Closes what is deeper; a frame without an event ends with the last of what was in it. */
   private close(depth: number): void {
     const { open, events, spans } = this;
-    while (open.length > depth) {
-      const frame = open.pop() as Open;
+    while (this.depth > depth) {
+      const frame = open[--this.depth];
       if (frame.event < 0) spans.end[frame.span] = frame.end;
       else events.pop();
-      const holder = open[open.length - 1];
+      const holder = this.depth ? open[this.depth - 1] : null;
       if (holder && holder.event < 0 && frame.end > holder.end) holder.end = frame.end;
     }
   }
@@ -193,14 +224,14 @@ class Builder {
 
   finished(): Lane {
     this.close(0);
-    this.lane.rows = this.rows.map((row) => Int32Array.from(row));
+    this.lane.rows = this.rows.map((row) => row.finished());
     return this.lane;
   }
 }
 
 /** Frames of a node from below its thread down to it. */
 class Paths {
-  private readonly known = new Map<NodeRow, NodeRow[]>();
+  private readonly known: (NodeRow[] | undefined)[] = [];
 
   constructor(
     private readonly profile: Profile,
@@ -208,7 +239,7 @@ class Paths {
   ) {}
 
   of(node: NodeRow): NodeRow[] {
-    let path = this.known.get(node);
+    let path = this.known[node];
     if (path) return path;
     path = [];
     for (let row = node; row > 0 && !NO_TOP.has(this.profile.kind(row)); row = this.profile.parent[row]) {
@@ -222,44 +253,49 @@ class Paths {
     }
     if (!path.length) path.push(node);
     path.reverse();
-    this.known.set(node, path);
+    this.known[node] = path;
     return path;
   }
 }
 
-function laneOf(
-  lanes: Map<string, Builder>,
-  profile: Profile,
-  kind: EventKind,
-  thread: number,
-  device: number,
-  stream: number,
-  spans: Spans,
-): Builder {
-  const { threads, devices } = profile.tables;
-  const onThread = thread >= 0;
-  const process = onThread ? threads.process[thread] : devices.process[device];
-  const key = kind === "step" ? `steps ${process}` : onThread ? `thread ${thread}` : `stream ${device} ${stream}`;
-  let lane = lanes.get(key);
-  if (!lane) {
-    const name = processName(profile, process);
-    const prefix = profile.tables.processes.pid.length > 1 ? `${name}, ` : "";
-    const said =
-      kind === "step"
-        ? { kind: "steps" as const, title: `${prefix}steps`, of: -1 }
-        : onThread
-          ? { kind: "thread" as const, title: `${prefix}${profile.text(threads.name[thread]) || "thread"}`, of: thread }
-          : {
-              kind: "stream" as const,
-              title: `${prefix}${profile.text(devices.name[device])} stream ${stream}`,
-              of: device,
-            };
-    lanes.set(
-      key,
-      (lane = new Builder({ ...said, process, stream: onThread ? -1 : stream, rows: [] }, spans, profile.frame)),
-    );
+/** The lanes of a window as its events ask for them. */
+class Lanes {
+  private readonly known = new Map<number, Builder>();
+  private readonly step = EventKindNames.indexOf("step");
+
+  constructor(
+    private readonly profile: Profile,
+    private readonly spans: Spans,
+  ) {}
+
+  of(kind: number, thread: number, device: number, stream: number): Builder {
+    const isStep = kind === this.step;
+    const { threads, devices } = this.profile.tables;
+    // one number for each: threads, then what device and stream make, below zero the steps of a process
+    const process = thread >= 0 ? threads.process[thread] : devices.process[device];
+    const key = isStep ? -1 - process : thread >= 0 ? thread : (device + 1) * 2 ** 33 + stream;
+    let lane = this.known.get(key);
+    if (!lane) {
+      const said = { ...this.named(isStep, thread, device, stream), process, stream: thread >= 0 ? -1 : stream };
+      this.known.set(key, (lane = new Builder({ ...said, rows: [] }, this.spans, this.profile.frame)));
+    }
+    return lane;
   }
-  return lane;
+
+  private named(isStep: boolean, thread: number, device: number, stream: number): Pick<Lane, "kind" | "title" | "of"> {
+    const { profile } = this;
+    const { threads, devices, processes } = profile.tables;
+    const process = thread >= 0 ? threads.process[thread] : devices.process[device];
+    const prefix = processes.pid.length > 1 ? `${processName(profile, process)}, ` : "";
+    if (isStep) return { kind: "steps", title: `${prefix}steps`, of: -1 };
+    if (thread >= 0)
+      return { kind: "thread", title: `${prefix}${profile.text(threads.name[thread]) || "thread"}`, of: thread };
+    return { kind: "stream", title: `${prefix}${profile.text(devices.name[device])} stream ${stream}`, of: device };
+  }
+
+  finished(): Lane[] {
+    return [...this.known.values()].map((lane) => lane.finished()).sort(byPlace);
+  }
 }
 
 export function processName(profile: Profile, process: number): string {

@@ -19,6 +19,7 @@ interface Member {
 const NAME = /^(meta\.json|[a-z_]+\.[a-z_]+\.npy)$/;
 const DEFLATE_MAX = 1032; // no deflate stream expands further
 const END_BYTES = 22;
+const GZIP_HEAD = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255);
 const MOST_COMMENT = 65535;
 
 export class Archive {
@@ -43,9 +44,9 @@ export class Archive {
     const member = this.members.get(name);
     if (!member) throw refuse(`it has no part ${name}`);
     const packed = packedBytes(this.bytes, member);
-    const data = member.method === 0 ? packed : await inflated(packed, member);
-    if (data.length !== member.size || crc32(data) !== member.crc) throw damaged(name);
-    return data;
+    if (member.method !== 0) return inflated(packed, member);
+    if (packed.length !== member.size || crc32(packed) !== member.crc) throw damaged(name);
+    return packed;
   }
 }
 
@@ -126,10 +127,15 @@ function packedBytes(bytes: Uint8Array, member: Member): Uint8Array {
   return bytes.subarray(start, start + member.packed);
 }
 
+/** Unpacked as gzip, whose end says checksum and size, so that the browser compares them: that is many times faster than here. */
 async function inflated(packed: Uint8Array, member: Member): Promise<Uint8Array> {
-  const stream = new DecompressionStream("deflate-raw");
+  const stream = new DecompressionStream("gzip");
   const writer = stream.writable.getWriter();
-  const fed = writer.write(packed as Uint8Array<ArrayBuffer>).then(() => writer.close());
+  const end = new DataView(new ArrayBuffer(8));
+  end.setUint32(0, member.crc, true);
+  end.setUint32(4, member.size, true);
+  const parts = [GZIP_HEAD, packed, new Uint8Array(end.buffer)] as Uint8Array<ArrayBuffer>[];
+  const fed = Promise.all(parts.map((part) => writer.write(part))).then(() => writer.close());
   fed.catch(() => undefined); // what is wrong with the data shows on the reading side
   const reader = stream.readable.getReader();
   const made = new Uint8Array(member.size);

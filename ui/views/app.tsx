@@ -23,17 +23,37 @@ import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
 
 const PAGES = ["overview", "flame", "tables", "timeline", "time", "source", "diff", "capture"];
 
+/** What Python says of a profile; `trouble` is why it says nothing. */
+interface Said {
+  report: Report | null;
+  findings: Findings | null;
+  trouble: string;
+}
+
+/** How long the overview waits for Python before it shows what the page makes itself: what comes soon need not replace it. */
+const GRACE_MS = 600;
+
 /** Opens the first profile of the host and shows it in `root`; whatever goes wrong is a sentence on the page. */
 export async function start(root: HTMLElement, makeHost: () => Host): Promise<void> {
   try {
     const host = makeHost();
-    const bytes = await host.bytes(0);
-    const profile = await openProfile(bytes);
-    const report = await host.report(0);
-    const findings = await host.findings(0).catch(() => null);
-    render(<App host={host} profile={profile} report={report} findings={findings} />, root);
+    const bytes = host.bytes(0);
+    const said = asked(host);
+    const profile = await openProfile(await bytes);
+    const waits = ["", "overview"].includes(placeOf(location.hash).page) ? GRACE_MS : 0;
+    const early = await Promise.race([said, new Promise<null>((done) => setTimeout(() => done(null), waits))]);
+    render(<App host={host} profile={profile} early={early} said={said} />, root);
   } catch (error) {
     render(<Failure error={error} />, root);
+  }
+}
+
+async function asked(host: Host): Promise<Said> {
+  const findings = host.findings(0).catch(() => null);
+  try {
+    return { report: await host.report(0), findings: await findings, trouble: "" };
+  } catch (error) {
+    return { report: null, findings: await findings, trouble: error instanceof Error ? error.message : String(error) };
   }
 }
 
@@ -53,12 +73,19 @@ function Failure({ error }: { error: unknown }) {
 interface AppProps {
   host: Host;
   profile: Profile;
-  report: Report | null;
-  findings: Findings | null;
+  /** What Python has said so far. */
+  early: Said | null;
+  said: Promise<Said>;
 }
 
-function App({ host, profile, report: said, findings }: AppProps) {
-  const report = useMemo(() => said ?? summarize(profile, host.names[0]), []);
+function App({ host, profile, early, said }: AppProps) {
+  const [python, setPython] = useState(early);
+  useEffect(() => {
+    if (!python) void said.then(setPython);
+  }, []);
+  const own = useMemo(() => summarize(profile, host.names[0]), []);
+  const report = python?.report ?? own;
+  const findings = python?.findings ?? null;
   const short = useMemo(() => shownFiles(profile), []);
   const search = useMemo(() => new Search(profile), []);
   const [page, setPage] = useState(() =>
@@ -83,6 +110,7 @@ function App({ host, profile, report: said, findings }: AppProps) {
     profile,
     report,
     findings,
+    waiting: !python,
     search,
     shortFile: (file) => short.get(file) ?? file,
     go: {
@@ -222,6 +250,7 @@ function App({ host, profile, report: said, findings }: AppProps) {
       {meta.complete ? null : (
         <div class="banner">The run did not end in order: this is what its last segments hold.</div>
       )}
+      {python?.trouble ? <div class="banner">{visible(python.trouble)}</div> : null}
       <main>
         {pages.map(([name, , made]) => (
           <section

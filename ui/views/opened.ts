@@ -10,6 +10,8 @@ export interface Opened {
   profile: Profile;
   report: Report;
   findings: Findings | null;
+  /** Python has not answered yet: the report is the page's own, and findings may come. */
+  waiting: boolean;
   search: Search;
   shortFile(file: string): string;
   go: Navigation;

@@ -90,7 +90,7 @@ class Server implements Host {
     try {
       answer = await fetch(path);
     } catch {
-      throw new HostError("The server of this page has ended; run `leadline view` again. What is shown stays usable.");
+      throw new HostError("The server of this page has ended; run `leadline view` again.");
     }
     if (answer.ok) return answer;
     const said = (await answer.text().catch(() => "")).trim();

@@ -34,6 +34,7 @@ class View:
         self._profiles = [profile for _, profile in profiles]
         self._made: dict[str, bytes] = {}
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
         self._sources: PageSources | None = None
 
     def without_python(self) -> None:
@@ -57,7 +58,8 @@ class View:
         return "application/json", self._once(path, lambda: json.dumps(make(index), allow_nan=False).encode())
 
     def _once(self, key: str, make: Any) -> bytes:
-        with self._lock:
+        # a profile is handed out while Python still thinks about it
+        with self._reading if key.startswith("profile/") else self._lock:
             if key not in self._made:
                 self._made[key] = make()
             return self._made[key]

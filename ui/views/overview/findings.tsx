@@ -11,6 +11,14 @@ const FIRST = 4;
 export function FindingsCard({ opened }: { opened: Opened }) {
   const { findings } = opened;
   const [all, showAll] = useState(false);
+  if (opened.waiting)
+    return (
+      <Card title="Findings" note="">
+        <p class="quiet" role="status" aria-busy="true">
+          Looking for them …
+        </p>
+      </Card>
+    );
   if (!findings) return null;
   const list = findings.findings;
   const warnings = list.filter((one) => one.severity === "warning").length;

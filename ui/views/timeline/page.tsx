@@ -141,12 +141,17 @@ function Tip({
 
 /** Before anything is selected: how busy each lane was. */
 function LanePanel({ timeline, opened }: { timeline: Timeline; opened: Opened }) {
-  const facts = useMemo(() => rangeFacts(opened.profile, timeline, 0, timeline.length_ns), [timeline]);
+  const [facts, setFacts] = useState<ReturnType<typeof rangeFacts> | null>(null);
+  useEffect(() => {
+    // after the first drawing: of a million events it takes a while
+    const later = setTimeout(() => setFacts(rangeFacts(opened.profile, timeline, 0, timeline.length_ns)));
+    return () => clearTimeout(later);
+  }, [timeline]);
   return (
     <>
       <h3>The whole window</h3>
       <p class="quiet small">Click an event for its links; drag over a range for its statistics.</p>
-      <Facts facts={facts} length={timeline.length_ns} />
+      {facts ? <Facts facts={facts} length={timeline.length_ns} /> : <p aria-busy="true">Adding up …</p>}
     </>
   );
 }
