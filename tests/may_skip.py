@@ -61,7 +61,7 @@ ALWAYS: list[Row] = [
 ]
 # folders of which at least one test must have passed in a whole run
 MUST_RUN = (
-    "agent", "analysis", "attach", "capture", "cct", "cli", "compare", "compat", "convert", "cpu", "demo", "distributed", "docs", "eventtools", "foreign", "jax", "kernel",
+    "agent", "analysis", "attach", "capture", "cct", "cli", "compare", "compat", "convert", "cpu", "demo", "distributed", "docs", "eventtools", "foreign", "importers", "jax", "kernel",
     "nvidia", "problems",
     "profiles", "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "vscode",
     "ui", "whatif",

@@ -23,7 +23,7 @@ from leadline.analysis.sourcecode import Block, Sources, hashes, short_name
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
-_ENOUGH_STEPS = 5
+_ENOUGH_STEPS, _ENOUGH_IMPORTED = 5, 1  # the steps of a trace were chosen by who recorded it, after a warm-up as a rule
 MOST_GROUPS = 500
 """No rule reports more than a few; a tree of a million nodes may have as many lines."""
 
@@ -96,11 +96,11 @@ class Case:
     @property
     def loop(self) -> Loop:
         """The loop; raises CannotTell where there is none, or one of too few steps to tell a habit from an accident."""
-        found = self._found_loop
-        if found is None:
+        if (found := self._found_loop) is None:
             raise CannotTell("no training step or repeated call was found")
-        if found.steps < _ENOUGH_STEPS:
-            raise CannotTell(f"only {found.steps} steps were measured; {_ENOUGH_STEPS} are needed")
+        enough = _ENOUGH_IMPORTED if "import" in self.profile.meta.get("available", {}) else _ENOUGH_STEPS
+        if found.steps < enough:
+            raise CannotTell(f"only {found.steps} steps were measured; {enough} are needed")
         if found.step_ns <= 0:
             raise CannotTell("no time was measured inside the steps")
         return found

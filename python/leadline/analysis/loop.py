@@ -219,7 +219,9 @@ def compiled_again(profile: Profile, scopes: Scopes, anchor: int) -> int:
 
 
 def _window_step_ns(profile: Profile) -> float:
-    """Median step of the trace window; 0 where it holds fewer than two whole ones."""
+    """Median step of the trace window, of a few their mean; 0 where it holds fewer than two whole ones."""
     events = profile.events
-    rows = np.flatnonzero((events["kind"] == int(EventKind.STEP)) & (events["duration_ns"] > 0))
-    return float(np.median(events["duration_ns"][rows])) if len(rows) >= 2 else 0.0
+    taken = events["duration_ns"][(events["kind"] == int(EventKind.STEP)) & (events["duration_ns"] > 0)]
+    if len(taken) < 2:
+        return 0.0
+    return float(np.median(taken) if len(taken) >= _TRIMMED_FROM else np.mean(taken))

@@ -20,13 +20,29 @@ _PAGE = "<!doctype html>"
 
 
 def open_profile(path: str) -> Profile:
-    """The profile in `path`; raises CommandError (exit code 2) when it cannot be read."""
+    """The profile in `path`, or made of the trace of another profiler that is there; raises CommandError (exit code 2)
+    when it cannot be read."""
     from leadline.profiles import ProfileFileError
     from leadline.profiles import open_profile as read
 
     try:
         return read(path)
     except ProfileFileError as error:
+        if imported := _imported(path):
+            return imported
+        raise CommandError(str(error)) from error
+
+
+def _imported(path: str) -> Profile | None:
+    """The profile of a trace of another profiler; None where `path` is none that can be imported."""
+    from leadline.trace.importers import import_traces, recognised
+    from leadline.trace.tables import TraceError
+
+    if not recognised(Path(path)):
+        return None
+    try:
+        return import_traces([path])
+    except (TraceError, ValueError) as error:
         raise CommandError(str(error)) from error
 
 

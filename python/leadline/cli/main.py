@@ -60,6 +60,7 @@ VERBS: tuple[Verb, ...] = (
         "stats", "leadline.cli.stats", "durations and latencies in the trace window, by operator, kernel, path or stage"
     ),
     Verb("clock-sync", "leadline.cli.clock_sync", "say how far the clocks of two machines are apart, by messages"),
+    Verb("import", "leadline.cli.import_", "make a profile of a trace that another profiler recorded"),
     Verb("export", "leadline.cli.export", "write a profile for another viewer"),
     Verb("mcp", "leadline.cli.mcp", "answer an agent, over the Model Context Protocol on stdin and stdout"),
     Verb("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),

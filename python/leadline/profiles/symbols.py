@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +85,7 @@ def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path]) -
 
 
 def _name(columns: dict[str, Array], rows: Array, elf: ElfFile, strings: StringBuilder) -> int:
-    demangle = _demangler()
+    demangle = demangler()
     named = 0
     for row, (start, name) in zip(rows.tolist(), elf.functions_at(columns["address"][rows]), strict=True):
         if not name:
@@ -96,21 +96,15 @@ def _name(columns: dict[str, Array], rows: Array, elf: ElfFile, strings: StringB
     return named
 
 
-def _demangler() -> _Identity:
-    """C++ names as they were written, by the C++ library; as they are where there is none."""
+def demangler() -> Callable[[str], str]:
+    """Makes C++ names what they were written as, by the C++ library; leaves them as they are where there is none."""
     try:
-        library = ctypes.CDLL("libstdc++.so.6")
+        return _Demangler(ctypes.CDLL("libstdc++.so.6"))
     except OSError:
-        return _Identity()
-    return _Demangler(library)
+        return str
 
 
-class _Identity:
-    def __call__(self, name: str) -> str:
-        return name
-
-
-class _Demangler(_Identity):
+class _Demangler:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._demangle = library["__cxa_demangle"]
         self._demangle.restype = ctypes.c_void_p

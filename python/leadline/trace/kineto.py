@@ -27,14 +27,15 @@ HOUR_US = 3600e6
 _MARKS = re.compile(rb'"(ProfilerStep|Optimizer\.step#)')
 
 
-def read_kineto(source: Source, window_us: tuple[float, float] | None = None) -> Trace:
+def read_kineto(source: Source, window_us: tuple[float, float] | None = None, *, python: bool = False) -> Trace:
     """The events of one rank.
 
     window_us: keep what overlaps this range of the file's own clock, so that memory is bounded by the range.
+    python: with the calls of Python functions, which are most of a trace that was recorded `with_stack`.
 
     Raises TraceError when the file holds no events of the kinds that Leadline knows.
     """
-    reader, batches = _read(source, Collector(window_us), None)
+    reader, batches = _read(source, Collector(window_us, python=python), None)
     if not reader.rows.count:
         raise TraceError(
             f"{source.name} holds no operator, API call or kernel"

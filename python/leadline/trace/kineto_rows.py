@@ -78,10 +78,13 @@ class Rows:
 
 class Collector:
     """Takes batches of decoded events. `window_us` keeps what overlaps this range of the file's own clock;
-    `marks_only` keeps nothing but step marks."""
+    `marks_only` keeps nothing but step marks; `python` keeps the calls of Python functions that are no modules, too."""
 
-    def __init__(self, window_us: tuple[float, float] | None = None, *, marks_only: bool = False) -> None:
+    def __init__(
+        self, window_us: tuple[float, float] | None = None, *, marks_only: bool = False, python: bool = False
+    ) -> None:
         self._window = window_us
+        self._python = python
         self._marks_only = marks_only
         self._position = 0
         self._kinds: dict[Any, Kind | int | None] = dict(CATEGORIES)
@@ -185,11 +188,13 @@ class Collector:
         self._add(events, positions, _arguments(events), kind=kinds, thread=self._threads(events))
 
     def modules(self, events: list[Event], positions: list[int]) -> None:
-        chosen = [at for at, event in enumerate(events) if event["name"].startswith(MODULE)]
-        events, positions = [events[at] for at in chosen], [positions[at] for at in chosen]
-        names = [event["name"][len(MODULE) :] for event in events]
-        threads = self._threads(events)
-        self._add(events, positions, _arguments(events), names, kind=int(Kind.MODULE), thread=threads)
+        if not self._python:
+            chosen = [at for at, event in enumerate(events) if event["name"].startswith(MODULE)]
+            events, positions = [events[at] for at in chosen], [positions[at] for at in chosen]
+        names = [event["name"].removeprefix(MODULE) for event in events]
+        module, python = int(Kind.MODULE), int(Kind.PYTHON)
+        kinds = [module if event["name"].startswith(MODULE) else python for event in events]
+        self._add(events, positions, _arguments(events), names, kind=kinds, thread=self._threads(events))
 
     def kernels(self, events: list[Event], positions: list[int]) -> None:
         self._device(events, positions, Kind.KERNEL)

@@ -137,7 +137,9 @@ def _process(
         threads=[Thread(max(record.rank, 0), thread.process, thread.tid, thread.name) for thread in threads],
         devices=[_device(device) for device in devices],
         rank=record.rank,
-        world_size=max((item.rank for item in profile.processes), default=-1) + 1,
+        world_size=max(
+            _said_world_size(record_of_rows(profile)[process]), *(item.rank + 1 for item in profile.processes)
+        ),
         source=source,
         origin_ns=origin + (clock or 0),
         complete=record.complete,
@@ -151,6 +153,13 @@ def _process(
             "clock_ns": (clock or 0) + moved_ns(record_of_rows(profile)[process]),
         },
     )
+
+
+def _said_world_size(record: Mapping[str, Any]) -> int:
+    """Of how many ranks its launcher said that there are; 0 where it did not."""
+    launch = record.get("launch")
+    said = launch.get("world_size") if isinstance(launch, dict) else None
+    return said if isinstance(said, int) and not isinstance(said, bool) and 0 < said < 2**31 else 0
 
 
 def _renumber(values: NDArray[Any], places: Mapping[int, int]) -> NDArray[np.int64]:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles.profile import Profile
+from leadline.trace.intervals import union
 from leadline.trace.kernel.window import recorded, states_of
 from leadline.trace.profile_window import read_profile
 from leadline.trace.steps import Step, find_steps, main_thread
 from leadline.trace.tables import Kind, Thread, Trace
-from leadline.trace.waits import Spent, ThreadTime, union
+from leadline.trace.waits import Spent, ThreadTime
 
 WHOLE = "step"
 BETWEEN = "between phases"

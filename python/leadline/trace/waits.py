@@ -95,12 +95,3 @@ class ThreadTime:
             unseen_ns=max(wall - seen, 0),
             causes=tuple(sorted(causes, key=lambda one: -one.time_ns)[:_MOST_CAUSES]),
         )
-
-
-def union(start_ns: Numbers, end_ns: Numbers) -> tuple[Numbers, Numbers]:
-    """The stretches of time that at least one of the given ones covers, in order."""
-    order = np.argsort(start_ns, kind="stable")
-    start, end = start_ns[order], np.maximum.accumulate(end_ns[order]) if start_ns.size else end_ns
-    opens = np.concatenate(([True], start[1:] > end[:-1])) if start.size else np.empty(0, bool)
-    closes = np.concatenate((np.flatnonzero(opens)[1:] - 1, [start.size - 1])) if start.size else np.empty(0, np.int64)
-    return start[opens], end[closes]

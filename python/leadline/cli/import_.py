@@ -1,0 +1,35 @@
+"""`leadline import`: a trace of another profiler as a profile, for every verb, view and rule there is."""
+
+from __future__ import annotations
+
+import argparse
+
+from leadline.cli.errors import CommandError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a trace of torch.profiler (.json, .json.gz), or those of a job's ranks: files, a folder, a .tar.gz",
+    )
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the .leadline file to make")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from leadline.profiles import ProfileFileError, write_profile
+    from leadline.trace.importers import import_traces
+    from leadline.trace.tables import TraceError
+
+    try:
+        profile = import_traces(arguments.files)
+        write_profile(arguments.output, profile)
+    except (TraceError, ProfileFileError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"Cannot read {error.filename}: {error.strerror or error}.") from error
+    events, nodes = profile.tables.rows("events"), len(profile.tree)
+    print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {len(profile.processes)} ranks.")
+    print(f"See it with: leadline report {arguments.output}")
+    return 0

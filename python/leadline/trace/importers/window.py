@@ -1,0 +1,86 @@
+"""The events of a trace of others as the table `events` of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leadline.schema import TABLES
+from leadline.trace.importers.device_work import device_rows
+from leadline.trace.importers.spans import Rows
+from leadline.trace.steps import Steps
+from leadline.trace.tables import CALL_KINDS, Kind, Trace
+
+_NOTHING = {"correlation": 0, "bytes": 0, "awaits_correlation": 0, "graph_node": 0}
+"""What columns hold where there is nothing to say, unless it is -1."""
+
+
+def event_columns(
+    trace: Trace,
+    rows: Rows,
+    node: Rows,
+    forward_thread: Rows,
+    steps: Steps,
+    *,
+    threads: Mapping[int, int],
+    devices: Mapping[int, int],
+    loop: tuple[int, int],
+) -> dict[str, Any]:
+    """The events of these rows, and one for each step on `loop`: the node and the row of the loop's thread.
+
+    node, forward_thread: of every event of the trace, as a node and as a thread of the trace.
+    threads, devices: rows of the profile for the trace's threads and numbers of devices.
+    """
+    events = trace.events
+    values: dict[str, Any] = {name: events[name][rows] for name in events}
+    values["thread"] = _renumbered(values["thread"], threads)
+    values["device"] = _renumbered(values["device"], devices)
+    values["forward_thread"] = _renumbered(forward_thread[rows], threads)
+    values["awaits_correlation"] = np.maximum(values["awaits_correlation"], 0)
+    values["correlation"] = np.maximum(values["correlation"], 0)
+    values.update(node=node[rows], step=step_numbers(trace, steps)[rows], graph_node=np.zeros(rows.size))
+    found = () if steps.found_by == "whole trace" else steps.steps
+    marks: dict[str, Any] = {
+        "start_ns": [step.start_ns for step in found],
+        "duration_ns": [step.end_ns - step.start_ns for step in found],
+        "step": [step.number for step in found],
+        "kind": Kind.STEP,
+        "node": loop[0],
+        "thread": loop[1],
+    }
+    columns = {}
+    for column in TABLES["events"].columns:
+        mark = np.broadcast_to(marks.get(column.name, _NOTHING.get(column.name, -1)), len(found))
+        columns[column.name] = np.concatenate((mark, values[column.name])).astype(column.dtype)
+    order = np.argsort(columns["start_ns"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
+
+
+def step_numbers(trace: Trace, steps: Steps) -> Rows:
+    """Of every event the number of the step in which it began, device work that in which it was launched; else -1."""
+    events = trace.events
+    at = events["start_ns"].copy()
+    launches = np.flatnonzero(np.isin(events["kind"], CALL_KINDS) & (events["correlation"] != 0))
+    launches = launches[np.argsort(events["correlation"][launches], kind="stable")]
+    work = device_rows(trace)
+    if launches.size:
+        found = np.searchsorted(events["correlation"][launches], events["correlation"][work])
+        found = launches[np.minimum(found, launches.size - 1)]
+        known = events["correlation"][found] == events["correlation"][work]
+        at[work[known]] = events["start_ns"][found[known]]
+    begins = np.array([step.start_ns for step in steps.steps])
+    place = np.searchsorted(begins, at, side="right") - 1
+    ends, numbers = (
+        np.array(column, dtype=np.int64)[np.maximum(place, 0)]
+        for column in zip(*((step.end_ns, step.number) for step in steps.steps), strict=True)
+    )
+    inside: Rows = np.where((place >= 0) & (at < ends), numbers, -1)
+    return inside
+
+
+def _renumbered(values: Rows, rows: Mapping[int, int]) -> Rows:
+    numbers, place = np.unique(values, return_inverse=True)
+    found: Rows = np.array([rows.get(number, -1) for number in numbers.tolist()], dtype=np.int64)[place]
+    return found
