@@ -21,13 +21,15 @@ _ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 class Source:
     """One rank's trace. `open()` gives a fresh stream of decoded bytes each time it is called.
 
-    `size_bytes` is that of the stored form; a gzip is about 15 times larger inside.
+    `size_bytes` is that of the stored form; a gzip is about 15 times larger inside. `path`: the file itself, where it is
+    there and not compressed.
     """
 
     name: str
     size_bytes: int
     compressed: bool
     open: Callable[[], BinaryIO]
+    path: Path | None = None
 
 
 def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
@@ -64,7 +66,7 @@ def _file(place: Path) -> Source:
     def reopen() -> BinaryIO:
         return gzip.open(place, "rb") if compressed else place.open("rb")  # type: ignore[return-value]
 
-    return Source(place.name, place.stat().st_size, compressed, reopen)
+    return Source(place.name, place.stat().st_size, compressed, reopen, None if compressed else place)
 
 
 def _archive(place: Path) -> list[Source]:

@@ -1,34 +1,34 @@
-"""Traces of other profilers as profiles: one file per format, one row each in `IMPORTERS`."""
+"""Traces of other profilers as profiles: one file per format, one entry each in `IMPORTERS`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
-from leadline.trace.importers import kineto
+from leadline.trace.importers import kineto, nsys
 from leadline.trace.source import Source, sources
 from leadline.trace.tables import TraceError
 
 HEAD_BYTES = 4096
 
 
-@dataclass(frozen=True)
-class Importer:
-    """`recognises` gets the first bytes of a file, decompressed; `read` makes the profile of one file."""
+class Importer(Protocol):
+    """What a format's module offers."""
 
-    name: str
-    recognises: Callable[[bytes], bool]
-    read: Callable[[Source], Profile]
+    NAME: str
+    """As in "in the format of ..."."""
+
+    def recognises(self, head: bytes) -> bool:
+        """Whether a file with these first bytes, decompressed, may be of this format."""
+
+    def read(self, source: Source) -> Profile:
+        """The profile of one file. Raises TraceError."""
 
 
-def _is_json(head: bytes) -> bool:
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
-
-
-IMPORTERS: tuple[Importer, ...] = (Importer("a Kineto trace of torch.profiler", _is_json, kineto.read),)
+IMPORTERS: tuple[Importer, ...] = (kineto, nsys)
 
 
 def import_traces(paths: Sequence[str | Path]) -> Profile:
@@ -36,11 +36,8 @@ def import_traces(paths: Sequence[str | Path]) -> Profile:
 
     Raises TraceError with the file that no importer knows, and whatever is wrong with one that an importer does know.
     """
-    found = sources(list(paths))
-    profiles = [_importer(source).read(source) for source in found]
-    if len(profiles) == 1:
-        return profiles[0]
-    return merge_profiles(profiles)
+    profiles = [_importer(source).read(source) for source in sources(list(paths))]
+    return profiles[0] if len(profiles) == 1 else merge_profiles(profiles)
 
 
 def recognised(path: Path) -> bool:
@@ -54,15 +51,15 @@ def recognised(path: Path) -> bool:
 def _importer(source: Source) -> Importer:
     found = _known(source)
     if found is None:
-        formats = ", ".join(importer.name for importer in IMPORTERS)
+        formats = "; ".join(importer.NAME for importer in IMPORTERS)
         raise TraceError(f"{source.name} is in no format that can be imported; these can: {formats}")
     return found
 
 
 def _known(source: Source) -> Importer | None:
-    with source.open() as stream:
-        try:
+    try:
+        with source.open() as stream:
             head = stream.read(HEAD_BYTES)
-        except (OSError, EOFError):
-            return None
+    except (OSError, EOFError):
+        return None
     return next((importer for importer in IMPORTERS if importer.recognises(head)), None)
