@@ -93,6 +93,21 @@ const observed = await withPage({ colorScheme: "dark" }, async (page, seen) => {
   o.clickedEvent = await panel("timeline");
   await press("Shift+ArrowRight");
   o.rangeByKeys = await panel("timeline");
+  const whatIf = page.locator("#page-timeline button", { hasText: "What if" });
+  if (await whatIf.count()) {
+    await whatIf.click();
+    await settled();
+    const choice = page.locator("select[aria-label='Predicted timeline']");
+    o.scenarios = await choice.locator("option").allInnerTexts();
+    const faster = o.scenarios.find((text) => text.startsWith("faster cpu"));
+    await choice.selectOption({ label: faster });
+    await settled();
+    await timeline.focus();
+    await press("0", "ArrowRight", "PageDown", "PageDown", "PageDown");
+    o.predicted = await panel("timeline");
+    await choice.selectOption("");
+    await settled();
+  }
   const download = page.waitForEvent("download");
   await page.locator("button", { hasText: "Save for Perfetto" }).click();
   o.saved = (await download).suggestedFilename();

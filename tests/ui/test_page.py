@@ -65,6 +65,26 @@ def test_keys_and_clicks_select_events(tour):
     assert "selected" in tour["rangeByKeys"].split("\n")[0]
 
 
+def test_a_prediction_stands_below_what_was_measured(tour):
+    assert tour["scenarios"][0] == "measured only"
+    assert any(text.startswith("faster cpu 2x: likely, ") for text in tour["scenarios"])
+    assert tour["predicted"].startswith("predicted\n")
+    assert "duration" in tour["predicted"]
+
+
+def test_the_page_of_a_timeline_holds_the_prediction_that_was_asked_for(profiles):
+    folder, before, _ = profiles
+    command = [sys.executable, "-m", "leadline.cli.main", "timeline", before.name, "--html", "-o", "whatif.html"]
+    subprocess.run([*command, "--whatif", "faster cpu 2x"], cwd=folder, check=True, capture_output=True, timeout=100)
+    assert '"title":"faster cpu 2x"' in (folder / "whatif.html").read_text()
+    wrong = subprocess.run(
+        [*command, "--whatif", "warp"], cwd=folder, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert wrong.returncode == 2
+    assert "There is no prediction named warp. There are: " in wrong.stderr
+    assert "faster cpu 2x" in wrong.stderr
+
+
 def test_curves(tour):
     assert "Steps" in tour["charts"]
     assert any(title.startswith("Live tensor memory") for title in tour["charts"])

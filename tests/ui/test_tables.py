@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import leadline
+from leadline.profiles.builder import ProfileBuilder
 from leadline.report import ReportOptions, build_report
 from leadline.report.embedded import packed
 from leadline.report.json_report import report_object
@@ -65,6 +67,41 @@ def real(folder):
     command = [sys.executable, "-m", "leadline.cli.main", "run", "-o", "real.leadline", "train.py"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=200)
     return leadline.open(folder / "real.leadline")
+
+
+def scheduled(seed):
+    """A profile with what the kernel did with its three threads, drawn by lot."""
+    draw = random.Random(seed)
+    builder = ProfileBuilder()
+    process = builder.process("train.py", pid=100, start_ns=1)
+    own = [100, 101, 102]
+    for tid in own:
+        builder.thread(process, f"thread-{tid}", tid=tid)
+    others = [0, 900, 901]
+    time = 950
+    for _ in range(120):
+        time += draw.randrange(1, 12)
+        kind = draw.choice(
+            ["switch"] * 6 + ["waking"] * 4 + ["syscall_entry", "syscall_exit", "switch_out", "switch_in", "fork"]
+        )
+        tid, target = draw.choice(own + others), draw.choice(own + others)
+        value = draw.choice([0, 1, 2]) if kind == "switch" else draw.choice([0, 1])
+        name = draw.choice(["futex", "poll", "read"]) if kind.startswith("syscall") else f"task-{target}"
+        builder.kernel_event(kind, time, name, tid=tid, target=target, value=value, cpu=0)
+    profile = builder.profile()
+    profile.meta["kernel"] = {"source": "tracefs", "level": "syscalls", "from_ns": 1_000, "until_ns": 1_500}
+    return profile
+
+
+def test_states_of_threads_agree(printer, tmp_path):
+    for seed in range(8):
+        profile = scheduled(seed)
+        path = tmp_path / "states.bin"
+        path.write_bytes(packed(profile.tables, profile.meta))
+        states = profile.window.states
+        names = ("tid", "start_ns", "duration_ns", "state", "reason", "other_name")
+        wanted = [list(row) for row in zip(*(states[name].tolist() for name in names), strict=True)]
+        assert sorted(printer(path)["states"]) == sorted(wanted), seed
 
 
 def rounded(value):

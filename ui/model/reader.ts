@@ -9,7 +9,7 @@ import { FORMAT_VERSION, OPTIONAL_TABLES, TABLES, type Tables } from "./schema.g
 import { Archive, LIMITS } from "./zip";
 
 const OPTIONAL = new Set<string>(OPTIONAL_TABLES);
-const OBJECTS = ["program", "asked", "available", "cost", "clock", "host"];
+const OBJECTS = ["program", "asked", "available", "cost", "clock", "host", "kernel"];
 
 export async function openProfile(bytes: Uint8Array): Promise<Profile> {
   const archive = new Archive(bytes);

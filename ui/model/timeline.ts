@@ -4,12 +4,14 @@
 import type { NodeRow, Profile } from "./profile";
 import { scopesOf } from "./scopes";
 import { EventKindNames, type EventKind } from "./schema.generated";
+import { Growing, Spans, Texts, type SpanText } from "./spans";
+import { threadStates, type ThreadStates } from "./states";
 
 export interface Lane {
-  kind: "steps" | "thread" | "stream";
+  kind: "steps" | "states" | "thread" | "stream" | "predicted";
   title: string;
   process: number;
-  /** Row of threads or devices, -1 for steps. */
+  /** Row of threads or devices, -1 for steps and for predicted lanes of what was not measured. */
   of: number;
   stream: number;
   /** By depth: spans in the order they began. */
@@ -21,7 +23,9 @@ export interface Timeline {
   /** Nanoseconds from the first event. */
   start: Float64Array;
   end: Float64Array;
+  /** Of a span that is no call path -1 less the row of `texts`. */
   node: Int32Array;
+  texts: SpanText[];
   /** Row of the table `events`, or -1 for a frame of the call stack that has no event of its own. */
   event: Int32Array;
   /** The span of an event, -1 where it has none. */
@@ -59,8 +63,18 @@ export function timelineOf(profile: Profile, hideLibrary: boolean): Timeline | n
     const path = lane.lane.kind === "thread" ? paths.of(events.node[event]) : [events.node[event]];
     spanOf[event] = lane.put(path, start, end, event, events.step[event]);
   }
+  const texts = new Texts();
   const made = lanes.finished();
-  return { lanes: made, ...spans.columns(), spanOf, length_ns: Math.max(last, 1), origin_ns: origin };
+  for (const states of threadStates(profile)) made.push(stateLane(profile, states, origin, last, spans, texts));
+  made.sort(byPlace);
+  return {
+    lanes: made,
+    ...spans.columns(),
+    texts: texts.list,
+    spanOf,
+    length_ns: Math.max(last, 1),
+    origin_ns: origin,
+  };
 }
 
 /** By start, and of those that start at once the longest first, so that what holds others comes before them. */
@@ -82,63 +96,36 @@ function ordered(starts: Float64Array, durations: Float64Array): Uint32Array {
   return order;
 }
 
-class Spans {
-  count = 0;
-  private start: Float64Array;
-  end: Float64Array;
-  private node: Int32Array;
-  private event: Int32Array;
-
-  constructor(room: number) {
-    this.start = new Float64Array(room);
-    this.end = new Float64Array(room);
-    this.node = new Int32Array(room);
-    this.event = new Int32Array(room);
-  }
-
-  add(start: number, end: number, node: NodeRow, event: number): number {
-    if (this.count === this.start.length) {
-      const grown = <T extends Float64Array | Int32Array>(old: T, made: T): T => (made.set(old), made);
-      const room = 2 * this.count + 16;
-      this.start = grown(this.start, new Float64Array(room));
-      this.end = grown(this.end, new Float64Array(room));
-      this.node = grown(this.node, new Int32Array(room));
-      this.event = grown(this.event, new Int32Array(room));
-    }
-    this.start[this.count] = start;
-    this.end[this.count] = end;
-    this.node[this.count] = node;
-    this.event[this.count] = event;
-    return this.count++;
-  }
-
-  columns(): Pick<Timeline, "start" | "end" | "node" | "event"> {
-    return {
-      start: this.start.subarray(0, this.count),
-      end: this.end.subarray(0, this.count),
-      node: this.node.subarray(0, this.count),
-      event: this.event.subarray(0, this.count),
-    };
-  }
+/** What the kernel did with a thread, cut to the window. */
+function stateLane(
+  profile: Profile,
+  states: ThreadStates,
+  origin: number,
+  last: number,
+  spans: Spans,
+  texts: Texts,
+): Lane {
+  const row = new Growing();
+  states.state.forEach((state, i) => {
+    const [start, end] = [Math.max(0, states.start_ns[i] - origin), Math.min(last, states.end_ns[i] - origin)];
+    if (end > start) row.push(spans.add(start, end, texts.node(stateText(states, i), state), -1));
+  });
+  const process = profile.tables.threads.process[states.thread];
+  const title = `${threadTitle(profile, states.thread)}, by the kernel`;
+  return { kind: "states", title, process, of: states.thread, stream: -1, rows: [row.finished()] };
 }
 
-/** Numbers that are added one by one. */
-class Growing {
-  length = 0;
-  private values = new Int32Array(64);
+/** `blocked in futex, ended by loader`. */
+function stateText({ state, reason, other }: ThreadStates, i: number): string {
+  if (state[i] === "running") return "running";
+  if (state[i] === "runnable") return other[i] ? `runnable, ${other[i]} had the CPU` : "runnable";
+  return `blocked${reason[i] ? ` in ${reason[i]}` : ""}${other[i] ? `, ended by ${other[i]}` : ""}`;
+}
 
-  push(value: number): void {
-    if (this.length === this.values.length) {
-      const more = new Int32Array(2 * this.length);
-      more.set(this.values);
-      this.values = more;
-    }
-    this.values[this.length++] = value;
-  }
-
-  finished(): Int32Array {
-    return this.values.slice(0, this.length);
-  }
+function threadTitle(profile: Profile, thread: number): string {
+  const { threads, processes } = profile.tables;
+  const prefix = processes.pid.length > 1 ? `${processName(profile, threads.process[thread])}, ` : "";
+  return `${prefix}${profile.text(threads.name[thread]) || "thread"}`;
 }
 
 interface Open {
@@ -288,13 +275,12 @@ class Lanes {
     const process = thread >= 0 ? threads.process[thread] : devices.process[device];
     const prefix = processes.pid.length > 1 ? `${processName(profile, process)}, ` : "";
     if (isStep) return { kind: "steps", title: `${prefix}steps`, of: -1 };
-    if (thread >= 0)
-      return { kind: "thread", title: `${prefix}${profile.text(threads.name[thread]) || "thread"}`, of: thread };
+    if (thread >= 0) return { kind: "thread", title: threadTitle(profile, thread), of: thread };
     return { kind: "stream", title: `${prefix}${profile.text(devices.name[device])} stream ${stream}`, of: device };
   }
 
   finished(): Lane[] {
-    return [...this.known.values()].map((lane) => lane.finished()).sort(byPlace);
+    return [...this.known.values()].map((lane) => lane.finished());
   }
 }
 
@@ -303,9 +289,20 @@ export function processName(profile: Profile, process: number): string {
   return rank[process] >= 0 ? `rank ${rank[process]}` : `process ${pid[process]}`;
 }
 
-function byPlace(a: Lane, b: Lane): number {
-  const order = { steps: 0, thread: 1, stream: 2 };
-  return a.process - b.process || order[a.kind] - order[b.kind] || a.of - b.of || a.stream - b.stream;
+/** Steps, then each thread below what the kernel did with it, then streams; what was predicted below what it is of. */
+export function byPlace(a: Lane, b: Lane): number {
+  const order = { steps: 0, states: 1, thread: 1, stream: 2, predicted: 2 };
+  const rank = ({ kind, stream, of }: Lane) => (kind !== "predicted" || stream >= 0 ? order[kind] : of >= 0 ? 1 : 3);
+  const within = { steps: 0, states: 0, thread: 1, stream: 1, predicted: 2 };
+  return (
+    a.process - b.process || rank(a) - rank(b) || a.of - b.of || a.stream - b.stream || within[a.kind] - within[b.kind]
+  );
+}
+
+/** Name and kind of what a span is. */
+export function spanText(profile: Profile, timeline: Timeline, span: number): SpanText {
+  const node = timeline.node[span];
+  return node < 0 ? timeline.texts[-1 - node] : { name: profile.name(node), kind: profile.kind(node) };
 }
 
 /** The first span of a row that ends after `time`. */

@@ -3,7 +3,8 @@
 import { operatorName } from "./frames";
 import type { Profile } from "./profile";
 import { EventKindNames } from "./schema.generated";
-import { firstEndingAfter, type Lane, type Timeline } from "./timeline";
+import type { StateName } from "./states";
+import { firstEndingAfter, spanText, type Lane, type Timeline } from "./timeline";
 
 export interface RangeRow {
   name: string;
@@ -13,7 +14,18 @@ export interface RangeRow {
   sum_ns: number;
 }
 
+/** What a thread did in the range, by the kernel. */
+export interface StateFacts {
+  title: string;
+  running_ns: number;
+  runnable_ns: number;
+  blocked_ns: number;
+  /** The longest sums of what it waited for. */
+  waits: { name: string; sum_ns: number }[];
+}
+
 export interface RangeFacts {
+  states: StateFacts[];
   lanes: { title: string; busy_ns: number; spans: number }[];
   names: RangeRow[];
 }
@@ -23,7 +35,7 @@ export function rangeFacts(profile: Profile, timeline: Timeline, from: number, t
   const { kind: kinds } = profile.tables.events;
   const frames = profile.tables.frames.kind.length;
   const sums = new Map<number, { span: number; count: number; sum_ns: number }>(); // by kind of event and frame
-  const lanes = timeline.lanes.map((lane) => {
+  const lanes = timeline.lanes.filter(measured).map((lane) => {
     const inside = eventsIn(timeline, lane, from, to);
     let busy_ns = 0;
     let until = from;
@@ -51,9 +63,29 @@ export function rangeFacts(profile: Profile, timeline: Timeline, from: number, t
     } else rows.set(`${kind} ${name}`, { name, kind, count, sum_ns });
   }
   return {
+    states: timeline.lanes.filter((lane) => lane.kind === "states").map((lane) => stateFacts(timeline, lane, from, to)),
     lanes: lanes.filter((lane) => lane.spans > 0),
     names: [...rows.values()].sort((a, b) => b.sum_ns - a.sum_ns),
   };
+}
+
+const measured = ({ kind }: Lane) => kind !== "states" && kind !== "predicted";
+
+const MOST_WAITS = 4;
+
+function stateFacts(timeline: Timeline, lane: Lane, from: number, to: number): StateFacts {
+  const facts: StateFacts = { title: lane.title, running_ns: 0, runnable_ns: 0, blocked_ns: 0, waits: [] };
+  const waits = new Map<string, number>();
+  for (const row of lane.rows)
+    for (let i = firstEndingAfter(timeline, row, from); i < row.length && timeline.start[row[i]] < to; i++) {
+      const text = timeline.texts[-1 - timeline.node[row[i]]];
+      const ns = Math.min(to, timeline.end[row[i]]) - Math.max(from, timeline.start[row[i]]);
+      facts[`${text.kind as StateName}_ns`] += ns;
+      if (text.kind !== "running") waits.set(text.name, (waits.get(text.name) ?? 0) + ns);
+    }
+  facts.waits = [...waits].map(([name, sum_ns]) => ({ name, sum_ns })).sort((a, b) => b.sum_ns - a.sum_ns);
+  facts.waits.length = Math.min(MOST_WAITS, facts.waits.length);
+  return facts;
 }
 
 /** Spans of events that lie at least partly in the range, in the order they began. */
@@ -127,8 +159,9 @@ export function chromeTrace(profile: Profile, timeline: Timeline): string {
     for (const row of lane.rows)
       for (const span of row) {
         const event = timeline.event[span];
-        const kind = event >= 0 ? (EventKindNames[events.kind[event]] ?? "event") : profile.kind(timeline.node[span]);
-        const name = profile.name(timeline.node[span]);
+        const text = spanText(profile, timeline, span);
+        const kind = event >= 0 ? (EventKindNames[events.kind[event]] ?? "event") : text.kind;
+        const { name } = text;
         const ts = timeline.start[span] / 1000;
         const dur = (timeline.end[span] - timeline.start[span]) / 1000;
         lines.push(JSON.stringify({ ph: "X", pid, tid, name, cat: kind, ts, dur }));

@@ -1,6 +1,7 @@
 // Where a page gets what it shows, and what the place it runs in can do for it: the self-contained file, the local server,
 // VS Code. A page never asks which of them it is.
 
+import type { Predicted } from "../model/predicted";
 import type { Findings, Report } from "../model/report";
 
 export interface Host {
@@ -11,6 +12,10 @@ export interface Host {
   /** What Python says about the profile; null where there is no Python. */
   report(index: number): Promise<Report | null>;
   findings(index: number): Promise<Findings | null>;
+  /** A predicted timeline, by the title of its scenario (empty: the best advice); absent where there is no Python. */
+  predicted?(index: number, name: string): Promise<Predicted>;
+  /** It is at hand, so the page shows it at once. */
+  readonly predictedAtOnce?: boolean;
   /** The text of a source file that the profile names; null where it cannot be had or has changed. */
   source(file: string): Promise<string | null>;
   /** Opens a file at a line in an editor; absent where there is none. */

@@ -1,5 +1,6 @@
 // The two hosts of the web page: everything in the file itself, or a local server of `leadline view`.
 
+import type { Predicted } from "../model/predicted";
 import type { Findings, Report } from "../model/report";
 import { isObject } from "../model/reader";
 import type { Host } from "../views/host";
@@ -14,6 +15,8 @@ interface PageData {
   reports: (Report | null)[];
   findings: (Findings | null)[];
   sources: Record<string, string>;
+  /** The one that the page was made with. */
+  predicted?: Predicted;
 }
 
 /** The host this document is for; raises HostError where it names none. */
@@ -30,12 +33,17 @@ class Embedded implements Host {
   readonly names: string[];
   readonly version: string;
   readonly commands = true;
+  predicted?: (index: number, name: string) => Promise<Predicted>;
+  readonly predictedAtOnce: boolean;
 
   constructor(
     private readonly data: PageData,
     private readonly document: Document,
   ) {
     this.names = data.names;
+    const { predicted } = data;
+    this.predictedAtOnce = Boolean(predicted);
+    if (predicted) this.predicted = async () => predicted;
     this.version = data.version;
   }
 
@@ -78,6 +86,10 @@ class Server implements Host {
 
   async findings(index: number): Promise<Findings | null> {
     return (await (await this.fetched(`findings/${index}`)).json()) as Findings | null;
+  }
+
+  async predicted(index: number, name: string): Promise<Predicted> {
+    return (await (await this.fetched(`predicted/${index}?${new URLSearchParams({ name })}`)).json()) as Predicted;
   }
 
   async source(file: string): Promise<string | null> {

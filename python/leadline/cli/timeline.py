@@ -19,6 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="every phase of every step as a row")
     form.add_argument("--html", action="store_true", help="the page with the timeline, for a browser")
+    parser.add_argument(
+        "--whatif",
+        nargs="?",
+        const="",
+        metavar="SCENARIO",
+        help="with --html: below what was measured what would be with SCENARIO, as `leadline whatif` titles it "
+        "(default: its best advice)",
+    )
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
 
 
@@ -27,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.report.timeline import TimelineError, as_csv, as_text, chosen
 
     profile = open_profile(arguments.file)
+    if arguments.whatif is not None and not arguments.html:
+        raise CommandError("A predicted timeline is drawn on a page; add --html -o OUT.html.")
     if arguments.html:
         return _page(profile, arguments)
     try:
@@ -44,7 +54,16 @@ def _page(profile: Profile, arguments: argparse.Namespace) -> int:
 
     if arguments.output is None:
         raise CommandError("A page is a file; name it with -o OUT.html.")
+    predicted = None
+    if arguments.whatif is not None:
+        from leadline.report.predicted import Predictor
+
+        predicted = Predictor(profile).answer(arguments.whatif)
+        if predicted["trouble"]:
+            known = "; ".join(one["title"] for one in predicted["scenarios"])
+            raise CommandError(predicted["trouble"] + (f" There are: {known}." if known else ""))
     report = build_report(profile, ReportOptions(frames=False, merge_layers=False), arguments.file)
-    write_result(render_html(profile, report, findings_of(profile), sources_of(profile)).encode(), arguments.output)
+    page = render_html(profile, report, findings_of(profile), sources_of(profile), predicted)
+    write_result(page.encode(), arguments.output)
     print(f"open {arguments.output}#timeline in a browser", file=sys.stderr)
     return 0

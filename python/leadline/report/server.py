@@ -36,6 +36,7 @@ class View:
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._sources: PageSources | None = None
+        self._predictors: dict[int, Any] = {}
 
     def without_python(self) -> None:
         """The page is to show what it makes of the bytes alone, as in an editor."""
@@ -50,8 +51,11 @@ class View:
         if kind == "source":
             return "application/json", json.dumps({"text": self._source(query.get("file", [""])[0])}).encode()
         index = int(rest) if rest.isascii() and rest.isdigit() and int(rest) < len(self._profiles) else -1
-        if index < 0 or kind not in ("profile", "report", "findings"):
+        if index < 0 or kind not in ("profile", "report", "findings", "predicted"):
             return None
+        if kind == "predicted":
+            name = query.get("name", [""])[0]
+            return "application/json", self._once(f"{path} {name}", lambda: self._predicted(index, name))
         if kind == "profile":
             return "application/octet-stream", self._once(path, lambda: Path(self._names[index]).read_bytes())
         make = self._report if kind == "report" else self._findings
@@ -71,6 +75,12 @@ class View:
     def _findings(self, index: int) -> dict[str, Any] | None:
         found = findings_of(self._profiles[index])
         return None if found is None else page_findings(found)
+
+    def _predicted(self, index: int, name: str) -> bytes:
+        from leadline.report.predicted import Predictor  # the simulator, where somebody asks for it
+
+        predictor = self._predictors.setdefault(index, Predictor(self._profiles[index]))
+        return json.dumps(predictor.answer(name)).encode()
 
     def _source(self, file: str) -> str | None:
         with self._lock:

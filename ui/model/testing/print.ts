@@ -1,6 +1,7 @@
 // node, bundled: reads a `.leadline` file named on the command line and prints its tables as JSON, for tests in Python.
 
 import { openProfile } from "../reader";
+import { threadStates } from "../states";
 import { summarize } from "../summary";
 import { modules } from "../tables/modules";
 import { operators } from "../tables/operators";
@@ -18,6 +19,16 @@ export async function print(read: (path: string) => Uint8Array): Promise<void> {
     paths: report.paths,
     totals: report.totals,
     meta: report.meta,
+    states: threadStates(profile).flatMap((of) =>
+      of.start_ns.map((start, i) => [
+        profile.tables.threads.tid[of.thread],
+        start,
+        of.end_ns[i] - start,
+        of.state[i],
+        of.reason[i],
+        of.other[i],
+      ]),
+    ),
   };
   process.stdout.write(JSON.stringify(said));
 }

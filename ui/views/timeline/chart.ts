@@ -4,7 +4,7 @@
 import { kindName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
 import { EventKindNames } from "../../model/schema.generated";
-import { firstEndingAfter, firstStartingAt, type Timeline } from "../../model/timeline";
+import { firstEndingAfter, firstStartingAt, spanText, type Timeline } from "../../model/timeline";
 import type { Link } from "../../model/timeline_facts";
 import { moved, placeOfSpan, type Move } from "../../model/timeline_moves";
 import { duration, visible } from "../../model/units";
@@ -160,15 +160,16 @@ export class TimelineChart extends Drawing {
 
   private colour(colours: Palette, span: number): number {
     const event = this.timeline.event[span];
+    const node = this.timeline.node[span];
     const { events, frames } = this.profile.tables;
-    const frame = frames.kind[this.profile.frame[this.timeline.node[span]]];
-    const key = (event >= 0 ? events.kind[event] + 1 : 0) * 256 + frame;
+    const frame = node < 0 ? -1 : frames.kind[this.profile.frame[node]];
+    const key = node < 0 ? node : (event >= 0 ? events.kind[event] + 1 : 0) * 256 + frame;
     let colour = this.shades.get(key);
     if (colour === undefined) {
-      const kind = kindName(frame);
+      const kind = node < 0 ? this.timeline.texts[-1 - node].kind : kindName(frame);
       colour =
-        event >= 0
-          ? colours.of(`kind-${shownKind(EventKindNames[events.kind[event]], kind)}`)
+        event >= 0 || node < 0
+          ? colours.of(`kind-${shownKind(event < 0 ? undefined : EventKindNames[events.kind[event]], kind)}`)
           : withAlpha(colours.of(`kind-${kind}`), 0.72);
       this.shades.set(key, colour);
     }
@@ -180,7 +181,7 @@ export class TimelineChart extends Drawing {
     if (label === undefined) {
       const event = this.timeline.event[span];
       const { kind, step } = this.profile.tables.events;
-      const name = this.profile.name(this.timeline.node[span]);
+      const { name } = spanText(this.profile, this.timeline, span);
       const isStep = event >= 0 && EventKindNames[kind[event]] === "step";
       this.labels.set(span, (label = isStep ? `step ${step[event]}` : visible(name)));
     }

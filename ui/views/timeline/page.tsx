@@ -1,15 +1,16 @@
 // The timeline page: the chart, and beside it what is selected: an event with its links, or a range with its statistics.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { EventKindNames } from "../../model/schema.generated";
-import { timelineOf, type Timeline } from "../../model/timeline";
-import { chromeTrace, linksOf, rangeFacts, type Link } from "../../model/timeline_facts";
-import { duration, number, share, size, visible } from "../../model/units";
+import { withPrediction, type Chosen } from "../../model/predicted";
+import { spanText, timelineOf, type Timeline } from "../../model/timeline";
+import { chromeTrace, linksOf } from "../../model/timeline_facts";
+import { duration, number, visible } from "../../model/units";
 import type { Opened } from "../opened";
 import { DrawingLayers, type Layers } from "../canvas";
-import { SourceLine } from "../source_line";
-import { Dot, Nothing, Toggle } from "../widgets";
+import { Nothing, Toggle } from "../widgets";
 import { TimelineChart, type Range } from "./chart";
+import { LanePanel, RangePanel, SpanPanel } from "./panels";
+import { PredictionChoice } from "./prediction";
 
 export function TimelinePage({ opened, shown }: { opened: Opened; shown: boolean }) {
   const seen = useRef(false);
@@ -31,7 +32,9 @@ export function TimelinePage({ opened, shown }: { opened: Opened; shown: boolean
 function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   const { profile } = opened;
   const [hideLibrary, setHide] = useState(true);
-  const timeline = useMemo(() => timelineOf(profile, hideLibrary) as Timeline, [profile, hideLibrary]);
+  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const measured = useMemo(() => timelineOf(profile, hideLibrary) as Timeline, [profile, hideLibrary]);
+  const timeline = useMemo(() => (chosen ? withPrediction(measured, chosen) : measured), [measured, chosen]);
   const [span, select] = useState(-1);
   const [range, setRange] = useState<Range | null>(null);
   const [tip, setTip] = useState<{ span: number; x: number; y: number } | null>(null);
@@ -76,6 +79,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           on={hideLibrary}
           flip={() => setHide(!hideLibrary)}
         />
+        <PredictionChoice opened={opened} choose={setChosen} />
         <span class="grow" />
         <span class="quiet small">drag selects, Ctrl and wheel zooms, Shift drags</span>
         <button type="button" class="plain" onClick={() => chart.current?.zoom(0.5)} aria-label="Zoom in">
@@ -133,160 +137,8 @@ function Tip({
   };
   return (
     <div class="tip" style={style} aria-hidden="true">
-      <b>{visible(opened.profile.name(timeline.node[tip.span]))}</b>
+      <b>{visible(spanText(opened.profile, timeline, tip.span).name)}</b>
       <div>{duration(timeline.end[tip.span] - timeline.start[tip.span])}</div>
     </div>
-  );
-}
-
-/** Before anything is selected: how busy each lane was. */
-function LanePanel({ timeline, opened }: { timeline: Timeline; opened: Opened }) {
-  const [facts, setFacts] = useState<ReturnType<typeof rangeFacts> | null>(null);
-  useEffect(() => {
-    // after the first drawing: of a million events it takes a while
-    const later = setTimeout(() => setFacts(rangeFacts(opened.profile, timeline, 0, timeline.length_ns)));
-    return () => clearTimeout(later);
-  }, [timeline]);
-  return (
-    <>
-      <h3>The whole window</h3>
-      <p class="quiet small">Click an event for its links; drag over a range for its statistics.</p>
-      {facts ? <Facts facts={facts} length={timeline.length_ns} /> : <p aria-busy="true">Adding up …</p>}
-    </>
-  );
-}
-
-function RangePanel({ opened, timeline, range }: { opened: Opened; timeline: Timeline; range: Range }) {
-  const facts = useMemo(() => rangeFacts(opened.profile, timeline, range.from, range.to), [timeline, range]);
-  return (
-    <>
-      <h3>{duration(range.to - range.from)} selected</h3>
-      <p class="quiet small">
-        from {duration(range.from)} to {duration(range.to)}; Enter zooms to it, Esc lets go
-      </p>
-      <Facts facts={facts} length={range.to - range.from} />
-    </>
-  );
-}
-
-function Facts({ facts, length }: { facts: ReturnType<typeof rangeFacts>; length: number }) {
-  return (
-    <>
-      <h4>Busy</h4>
-      <table class="costs">
-        <tbody>
-          {facts.lanes.slice(0, 40).map((lane) => (
-            <tr>
-              <th scope="row">{visible(lane.title)}</th>
-              <td>{duration(lane.busy_ns)}</td>
-              <td>{share(lane.busy_ns, length)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <h4>Events, with what is nested in them</h4>
-      <table class="costs range-names">
-        <tbody>
-          {facts.names.slice(0, 60).map((one) => (
-            <tr>
-              <th scope="row" title={one.kind}>
-                <Dot kind={one.kind} />
-                {visible(one.name)}
-              </th>
-              <td>{number(one.count)} ×</td>
-              <td>{duration(one.sum_ns)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </>
-  );
-}
-
-interface SpanProps {
-  opened: Opened;
-  timeline: Timeline;
-  span: number;
-  links: Link[];
-  select(span: number): void;
-}
-
-const LINK_WORDS = {
-  launch: ["Its work on the device", "Launched by"],
-  backward: ["Its backward", "Its forward"],
-  wait: ["Waits for", "Awaited by"],
-};
-
-function SpanPanel({ opened, timeline, span, links, select }: SpanProps) {
-  const { profile, go } = opened;
-  const event = timeline.event[span];
-  const node = timeline.node[span];
-  const frame = profile.frame[node];
-  const { events } = profile.tables;
-  const kind =
-    event >= 0 ? (EventKindNames[events.kind[event]] ?? "event") : `${profile.kind(node)}, from its call path`;
-  const user = [...profile.path(node)]
-    .reverse()
-    .find((row) => profile.kind(row) === "python" && !profile.library(profile.frame[row]));
-  const facts: [string, string][] = [
-    ["duration", duration(timeline.end[span] - timeline.start[span])],
-    ["starts at", duration(timeline.start[span])],
-  ];
-  if (event >= 0) {
-    if (events.duration_ns[event] < 0) facts.push(["ended", "not before the window closed"]);
-    if (events.bytes[event]) facts.push(["bytes", size(events.bytes[event])]);
-    if (events.step[event] >= 0) facts.push(["step", number(events.step[event])]);
-    if (events.stream[event] >= 0) facts.push(["stream", String(events.stream[event])]);
-  }
-  return (
-    <>
-      <div class="details-head">
-        <span class="chip">{kind}</span>
-      </div>
-      <h3>{visible(profile.name(node))}</h3>
-      {user !== undefined ? (
-        <SourceLine
-          opened={opened}
-          file={profile.frameText("file", profile.frame[user])}
-          line={profile.line(profile.frame[user])}
-        />
-      ) : profile.frameText("file", frame) ? (
-        <SourceLine opened={opened} file={profile.frameText("file", frame)} line={profile.line(frame)} />
-      ) : null}
-      <table class="costs">
-        <tbody>
-          {facts.map(([name, value]) => (
-            <tr>
-              <th scope="row">{name}</th>
-              <td>{value}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <button type="button" class="plain" onClick={() => go.frame(node)}>
-        Show in the flame graph
-      </button>
-      {links.length ? (
-        <>
-          <h4>Joined with</h4>
-          <div class="frame-list">
-            {links.slice(0, 20).map((link) => {
-              const other = link.to === event ? link.from : link.to;
-              return (
-                <button
-                  type="button"
-                  class="frame-link"
-                  onClick={() => timeline.spanOf[other] >= 0 && select(timeline.spanOf[other])}
-                >
-                  <span class="quiet">{LINK_WORDS[link.what][link.to === event ? 1 : 0]} </span>
-                  <span class="grow">{visible(profile.name(events.node[other]))}</span>
-                  <span class="number">{duration(Math.max(0, events.duration_ns[other]))}</span>
-                </button>
-              );
-            })}
-          </div>
-        </>
-      ) : null}
-    </>
   );
 }
