@@ -37,7 +37,7 @@ def render_html(
     predicted: Mapping[str, Any] | None = None,
 ) -> str:
     """The whole page as one ASCII-safe text that needs nothing else; its size is bounded by `embedded.MOST_BYTES`, the
-    rows of `report`, the `sources` (text by file name) and the `predicted` timeline (`leadline.report.predicted`) given."""
+    rows of `report`, the `sources` (text by file name) and the `predicted` timeline (of `report.predicted`) given."""
     held = embedded(profile)
     data = {
         "version": __version__,
