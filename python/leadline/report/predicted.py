@@ -1,5 +1,5 @@
-"""A predicted timeline for the page: what `leadline whatif` simulated for one scenario, as lanes to draw below the measured
-ones, and which scenarios there are to choose from."""
+"""A predicted timeline for the page: what `leadline whatif` simulated for one scenario, as lanes to draw below the
+measured ones, and which scenarios there are to choose from."""
 
 from __future__ import annotations
 
@@ -41,12 +41,9 @@ class Predictor:
         held = [one for one in report.scenarios if one.graph is not None and one.result is not None]
         best = [one for one in useful(report) if one in held]
         chosen = next((one for one in [*best, *held] if not name or one.title == name), None)
+        missing = f"There is no prediction named {name}." if name else "Nothing can be predicted."
         return {
-            "trouble": ""
-            if chosen
-            else f"There is no prediction named {name}."
-            if name
-            else "Nothing can be predicted.",
+            "trouble": missing if chosen is None else "",
             "scenarios": [{"title": one.title, "said": _said(one, report)} for one in held],
             "chosen": None if chosen is None else self._drawn(chosen, report),
         }

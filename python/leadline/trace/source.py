@@ -21,8 +21,8 @@ _ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 class Source:
     """One rank's trace. `open()` gives a fresh stream of decoded bytes each time it is called.
 
-    `size_bytes` is that of the stored form; a gzip is about 15 times larger inside. `path`: the file itself, where it is
-    there and not compressed.
+    `size_bytes` is that of the stored form; a gzip is about 15 times larger inside. `path`: the file itself, where it
+    is there and not compressed.
     """
 
     name: str

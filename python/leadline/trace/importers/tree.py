@@ -1,7 +1,7 @@
 """Event tables of others as profiles: the call tree is made of what the trace holds.
 
-Ranges and operators stand by nesting, Python functions and modules where they were recorded, calls of the driver, device
-work below the call that launched it, backward operators below their forward operator as in profiles of ours. The
+Ranges and operators stand by nesting, Python functions and modules where they were recorded, calls of the driver,
+device work below the call that launched it, backward operators below their forward operator as in profiles of ours. The
 events of the trace are the events of the window.
 
 What a trace does not say is not made up: there is no CPU time, so the loop's thread is taken to run wherever it is not
