@@ -6,7 +6,7 @@ Everything is whole columns, computed once and shared by all rules; objects are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,10 +14,13 @@ import numpy as np
 
 from leadline.analysis import Analysis
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, subtree_sums
-from leadline.analysis.findings import Gain, Line
+from leadline.analysis.findings import Line
+from leadline.analysis.functions import METRIC
+from leadline.analysis.gains import Gains
 from leadline.analysis.loop import Loop, find_loop
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rare import around
+from leadline.analysis.sampled import SampledFunction, sampled_functions
 from leadline.analysis.scopes import frame_origins
 from leadline.analysis.sourcecode import Block, Sources, hashes, short_name
 from leadline.profiles import Profile
@@ -52,7 +55,7 @@ def _cwd(profile: Profile) -> str:
     return cwd if isinstance(cwd, str) else ""
 
 
-class Case:
+class Case(Gains):
     """One profile under examination."""
 
     def __init__(self, profile: Profile) -> None:
@@ -72,6 +75,7 @@ class Case:
         found = find_loop(self.profile, self.analysis.scopes)
         if found is None:
             return None
+        found = self._timed_by_samples(found)
         outside = around(self.tree, found, self.sources).outside
         if not outside.any():
             return found
@@ -79,6 +83,15 @@ class Case:
         work = float(time.sum()) / found.steps
         step = max(found.step_ns, work) if found.measured_by else work
         return replace(found, inside=found.inside & ~outside, time=time, work_ns=work, step_ns=step)
+
+    def _timed_by_samples(self, found: Loop) -> Loop:
+        """The loop with the CPU time of its thread as the length of a step, where no clock has told that."""
+        thread = self.analysis.scopes.thread
+        mine = found.inside & (thread == thread[found.anchors[0]])
+        ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
+        if found.measured_by or ran <= found.work_ns:
+            return found
+        return replace(found, step_ns=ran, measured_by="CPU samples")
 
     @cached_property
     def rare_work(self) -> Mask:
@@ -332,6 +345,32 @@ class Case:
         return max(0.0, self.loop.step_ns - self.loop.work_ns) * self.loop.steps if self.loop.measured_by else 0.0
 
     @cached_property
+    def samples(self) -> Rows:
+        """CPU time by samples per node of the loop, in operators and outside; zeros where none were taken."""
+        return np.where(self.loop.inside, self.tree.exclusive(METRIC).sum, 0)
+
+    @cached_property
+    def sampled_ns(self) -> int:
+        """CPU time of all steps by samples, in every process; 0 where none were taken."""
+        return int(self.samples.sum())
+
+    @cached_property
+    def time_and_samples(self) -> Rows:
+        """The time of scopes, and where there are samples, CPU time by them between operators: in Python that regions
+        and phases hold, or nothing does."""
+        if not self.sampled_ns:
+            return self.time
+        between = (self.analysis.scopes.inner < 0) & ~self.in_phase("data loading") & ~self.in_phase("compile")
+        return np.where(between, self.samples, self.time)
+
+    def sampled(self, where: Mask, most: int = 3) -> list[SampledFunction]:
+        """The functions of the program that took most CPU time outside operators in these nodes of the profile."""
+        operators = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
+            self.tree.kinds == int(FrameKind.OPERATOR)
+        )
+        return sampled_functions(self.tree, self.analysis.scopes, where, operators, most)
+
+    @cached_property
     def called(self) -> Mask:
         """Operators that Python calls where its time is not measured otherwise: not from autograd's engine, nor inside
         a phase or region, whose own time holds the Python in it."""
@@ -352,49 +391,5 @@ class Case:
         chosen[np.asarray(rows, np.int64)] = True
         return self.below(chosen)
 
-    # ---------------------------------------------------------------- gains
-
-    def gain_of(self, rows: Rows, ns: float, fractions: Sequence[float], basis: str) -> Gain:
-        """The gain where a remedy spares these calls: of `ns` in operators the fractions (low, expected, high), and of
-        the Python that calls them a third of an even share, that share, and three times as much, since calls differ."""
-        low, expected, high = fractions
-        python = self.python_ns(self.mask(rows))
-        of_ns = self.loop.step_ns * self.loop.steps
-        most = min(ns * high + min(3 * python, self.between_ns), of_ns)
-        sums = ((ns + python / 3) * low, min((ns + python) * expected, most), most)
-        note = (
-            f"; up to {_percent(min(3 * python, self.between_ns) / of_ns)} of the step for the Python that calls them"
-        )
-        return self.gain_sums(sums, basis + (note if python >= 0.005 * of_ns else ""))
-
-    def gain_sums(self, sums: Sequence[float], basis: str) -> Gain:
-        """The gain per step from (low, expected, high) over all steps."""
-        loop = self.loop
-        low, expected, high = (int(min(max(ns, 0.0) / loop.steps, loop.step_ns)) for ns in sums)
-        return Gain(low, expected, high, basis, "step", int(loop.step_ns))
-
-    def gain(self, ns: float, fractions: Sequence[float], basis: str) -> Gain:
-        """The gain per step where `ns` over all steps shrinks by these fractions (low, expected, high)."""
-        loop = self.loop
-        part = min(max(ns, 0.0) / loop.steps, loop.step_ns)
-        low, expected, high = (int(part * fraction) for fraction in fractions)
-        return Gain(low, expected, high, basis, "step", int(loop.step_ns))
-
-    def gain_beside(self, ns: float, fractions: Sequence[float], basis: str) -> Gain:
-        """The same for time that the step's own does not hold, such as compilation."""
-        loop = self.loop
-        part = max(ns, 0.0) / loop.steps
-        low, expected, high = (int(part * fraction) for fraction in fractions)
-        return Gain(low, expected, high, basis, "step", int(loop.step_ns + part))
-
-    def no_gain(self, basis: str) -> Gain:
-        """No time to win, and why."""
-        loop = self.known_loop
-        return Gain(0, 0, 0, basis, "step" if loop else "run", int(loop.step_ns) if loop else 0)
-
     def per_step(self, count: float) -> float:
         return count / self.loop.steps
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

@@ -55,6 +55,15 @@ def functions(tree: Tree, kept: Mask) -> list[FunctionRow]:
     return sorted(rows, key=lambda row: (-row.self_ns, -row.total_ns, row.name))
 
 
+def imports(tree: Tree) -> Mask:
+    """Nodes at or below the interpreter's import system, which runs once and crowds a short program's samples."""
+    frames = np.unique(tree.frames["file"])
+    files = [row for row in frames.tolist() if tree.tables.strings[row].startswith("<frozen importlib._bootstrap")]
+    importing = np.isin(tree.frames["file"], np.array(files, np.int64))
+    mask: Mask = nearest(tree.shape, importing[tree.frame_of]) >= 0
+    return mask
+
+
 def _is_function(tree: Tree) -> Mask:
     mask: Mask = ~np.isin(tree.kinds, [int(kind) for kind in _PLACES])
     return mask

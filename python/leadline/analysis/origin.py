@@ -25,6 +25,7 @@ _FRAMEWORKS = frozenset(
         *("leadline", "pytest", "_pytest", "pluggy"),
     ]
 )
+_FUNCTIONS = frozenset(["numpy", "scipy"])
 _INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/(?P<package>[^/]+)")
 _STANDARD_LIBRARY = re.compile(r"(?:^|/)lib(?:64)?/python\d+(?:\.\d+)?t?/(?P<rest>.*)")
 _OWN_CODE = re.compile(r"(?:^|/)leadline/(?:capture/|_autostart\.py$|_native)")
@@ -56,6 +57,12 @@ def origin(file: str) -> Origin:
 def is_library(file: str) -> bool:
     """Whether `--hide-library-frames` hides Python frames of this file."""
     return origin(file) != Origin.USER
+
+
+def is_called_as_function(file: str) -> bool:
+    """Whether code of this framework is called for one result, as a function of the program is, and does not run it."""
+    installed = _INSTALLED.search(file.replace("\\", "/"))
+    return installed is not None and installed["package"].removesuffix(".py").lower() in _FUNCTIONS
 
 
 def package_path(file: str) -> str:

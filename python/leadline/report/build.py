@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from leadline.analysis import Analysis, breakdown
 from leadline.analysis.columns import nearest
 from leadline.analysis.findings import Findings, from_object
-from leadline.analysis.functions import functions
+from leadline.analysis.functions import METRIC, functions, imports
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
 from leadline.report import devices, provenance
@@ -57,12 +57,15 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
     sampled = functions(tree, kept)
     modules = breakdown.modules(tree, scope, kept, options.merge_layers)
     top = max(options.top, 0)
-    paths = analysis.hot_paths.ranked(path_metric, top, kept, also=additive)
+    counted = kept & ~imports(tree) if path_metric == METRIC and sort != options.sort and focus is None else kept
+    paths = analysis.hot_paths.ranked(path_metric, top, counted, also=additive)
     report = Report(
         meta=provenance.meta(profile, file),
         options=options,
         sort=sort,
         path_metric=path_metric,
+        path_total=next((_total(tree, info, counted) for info in tree.measured if str(info.kind) == path_metric), None),
+        imports_ns=int(tree.exclusive(path_metric).sum[kept & ~counted].sum()),
         focus=focus,
         totals={str(info.kind): _total(tree, info, kept) for info in tree.measured},
         splits=time_splits(analysis, words),
@@ -95,8 +98,9 @@ def _saved_findings(profile: Profile) -> Findings | None:
 
 
 def _default_metric(tree: Tree) -> str:
+    """Samples see all CPU time, also between operators; where none were taken, operators and regions have theirs."""
     present = [str(info.kind) for info in tree.measured if info.additive]
-    for metric in ("gpu_time", "time"):
+    for metric in ("gpu_time", "cpu_sample", "time"):
         if metric in present:
             return metric
     return present[0] if present else "time"

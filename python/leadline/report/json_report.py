@@ -90,6 +90,7 @@ def _path(path: HotPath) -> dict[str, Any]:
         "modules": path.modules,
         "phase": path.phase,
         "operator": path.operator,
+        "inner": path.inner,
         "calls": path.calls,
         "paths": path.paths,
         "values": dict(path.values),

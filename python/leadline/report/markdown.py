@@ -55,11 +55,11 @@ def _waits(report: Report) -> str:
 
 
 def _paths(report: Report) -> str:
-    total = report.totals.get(report.path_metric)
+    total = report.path_total
     title = f"### Hottest call paths by {phrases.metric_name(report.path_metric)}\n\n"
     if total is None or not report.paths:
         return title + "n/a: nothing was measured"
-    base = phrases.base_text(report, report.path_metric)
+    base = phrases.paths_base_text(report)
     title += f"{base[0].upper()}{base[1:]}.\n\n"
     rows = []
     for path in report.paths:

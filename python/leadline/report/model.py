@@ -79,6 +79,8 @@ class HotPath:
     values: dict[str, int]
     frames: tuple[FrameLine, ...]
     node: int
+    inner: str = ""
+    """The innermost function below the user's line, of a path that ends in Python or native code; may be empty."""
     ranks: Spread | None = None
     """Of folded ranks: how far they are apart at the node, with all below it."""
 
@@ -260,6 +262,10 @@ class Report:
     """What orders the operators (and the paths, unless it is count or call_time)."""
     path_metric: str
     """What orders the paths and their shares are shares of."""
+    path_total: Total | None
+    """What the shares of paths are shares of; None where nothing was measured."""
+    imports_ns: int
+    """CPU time of imports by samples, which are left out of the paths; 0 where they are not."""
     focus: Focus | None
     totals: dict[str, Total]
     splits: tuple[TimeSplit, ...]

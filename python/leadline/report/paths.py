@@ -11,6 +11,7 @@ from leadline.analysis.hotpaths import Entry
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.origin import is_library
 from leadline.analysis.rows import FunctionRow
+from leadline.analysis.sampled import present, says_something
 from leadline.report.model import FrameLine, FunctionTime, HotPath, Place
 from leadline.report.source import short_names
 from leadline.schema import FrameKind
@@ -54,12 +55,22 @@ class PathWords:
             modules=len(names),
             phase=self._name(int(scopes.phase[row])),
             operator=self._name(outer),
+            inner=self._inner(row),
             calls=entry.calls,
             paths=entry.paths,
             values=entry.values,
             frames=self.frames(row) if self._with_frames else (),
             node=outer if outer >= 0 else row,
         )
+
+    def _inner(self, row: int) -> str:
+        """The innermost Python or native function of the path that says more than the user's line does."""
+        user, kinds = int(self._scopes.user[row]), (int(FrameKind.PYTHON), int(FrameKind.NATIVE))
+        while row > 0 and row != user and self._tree.kinds[row] in kinds:
+            if says_something(self._name(row)):
+                return present(self._name(row))
+            row = int(self._tree.parent[row])
+        return ""
 
     def function(self, row: FunctionRow) -> FunctionTime:
         """A row of the table of functions with its file as shown."""

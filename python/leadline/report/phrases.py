@@ -63,7 +63,7 @@ def below_text(path: HotPath, notes: bool = True) -> str:
             about.append(f"{path.modules} modules")
         parts.append(path.module + (f" ({', '.join(about)})" if about else ""))
     phase = "" if path.module and path.phase == "forward" else path.phase  # a module's forward is what one expects
-    parts += [part for part in (phase, operator_text(path.operator)) if part]
+    parts += [part for part in (phase, operator_text(path.operator), path.inner) if part]
     return visible(STEP.join(parts))
 
 
@@ -131,6 +131,15 @@ def part_share(split: TimeSplit, part: str) -> str:
     """`~18.0%`: the share of a part of the wall time, marked where it is an estimate."""
     value = int(getattr(split, f"{part}_ns"))
     return ("~" if part in split.estimated and value else "") + share(value, split.wall_ns)
+
+
+def paths_base_text(report: Report) -> str:
+    """The same for the paths: `shares of 5.00 ms in all, without imports (3.1 s)`."""
+    total = report.path_total
+    if total is None:
+        return ""
+    without = f", without imports ({duration(report.imports_ns)})" if report.imports_ns else ""
+    return f"shares of {in_unit(total.sum, total.unit)} in all{without}"
 
 
 def base_text(report: Report, metric: str) -> str:

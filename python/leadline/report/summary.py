@@ -128,7 +128,7 @@ def _gpu_lines(report: Report) -> list[str]:
 
 
 def _path_lines(report: Report) -> list[str]:
-    total = report.totals.get(report.path_metric)
+    total = report.path_total
     if total is None or not report.paths:
         return [_line("hottest", "n/a: no operator or region was measured")]
     lines = []

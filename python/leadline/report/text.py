@@ -141,11 +141,11 @@ def _bar(parts: list[tuple[str, int]], whole: int, width: int) -> Text:
 
 
 def _paths(console: Console, report: Report) -> None:
-    metric, total = report.path_metric, report.totals.get(report.path_metric)
+    metric, total = report.path_metric, report.path_total
     text_tables.title(
         console,
         f"Hottest call paths by {phrases.metric_name(metric)}",
-        "; ".join(filter(None, [phrases.base_text(report, metric), _PATH_NOTE])),
+        "; ".join(filter(None, [phrases.paths_base_text(report), _PATH_NOTE])),
     )
     if not report.paths or total is None:
         console.print(Text("  n/a: nothing was measured" + (" on these paths" if report.focus else ""), style="yellow"))

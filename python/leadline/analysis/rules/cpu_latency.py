@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent, times
 
@@ -42,6 +43,7 @@ class CpuLatency(Rule):
                         f"{duration(case.per_step(cpu))} on the CPU for {duration(case.per_step(device))} on the "
                         "device "
                         f"a step ({times(cpu / max(device, 1))} times)",
+                        *_sampled(case, here),
                     ),
                     "Let the CPU run ahead: prepare batches in workers, avoid waits for the device, give each "
                     "call more "
@@ -51,3 +53,13 @@ class CpuLatency(Rule):
                 )
             )
         return made[:2]
+
+
+def _sampled(case: Case, here: Mask) -> list[str]:
+    """What the CPU did behind this line, outside of operators."""
+    everything = max(int(case.samples[here].sum()), 1)
+    below = case.below(here) & case.loop.inside
+    return [
+        f"the CPU was {percent(one.ns / max(everything, one.ns))} of that in {one.name}, by samples"
+        for one in case.sampled(below, most=1)
+    ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
 from leadline.analysis.rules.processes import workers as count_workers
 from leadline.analysis.rules.words import duration, percent
+from leadline.analysis.sampled import SampledFunction, names_of
 from leadline.schema import FrameKind
 
 
@@ -81,6 +83,10 @@ class DataLoading(Rule):
                 first = case.line(work[0].row)
                 where = f"{first.short}:{first.line}" if first else ""
                 evidence.append(f"{percent(work[0].value / max(ns, 1))} of it in operators at {where}")
+        sampled = case.sampled(case.in_phase("data loading"))  # of worker processes too
+        if sampled:
+            lines = case.lines([row, *(one.row for one in sampled)])
+            evidence += [_sampled(case, one) for one in sampled[:2]]
         return [
             Finding(
                 self.name,
@@ -96,6 +102,15 @@ class DataLoading(Rule):
                 "data_loading",
             )
         ]
+
+
+def _sampled(case: Case, one: SampledFunction) -> str:
+    """`61 % of the CPU time of loading in Images.__getitem__ (data.py:12), mostly in argsort (40 %)`."""
+    everything = int(case.tree.exclusive(METRIC).sum[case.in_phase("data loading")].sum())
+    line = case.line(one.row)
+    where = f" ({line.short}:{line.line})" if line else ""
+    called = f", mostly in {names_of([one])}" if one.called else ""
+    return f"{percent(one.ns / max(everything, 1))} of the CPU time of loading in {one.name}{where}{called}"
 
 
 def _fractions(workers: int, cpus: int) -> tuple[float, float, float]:

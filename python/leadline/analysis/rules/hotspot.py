@@ -43,7 +43,7 @@ class Hotspot(Rule):
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         device = case.has_device
-        time = case.gpu_time if device else case.time
+        time = case.gpu_time if device else case.time_and_samples
         total = int(time.sum()) if device else case.total_ns
         groups = case.grouped(time > 0, time, case.analysis.hot_paths.group)
         if not total:
@@ -58,7 +58,7 @@ class Hotspot(Rule):
 
     def _finding(self, case: Case, row: int, ns: int, share: float, rows: list[int], device: bool) -> Finding:
         scopes = case.analysis.scopes
-        what = operator(case.name(int(scopes.outer[row]))) or case.name(int(scopes.phase[row])) or "one line"
+        what = operator(case.name(int(scopes.outer[row]))) or case.name(int(scopes.phase[row])) or _python(case, row)
         inside = case.module(row)
         where = f" in {module(inside)}" if inside else ""
         phase = case.name(int(scopes.phase[row]))
@@ -77,6 +77,12 @@ class Hotspot(Rule):
             self.learn_more,
             share,
         )
+
+
+def _python(case: Case, row: int) -> str:
+    """What is known of Python without an operator: by samples, so it is the line's function."""
+    line = case.line(row)
+    return f"{line.function or line.short} in Python" if line else "one line"
 
 
 def _paths(number: int) -> str:

@@ -7,7 +7,8 @@ import ast
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent, times
+from leadline.analysis.rules.words import duration, percent, sureness, times
+from leadline.analysis.sampled import names_of
 from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
 
@@ -25,11 +26,44 @@ class PythonOverhead(Rule):
         ),
         Option("share", 10, "%", "less of the step is not worth rewriting a loop"),
         Option("work", 1_000_000, "ns", "of operators a step; where there is less of it, Python always takes most"),
+        Option("function", 15, "%", "of the step's CPU time in one function that calls no operators, by samples"),
         Option("python", 50, "%", "of a step that is spent outside operators and loading; tiny models come near"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        return self._loops(case, values) + self._between(case, values)
+        found = self._loops(case, values) + self._sampled(case, values)
+        return found or self._between(case, values)
+
+    def _sampled(self, case: Case, values: Values) -> list[Finding]:
+        """Functions that take the step without calling operators: samples see them."""
+        where = case.loop.inside & ~case.in_phase("data loading") & ~case.in_phase("compile")
+        made = []
+        for one in case.sampled(where):
+            share = one.ns / case.sampled_ns
+            if share < values["function"]:
+                break
+            line = case.line(one.row)
+            called = f", mostly in {names_of([one])}" if one.called else ""
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"{one.name} takes {percent(share)} of the step's CPU time outside of operators",
+                    case.gain(one.ns, (0, 0.5, 1), "bound: the CPU time of this function, by samples"),
+                    tuple(one.rows[:20].tolist()),
+                    (line,) if line else (),
+                    (
+                        f"{duration(case.per_step(one.ns))} of {duration(case.per_step(case.sampled_ns))} a step"
+                        f"{called}",
+                        sureness(case, one.rows),
+                    ),
+                    "Do it once before the loop, in the workers of a DataLoader, or for all elements at once with "
+                    "tensors or arrays.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:2]
 
     def _loops(self, case: Case, values: Values) -> list[Finding]:
         scopes = case.analysis.scopes
@@ -92,8 +126,11 @@ class PythonOverhead(Rule):
                     ns, (0, 0.3, 1), f"bound: the wall time of a step less its operators (by {loop.measured_by})"
                 ),
                 (loop.root,),
-                case.lines([loop.root]),
-                (f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",),
+                case.lines([loop.root, *loop.anchors[:3].tolist()]),
+                (
+                    f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",
+                    *(() if case.sampled_ns else ("where in Python: `leadline run --cpu-sample` says",)),
+                ),
                 "Give each call more to do (a larger batch), or let torch.compile run the model without Python "
                 "between.",
                 self.learn_more,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from leadline.analysis.case import Case
+from leadline.analysis.columns import Rows
+from leadline.analysis.functions import METRIC
 from leadline.analysis.layers import merged_layers
 
 _ENGINE = "autograd::engine::evaluate_function: "
@@ -50,6 +53,15 @@ def listed(words: list[str], most: int = 4) -> str:
     """`a, b and c`."""
     shown = words[:most] + ([f"{len(words) - most} more"] if len(words) > most else [])
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" and {shown[-1]}" if shown else ""
+
+
+def sureness(case: Case, rows: Rows) -> str:
+    """How far to trust a share by samples: right within about two standard deviations of a share of so many."""
+    number = int(case.tree.exclusive(METRIC).count[rows].sum())
+    of = int(case.tree.exclusive(METRIC).count[case.loop.inside].sum())
+    share = number / max(of, 1)
+    off = 2 * (share * (1 - share) / max(of, 1)) ** 0.5
+    return f"{number:,} of {of:,} samples: give or take {percent(off)} of the step"
 
 
 def plain(text: str) -> str:
