@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="the programs need torch")
 
 PROBLEMS = Path(__file__).resolve().parents[2] / "examples" / "problems"
 RULES = {name: told["rule"] for name, told in json.loads((PROBLEMS / "problems.json").read_text()).items()}
-ALWAYS = ("item", "kept_graph", "printing", "sample_loop", "unfused", "growing_cat")
+ALWAYS = ("frozen", "garbage", "item", "kept_graph", "printing", "sample_loop", "unfused", "growing_cat")
 RUN = """
 import runpy, sys, leadline, torch
 for path, output in zip(sys.argv[1::2], sys.argv[2::2]):

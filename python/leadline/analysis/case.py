@@ -13,14 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from leadline.analysis import Analysis
-from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, subtree_sums
+from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.findings import Line
-from leadline.analysis.functions import METRIC
-from leadline.analysis.gains import Gains
 from leadline.analysis.loop import Loop, find_loop
+from leadline.analysis.ofsamples import OfSamples
 from leadline.analysis.origin import Origin, origin, package_path
 from leadline.analysis.rare import around
-from leadline.analysis.sampled import SampledFunction, sampled_functions
 from leadline.analysis.scopes import frame_origins
 from leadline.analysis.sourcecode import Block, Sources, hashes, short_name
 from leadline.profiles import Profile
@@ -55,7 +53,7 @@ def _cwd(profile: Profile) -> str:
     return cwd if isinstance(cwd, str) else ""
 
 
-class Case(Gains):
+class Case(OfSamples):
     """One profile under examination."""
 
     def __init__(self, profile: Profile) -> None:
@@ -83,15 +81,6 @@ class Case(Gains):
         work = float(time.sum()) / found.steps
         step = max(found.step_ns, work) if found.measured_by else work
         return replace(found, inside=found.inside & ~outside, time=time, work_ns=work, step_ns=step)
-
-    def _timed_by_samples(self, found: Loop) -> Loop:
-        """The loop with the CPU time of its thread as the length of a step, where no clock has told that."""
-        thread = self.analysis.scopes.thread
-        mine = found.inside & (thread == thread[found.anchors[0]])
-        ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
-        if found.measured_by or ran <= found.work_ns:
-            return found
-        return replace(found, step_ns=ran, measured_by="CPU samples")
 
     @cached_property
     def rare_work(self) -> Mask:
@@ -290,6 +279,24 @@ class Case(Gains):
                     found |= {(node.file, block.first) for block in source.blocks(node.line)} if source else set()
         return found
 
+    def is_step_loop(self, file: str, line: int) -> bool:
+        """Whether the loop whose head is there is one that the steps go through."""
+        return (file, line) in self._step_loops
+
+    def below_row(self, row: int) -> Rows:
+        """The rows of a node and all below it."""
+        place, size = self._preorder
+        begin = int(place[row])
+        return self._in_preorder[begin : begin + int(size[row])]
+
+    @cached_property
+    def _preorder(self) -> tuple[Rows, Rows]:
+        return preorder(self.tree.shape)
+
+    @cached_property
+    def _in_preorder(self) -> Rows:
+        return np.argsort(self._preorder[0], kind="stable")
+
     def lines_between(self, file: str, first: int, last: int) -> Mask:
         """Nodes of the loop at or below these lines of a file."""
         columns = self.tree.frames
@@ -340,35 +347,13 @@ class Case(Gains):
 
     @cached_property
     def between_ns(self) -> float:
-        """Time of all steps that is in no operator, phase or wait: Python, and calling operators from it. 0 where the
-        wall time of a step is not known."""
-        return max(0.0, self.loop.step_ns - self.loop.work_ns) * self.loop.steps if self.loop.measured_by else 0.0
-
-    @cached_property
-    def samples(self) -> Rows:
-        """CPU time by samples per node of the loop, in operators and outside; zeros where none were taken."""
-        return np.where(self.loop.inside, self.tree.exclusive(METRIC).sum, 0)
-
-    @cached_property
-    def sampled_ns(self) -> int:
-        """CPU time of all steps by samples, in every process; 0 where none were taken."""
-        return int(self.samples.sum())
-
-    @cached_property
-    def time_and_samples(self) -> Rows:
-        """The time of scopes, and where there are samples, CPU time by them between operators: in Python that regions
-        and phases hold, or nothing does."""
-        if not self.sampled_ns:
-            return self.time
-        between = (self.analysis.scopes.inner < 0) & ~self.in_phase("data loading") & ~self.in_phase("compile")
-        return np.where(between, self.samples, self.time)
-
-    def sampled(self, where: Mask, most: int = 3) -> list[SampledFunction]:
-        """The functions of the program that took most CPU time outside operators in these nodes of the profile."""
-        operators = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
-            self.tree.kinds == int(FrameKind.OPERATOR)
-        )
-        return sampled_functions(self.tree, self.analysis.scopes, where, operators, most)
+        """Time of all steps that is in no operator, phase or wait, nor in a pause of the garbage collector: Python, and
+        calling operators from it. 0 where the wall time of a step is not known."""
+        if not self.loop.measured_by:
+            return 0.0
+        pauses = self.named(FrameKind.PHASE, "garbage collection") & self.loop.inside
+        collecting = int(self.tree.exclusive("call_time").sum[pauses].sum())
+        return max(0.0, (self.loop.step_ns - self.loop.work_ns) * self.loop.steps - collecting)
 
     @cached_property
     def called(self) -> Mask:

@@ -19,6 +19,7 @@ from leadline.schema import EventKind, FrameKind
 
 _TRIMMED_FROM = 5  # measurements: below that the largest is too large a part of what is known
 _BY_CALLS = "calls of the model"
+_BY_BATCHES = "batches loaded"
 _STEP_LIMITS = 20  # a measurement this many times the mean of all others was a first call, a page fault, another job
 
 
@@ -87,7 +88,7 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
         return np.flatnonzero((tree.frame_rows(FrameKind.PHASE, name)[tree.frame_of]) & phases)
 
     optimizer, loading, forward = named("optimizer"), named("data loading"), named("forward")
-    for found_by, rows in (("optimizer steps", optimizer), ("batches loaded", loading)):
+    for found_by, rows in (("optimizer steps", optimizer), (_BY_BATCHES, loading)):
         rows = rows[counts[rows] > 0]
         if not len(rows):
             continue
@@ -97,6 +98,8 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
         near = np.concatenate((rows, loading[counts[loading] * 2 >= steps]))
         near = near[(scopes.process[near] == process) & (scopes.thread[near] == scopes.thread[first])]
         near = np.unique(near[counts[near] * 10 >= steps])
+        if found_by == _BY_BATCHES:
+            steps = _without_ends(scopes, counts, int(first), steps)
         return near, steps, found_by
     operators = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (counts > 0))
     inside = operators[scopes.phase[operators] >= 0] if len(forward) else operators
@@ -106,6 +109,14 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
     inside = inside[scopes.process[inside] == process]
     steps = _usual(counts[inside], time[inside])
     return inside[counts[inside] >= steps], steps, _BY_CALLS
+
+
+def _without_ends(scopes: Scopes, counts: Rows, anchor: int, asked: int) -> int:
+    """Batches, where a loader was asked `asked` times: the end of each pass over the data answers with none. Told from
+    the calls of operators in the thread's modules, of which one batch has as many as the next."""
+    inside = (scopes.thread == scopes.thread[anchor]) & (scopes.module >= 0) & (scopes.outer == np.arange(len(counts)))
+    found, times = np.unique(counts[inside & (counts * 10 >= asked * 8) & (counts < asked)], return_counts=True)
+    return int(found[np.argmax(times)]) if len(found) else asked
 
 
 def _with_forward(tree: Tree, scopes: Scopes, anchors: Rows, forward: Rows, counts: Rows, steps: int) -> Rows:
@@ -204,8 +215,27 @@ def _wall_ns(profile: Profile, scopes: Scopes, anchor: int, steps: int) -> tuple
         total = int(without_first_calls(calls.sum[rows], calls.count[rows], calls.max[rows]).sum())
         again = compiled_again(profile, scopes, anchor)
         return max(total - again, 0) / count * ((count + 1) / steps), "steps"
+    turn = _turn_ns(profile, scopes, anchor, steps)
+    if turn:
+        return turn, "batches"
     window = _window_step_ns(profile)
     return window, "trace window" if window else ""
+
+
+def _turn_ns(profile: Profile, scopes: Scopes, anchor: int, steps: int) -> float:
+    """Wall time from batch to batch of the loader that has about as many as there are steps; 0 where none has."""
+    tree = profile.tree
+    calls = tree.exclusive("call_time")
+    turns = tree.frame_rows(FrameKind.PHASE, "turn")[tree.frame_of] & (scopes.process == scopes.process[anchor])
+    rows = np.flatnonzero(turns & (calls.count + 1 >= _TRIMMED_FROM) & (calls.count * 2 >= steps))
+    rows = rows[calls.count[rows] <= 2 * steps]
+    if not len(rows):
+        return 0.0
+    row = rows[np.argmin(np.abs(calls.count[rows] - steps))]
+    total = int(without_first_calls(calls.sum[[row]], calls.count[[row]], calls.max[[row]])[0])
+    again = compiled_again(profile, scopes, anchor)
+    each = max(total - again, 0) / int(calls.count[row])
+    return each * max(1, round(int(calls.count[row]) / steps))
 
 
 def compiled_again(profile: Profile, scopes: Scopes, anchor: int) -> int:

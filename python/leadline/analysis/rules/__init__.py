@@ -21,6 +21,7 @@ from leadline.analysis.rules.data_loading import DataLoading
 from leadline.analysis.rules.deterministic_backward import DeterministicBackward
 from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
+from leadline.analysis.rules.garbage_collection import GarbageCollection
 from leadline.analysis.rules.graph_breaks import GraphBreaks
 from leadline.analysis.rules.hotspot import Hotspot
 from leadline.analysis.rules.imbalance import Imbalance
@@ -38,6 +39,7 @@ from leadline.analysis.rules.stall import Stall
 from leadline.analysis.rules.synchronisation import Synchronisation
 from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
 from leadline.analysis.rules.unused_device import UnusedDevice
+from leadline.analysis.rules.unused_gradients import UnusedGradients
 
 RULES: tuple[Rule, ...] = (
     Hotspot(),
@@ -63,6 +65,8 @@ RULES: tuple[Rule, ...] = (
     Imbalance(),
     ThreadOversubscription(),
     RedundantWork(),
+    UnusedGradients(),
+    GarbageCollection(),
     UnusedDevice(),
     LoggingInLoop(),
 )

@@ -39,6 +39,14 @@ def times(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 or abs(count - round(count)) < 0.05 else f"{count:.1f}"
 
 
+def number(count: float) -> str:
+    """`25.6 M`: a large number in two or three digits."""
+    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count:.0f}"
+
+
 def operator(name: str) -> str:
     """`AddmmBackward0` without the name of autograd's engine."""
     return name.removeprefix(_ENGINE)

@@ -16,6 +16,7 @@ PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.cpu",
     "leadline.capture.providers.jax",
     "leadline.capture.providers.tools",
+    "leadline.capture.providers.garbage",
 )
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
 

@@ -16,6 +16,7 @@ from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
 from leadline.capture.providers.torch_dataflow import Dataflow
+from leadline.capture.providers.torch_habits import Habits
 from leadline.capture.providers.torch_loading import BatchMarks
 from leadline.capture.providers.torch_native import TorchNative
 from leadline.capture.providers.torch_roles import DistributedRoles
@@ -44,6 +45,7 @@ class TorchProvider:
         self._batches = BatchMarks(native)
         self._waits = KnownWaits(native)
         self._roles = DistributedRoles(changed)
+        self._habits = Habits(native, self._living_modules, changed)
         self._dataflow = Dataflow() if options.trace is not None else None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
         self._attached = False
@@ -58,6 +60,7 @@ class TorchProvider:
         self._batches.uninstall()
         self._waits.uninstall()
         self._roles.uninstall()
+        self._habits.uninstall()
         if self._dataflow is not None:
             self._dataflow.uninstall()
         if self._modules is not None:
@@ -72,12 +75,15 @@ class TorchProvider:
 
     def forked(self) -> None:
         """Everything goes on in the child."""
+        self._habits.forked()
         if self._dataflow is not None:
             self._dataflow.forked()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
         told: dict[str, Any] = {"role": dict(self._roles.role)} if self._roles.role else {}
+        if self._habits.found:
+            told["habits"] = dict(self._habits.found)
         return {**self._status, **told}
 
     def dataflow(self) -> dict[str, Any]:
@@ -115,6 +121,10 @@ class TorchProvider:
 
             self._modules = ModuleTracker(self._native, torch)
             self._modules.install()
+        self._habits.install()
+
+    def _living_modules(self) -> list[Any]:
+        return self._modules.living() if self._modules is not None else []
 
     def _refuse(self, torch: ModuleType, sentence: str) -> None:
         version = str(getattr(torch, "__version__", ""))

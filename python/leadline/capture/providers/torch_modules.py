@@ -77,6 +77,11 @@ class ModuleTracker:
         self._held.clear()
         self._destinations.clear()
 
+    def living(self) -> list[Any]:
+        """The modules that are followed, without those that are just being made or have died."""
+        found = [one() for one in list(self._known.values())]
+        return [one for one in found if one is not None and "_parameters" in vars(one)]
+
     def _on_module(self, parent: Any, name: str, child: Any) -> None:
         """torch's hook: `child` becomes the attribute `name` of `parent`. None unregisters."""
         try:

@@ -1,0 +1,67 @@
+"""What a `Case` knows by CPU samples, where there are any. Part of a `Case`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from leadline.analysis import Analysis
+from leadline.analysis.columns import Mask, Rows
+from leadline.analysis.functions import METRIC
+from leadline.analysis.gains import Gains
+from leadline.analysis.loop import Loop
+from leadline.analysis.sampled import SampledFunction, sampled_functions
+from leadline.profiles import Tree
+from leadline.schema import FrameKind
+
+
+class OfSamples(Gains):
+    """See `Case`."""
+
+    tree: Tree
+    analysis: Analysis
+
+    @abstractmethod
+    def in_phase(self, name: str) -> Mask: ...
+
+    @cached_property
+    @abstractmethod
+    def time(self) -> Rows: ...
+
+    def _timed_by_samples(self, found: Loop) -> Loop:
+        """The loop with the CPU time of its thread as the length of a step, where no clock has told that."""
+        thread = self.analysis.scopes.thread
+        mine = found.inside & (thread == thread[found.anchors[0]])
+        ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
+        if found.measured_by or ran <= found.work_ns:
+            return found
+        return replace(found, step_ns=ran, measured_by="CPU samples")
+
+    @cached_property
+    def samples(self) -> Rows:
+        """CPU time by samples per node of the loop, in operators and outside; zeros where none were taken."""
+        return np.where(self.loop.inside, self.tree.exclusive(METRIC).sum, 0)
+
+    @cached_property
+    def sampled_ns(self) -> int:
+        """CPU time of all steps by samples, in every process; 0 where none were taken."""
+        return int(self.samples.sum())
+
+    @cached_property
+    def time_and_samples(self) -> Rows:
+        """The time of scopes, and where there are samples, CPU time by them between operators: in Python that regions
+        and phases hold, or nothing does."""
+        if not self.sampled_ns:
+            return self.time
+        between = (self.analysis.scopes.inner < 0) & ~self.in_phase("data loading") & ~self.in_phase("compile")
+        return np.where(between, self.samples, self.time)
+
+    def sampled(self, where: Mask, most: int = 3) -> list[SampledFunction]:
+        """The functions of the program that took most CPU time outside operators in these nodes of the profile."""
+        operators = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
+            self.tree.kinds == int(FrameKind.OPERATOR)
+        )
+        return sampled_functions(self.tree, self.analysis.scopes, where, operators, most)

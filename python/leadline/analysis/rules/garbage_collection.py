@@ -1,0 +1,59 @@
+"""`garbage_collection`: Python's collector looks through all objects again and again, in the middle of steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+from leadline.schema import FrameKind
+
+_ASKED = "collect("
+
+
+class GarbageCollection(Rule):
+    name = "garbage_collection"
+    asks = "Does Python's garbage collector stop the steps?"
+    options = (
+        Option("share", 5, "%", "of the step in whole collections; a few milliseconds now and then are everywhere"),
+        Option("info", 2, "%", "less than that is no reason to change anything"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        loop = case.loop
+        pauses = case.named(FrameKind.PHASE, "garbage collection")
+        if not pauses.any():
+            raise CannotTell("pauses of the garbage collector were not recorded")
+        calls = case.tree.exclusive("call_time")
+        here = pauses & loop.inside & (case.user_line >= 0)
+        groups = case.by_line(here, calls.sum)
+        ns, number = (int(column[here].sum()) for column in (calls.sum, calls.count))
+        share = case.share(ns)
+        if share < values["info"] or not groups:
+            return []
+        lines = case.lines([group.row for group in groups])
+        asked = lines[0] if lines and _ASKED in lines[0].text else None
+        longest = int(calls.max[here].max())
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING if share >= values["share"] else Severity.INFO,
+                f"Python's garbage collector takes {percent(share)} of the step"
+                + (", since the program calls it" if asked else ""),
+                case.gain(ns, (0.7, 0.9, 1) if asked else (0.3, 0.8, 1), "the pauses themselves, measured"),
+                tuple(np.flatnonzero(here)[:20].tolist()),
+                lines,
+                (
+                    f"{times(case.per_step(number))} whole collections a step of {duration(ns / max(number, 1))} each, "
+                    f"the longest {duration(longest)}",
+                ),
+                "Leave gc.collect() out of the loop: reference counting frees tensors at once; call it once an epoch "
+                "where cycles hold memory."
+                if asked
+                else "Call gc.freeze() behind the set-up, so that objects which stay are not looked through again, "
+                "keep data in arrays or tensors instead of millions of objects, or collect at a time of your choice "
+                "(gc.disable(), gc.collect() every few hundred steps).",
+                self.learn_more,
+                share,
+            )
+        ]

@@ -1,0 +1,96 @@
+"""`unused_gradients`: gradients are computed for parameters that no optimizer updates: frozen parts, helper models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leadline.analysis.columns import Mask
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import listed, number, percent, size
+from leadline.schema import FrameKind
+
+
+class UnusedGradients(Rule):
+    name = "unused_gradients"
+    asks = "Are gradients computed for parameters that no optimizer updates?"
+    options = (
+        Option("share", 5, "%", "of the step in backward passes of such modules; less is not worth a change"),
+        Option("info", 1, "%", "a few parameters without use are everywhere"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        told = [one for one in map(_habit, _records(case)) if one is not None]
+        if not told:
+            raise CannotTell("parameters and optimizers were not compared (ten steps of a torch optimizer are needed)")
+        unused = max(told, key=lambda one: int(one.get("parameters", 0)))
+        if not unused.get("modules"):
+            return []
+        modules = _modules(case, unused["modules"])
+        backward = case.in_phase("backward") & case.below(modules)
+        ns = int(case.cost_with_all_below[case.first_of(backward)].sum())
+        share = ns / max(case.cost_of_all, 1)
+        if share < values["info"]:
+            return []
+        rows = np.flatnonzero(case.first_of(modules))
+        rows = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")]
+        names = [str(one["module"] or one["class"]) for one in unused["modules"]]
+        many = int(unused["parameters"])
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING if share >= values["share"] else Severity.INFO,
+                f"Gradients of {number(many)} parameters are computed and never used, {percent(share)} of "
+                f"{case.cost_name} goes to their modules' backward passes",
+                case.gain(
+                    ns,
+                    (0.3, 0.7, 1),
+                    "bound: the backward passes of these modules; what is before them in the "
+                    "model may still need a part",
+                ),
+                tuple(rows[:20].tolist()),
+                case.lines(rows.tolist()),
+                (
+                    f"{percent(many / max(int(unused['of_parameters']), 1))} of all parameters with gradients, "
+                    f"{size(int(unused['bytes']))} of gradients kept",
+                    f"no optimizer has the parameters of {listed(names)}",
+                ),
+                "Freeze them before training (module.requires_grad_(False)), and run what comes first in the model "
+                "below torch.no_grad().",
+                self.learn_more,
+                share,
+            )
+        ]
+
+
+def _records(case: Case) -> list[Mapping[str, Any]]:
+    """What each process says of torch."""
+    meta = case.profile.meta
+    records = [meta, *(one for one in meta.get("processes", []) if isinstance(one, dict))]
+    available = [one.get("available") for one in records]
+    torch = [one.get("torch") for one in available if isinstance(one, dict)]
+    return [one for one in torch if isinstance(one, dict)]
+
+
+def _habit(torch: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    habits = torch.get("habits")
+    unused = habits.get("unused_gradients") if isinstance(habits, dict) else None
+    return unused if isinstance(unused, dict) else None
+
+
+def _modules(case: Case, named: list[Mapping[str, Any]]) -> Mask:
+    """Nodes of the loop that are these modules: by name, which the tree begins with the variable that holds the model,
+    and class; by class alone where the module is a whole model."""
+    tree, frames = case.tree, case.tree.frames
+    wanted = {(str(one["module"]), str(one["class"])) for one in named}
+    found = np.zeros(len(frames["kind"]), np.bool_)
+    for frame in np.flatnonzero(frames["kind"] == int(FrameKind.MODULE)).tolist():
+        name, kind = tree.text("name", frame), tree.text("module", frame)
+        found[frame] = any(
+            kind == of and (name == path or name.endswith("." + path) or (not path and "." not in name))
+            for path, of in wanted
+        )
+    mask: Mask = found[tree.frame_of] & case.loop.inside
+    return mask

@@ -1,0 +1,103 @@
+"""Findings by CPU samples: the slow function is named, not the line that calls it, and calling operators is no function
+that is slow."""
+
+from __future__ import annotations
+
+from leadline.analysis.analyze import analyze
+from leadline.analysis.case import Case
+from leadline.profiles.build import build
+from leadline.report.build import build_report
+
+MS = 1_000_000
+
+
+def program(*inside: str, loading: str = "", step: bool = True):
+    """Ten steps of 10 ms: an operator of 3 ms, an optimizer of 1 ms, and what `inside` says."""
+    lines = [
+        "process train.py | pid=5",
+        "  thread MainThread | tid=5 wall_ns=100000000",
+        f"    phase step | call_time={90 * MS}/9" if step else "    phase other",
+        "    python main @ /home/ada/train.py:40",
+        f"      phase data loading | time={MS}/10 call_time={MS}/10",
+        *(["        " + loading] if loading else []),
+        "    python main @ /home/ada/train.py:42",
+        f"      operator aten::linear | time={30 * MS}/10 call_time={30 * MS}/10 cpu_sample={30 * MS}/30",
+        *("    " + line for line in inside),
+        "    python main @ /home/ada/train.py:44",
+        f"      phase optimizer | time={10 * MS}/10 call_time={10 * MS}/10 cpu_sample={10 * MS}/10",
+    ]
+    profile = build("\n".join(lines))
+    profile.meta.update(program={"argv": ["train.py"], "cwd": "/home/ada"}, host={"cpus": 8})
+    return profile
+
+
+SLOW = (
+    "python main @ /home/ada/train.py:41",
+    f"  python tokenise @ /home/ada/train.py:6 | cpu_sample={40 * MS}/40",
+    f"    python tokenise.<locals>.<genexpr> @ /home/ada/train.py:7 | cpu_sample={10 * MS}/10",
+)
+
+
+def python_overhead(profile):
+    return [one for one in analyze(profile) if one.rule == "python_overhead"]
+
+
+def test_the_function_that_runs_is_named_and_not_the_line_that_calls_it():
+    one = python_overhead(program(*SLOW))[0]
+    assert one.severity.value == "warning"
+    assert one.title.startswith("tokenise takes 56 % of the step's CPU time")
+    assert (one.lines[0].short, one.lines[0].line) == ("train.py", 6)
+    assert one.gain.high_ns == 5 * MS
+    assert "50 of 90 samples" in one.evidence[1]
+
+
+def test_what_a_function_calls_of_numpy_and_native_code_is_its_own():
+    numpy = "/usr/lib/python3/site-packages/numpy/_core/fromnumeric.py"
+    one = python_overhead(
+        program(
+            "python main @ /home/ada/train.py:41",
+            "  python features @ /home/ada/data.py:6",
+            f"    python argsort @ {numpy}:1200",
+            f"      native argsort_<double> @ /usr/lib/_multiarray.so | cpu_sample={50 * MS}/50",
+        )
+    )[0]
+    assert (one.lines[0].short, one.lines[0].line) == ("data.py", 6)
+    assert "mostly in argsort (100 %), argsort_<double> (100 %)" in one.evidence[0]
+
+
+def test_calling_operators_and_the_frameworks_own_python_are_no_slow_functions():
+    torch = "/usr/lib/python3/site-packages/torch/nn/functional.py"
+    inside = [
+        "python main @ /home/ada/train.py:41",
+        f"  python forward @ /home/ada/net.py:6 | cpu_sample={20 * MS}/20",
+        f"    operator aten::add | time={10 * MS}/1000 call_time={10 * MS}/1000 cpu_sample={10 * MS}/10",
+        f"    python relu @ {torch}:10 | cpu_sample={30 * MS}/30",
+    ]
+    assert not [one for one in python_overhead(program(*inside)) if "CPU time" in one.title]
+
+
+def test_samples_tell_the_length_of_a_step_where_no_clock_did():
+    case = Case(program(*SLOW, step=False))
+    assert case.loop.measured_by == "CPU samples"
+    assert case.loop.step_ns == 9 * MS
+
+
+def test_loading_names_what_makes_the_batch():
+    slow = f"python Images.__getitem__ @ /home/ada/data.py:12 | cpu_sample={40 * MS}/40"
+    profile = program(loading=slow)
+    found = analyze(profile, ["data_loading"], {"data_loading.info": "0", "data_loading.mean": "0"})[0]
+    assert ("data.py", 12) in [(line.short, line.line) for line in found.lines]
+    assert any("100 % of the CPU time of loading in Images.__getitem__ (data.py:12)" in one for one in found.evidence)
+
+
+def test_the_report_ranks_by_samples_without_imports():
+    frozen = "<frozen importlib._bootstrap>"
+    imports = (
+        "python main @ /home/ada/train.py:1",
+        f"  python _find_and_load @ {frozen}:5 | cpu_sample={500 * MS}/500",
+    )
+    report = build_report(program(*SLOW, *imports))
+    assert report.path_metric == "cpu_sample"
+    assert [path.place.line for path in report.paths[:2]] == [6, 42]
+    assert report.imports_ns == 500 * MS
+    assert report.path_total.sum == 90 * MS

@@ -1,0 +1,34 @@
+"""What a loop's text says that it does not change."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from leadline.analysis.unchanged import changed_names, plain_calls
+
+
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        ("y = x + 1", {"y"}),
+        ("x.data[0] = 1", {"x"}),
+        ("x.add_(1)", {"x"}),
+        ("items.append(x)", {"items"}),
+        ("loss = net(x).mean().backward()", {"loss"}),
+        ("for p, q in zip(teacher.parameters(), net.parameters()): p.mul_(0.9)", {"p", "q", "teacher", "net"}),
+        ("update_ema(teacher, net)", {"teacher", "net"}),
+        ("with open(name) as file: del file", {"file"}),
+    ],
+)
+def test_a_name_counts_as_changed_where_anything_could_change_it(body, changed):
+    assert changed_names(ast.parse(body)) == changed
+
+
+def test_only_calls_of_names_by_names_are_plain():
+    tree = ast.parse("a = model.encoder(x, mask=m)\nb = model(next(batches))\nc = f(lambda: x)\n")
+    assert [call.text for call in plain_calls(tree, 1)] == ["model.encoder(x, mask=m)"]
+    assert plain_calls(tree, 1)[0].names == {"model", "x", "m"}
+    assert [call.text for call in plain_calls(tree, 2)] == ["next(batches)"]
+    assert plain_calls(tree, 3) == []
