@@ -18,6 +18,7 @@ from leadline.analysis.rules.communication import Communication
 from leadline.analysis.rules.compile_time import CompileTime
 from leadline.analysis.rules.cpu_latency import CpuLatency
 from leadline.analysis.rules.data_loading import DataLoading
+from leadline.analysis.rules.debug_modes import DebugModes
 from leadline.analysis.rules.deterministic_backward import DeterministicBackward
 from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
@@ -65,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     Imbalance(),
     ThreadOversubscription(),
     RedundantWork(),
+    DebugModes(),
     UnusedGradients(),
     GarbageCollection(),
     UnusedDevice(),

@@ -94,7 +94,7 @@ class PythonOverhead(Rule):
         each = case.per_step(float(case.calls[rows].max()))
         total = case.per_step(float(case.calls[rows].sum()))
         order = rows[np.argsort(-case.inclusive_time[rows], kind="stable")]
-        called = _lines_in_loop(case, int(order[0]), file, node)
+        called = _lines_in_loop(case, order[:50].tolist(), file, node)
         head = case.line_at(file, first)
         return Finding(
             self.name,
@@ -102,7 +102,7 @@ class PythonOverhead(Rule):
             f"The loop at line {first} calls operators {times(each)} times a step, {percent(share)} of its time",
             case.gain_sums(_fewer_calls(case, rows, ns, python, each), _BASIS),
             tuple(order[:20].tolist()),
-            (called, head) if called else (head,),
+            (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
             "No turn of the loop needs what another one computed: stack the elements and call the operators once "
             "for all.",
@@ -113,7 +113,7 @@ class PythonOverhead(Rule):
     def _between(self, case: Case, values: Values) -> list[Finding]:
         """Needs the wall time of steps."""
         loop = case.loop
-        ns = case.between_ns
+        ns = float(case.samples[case.analysis.scopes.inner < 0].sum()) if case.sampled_ns else case.between_ns
         share = case.share(ns)
         if share < values["python"] or loop.work_ns < values["work"] or case.has_device:
             return []
@@ -122,11 +122,9 @@ class PythonOverhead(Rule):
                 self.name,
                 Severity.INFO,
                 f"{percent(share)} of a step is spent outside operators, in Python and in calling them",
-                case.gain(
-                    ns, (0, 0.3, 1), f"bound: the wall time of a step less its operators (by {loop.measured_by})"
-                ),
+                case.gain(ns, (0, 0.3, 1), f"bound: {_measure(case)}"),
                 (loop.root,),
-                case.lines([loop.root, *loop.anchors[:3].tolist()]),
+                case.lines([*loop.anchors[:3].tolist(), loop.root], 2),
                 (
                     f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",
                     *(() if case.sampled_ns else ("where in Python: `leadline run --cpu-sample` says",)),
@@ -148,12 +146,25 @@ def _fewer_calls(case: Case, rows: np.ndarray, ns: int, python: float, turns: fl
     return low, max(low, spared * (calling + python)), high
 
 
-def _lines_in_loop(case: Case, row: int, file: str, loop: ast.AST) -> Line | None:
-    """The line of the loop's body on the path to a node."""
+def _lines_in_loop(case: Case, rows: list[int], file: str, loop: ast.AST) -> list[Line]:
+    """The lines of the loop's body on the paths to these nodes, at most two."""
     first, last = getattr(loop, "lineno", 0), getattr(loop, "end_lineno", 0)
-    for at in reversed(case.tree.path_rows(row)):
-        if case.tree.kinds[at] == int(FrameKind.PYTHON):
+    found: dict[int, Line] = {}
+    for row in rows:
+        for at in reversed(case.tree.path_rows(row)):
+            if case.tree.kinds[at] != int(FrameKind.PYTHON):
+                continue
             node = case.tree.node(at)
             if node.file == file and first <= node.line <= last:
-                return case.line_at(file, node.line, "" if node.name == "<module>" else node.name)
-    return None
+                name = "" if node.name == "<module>" else node.name
+                found.setdefault(node.line, case.line_at(file, node.line, name))
+                break
+        if len(found) == 2:
+            break
+    return list(found.values())
+
+
+def _measure(case: Case) -> str:
+    if case.sampled_ns:
+        return "CPU time between operators, by samples"
+    return f"the wall time of a step less its operators (by {case.loop.measured_by})"

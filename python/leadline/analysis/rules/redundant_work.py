@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.columns import above, at_rows, group_sums
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.constant_function import constant_function
 from leadline.analysis.rules.same_inputs import same_inputs
 from leadline.analysis.rules.words import duration, percent, size, times
 from leadline.schema import FrameKind
@@ -36,6 +37,9 @@ _DERIVED = tuple(
 )
 """What turns a new constant into a mask or positions, where it stands on the same line."""
 _FACTORIES = tuple(f"aten::{name}" for name in ("ones", "zeros", "full", "arange", "eye", "linspace", "tril", "triu"))
+
+
+_MOST_CONSTANTS = 20
 
 
 class RedundantWork(Rule):
@@ -98,22 +102,25 @@ class RedundantWork(Rule):
         made_here &= ~case.in_phase("optimizer") & ~case.in_phase("data loading")
         made = []
         made_here = case.first_of(made_here) & (case.code_line >= 0) & (case.user_line >= 0)
-        for group in case.grouped(made_here, case.inclusive_time, case.code_line):
+        for group in case.grouped(made_here, case.inclusive_time, case.code_line)[:_MOST_CONSTANTS]:
             share = case.share(group.value)
-            if share < values["info"]:
-                break
             modules = len(np.unique(scopes.module[group.rows]))
             if modules < 3:
                 continue
             kinds = sorted({case.name(int(row)) for row in group.rows[:50]})
-            rows = _whole_line(case, group.row, group.rows)
+            rows, function = _whole_line(case, group.row, group.rows), ""
+            if (whole := constant_function(case, group.row)) is not None:
+                function, rows = whole
+                share = max(share, case.share(int(case.inclusive_time[rows].sum())))
+            if share < values["info"]:
+                continue
             ns = int(case.inclusive_time[rows].sum())
             spared = (modules - 1) / modules
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING if share >= values["share"] else Severity.INFO,
-                    f"{modules} modules each make the same constant in every step, {percent(share)} of it",
+                    f"{modules} modules each make the same constant{function} in every step, {percent(share)} of it",
                     case.gain_of(
                         rows, ns, (0.4, spared, 1), "bound: all but the first, with what their line makes of them"
                     ),
@@ -126,7 +133,7 @@ class RedundantWork(Rule):
                     share,
                 )
             )
-        return made[:1]
+        return sorted(made, key=lambda one: -one.weight)[:1]
 
     def _recorded(self, case: Case, values: Values) -> list[Finding]:
         """Forward passes without a backward pass whose layers' outputs were all alive at the peak."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.debug_modes import checked_for_nan
 from leadline.analysis.rules.words import duration, percent, times
 from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
@@ -30,6 +31,7 @@ class Synchronisation(Rule):
         loop = case.loop
         ours = loop.inside & ~case.in_phase("optimizer") & ~case.in_phase("data loading") & ~case.in_phase("compile")
         read = case.operators("aten::_local_scalar_dense") & ours
+        read &= ~case.below(checked_for_nan(case))
         waits = np.where(ours, case.tree.exclusive("sync_time").sum, 0)
         found = [
             self._waiting(case, group.row, group.rows, group.value, values) for group in case.by_line(waits > 0, waits)

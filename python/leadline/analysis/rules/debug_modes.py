@@ -1,0 +1,68 @@
+"""`debug_modes`: an aid for finding mistakes is on in every step: autograd's anomaly detection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import Mask, Rows, above
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, times
+from leadline.schema import FrameKind
+
+_ENGINE = r"^autograd::engine::evaluate_function: "
+_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::any", "aten::item", "aten::is_nonzero")
+
+
+class DebugModes(Rule):
+    name = "debug_modes"
+    asks = "Is a debugging aid of the framework on in every step?"
+    options = (
+        Option("checked", 50, "%", "of backward operators that are searched for NaN; only anomaly mode does that"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        engine = case.matching(FrameKind.OPERATOR, _ENGINE) & case.loop.inside
+        if not engine.any():
+            raise CannotTell("no backward pass was seen")
+        checks = checked_for_nan(case)
+        counted = case.operators("aten::isnan") & checks
+        graph = engine & ~case.matching(FrameKind.OPERATOR, "AccumulateGrad")
+        number = int(case.calls[counted].sum())
+        if number < values["checked"] * max(int(case.calls[graph].sum()), 1):
+            return []
+        ns = int(case.inclusive_time[checks].sum())
+        share = case.share(ns)
+        asked = _backward_lines(case)
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"Autograd's anomaly detection is on: {times(case.per_step(number))} checks for NaN a step, "
+                f"{percent(share)} of its time",
+                case.gain_sums(
+                    (ns, 1.5 * ns + 0.3 * case.between_ns, 2 * ns + 0.9 * case.between_ns),
+                    "the checks, and at most the Python in which the stack of every operator is written down",
+                ),
+                tuple(np.flatnonzero(checks)[:20].tolist()),
+                case.lines([*asked[:1].tolist(), *np.flatnonzero(checks)[:2].tolist()]),
+                (f"{duration(case.per_step(ns))} a step to look for NaN behind each backward operator",),
+                "Take torch.autograd.set_detect_anomaly(True) out (detect_anomaly=True in a trainer), or put it around "
+                "the step that fails; on a GPU each check also waits for the device.",
+                self.learn_more,
+                max(share, 0.1),
+            )
+        ]
+
+
+def checked_for_nan(case: Case) -> Mask:
+    """What autograd's engine itself calls behind a backward operator, which is never the program's doing."""
+    engine = case.matching(FrameKind.OPERATOR, _ENGINE)
+    parent = above(case.tree.shape, np.arange(len(case.tree)))
+    checks: Mask = case.operators(*_CHECKS) & (parent >= 0) & engine[np.maximum(parent, 0)]
+    return checks
+
+
+def _backward_lines(case: Case) -> Rows:
+    """Nodes in which the backward pass was asked for: what hangs below the call of the engine itself."""
+    inside = case.in_files(r"(^|/)torch/autograd/(__init__|graph)\.py$") & case.loop.inside & (case.calls > 0)
+    return np.flatnonzero(inside & (case.analysis.scopes.user >= 0))
