@@ -47,6 +47,12 @@ def test_the_rank_that_waits_for_its_data_is_named(tmp_path: Path, capsys) -> No
     (late,) = ranks["late"]
     assert (late["ranks"], late["cause"]) == ([2], "data loading"), late["sentence"]
     job = leadline.open(tmp_path / "job.leadline")
+    told = job.findings()
+    assert told.steps == 20  # of each rank, not over all
+    assert any("4 ranks are folded into one" in note for note in told.notes)
+    imbalance = next(one for one in told if one.rule == "imbalance")
+    assert imbalance.title.startswith("Rank 2") and "data loading" in imbalance.title
+    assert [line.short.rpartition("/")[2] for line in imbalance.lines[:1]] == ["gloo_ranks.py"]
     parts = [leadline.open(path) for path in (tmp_path / "ranks").glob("*.leadline")]
     for metric in ("time", "alloc_bytes", "wait_time"):
         whole = [part.tree.root.inclusive(metric) for part in parts]

@@ -8,6 +8,7 @@ from typing import Any
 
 from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
+from leadline.analysis.loop import Loop
 from leadline.analysis.rules import RULES, Rule, RuleError, find, from_file, installed
 from leadline.analysis.simulated import Simulated
 from leadline.profiles import Profile
@@ -48,15 +49,32 @@ def analyze(
     general = {rule.name for rule in chosen if rule.general}
     made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -max(one.weight, one.gain.share), one.rule))
     loop = case.known_loop
-    notes = [f"{file} has changed since the run: its lines are not shown." for file in sorted(case.sources.changed)]
+    ranks = case.ranks
+    notes = [
+        *_about_steps(loop, ranks),
+        *(f"{file} has changed since the run: its lines are not shown." for file in sorted(case.sources.changed)),
+    ]
     return Findings(
         tuple(made),
         tuple(silent),
         tuple(failed),
-        loop.steps if loop else 0,
+        loop.steps // ranks if loop else 0,
         int(loop.step_ns) if loop else 0,
         tuple(notes + (list(simulated.notes) if simulated else [])),
     )
+
+
+def _about_steps(loop: Loop | None, ranks: int) -> list[str]:
+    """What a reader must know of the figures of a step."""
+    notes = []
+    if loop is not None and not loop.measured_by:
+        notes.append(
+            f"No clock told how long a step is ({loop.found_by} were counted): shares are of its operators, phases and "
+            "waits; call leadline.step() at its end, or take --cpu-sample, to have the Python between them."
+        )
+    if ranks > 1:
+        notes.append(f"{ranks} ranks are folded into one: what a step takes is the mean over them.")
+    return notes
 
 
 def available() -> tuple[list[Rule], list[Failed]]:

@@ -18,6 +18,7 @@ from leadline.analysis.findings import Line
 from leadline.analysis.loop import Loop, find_loop
 from leadline.analysis.ofsamples import OfSamples
 from leadline.analysis.origin import Origin, origin, package_path
+from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.rare import around
 from leadline.analysis.scopes import frame_origins
 from leadline.analysis.sourcecode import Block, Sources, hashes, short_name
@@ -106,6 +107,17 @@ class Case(OfSamples):
         if found.step_ns <= 0:
             raise CannotTell("no time was measured inside the steps")
         return found
+
+    @cached_property
+    def ranks(self) -> int:
+        """Ranks that the loop's process stands for: those folded into it; 1 where each has its own."""
+        found = self._found_loop
+        if found is None or not is_folded_profile(self.profile):
+            return 1
+        node = int(self.analysis.scopes.process[found.anchors[0]])
+        rows = {one.row for one in self.profile.processes if one.node.row == node}
+        folded = self.profile.tables["ranks"]["process"].tolist()
+        return max(1, sum(process in rows for process in folded))
 
     @cached_property
     def total_ns(self) -> int:

@@ -106,13 +106,15 @@ def _parts(view: RankView) -> dict[str, Floats]:
         talk = np.maximum(view.column("gpu_time communication"), view.column("communication")) / steps
         rest = np.maximum(view.column("wall") / steps - compute - loading - talk, 0)
         return {"computation": compute, "data loading": loading, "outside operators": rest}
+    talk = view.column("communication") / steps
     computing = [name for name in view.names if name.startswith("time ") and name != "time data loading"]
     compute = sum((view.column(name) for name in computing), np.zeros(len(view.ranks))) / steps
-    return {
-        "computation": compute,
-        "data loading": loading,
-        "outside operators": view.column("outside operators") / steps,
-    }
+    rest = view.column("outside operators") / steps
+    spans = view.column("steps")
+    if (spans > 0).all():  # from step to step, so without what a short run takes to start
+        each = spans / np.maximum(view.count("steps"), 1)
+        rest = np.minimum(rest, np.maximum(each - compute - loading - talk, 0))
+    return {"computation": compute, "data loading": loading, "outside operators": rest}
 
 
 def _of_peers(view: RankView, rows: NDArray[np.int64], parts: dict[str, Floats], own: Floats) -> list[Straggler]:

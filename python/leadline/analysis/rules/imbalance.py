@@ -10,6 +10,7 @@ from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.words import duration, percent
 from leadline.analysis.stragglers import imbalance, who
+from leadline.schema import MetricKind
 
 
 class Imbalance(Rule):
@@ -67,8 +68,8 @@ class Imbalance(Rule):
                 Severity.WARNING,
                 f"{name[:1].upper()}{name[1:]} works {percent(one.ratio - 1)} longer than its peers ({one.cause})",
                 case.gain(one.excess_ns * case.loop.steps, (0, 0.7, 1), "bound: as fast as the fast quarter"),
-                (),
-                case.lines([]),
+                tuple(lines[:20]),
+                case.lines(lines),
                 (
                     f"{duration(one.part_ns)} a step in {_PARTS.get(one.cause, one.cause)}, its peers "
                     f"{duration(one.peers_part_ns)}; they wait {duration(one.waited_ns)} longer than it does",
@@ -78,8 +79,21 @@ class Imbalance(Rule):
                 min(1.0, one.ratio - 1),
             )
             for one in found.stragglers
-            for name in [who(view, one)]
+            for name, lines in [(who(view, one), _where(case, view.rows[one.ranks[0]]))]
         ]
+
+
+def _where(case: Case, rank: int) -> list[int]:
+    """Operators of the lines on which this rank (a row of the table) took longest and longer than the others, the
+    largest excess first."""
+    table = case.profile.tables["rank_stats"]
+    mine = (table["metric"] == int(MetricKind.TIME)) & (table["max_rank"] == rank)
+    nodes = table["node"][mine].astype(np.int64)
+    excess = np.zeros(len(case.tree), np.int64)
+    excess[nodes] = table["max"][mine] - table["min"][mine]
+    outer = case.analysis.scopes.outer == np.arange(len(case.tree))
+    talk = case.below(collectives(case)) | case.in_phase("on another thread")
+    return [group.row for group in case.by_line(outer & ~talk & case.loop.inside, excess)]
 
 
 _PARTS = {"processor": "computation", "more work": "computation"}
