@@ -65,7 +65,7 @@ NATIVE_TESTS: set[str] = {"testing"}
 # headers of others: (prefixes of the include, the only places for it as folder or folder/file prefix)
 NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("Python.h", "frameobject.h", "internal/pycore"), ("bindings/", "stack/python")),
-    (("nanobind/",), ("bindings/", "offline/module", "xla/module")),
+    (("nanobind/",), ("bindings/", "offline/arrays", "offline/events_module", "offline/simulate_module", "xla/module")),
     (("torch/", "ATen/", "c10/"), ("providers/torch/",)),
     (("cuda", "cupti", "nvml", "nvtx"), ("providers/nvidia/",)),
     (("hip/", "rocprofiler", "roctracer"), ("providers/amd/",)),
@@ -116,12 +116,13 @@ PYTHON: dict[str, set[str]] = {
 PYTHON_FILES = {"__main__.py": "cli"}
 PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 # Compiled modules of this package.
-PYTHON_NATIVE = {"_native", "_simulate", "_xla"}
+PYTHON_NATIVE = {"_events", "_native", "_simulate", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
     "": {"profiles", "compare", "_native"},
     "capture": {"tools"},  # only where `--tool` asks for it
+    "trace": {"_events"},
     "whatif": {"_simulate"},
     "profiles": {"analysis", "query", "notebook", "trace"},
 }
@@ -166,7 +167,6 @@ PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
         "fsspec",
     },
     "cli": {"torch"},
-    "trace": {"orjson"},
     "whatif": {"pyarrow"},
     "agent": {"mcp"},
     "notebook": {"IPython"},

@@ -2,9 +2,8 @@
 
     python bench/whatif/speed.py --traces ../shared/traces [--huge FILE.json]
 
-Writes results/whatif-speed.md and .json. Needs the compiled simulator and orjson, as installed by `leadline[whatif]`.
-`--huge` names a trace of a gigabyte or more with ProfilerStep marks (`tests/trace/long_trace.py` writes one); without
-it that part is left out.
+Writes results/whatif-speed.md and .json. `--huge` names a trace of a gigabyte or more with ProfilerStep marks
+(`tests/trace/long_trace.py` writes one); without it that part is left out.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def test_damage_in_the_middle_costs_only_what_is_damaged(tmp_path: Path) -> None
 
 
 def test_borders_inside_texts_and_lists_do_not_cut_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonstream, "BATCH_BYTES", 97)
+    monkeypatch.setattr(jsonstream, "PIECE_BYTES", 97)
     tricky = [
         span("cpu_op", f"op{number}", number, 0.5, **{"Input Dims": [{"a": 1}, {"b": '}, {"ph"'}], "note": "},{" * 9})
         for number in range(50)

@@ -9,7 +9,7 @@ argument counts, not their `tid`; python_function events may sit on a process 0 
 
 from __future__ import annotations
 
-import gc
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.trace.jsonstream import EventStream
-from leadline.trace.kineto_rows import Collector, number
-from leadline.trace.meaning import settle
+from leadline.trace.jsonstream import TraceText
+from leadline.trace.meaning import call_kind, settle
 from leadline.trace.source import Source
-from leadline.trace.tables import EVENT_COLUMNS, Device, Flow, Thread, Trace, TraceError
+from leadline.trace.tables import EVENT_COLUMNS, Device, Flow, Kind, Thread, Trace, TraceError
 
 HOUR_US = 3600e6
-_MARKS = re.compile(rb'"(ProfilerStep|Optimizer\.step#)')
+_KINDS = (Kind.OPERATOR, Kind.REGION, Kind.API, Kind.KERNEL, Kind.COPY, Kind.SET, Kind.MODULE, Kind.PYTHON)
+"""By the reader's categories (native/offline/events.h)."""
 
 
 def read_kineto(source: Source, window_us: tuple[float, float] | None = None, *, python: bool = False) -> Trace:
@@ -35,45 +35,43 @@ def read_kineto(source: Source, window_us: tuple[float, float] | None = None, *,
 
     Raises TraceError when the file holds no events of the kinds that Leadline knows.
     """
-    reader, batches = _read(source, Collector(window_us, python=python), None)
-    if not reader.rows.count:
+    low, high = window_us or (-np.inf, np.inf)
+    trace, _ = _read(source, low, high, python=python)
+    if trace is None:
         raise TraceError(
             f"{source.name} holds no operator, API call or kernel"
             + (" in the chosen window" if window_us else "")
             + "; record it with torch.profiler and export_chrome_trace"
         )
-    return _assemble(reader, batches, source)
+    return trace
 
 
 def scan_marks(source: Source) -> tuple[Trace | None, int]:
-    """Only the step marks of a trace, without keeping or mostly even decoding anything else; None where it has none.
-    Also the size of the decompressed text in bytes."""
-    reader, batches = _read(source, Collector(None, marks_only=True), _MARKS)
-    return (_assemble(reader, batches, source) if reader.rows.count else None), batches.bytes_read
+    """Only the step marks of a trace, without keeping anything else; None where it has none. Also the size of the
+    decompressed text in bytes."""
+    return _read(source, -np.inf, np.inf, marks_only=True)
 
 
-def _read(source: Source, reader: Collector, wanted: re.Pattern[bytes] | None) -> tuple[Collector, EventStream]:
+def _read(
+    source: Source, low_us: float, high_us: float, *, marks_only: bool = False, python: bool = False
+) -> tuple[Trace | None, int]:
+    from leadline._events import EventReader
+
+    reader = EventReader(low_us, high_us, marks_only, python)
     stream = source.open()
     try:
-        batches = EventStream(stream, source.name, wanted)
-        collecting = gc.isenabled()
-        gc.disable()  # millions of live objects and no cycles: the collector would only walk them again and again
-        try:
-            for events in batches:
-                reader.batch(events)
-        finally:
-            if collecting:
-                gc.enable()
+        text = TraceText(stream, source.name)
+        text.through(reader)
     finally:
         stream.close()
-    return reader, batches
+    columns: dict[str, NDArray[Any]] = reader.events()
+    return (_assemble(reader, columns, text, source) if columns["ts"].size else None), text.bytes_read
 
 
-def _assemble(reader: Collector, batches: EventStream, source: Source) -> Trace:
-    columns, header = reader.rows.columns(), batches.header
+def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, source: Source) -> Trace:
     ts, dur = columns.pop("ts"), columns.pop("dur")
     plausible, warnings = _plausible(ts, dur)
-    if not batches.complete:
+    if not text.complete:
         warnings.append("the file ends early or is damaged; only what could be read is used")
     if reader.malformed:
         warnings.append(f"{reader.malformed} events lack a field that they need; they are left out")
@@ -84,37 +82,51 @@ def _assemble(reader: Collector, batches: EventStream, source: Source) -> Trace:
     kept = np.flatnonzero(plausible)
     start = np.rint((ts[kept] - origin) * 1000).astype(np.int64)
     duration = np.rint(np.maximum(dur[kept], 0) * 1000).astype(np.int64)
-    order = np.lexsort((columns.pop("position")[kept], -duration, start))
+    order = np.lexsort((-duration, start))
+    chosen = kept[order]
+    names: list[str] = reader.names()
+    columns["kind"] = _kinds(columns.pop("category"), columns["name"], names)
     events: dict[str, NDArray[Any]] = {
-        name: values[kept[order]].astype(EVENT_COLUMNS[name], copy=False) for name, values in columns.items()
+        name: values[chosen].astype(EVENT_COLUMNS[name], copy=False) for name, values in columns.items()
     }
     events["start_ns"], events["duration_ns"] = start[order], duration[order]
     for column in ("node", "step"):  # a trace of others has neither
         events[column] = np.full(order.size, -1, dtype=EVENT_COLUMNS[column])
-    strings = [str(name) for name in reader.strings]
-    events["kind"] = settle(events, strings, categories_tell=not reader.legacy).astype(EVENT_COLUMNS["kind"])
-    _add_synchronisations(events, reader.syncs)
+    events["kind"] = settle(events, names, categories_tell=not reader.legacy).astype(EVENT_COLUMNS["kind"])
+    has_sync_records = _add_synchronisations(events, *reader.syncs())
+    header = text.header
     distributed = _mapping(header.get("distributedInfo"))
     return Trace(
         events=events,
-        strings=strings,
-        details=reader.details,
-        threads=_threads(reader),
+        strings=names,
+        details=json.loads(reader.details()),
+        threads=[Thread(0, process, tid, name) for process, tid, name in reader.threads()],
         devices=_devices(header),
-        flows=_flows(reader, origin),
+        flows=_flows(origin, *reader.flows()),
         rank=_whole(distributed.get("rank"), -1),
         world_size=_whole(distributed.get("world_size"), 0),
         source=source.name,
         origin_ns=_whole(header.get("baseTimeNanoseconds"), 0) + round(origin * 1000),
-        complete=batches.complete,
+        complete=text.complete,
         warnings=tuple(warnings),
         facts={
-            "has_sync_records": bool(reader.syncs),
-            "memory": tuple((round((at - origin) * 1000), size, where) for at, size, where in reader.memory),
+            "has_sync_records": has_sync_records,
+            "memory": _memory(origin, *reader.memory()),
             "distributed": distributed,
             "origin_us": origin,
         },
     )
+
+
+def _kinds(category: NDArray[Any], name: NDArray[Any], names: list[str]) -> NDArray[Any]:
+    """Kinds as far as the categories tell; calls by their names."""
+    found: NDArray[Any] = np.array(_KINDS, dtype=np.uint8)[category]
+    calls = found == Kind.API
+    kind_of_call = np.zeros(len(names), dtype=np.uint8)
+    for row in np.unique(name[calls]).tolist():
+        kind_of_call[row] = call_kind(names[row])
+    found[calls] = kind_of_call[name[calls]]
+    return found
 
 
 def _plausible(ts: NDArray[np.float64], dur: NDArray[np.float64]) -> tuple[NDArray[np.bool_], list[str]]:
@@ -137,16 +149,28 @@ def _plausible(ts: NDArray[np.float64], dur: NDArray[np.float64]) -> tuple[NDArr
     return near, warnings
 
 
-def _add_synchronisations(events: dict[str, NDArray[Any]], syncs: Mapping[int, tuple[int, int, int]]) -> None:
-    """Fill the columns that say what a call waited for."""
+def _add_synchronisations(
+    events: dict[str, NDArray[Any]],
+    correlation: NDArray[Any],
+    waiting: NDArray[Any],
+    awaited: NDArray[Any],
+    record: NDArray[Any],
+) -> bool:
+    """Fill the columns that say what a call waited for; whether there are such records."""
     count = events["start_ns"].size
-    waiting, awaited = np.full(count, -1, dtype=np.int64), np.full(count, -1, dtype=np.int64)
-    record = np.zeros(count, dtype=np.int64)
-    if syncs:
-        for row in np.flatnonzero(np.isin(events["correlation"], list(syncs)) & (events["thread"] >= 0)):
-            waiting[row], awaited[row], record[row] = syncs[int(events["correlation"][row])]
-    events["awaits"], events["awaits_correlation"] = awaited, record
-    events["stream"] = np.where(waiting >= 0, waiting, events["stream"]).astype("i4")
+    events["awaits"] = np.full(count, -1, dtype=np.int64)
+    events["awaits_correlation"] = np.zeros(count, dtype=np.int64)
+    # of several records with one number the last counts
+    known, last = np.unique(correlation[::-1], return_index=True)
+    last = correlation.size - 1 - last
+    if known.size:
+        place = np.searchsorted(known, events["correlation"]).clip(max=known.size - 1)
+        rows = np.flatnonzero((known[place] == events["correlation"]) & (events["thread"] >= 0))
+        source = last[place[rows]]
+        events["awaits"][rows], events["awaits_correlation"][rows] = awaited[source], record[source]
+        told = waiting[source] >= 0
+        events["stream"][rows[told]] = waiting[source][told]
+    return known.size > 0
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -158,21 +182,31 @@ def _whole(value: Any, default: int) -> int:
     return int(value) if isinstance(value, int | float) and abs(value) < 2**62 else default
 
 
-def _threads(reader: Collector) -> list[Thread]:
-    names = {reader.thread_row(*key): name for key, name in reader.thread_names.items()}
-    return [Thread(0, pid, tid, names.get(row, "")) for (pid, tid), row in reader.threads.items()]
+def _flows(
+    origin: float, number: NDArray[Any], finish: NDArray[Any], thread: NDArray[Any], ts: NDArray[Any]
+) -> list[Flow]:
+    """The arrows that have one beginning and one end, both on the clock of the others."""
+    order = np.lexsort((finish, number))
+    order = order[np.abs(ts[order] - origin) < HOUR_US]
+    number, finish, thread = number[order], finish[order], thread[order]
+    at = np.rint((ts[order] - origin) * 1000).astype(np.int64)
+    fresh = np.append(np.flatnonzero(np.diff(number, prepend=number[:1] - 1)), number.size)
+    first = fresh[:-1][np.diff(fresh) == 2]
+    first = first[(finish[first] == 0) & (finish[first + 1] == 1)]
+    return [
+        Flow(*row)
+        for row in zip(
+            thread[first].tolist(), at[first].tolist(), thread[first + 1].tolist(), at[first + 1].tolist(), strict=True
+        )
+    ]
 
 
-def _flows(reader: Collector, origin: float) -> list[Flow]:
-    flows = []
-    for ends in reader.flow_ends.values():
-        starts = [end for end in ends if end[0] == "s"]
-        finishes = [end for end in ends if end[0] == "f"]
-        if len(starts) == 1 and len(finishes) == 1:
-            (_, forward, forward_ts), (_, backward, backward_ts) = starts[0], finishes[0]
-            times = [round((at - origin) * 1000) for at in (forward_ts, backward_ts)]
-            flows.append(Flow(forward, times[0], backward, times[1]))
-    return flows
+def _memory(
+    origin: float, ts: NDArray[Any], size: NDArray[Any], device: NDArray[Any]
+) -> tuple[tuple[int, int, int], ...]:
+    near = np.abs(ts - origin) < HOUR_US
+    at = np.rint((ts[near] - origin) * 1000).astype(np.int64)
+    return tuple(zip(at.tolist(), size[near].tolist(), device[near].tolist(), strict=True))
 
 
 def _devices(header: Mapping[str, Any]) -> list[Device]:
@@ -192,3 +226,11 @@ def _devices(header: Mapping[str, Any]) -> list[Device]:
             )
         )
     return found
+
+
+def number(value: Any) -> int:
+    """The value, or the first number in a text such as "stream 7"; 0 without any."""
+    if isinstance(value, int):
+        return value
+    found = re.search(r"-?\d+", str(value))
+    return int(found.group()) if found else 0

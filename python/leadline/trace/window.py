@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from leadline.trace.jsonstream import BATCH_BYTES, COMPRESSION_DAMAGE
+from leadline.trace.jsonstream import COMPRESSION_DAMAGE, PIECE_BYTES
 from leadline.trace.kineto import read_kineto, scan_marks
 from leadline.trace.source import Source
 from leadline.trace.steps import Step, Steps, find_steps
@@ -75,7 +75,7 @@ def _time_range(source: Source) -> tuple[float, float, int]:
     rest = b""
     stream = source.open()
     try:
-        while data := stream.read(BATCH_BYTES):
+        while data := stream.read(PIECE_BYTES):
             data = rest + data
             stamps = [float(found) for found in _STAMP.findall(data)]
             rest = data[-64:]  # a stamp across the border is counted twice at worst, never lost

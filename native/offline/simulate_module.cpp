@@ -1,37 +1,20 @@
 // leadline._simulate: NumPy arrays in, NumPy arrays out, the work in simulate.cpp; conversions only.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
-#include <memory>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
+#include "offline/arrays.h"
 #include "offline/simulate.h"
 
 namespace nb = nanobind;
+using leadline::offline::array;
+using leadline::offline::Column;
 using leadline::offline::Program;
 using leadline::offline::Run;
+using leadline::offline::view;
 
 namespace {
-
-template <typename T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
-std::span<const T> view(const Column<T>& column) {
-  return {column.data(), column.shape(0)};
-}
-
-// Hands a vector's memory to NumPy without a copy.
-template <typename T>
-nb::object array(std::vector<T>&& values) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
-  const size_t size = owned->size();
-  T* data = owned->data();
-  nb::capsule owner(owned.release(), [](void* held) noexcept { delete static_cast<std::vector<T>*>(held); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
-}
 
 nb::tuple run(Column<int32_t> lane, Column<int64_t> duration_ns, Column<int64_t> gap_ns, Column<int64_t> earliest_ns,
               Column<int32_t> group, Column<double> priority, Column<int32_t> next_on_lane, Column<int32_t> launches,

@@ -1,0 +1,303 @@
+#include "offline/events.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace leadline::offline {
+
+namespace {
+
+constexpr std::string_view kModule = "nn.Module: ";
+constexpr std::array<std::string_view, 2> kMarks = {"ProfilerStep", "Optimizer.step#"};
+constexpr double kLargest = 4611686018427387904.0;  // 2^62: sequence numbers above are an unsigned -1
+
+bool starts(std::string_view text, std::string_view with) noexcept { return text.substr(0, with.size()) == with; }
+
+// A number, or the first one in a text such as "stream 7"; 0 without any; nothing where it does not fit.
+std::optional<int64_t> loose_number(const JsonValue& value) noexcept {
+  if (value.type == JsonType::number) {
+    const auto found = number_of(value);
+    return found ? found->whole : std::nullopt;
+  }
+  const std::string_view raw = value.raw;
+  const size_t at = raw.find_first_of("0123456789");
+  if (value.type == JsonType::none || at == std::string_view::npos) return 0;
+  int64_t whole = 0;
+  const char* const begin = raw.data() + (at > 0 && raw[at - 1] == '-' ? at - 1 : at);
+  const auto [last, error] = std::from_chars(begin, raw.data() + raw.size(), whole);
+  return error == std::errc() ? std::optional(whole) : std::nullopt;
+}
+
+// CUPTI's all-ones for "none" as -1.
+std::optional<int64_t> known_stream(const JsonValue& value) noexcept {
+  if (value.type == JsonType::none) return -1;
+  if (value.type == JsonType::number) {
+    const auto found = number_of(value);
+    if (found && found->real >= 4294967295.0) return -1;
+  }
+  return loose_number(value);
+}
+
+// What a member says, `absent` where there is none; nothing where it is no number.
+std::optional<int64_t> whole(const JsonValue& value, int64_t absent) {
+  if (value.type == JsonType::none) return absent;
+  const auto found = number_of(value);
+  return found ? found->whole : std::nullopt;
+}
+
+}  // namespace
+
+Category EventReader::category_of(const JsonValue& value) {
+  if (value.type != JsonType::text) return Category::other;
+  scratch_.assign(value.raw);
+  std::transform(scratch_.begin(), scratch_.end(), scratch_.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter | 0x20) : letter;
+  });
+  const std::string_view text = scratch_;
+  const auto ends = [&](std::string_view with) {
+    return text.size() >= with.size() && text.substr(text.size() - with.size()) == with;
+  };
+  if (text == "cpu_op" || text == "operator") return Category::operation;
+  if (text == "kernel") return Category::kernel;
+  if (text == "python_function") return Category::module;
+  if (text == "user_annotation") return Category::region;
+  if (text == "runtime" || ends("_runtime") || ends("_driver")) return Category::call;
+  if (text == "gpu_memcpy" || text == "memcpy") return Category::copy;
+  if (text == "gpu_memset" || text == "memset") return Category::set;
+  return text == "cuda_sync" ? Category::sync : Category::other;
+}
+
+bool EventReader::feed(std::string_view data, bool last) {
+  buffer_.erase(0, begin_);
+  begin_ = 0;
+  buffer_.append(data);
+  const char* const text = buffer_.data();
+  const size_t size = buffer_.size();
+  Event event;
+  for (;;) {
+    if (seeking_) {
+      begin_ = next_event(begin_);
+      if (begin_ == size) return false;
+      seeking_ = false;
+    }
+    while (begin_ < size &&
+           (text[begin_] == ',' || text[begin_] == ' ' || (text[begin_] >= '\t' && text[begin_] <= '\r'))) {
+      ++begin_;
+    }
+    if (begin_ == size) return false;
+    if (text[begin_] == ']') {
+      ++begin_;
+      return true;
+    }
+    JsonScanner scanner(text + begin_, text + size);
+    const Scan found = scan_event(scanner, event);
+    if (found == Scan::ok) {
+      begin_ = static_cast<size_t>(scanner.at() - text);
+      if (!take(event)) ++malformed;
+      continue;
+    }
+    if (found == Scan::incomplete && !last && size - begin_ < kEventLimit) return false;
+    damaged = seeking_ = true;
+    ++begin_;
+  }
+}
+
+// Where the next event may begin behind damage; the end of the text when none does.
+size_t EventReader::next_event(size_t from) const noexcept {
+  constexpr std::string_view kPhase = "\"ph\"";
+  for (size_t at = buffer_.find('{', from); at != std::string::npos; at = buffer_.find('{', at + 1)) {
+    const size_t key = buffer_.find_first_not_of(" \t\r\n", at + 1);
+    if (key == std::string::npos || buffer_.size() - key < kPhase.size()) return at;  // the next piece will tell
+    if (buffer_.compare(key, kPhase.size(), kPhase) == 0) return at;
+  }
+  return buffer_.size();
+}
+
+int32_t EventReader::name_row(std::string_view raw) {
+  if (raw.find('\\') == std::string_view::npos) return names.row(raw);
+  return names.row(unescaped(raw));
+}
+
+bool EventReader::thread_row(const Event& event, int32_t& row) {
+  const auto usable = [](const JsonValue& value) {
+    return value.type == JsonType::number || value.type == JsonType::text;
+  };
+  if (!usable(event.pid) || !usable(event.tid)) return false;
+  if (last_row_ >= 0 && event.pid.raw == last_process_ && event.tid.raw == last_tid_) {
+    row = last_row_;
+    return true;
+  }
+  ThreadKey key{0, -1, 0};
+  const bool digits = event.pid.type == JsonType::text && !event.pid.raw.empty() &&
+                      event.pid.raw.find_first_not_of("0123456789") == std::string_view::npos;
+  if (event.pid.type == JsonType::number || digits) {
+    const auto process = number_of(event.pid);
+    if (!process || !process->whole) return false;
+    key.process = *process->whole;
+  } else {
+    key.text_process = name_row(event.pid.raw);
+  }
+  const auto tid = loose_number(event.tid);
+  if (!tid) return false;
+  key.tid = *tid;
+  const auto [at, added] = thread_rows_.try_emplace(key, static_cast<int32_t>(threads.tid.size()));
+  if (added) {
+    threads.process.push_back(key.process);
+    threads.text_process.push_back(key.text_process);
+    threads.tid.push_back(key.tid);
+    threads.name.push_back(-1);
+  }
+  last_process_.assign(event.pid.raw);
+  last_tid_.assign(event.tid.raw);
+  last_row_ = row = at->second;
+  return true;
+}
+
+int32_t EventReader::detail_row(const Event& event) {
+  if (event.args.details.empty()) return -1;
+  scratch_.clear();
+  for (const auto& [key, value] : event.args.details) {
+    scratch_ += scratch_.empty() ? "\"" : ",\"";
+    scratch_ += key == "Input dims" ? "Input Dims" : key;  // torch 1.8 to 1.11
+    scratch_ += "\":";
+    scratch_ += value;
+  }
+  return details.row(scratch_);
+}
+
+bool EventReader::take(const Event& event) {
+  if (!event.object || event.phase.type == JsonType::none) return false;
+  const std::string_view phase = event.phase.type == JsonType::text ? event.phase.raw : std::string_view();
+  if (phase == "X") return take_span(event);
+  if (phase == "s" || phase == "f") return event.category.raw != "fwdbwd" || options_.marks_only || take_flow(event);
+  if (phase == "M") return event.name.raw != "thread_name" || take_thread_name(event);
+  if (phase == "i") return event.name.raw != "[memory]" || options_.marks_only || take_memory(event);
+  return true;
+}
+
+bool EventReader::take_span(const Event& event) {
+  Category category = category_of(event.category);
+  if (category == Category::other) return true;
+  if (options_.marks_only && category != Category::region && category != Category::operation) return true;
+  legacy |= event.category.raw == "Operator";
+  if (category == Category::sync) return take_sync(event);
+  if (event.name.type != JsonType::text) return false;
+  std::string_view name = event.name.raw;
+  if (options_.marks_only && !starts(name, kMarks[0]) && !starts(name, kMarks[1])) return true;
+  if (category == Category::module) {
+    if (starts(name, kModule)) {
+      name.remove_prefix(kModule.size());
+    } else if (options_.python) {
+      category = Category::python;
+    } else {
+      return true;
+    }
+  }
+  const auto ts = number_of(event.ts);
+  const auto dur = event.dur.type == JsonType::none ? std::optional(Number{0.0, 0}) : number_of(event.dur);
+  if (!ts || !dur) return false;
+  if (!(ts->real <= options_.high_us && ts->real + dur->real >= options_.low_us) &&
+      (std::isfinite(options_.low_us) || std::isfinite(options_.high_us))) {
+    return true;
+  }
+  const Arguments& args = event.args;
+  int32_t thread = -1;
+  std::optional<int64_t> device = -1, stream = -1, correlation = 0, sequence = -1, forward = -1, bytes = 0;
+  if (category == Category::kernel || category == Category::copy || category == Category::set) {
+    const auto either = [](const JsonValue& one, const JsonValue& other) {
+      return loose_number(one.type == JsonType::none ? other : one);
+    };
+    device = either(args[Argument::device], event.pid);
+    stream = either(args[Argument::stream], event.tid);
+    bytes = whole(args[Argument::bytes], 0);
+    correlation = whole(args[Argument::correlation], 0);
+  } else {
+    if (!thread_row(event, thread)) return false;
+    if (category == Category::call) correlation = whole(args[Argument::correlation], 0);
+    if (category == Category::operation && args[Argument::sequence].type != JsonType::none) {
+      const auto number = number_of(args[Argument::sequence]);
+      if (!number || std::isnan(number->real)) return false;
+      if (number->real < kLargest) sequence = number->whole;
+      if (sequence && *sequence >= 0) forward = whole(args[Argument::forward_thread], -1);
+    }
+  }
+  if (!device || !stream || !correlation || !sequence || !forward || !bytes) return false;
+  const auto narrow = [](int64_t number) { return std::abs(number) < (int64_t{1} << 31); };
+  if (!narrow(*device) || !narrow(*stream)) return false;
+  events.ts.push_back(ts->real);
+  events.dur.push_back(dur->real);
+  events.category.push_back(static_cast<uint8_t>(category));
+  events.name.push_back(name_row(name));
+  events.thread.push_back(thread);
+  events.device.push_back(static_cast<int32_t>(*device));
+  events.stream.push_back(static_cast<int32_t>(*stream));
+  events.correlation.push_back(*correlation);
+  events.sequence.push_back(*sequence);
+  events.forward_thread.push_back(*forward);
+  events.bytes.push_back(*bytes);
+  events.detail.push_back(detail_row(event));
+  return true;
+}
+
+bool EventReader::take_flow(const Event& event) {
+  int32_t thread = -1;
+  const auto ts = number_of(event.ts);
+  if (!thread_row(event, thread) || !ts || !(std::abs(ts->real) < kLargest)) return false;
+  int64_t id = 0;
+  if (event.id.type == JsonType::number) {
+    const auto number = number_of(event.id);
+    if (!number || !number->whole) return false;
+    id = *number->whole;
+  } else if (event.id.type == JsonType::text) {
+    id = std::numeric_limits<int64_t>::min() + flow_ids_.row(event.id.raw);
+  } else {
+    return false;
+  }
+  flows.id.push_back(id);
+  flows.finish.push_back(event.phase.raw == "f");
+  flows.thread.push_back(thread);
+  flows.ts.push_back(ts->real);
+  return true;
+}
+
+bool EventReader::take_sync(const Event& event) {
+  const Arguments& args = event.args;
+  const auto correlation = whole(args[Argument::correlation], 0);
+  if (!args.object || args[Argument::correlation].type == JsonType::none || !correlation) return false;
+  const auto waiting = known_stream(args[Argument::stream]);
+  const bool named = args[Argument::wait_on_stream].type != JsonType::none;
+  const auto awaited = named ? known_stream(args[Argument::wait_on_stream]) : waiting;
+  const auto record = known_stream(args[Argument::wait_on_record]);
+  const auto narrow = [](int64_t number) { return std::abs(number) < (int64_t{1} << 31); };
+  if (!waiting || !awaited || !record || !narrow(*waiting)) return false;
+  syncs.correlation.push_back(*correlation);
+  syncs.waiting.push_back(*waiting);
+  syncs.awaited.push_back(*awaited);
+  syncs.record.push_back(std::max<int64_t>(*record, 0));
+  return true;
+}
+
+bool EventReader::take_memory(const Event& event) {
+  const auto ts = number_of(event.ts);
+  const auto size = number_of(event.args[Argument::memory_bytes]);
+  const auto device_type = whole(event.args[Argument::device_type], 0);
+  if (!ts || !(std::abs(ts->real) < kLargest) || !size || !size->whole || !device_type) return false;
+  memory.ts.push_back(ts->real);
+  memory.size.push_back(*size->whole);
+  memory.device_type.push_back(*device_type);
+  return true;
+}
+
+bool EventReader::take_thread_name(const Event& event) {
+  int32_t thread = -1;
+  if (!thread_row(event, thread)) return false;
+  const JsonValue& name = event.args[Argument::name];
+  if (name.type != JsonType::none) threads.name[static_cast<size_t>(thread)] = name_row(name.raw);
+  return true;
+}
+
+}  // namespace leadline::offline

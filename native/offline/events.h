@@ -1,0 +1,120 @@
+// Events of a Chrome trace, as PyTorch's Kineto writes them, from JSON in pieces into columns. What an event means is
+// decided later (python/leadline/trace/meaning.py); here is only what the file says. May throw std::bad_alloc only.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "offline/event_json.h"
+#include "offline/interner.h"
+
+namespace leadline::offline {
+
+// By the event's `cat`; python/leadline/trace/kineto.py lists them in the same order.
+enum class Category : uint8_t { operation, region, call, kernel, copy, set, module, python, sync, other };
+
+// Rows in the order of the file; times in microseconds of the file; -1 for what an event does not say, 0 for
+// correlation and bytes.
+struct EventColumns {
+  std::vector<double> ts, dur;
+  std::vector<uint8_t> category;
+  std::vector<int32_t> name, thread, device, stream, detail;
+  std::vector<int64_t> correlation, sequence, forward_thread, bytes;
+};
+
+// Ends of arrows from forward operators to their backward ones.
+struct FlowColumns {
+  std::vector<int64_t> id;
+  std::vector<uint8_t> finish;
+  std::vector<int32_t> thread;
+  std::vector<double> ts;
+};
+
+// Which stream or event a call waited for, by the call's correlation id.
+struct SyncColumns {
+  std::vector<int64_t> correlation, waiting, awaited, record;
+};
+
+struct MemoryColumns {
+  std::vector<double> ts;
+  std::vector<int64_t> size, device_type;
+};
+
+// A thread's process is a number, or a text: then `text_process` is its row in `names`.
+struct ThreadColumns {
+  std::vector<int64_t> process, tid;
+  std::vector<int32_t> text_process, name;
+};
+
+struct ReadOptions {
+  double low_us = -std::numeric_limits<double>::infinity();  // what overlaps this range of the file's clock is kept
+  double high_us = std::numeric_limits<double>::infinity();
+  bool marks_only = false;  // only the profiler's marks around steps and updates
+  bool python = false;      // calls of Python functions that are no modules, too
+};
+
+class EventReader {
+ public:
+  // One event; what does not end within it is damage.
+  static constexpr size_t kEventLimit = size_t{8} << 20;
+
+  explicit EventReader(ReadOptions options) : options_(options) {}
+
+  // More of the inside of the array of events; true once the array has ended. `last`: nothing follows.
+  bool feed(std::string_view data, bool last);
+  // What stands behind the array's end.
+  std::string_view rest() const noexcept { return std::string_view(buffer_).substr(begin_); }
+
+  EventColumns events;
+  FlowColumns flows;
+  SyncColumns syncs;
+  MemoryColumns memory;
+  ThreadColumns threads;
+  Interner names;
+  Interner details;       // members of `args` that tell of shapes, types, groups and grids, as JSON without its braces
+  int64_t malformed = 0;  // events that lack what they need
+  bool damaged = false;   // what is no JSON was stepped over
+  bool legacy = false;    // every range is called an operator, as torch 1.8 to 1.11 do
+
+ private:
+  struct ThreadKey {
+    int64_t process;
+    int32_t text_process;
+    int64_t tid;
+    bool operator==(const ThreadKey&) const = default;
+  };
+  struct ThreadHash {
+    size_t operator()(const ThreadKey& key) const noexcept {
+      return static_cast<size_t>(key.process * 0x9E3779B9 + key.tid * 31 + key.text_process);
+    }
+  };
+
+  // False when the event lacks what it needs.
+  bool take(const Event& event);
+  bool take_span(const Event& event);
+  bool take_flow(const Event& event);
+  bool take_sync(const Event& event);
+  bool take_memory(const Event& event);
+  bool take_thread_name(const Event& event);
+  bool thread_row(const Event& event, int32_t& row);
+  int32_t detail_row(const Event& event);
+  int32_t name_row(std::string_view raw);
+  Category category_of(const JsonValue& value);
+  size_t next_event(size_t from) const noexcept;
+
+  ReadOptions options_;
+  std::string buffer_;
+  size_t begin_ = 0;
+  bool seeking_ = false;  // behind damage, until the next event begins
+  Interner flow_ids_;
+  std::unordered_map<ThreadKey, int32_t, ThreadHash> thread_rows_;
+  std::string last_process_, last_tid_;  // of the last event, as in the file: most follow one of the same thread
+  int32_t last_row_ = -1;
+  std::string scratch_;
+};
+
+}  // namespace leadline::offline

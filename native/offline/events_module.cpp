@@ -1,0 +1,123 @@
+// leadline._events: bytes of a trace in, NumPy columns out, the work in events.cpp; conversions only.
+#include <nanobind/nanobind.h>
+
+#include <limits>
+#include <string>
+
+#include "offline/arrays.h"
+#include "offline/events.h"
+
+namespace nb = nanobind;
+using leadline::offline::array;
+using leadline::offline::EventReader;
+using leadline::offline::Interner;
+
+namespace {
+
+// A trace may hold bytes that are no UTF-8; they are shown as U+FFFD.
+nb::object text(std::string_view bytes) {
+  PyObject* made = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
+nb::list texts(const Interner& interner) {
+  nb::list found;
+  for (size_t row = 0; row < interner.size(); ++row) found.append(text(interner.text(row)));
+  return found;
+}
+
+std::string joined(const Interner& interner) {
+  std::string found = "[";
+  for (size_t row = 0; row < interner.size(); ++row) {
+    found += row == 0 ? "{" : ",{";
+    found += interner.text(row);
+    found += '}';
+  }
+  return found += ']';
+}
+
+bool feed(EventReader& reader, const nb::bytes& data, bool last) {
+  const std::string_view bytes(data.c_str(), data.size());
+  nb::gil_scoped_release release;
+  return reader.feed(bytes, last);
+}
+
+nb::dict events(EventReader& reader) {
+  auto& from = reader.events;
+  nb::dict found;
+  found["ts"] = array(std::move(from.ts));
+  found["dur"] = array(std::move(from.dur));
+  found["category"] = array(std::move(from.category));
+  found["name"] = array(std::move(from.name));
+  found["thread"] = array(std::move(from.thread));
+  found["device"] = array(std::move(from.device));
+  found["stream"] = array(std::move(from.stream));
+  found["correlation"] = array(std::move(from.correlation));
+  found["sequence"] = array(std::move(from.sequence));
+  found["forward_thread"] = array(std::move(from.forward_thread));
+  found["bytes"] = array(std::move(from.bytes));
+  found["detail"] = array(std::move(from.detail));
+  return found;
+}
+
+nb::tuple flows(EventReader& reader) {
+  auto& from = reader.flows;
+  return nb::make_tuple(array(std::move(from.id)), array(std::move(from.finish)), array(std::move(from.thread)),
+                        array(std::move(from.ts)));
+}
+
+nb::tuple syncs(EventReader& reader) {
+  auto& from = reader.syncs;
+  return nb::make_tuple(array(std::move(from.correlation)), array(std::move(from.waiting)),
+                        array(std::move(from.awaited)), array(std::move(from.record)));
+}
+
+nb::tuple memory(EventReader& reader) {
+  auto& from = reader.memory;
+  return nb::make_tuple(array(std::move(from.ts)), array(std::move(from.size)), array(std::move(from.device_type)));
+}
+
+// (process, tid, name) of every thread; the process is a number or a text.
+nb::list threads(const EventReader& reader) {
+  const auto& from = reader.threads;
+  nb::list found;
+  for (size_t row = 0; row < from.tid.size(); ++row) {
+    const auto named = [&](int32_t name) { return text(reader.names.text(static_cast<size_t>(name))); };
+    const nb::object process = from.text_process[row] < 0 ? nb::int_(from.process[row]) : named(from.text_process[row]);
+    const nb::object name = from.name[row] < 0 ? nb::str("") : named(from.name[row]);
+    found.append(nb::make_tuple(process, from.tid[row], name));
+  }
+  return found;
+}
+
+}  // namespace
+
+NB_MODULE(_events, module) {
+  module.doc() = "Compiled core of leadline.trace; use leadline.trace.kineto.";
+  nb::class_<EventReader>(module, "EventReader")
+      .def(
+          "__init__",
+          [](EventReader* self, double low_us, double high_us, bool marks_only, bool python) {
+            new (self) EventReader({low_us, high_us, marks_only, python});
+          },
+          nb::arg("low_us") = -std::numeric_limits<double>::infinity(),
+          nb::arg("high_us") = std::numeric_limits<double>::infinity(), nb::arg("marks_only") = false,
+          nb::arg("python") = false)
+      .def("feed", &feed, nb::arg("data"), nb::arg("last"))
+      .def("rest",
+           [](const EventReader& reader) {
+             const std::string_view rest = reader.rest();
+             return nb::bytes(rest.data(), rest.size());
+           })
+      .def("events", &events)
+      .def("flows", &flows)
+      .def("syncs", &syncs)
+      .def("memory", &memory)
+      .def("threads", &threads)
+      .def("names", [](const EventReader& reader) { return texts(reader.names); })
+      .def("details", [](const EventReader& reader) { return text(joined(reader.details)); })
+      .def_ro("malformed", &EventReader::malformed)
+      .def_ro("damaged", &EventReader::damaged)
+      .def_ro("legacy", &EventReader::legacy);
+}

@@ -1,0 +1,194 @@
+"""What a trace says, read the plain way: Python's json over the whole file and one rule after the other. The compiled
+reader must say the same; it is tested against this.
+
+Numbers that a file writes as text count, as in traces of 2021; whole numbers are cut off towards zero.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+LARGEST = 2**62
+DETAILS = frozenset(
+    (
+        "Input Dims", "Input type", "Input Types", "Concrete Inputs", "Concrete Args", "Collective name",
+        "Process Group Name", "Process Group Description", "Process Group Ranks", "Group size", "Seq", "In msg nelems",
+        "Out msg nelems", "dtype", "blocks per SM", "grid", "block", "registers per thread", "shared memory", "est. achieved occupancy %",
+    )
+)  # fmt: skip
+CATEGORIES = {
+    "cpu_op": 0, "operator": 0, "user_annotation": 1, "runtime": 2, "kernel": 3, "gpu_memcpy": 4, "memcpy": 4,
+    "gpu_memset": 5, "memset": 5, "python_function": 6, "cuda_sync": 8,
+}  # fmt: skip
+OPERATION, REGION, CALL, KERNEL, COPY, SET, MODULE, PYTHON, SYNC = range(9)
+
+
+class Lacking(Exception):
+    """An event lacks what it needs."""
+
+
+def text_of(value: str) -> str:
+    """As UTF-16 without halves of surrogate pairs."""
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def real(value: Any) -> float:
+    if isinstance(value, str) and not re.fullmatch(
+        r"-?\d+(\.\d*)?([eE][+-]?\d+)?|-?\.\d+([eE][+-]?\d+)?", value, re.ASCII
+    ):
+        if value.lower() not in ("nan", "inf", "infinity", "-inf", "-infinity", "-nan"):
+            raise Lacking
+    elif isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Lacking
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def whole(value: Any) -> int:
+    found = int(value) if isinstance(value, int) or re.fullmatch(r"-?\d+", str(value), re.ASCII) else real(value)
+    if isinstance(found, float) and not (abs(found) < LARGEST):
+        raise Lacking
+    found = int(found)
+    if not -LARGEST < found < LARGEST or isinstance(value, bool):
+        raise Lacking
+    return found
+
+
+def loose(value: Any, largest: int = LARGEST) -> int:
+    """A number, or the first one in a text or whatever else stands there; 0 without any."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found = whole(value)
+    else:
+        digits = re.search(
+            r"-?[0-9]+",
+            value if isinstance(value, str) else "" if isinstance(value, bool) or value is None else json.dumps(value),
+        )
+        found = int(digits.group()) if digits else 0
+    if abs(found) >= largest:
+        raise Lacking
+    return found
+
+
+def stream(args: dict[str, Any], key: str, absent: int) -> int:
+    if key not in args:
+        return absent
+    value = args[key]
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 2**32 - 1:
+        return -1
+    return loose(value, 2**63)
+
+
+class PlainReader:
+    def __init__(self, low: float = -math.inf, high: float = math.inf, *, python: bool = False) -> None:
+        self.python = python
+        self.window = (low, high)
+        self.events: list[tuple[Any, ...]] = []
+        self.flows: list[tuple[Any, ...]] = []
+        self.syncs: list[tuple[int, ...]] = []
+        self.memory: list[tuple[Any, ...]] = []
+        self.thread_names: dict[tuple[Any, int], str] = {}
+        self.malformed = 0
+        self.legacy = False
+
+    def read(self, events: list[Any]) -> PlainReader:
+        for event in events:
+            try:
+                self._take(event)
+            except (Lacking, KeyError):
+                self.malformed += 1
+        return self
+
+    def _take(self, event: Any) -> None:
+        if not isinstance(event, dict):
+            raise Lacking
+        phase = event["ph"]
+        if phase == "X":
+            self._span(event)
+        elif phase in ("s", "f") and isinstance(phase, str) and event.get("cat") == "fwdbwd":
+            thread, at, number = self._thread(event), real(event["ts"]), event["id"]
+            if not abs(at) < LARGEST:
+                raise Lacking
+            self.flows.append((number if isinstance(number, str) else whole(number), phase, thread, at))
+        elif phase == "M" and event.get("name") == "thread_name":
+            thread = self._thread(event)
+            name = self._args(event).get("name")
+            if name is not None or "name" in self._args(event):
+                self.thread_names[thread] = text_of(name) if isinstance(name, str) else "?"
+        elif phase == "i" and event.get("name") == "[memory]":
+            args = self._args(event)
+            at = real(event["ts"])
+            if not abs(at) < LARGEST:
+                raise Lacking
+            self.memory.append((at, whole(args["Bytes"]), whole(args.get("Device Type", 0))))
+
+    @staticmethod
+    def _args(event: dict[str, Any]) -> dict[str, Any]:
+        args = event.get("args")
+        return args if isinstance(args, dict) else {}
+
+    @staticmethod
+    def _thread(event: dict[str, Any]) -> tuple[Any, int]:
+        pid, tid = event["pid"], event["tid"]
+        for value in (pid, tid):
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                raise Lacking
+        digits = isinstance(pid, str) and re.fullmatch("[0-9]+", pid)
+        return (whole(pid) if digits or not isinstance(pid, str) else text_of(pid)), loose(tid, 2**63)
+
+    def _span(self, event: dict[str, Any]) -> None:
+        said = event.get("cat")
+        lower = said.lower() if isinstance(said, str) else ""
+        category = CALL if lower.endswith(("_runtime", "_driver")) else CATEGORIES.get(lower, -1)
+        if category < 0:
+            return
+        self.legacy |= said == "Operator"
+        args = self._args(event)
+        if category == SYNC:
+            correlation = whole(args["correlation"])
+            waiting = stream(args, "stream", -1)
+            awaited = stream(args, "wait_on_stream", waiting)
+            record = stream(args, "wait_on_cuda_event_record_corr_id", -1)
+            if abs(waiting) >= 2**31:
+                raise Lacking
+            self.syncs.append((correlation, waiting, awaited, max(record, 0)))
+            return
+        name = event["name"]
+        if not isinstance(name, str):
+            raise Lacking
+        if category == MODULE:
+            if not name.startswith("nn.Module: "):
+                if not self.python:
+                    return
+                category = PYTHON
+            name = name.removeprefix("nn.Module: ")
+        ts, dur = real(event["ts"]), real(event.get("dur", 0))
+        low, high = self.window
+        if (math.isfinite(low) or math.isfinite(high)) and not (ts <= high and ts + dur >= low):
+            return
+        thread, device, row, correlation, sequence, forward, size = None, -1, -1, 0, -1, -1, 0
+        if category in (KERNEL, COPY, SET):
+            device = loose(args["device"] if "device" in args else event.get("pid"))
+            row = loose(args["stream"] if "stream" in args else event.get("tid"))
+            size, correlation = whole(args.get("bytes", 0)), whole(args.get("correlation", 0))
+            if abs(device) >= 2**31 or abs(row) >= 2**31:
+                raise Lacking
+        else:
+            thread = self._thread(event)
+            if category == CALL:
+                correlation = whole(args.get("correlation", 0))
+            elif category == OPERATION and "Sequence number" in args:
+                number = real(args["Sequence number"])
+                if math.isnan(number) or number <= -LARGEST:
+                    raise Lacking
+                sequence = whole(args["Sequence number"]) if number < LARGEST else -1
+                forward = whole(args.get("Fwd thread id", -1)) if sequence >= 0 else -1
+        kept = {"Input Dims" if key == "Input dims" else key: value for key, value in args.items()
+                if key in DETAILS or key == "Input dims"}  # fmt: skip
+        self.events.append(
+            (ts, dur, category, text_of(name), thread, device, row, correlation, sequence, forward, size, kept)
+        )
