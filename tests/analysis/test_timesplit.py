@@ -267,3 +267,20 @@ def test_a_thousand_processes():
     found = Analysis(build(ranks)).time_splits
     assert len(found) == 1000
     assert all(split.parts_ns["python"] == 200 for split in found)
+
+
+def test_what_a_runtime_did_on_threads_of_its_own_is_no_idleness():
+    """A compiled program ran for 700 on a pool while the thread waited for 600 and ran for 100 elsewhere."""
+    assert main_parts(
+        "cpu_ns=100",
+        'phase on another thread | detail={"pool":"XLA"}',
+        "  operator dot_general | time=700 call_time=700",
+    ) == {"python": 100, "other_wait": 700, "idle": 200}
+
+
+def test_what_a_compiled_program_ran_on_the_thread_itself_is_not_python():
+    assert main_parts("cpu_ns=800", "operator dot_general | time=700 call_time=700") == {
+        "operators": 700,
+        "python": 100,
+        "idle": 200,
+    }

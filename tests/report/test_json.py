@@ -86,6 +86,7 @@ def test_meta_losses_and_cost():
     assert report["meta"]["program"] == "train.py --steps 2"
     assert report["meta"]["started_at"] == "2026-11-21T05:20:00Z"
     assert report["meta"]["frameworks"] == ["torch 2.13.0"]
+    assert report["meta"]["estimates"] == []
     assert report["cost"] == {"callbacks_ns": 120_000, "events": 40, "held_bytes": 65_536, "percent": 1.0}
     assert [(loss["kind"], loss["count"]) for loss in report["losses"]] == [
         ("free_unknown", 12),

@@ -5,6 +5,16 @@ import { duration, metricName, number, size, visible } from "../model/units";
 import type { Opened } from "./opened";
 import { Card } from "./widgets";
 
+/** What sources of events say of figures that they estimate, a sentence each. */
+function estimates(meta: object): string[] {
+  const processes = isObject(meta) && Array.isArray(meta.processes) ? meta.processes : [];
+  const available = [meta, ...processes].map((one) => (isObject(one) ? one.available : null));
+  const said = available
+    .flatMap((one) => (isObject(one) ? Object.values(one) : []))
+    .map((status) => (isObject(status) && typeof status.estimated === "string" ? status.estimated : ""));
+  return [...new Set(said.filter(Boolean))];
+}
+
 export function CapturePage({ opened }: { opened: Opened }) {
   const { report, profile, host } = opened;
   const { meta, cost } = report;
@@ -18,6 +28,7 @@ export function CapturePage({ opened }: { opened: Opened }) {
     ["Python", meta.python],
     ["Frameworks", meta.frameworks.join(", ")],
     ["Asked for", meta.asked],
+    ["Estimated", estimates(profile.meta).join(" ")],
     ["Processes, threads", `${meta.processes}, ${meta.threads}`],
     ["Call paths", number(profile.size)],
     ["Ended in order", meta.complete ? "yes" : "no: taken from the last segments"],

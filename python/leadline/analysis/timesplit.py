@@ -9,7 +9,8 @@ Measured, per thread: wall and CPU time, time in outermost operators and in data
     communication   in what providers declare to be communication, its waits included
     compile         in the phase `compile`, wherever it stands
     device_wait     waits for a device, spinning or asleep
-    other_wait      other known waits; and, as an estimate, what another thread did of this thread's backward pass
+    other_wait      other known waits; and, as an estimate, what another thread did of this thread's backward pass or
+                    a runtime's own threads (XLA's) of the operators below its lines
     python          CPU time of the thread that is none of the above (estimate)
     idle            the rest (estimate: it includes standing in line for a core or for the interpreter's lock)
 
@@ -69,7 +70,8 @@ class Split:
 @dataclass(frozen=True)
 class _Nodes:
     """Per node: `thread` that ran it (row, -1 for none), `part`, whether in an operator, in data loading; `away`: row
-    of the thread that waited while another ran it, -1 for none. `within_one`: in an operator that is in data loading,
+    of the thread that waited while another ran it, -1 for none; `pooled`: of the one for whose line a runtime's own
+    threads ran it, which are not in the profile. `within_one`: in an operator that is in data loading,
     in compilation, in a region of communication, so its CPU time is in their running time."""
 
     thread: Rows
@@ -77,6 +79,7 @@ class _Nodes:
     in_operator: Mask
     loading: Mask
     away: Rows
+    pooled: Rows
     within_one: tuple[Mask, Mask, Mask]
 
 
@@ -161,16 +164,18 @@ class _Amounts:
 def _facts(
     nodes: _Nodes, threads: int, time: Rows, asleep: Rows, spun: Rows, running: Rows | None
 ) -> dict[str, NDArray[np.int64]]:
-    """Per thread: time asleep in operators, time that another thread ran for it, CPU time in waits for a device outside
-    operators, of data loading, compilation and communication outside operators (these only where it was measured)."""
+    """Per thread: time asleep in operators, time that others ran for it, CPU time in waits for a device outside
+    operators, time of the operators below its lines; of data loading, compilation and communication outside operators
+    the CPU time, where it was measured."""
 
     def sums(where: Mask, values: Rows, thread: Rows = nodes.thread) -> NDArray[np.int64]:
         return group_sums(np.where(where, thread, -1), values, threads)
 
     facts = {
         "asleep": sums(nodes.in_operator, asleep),
-        "away": sums(nodes.in_operator, time, nodes.away),
+        "away": sums(nodes.in_operator, time, nodes.away) + sums(nodes.in_operator, time, nodes.pooled),
         "spun": sums(~nodes.in_operator & ~nodes.loading, spun),
+        "booked": sums(nodes.in_operator, time),
     }
     if running is not None:
         for part, operators in zip((_DATA, _COMPILE, _COMMUNICATION), nodes.within_one, strict=True):
@@ -211,6 +216,10 @@ def _split(thread: Thread, amounts: list[list[int]], facts: dict[str, int]) -> t
     ran += min(facts.get(PARTS[_DATA], data), data) + min(facts.get(PARTS[_COMPILE], compiled), compiled)
     ran += min(facts.get(PARTS[_COMMUNICATION], 0), talked)
     estimated = [PARTS[_PYTHON], PARTS[_IDLE]] if room else []
+    # a compiled program's operators are booked afterwards: they ran in the thread's CPU time
+    if not operators and (own := min(facts["booked"], max(thread.cpu_ns - ran, 0))):
+        room, ran = take(room, _OPERATORS, own), ran + own
+        estimated.append(PARTS[_OPERATORS])
     room = take(room, _PYTHON, thread.cpu_ns - ran)
     if room and facts["away"] > 0:
         estimated.append(PARTS[_OTHER])
@@ -230,6 +239,7 @@ def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
     elsewhere = helper != -1
     helped = nearest(tree.shape, elsewhere | border)
     thread_of = np.where(at_rows(elsewhere, helped, 0) > 0, at_rows(helper, helped), at_rows(place, scopes.thread))
+    pooled = np.where(thread_of == _NO_THREAD, at_rows(place, scopes.thread), -1)
     thread_of = np.maximum(thread_of, -1)
     operator = kinds == int(FrameKind.OPERATOR)
     in_operator = within(tree, operator, border | elsewhere) >= 0
@@ -247,7 +257,7 @@ def _nodes(profile: Profile, scopes: Scopes) -> _Nodes:
     in_loading, in_compile, in_talk = (
         in_operator & (at_rows(phase, outermost, 0) > 0) for phase in (loading & ~compiling, compiling, in_region)
     )
-    return _Nodes(ran, part.astype(np.int64), in_operator, loading, away, (in_loading, in_compile, in_talk))
+    return _Nodes(ran, part.astype(np.int64), in_operator, loading, away, pooled, (in_loading, in_compile, in_talk))
 
 
 def _helper_threads(profile: Profile, scopes: Scopes, border: Mask) -> Rows:

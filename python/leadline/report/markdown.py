@@ -180,6 +180,7 @@ def _findings(report: Report) -> str:
 
 def _quality(report: Report) -> str:
     lines = ["### Capture quality", "", f"- {phrases.cost_text(report.cost)}"]
+    lines += [f"- {escaped(sentence)}" for sentence in report.meta.estimates]
     lines += [f"- {escaped(phrases.loss_text(loss))}" for loss in report.losses] or ["- nothing lost"]
     return "\n".join(lines)
 

@@ -228,6 +228,8 @@ class Meta:
     host: str
     python: str
     frameworks: tuple[str, ...]
+    estimates: tuple[str, ...]
+    """What sources of events say of figures that they estimate rather than measure, a sentence each."""
     asked: str
     processes: int
     threads: int

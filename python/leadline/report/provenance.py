@@ -61,6 +61,7 @@ def meta(profile: Profile, file: str) -> Meta:
         host=_host(host),
         python=_text(program.get("python")),
         frameworks=_frameworks(_mapping(raw.get("available"))),
+        estimates=_estimates(profile),
         asked=_asked(_mapping(raw.get("asked"))),
         processes=len(profile.processes),
         threads=len(profile.threads),
@@ -102,6 +103,15 @@ def _frameworks(available: Mapping[str, Any]) -> tuple[str, ...]:
     """`torch 2.13.0` for everything the file names with a version."""
     versions = {name: _text(_mapping(about).get("version")) for name, about in available.items()}
     return tuple(f"{name} {version}" for name, version in versions.items() if version)
+
+
+def _estimates(profile: Profile) -> tuple[str, ...]:
+    """What `estimated` of every source of every process says; once where several say the same."""
+    records = profile.meta.get("processes")
+    said = [profile.meta, *(records if isinstance(records, list) else [])]
+    about = [status for one in said for status in _mapping(_mapping(one).get("available")).values()]
+    sentences = [_text(_mapping(status).get("estimated")) for status in about]
+    return tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
 
 
 def _host(host: Mapping[str, Any]) -> str:

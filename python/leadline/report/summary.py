@@ -75,6 +75,7 @@ def render_summary(report: Report, width: int = 100, colour: bool = False, findi
     lines += _memory_lines(report)
     lines += [_line("" if i else "findings", finding_text(one)) for i, one in enumerate(findings)]
     lines.append(_line("quality", f"{phrases.losses_headline(report)}; {phrases.cost_text(report.cost)}"))
+    lines += [_line("", visible(sentence)) for sentence in report.meta.estimates]
     cut = [_styled(_cut(line, width), colour) for line in lines]
     commands = [("next      " if i == 0 else _INDENT) + visible(c) for i, c in enumerate(report.next_commands)]
     return "\n".join(cut + [_styled(command, colour) for command in commands]) + "\n"

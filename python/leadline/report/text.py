@@ -192,6 +192,8 @@ def _quality(console: Console, report: Report) -> None:
             + (f", {size(report.cost.held_bytes)} held" if report.cost.held_bytes else "")
         )
     )
+    for sentence in report.meta.estimates:
+        console.print(Padding(Text(visible(sentence)), (0, 0, 0, 2)))
     if not report.losses:
         console.print(Text("  nothing lost", style="green"))
     for loss in report.losses:

@@ -82,6 +82,12 @@ class JaxProvider:
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
         self._status |= {"programs": self._compiling.compiled, "windows": self._windows.count}
+        self._status["runs"] = every = sum(runs.counts.values())
+        self._status["timed_runs"] = timed = sum(one.runs for one in self._windows.timed.values())
+        if timed < every:
+            self._status["estimated"] = (
+                f"Times of compiled programs are estimates from {timed:,} timed runs of {every:,}; counts are exact."
+            )
 
     def forked(self) -> None:
         """JAX's threads are not in the child, and what it counted is the parent's."""

@@ -21,9 +21,9 @@ from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.replaced import Replacements
 
 _PARTS = {
-    "/jax/core/compile/jaxpr_trace_duration": "trace",
-    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
-    "/jax/core/compile/backend_compile_duration": "xla",
+    "/jax/core/compile/jaxpr_trace_duration": "compile: trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "compile: lower",
+    "/jax/core/compile/backend_compile_duration": "compile: XLA",
 }
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 _CACHE_HIT = "/jax/compilation_cache/cache_hits"

@@ -280,7 +280,12 @@ class _Import:
             "wall_ns": end_ns,
             "asked": {},
             "available": {
-                "import": {"ok": True, "version": "", "message": f"Made from {trace.source}, {self.recorder}."}
+                "import": {
+                    "ok": True,
+                    "version": "",
+                    "message": f"Made from {trace.source}, {self.recorder}.",
+                    "estimated": f"Made from {self.recorder}, which holds no CPU time: Python's share is an estimate.",
+                }
             },
             "cost": {},
             "clock": clock,
