@@ -101,6 +101,51 @@ def test_a_clock_that_jumps(tmp_path: Path) -> None:
     assert warned(loaded(tmp_path, trace), "(a clock jump); they are left out")
 
 
+def steps_of_one_thread(pid: int, steps: int, step_us: float, begin_us: float = 0.0) -> list[dict[str, Any]]:
+    """A CPU program: marks, and four operators in each step."""
+    events = []
+    for step in range(steps):
+        base = begin_us + step * step_us
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "ts": base, "dur": step_us})
+        for place in range(4):
+            at = base + (0.1 + 0.2 * place) * step_us
+            events.append({"ph": "X", "cat": "cpu_op", "name": f"aten::op{place}", "ts": at, "dur": 0.1 * step_us})
+    return [{**event, "pid": pid, "tid": pid, "args": {}} for event in events]
+
+
+def test_a_clock_that_jumps_by_seconds_within_a_step(tmp_path: Path) -> None:
+    """Forty seconds are not long enough to be another clock, and no step lasts as long."""
+    events = steps_of_one_thread(1, 6, 20_000.0)
+    for event in events:
+        if event["ts"] >= 4.5 * 20_000:
+            event["ts"] += 40e6
+    graph = loaded(tmp_path, {"traceEvents": events})
+    assert warned(graph, "nothing was recorded for up to 40 s in step 4")
+    assert graph.info.steps == (0, 1, 2, 3)
+    assert graph.info.measured_ns < 100_000_000
+
+
+def test_a_loop_that_waits_for_its_loader_is_no_jump(tmp_path: Path) -> None:
+    events = steps_of_one_thread(1, 6, 20_000.0)
+    for event in events:
+        if event["ts"] >= 4.5 * 20_000:
+            event["ts"] += 40e6
+    events.append({"ph": "X", "cat": "user_annotation", "name": "enumerate(DataLoader)#_Iter.__next__", "pid": 1, "tid": 1,
+                   "ts": 4.45 * 20_000, "dur": 40e6, "args": {}})  # fmt: skip
+    graph = loaded(tmp_path, {"traceEvents": events})
+    assert not warned(graph, "nothing was recorded")
+    assert len(graph.info.steps) == 6
+
+
+def test_of_two_programs_in_one_trace_one_is_followed(tmp_path: Path) -> None:
+    alone = loaded(tmp_path, {"traceEvents": steps_of_one_thread(1, 6, 20_000.0)})
+    both = steps_of_one_thread(1, 6, 20_000.0) + steps_of_one_thread(2, 3, 70_000.0, 3_000.0)
+    graph = loaded(tmp_path, {"traceEvents": both})
+    assert warned(graph, "Only process 1 is followed and what the others did is left out")
+    assert graph.info.measured_ns == alone.info.measured_ns
+    assert len(graph) == len(alone)
+
+
 def test_an_event_that_lasts_for_years(tmp_path: Path) -> None:
     trace = sample()
     trace["traceEvents"][3]["dur"] = 1e14

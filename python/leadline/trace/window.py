@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from leadline.trace.holes import without_holes
 from leadline.trace.jsonstream import COMPRESSION_DAMAGE, PIECE_BYTES
 from leadline.trace.kineto import read_kineto, scan_marks
+from leadline.trace.loops import one_loop
 from leadline.trace.source import Source
 from leadline.trace.steps import Step, Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
@@ -27,12 +29,13 @@ def read_window(
     """
     size = source.size_bytes * (_GZIP_RATIO if source.compressed else 1)
     if size <= large_bytes:
-        trace = read_kineto(source)
-        found = find_steps(trace)
+        trace = one_loop(read_kineto(source))
+        trace, found = without_holes(trace, find_steps(trace))
         return trace, replace(found, steps=tuple(chosen(found, window, source.name)))
     marks, text_bytes = scan_marks(source)
     if marks is None:
         return _without_marks(source, window, text_bytes)
+    marks = one_loop(marks)
     found = find_steps(marks)
     steps = chosen(found, window, source.name)
     warnings = []
@@ -48,10 +51,11 @@ def read_window(
     low_us, high_us = origin_us + steps[0].start_ns / 1e3, origin_us + steps[-1].end_ns / 1e3
     # device work runs behind its launch: look as far again as the longest step
     behind_us = max(step.end_ns - step.start_ns for step in steps) / 1e3
-    trace = read_kineto(source, (low_us, high_us + behind_us))
+    trace = one_loop(read_kineto(source, (low_us, high_us + behind_us)))
     shift_ns = round((origin_us - float(trace.facts["origin_us"])) * 1000)
     moved = tuple(Step(step.number, step.start_ns + shift_ns, step.end_ns + shift_ns) for step in steps)
-    return replace(trace, warnings=(*trace.warnings, *warnings)), Steps(moved, found.found_by, found.doubt)
+    trace = replace(trace, warnings=(*trace.warnings, *warnings))
+    return without_holes(trace, Steps(moved, found.found_by, found.doubt))
 
 
 def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: int) -> tuple[Trace, Steps]:
@@ -65,7 +69,7 @@ def _without_marks(source: Source, window: tuple[int, int] | None, text_bytes: i
             "of time was read"
         )
         trace = replace(trace, warnings=(*trace.warnings, note))
-    found = find_steps(trace)
+    trace, found = without_holes(trace, find_steps(trace))
     return trace, replace(found, steps=tuple(chosen(found, window, source.name)))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from leadline.profiles import Profile
 from leadline.profiles.reader import open_profile
+from leadline.trace.loops import one_loop
 from leadline.trace.profile_window import read_profile
 from leadline.trace.source import sources
 from leadline.trace.steps import Steps, find_steps
@@ -45,7 +46,7 @@ def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
 
 def _read(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None) -> list[tuple[Trace, Steps]]:
     if isinstance(path, str | Path) and Path(path).suffix == ".leadline":
-        traces = read_profile(open_profile(path), Path(path).name)
+        traces = [one_loop(trace) for trace in read_profile(open_profile(path), Path(path).name)]
         found = [(trace, find_steps(trace)) for trace in traces]
         return [(trace, replace(steps, steps=tuple(chosen(steps, window, trace.source)))) for trace, steps in found]
     return [read_window(source, window) for source in sources(path)]

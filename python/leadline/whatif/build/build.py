@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leadline.trace.meaning import is_optimizer_step
 from leadline.trace.steps import Step, main_thread
-from leadline.trace.tables import Kind, Trace
+from leadline.trace.tables import Trace
 from leadline.whatif.build import cpu, device, late, layers, messages, queue, threads, waits
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
@@ -78,23 +77,7 @@ def with_measured(graph: Graph) -> Graph:
     return graph
 
 
-def _loops(trace: Trace) -> int:
-    """Processes that run a training loop of their own: those with step marks, or with optimizer marks."""
-    loops: set[object] = set()
-    for row in trace.of_kind(Kind.STEP, Kind.REGION).tolist():
-        thread = int(trace.events["thread"][row])
-        if thread >= 0 and (trace.events["kind"][row] == Kind.STEP or is_optimizer_step(trace.name(row))):
-            loops.add(trace.threads[thread].process)
-    return len(loops)
-
-
 def _warn(draft: Draft, window: Window) -> None:
-    loops = _loops(draft.trace)
-    if loops > 1:
-        draft.warnings.append(
-            f"{loops} processes of this trace run a training loop: they are two programs, or ranks in one file. Only "
-            "one is followed and the others count as its loader; give each a trace of its own"
-        )
     kinds = draft["kind"]
     if not np.isin(kinds, [TaskKind.GPU, TaskKind.COMM]).any():
         draft.warnings.append("there is no device work in the window; only CPU changes can be predicted")

@@ -28,11 +28,11 @@ from leadline.whatif.scenarios.loader import (
     loads_of,
     mean_step_ns,
     mean_wait_ns,
+    outermost,
     own_cpu_ns,
     queue_pace_ns,
     rest_of_steps_ns,
     set_period,
-    tensors_of_batch,
     uses_workers,
     worker_batch_ns,
     worker_count,
@@ -67,7 +67,7 @@ class DataLoading(Scenario):
             # taking over a batch that is ready costs something too; the pessimistic end counts it
             fetch = fetch_ns(graph, loads, draw) if draw.cautious("loader_fetch_ns") else 0.0
             set_period(graph, loads, 0.0, min(fetch, mean_wait_ns(graph, loads)))
-            return Applied(graph, ("the loader is never waited for",), count(loads=len(loads)))
+            return Applied(graph, ("the loader is never waited for",), count(loads=outermost(graph, loads)))
         if workers < 1:
             raise ScenarioError("data_loading: workers must be at least 1, or inf.")
         current, source, warnings = _current(graph, values)
@@ -85,7 +85,7 @@ class DataLoading(Scenario):
             return Applied(
                 graph,
                 (f"{source}, and the step hardly waits for them: more workers change nothing",),
-                count(loads=len(loads)),
+                count(loads=outermost(graph, loads)),
                 warnings,
             )
         fetch = min(fetch, wait)
@@ -99,11 +99,15 @@ class DataLoading(Scenario):
         set_period(graph, loads, period, fetch)
         assumptions = (
             f"{source}; one batch takes {batch_ns / 1e6:.3g} ms to make",
-            f"{workers:g} workers reach {scaling:.0%} of {workers:g} times one worker's rate, "
+            (
+                "one worker makes one batch after the other, "
+                if workers == 1
+                else f"{workers:g} workers reach {scaling:.0%} of {workers:g} times one worker's rate, "
+            )
             + ("on cores of their own" if cores is None else f"sharing {cores:g} cores with the training"),
-            f"taking a ready batch of {tensors_of_batch(graph, loads)} tensors costs {fetch / 1e6:.3g} ms",
+            f"taking over a batch that is ready costs {fetch / 1e6:.3g} ms",
         )
-        return Applied(graph, assumptions, count(loads=len(loads)), warnings)
+        return Applied(graph, assumptions, count(loads=outermost(graph, loads)), warnings)
 
 
 def _late_ns(graph: Graph, loads: Selection, batch_ns: float, workers: int, fetch: float) -> float:

@@ -85,10 +85,11 @@ class FusedOptimizer(Scenario):
             f"per parameter instead of {algorithm.separate}; the high end is Daydream's estimate, all of it"
         )
         if by_bytes:
+            factor = "" if traffic == 1 else f"; {traffic:g} times that time"
             cost = (
                 f"one fused step moves {algorithm.fused} values per parameter ({algorithm.name}) at the speed of the "
-                f"update's in-place operators, and makes no temporary tensors; {traffic:g} times that time. Forward "
-                "and backward stay; in the low end they find more of their data in the cache and clear memory faster"
+                f"update's in-place operators, and makes no temporary tensors{factor}. Forward and backward stay; in "
+                "the low end they find more of their data in the cache and clear memory faster"
             )
         assumptions = (cost, "the Python side collects parameters as before and launches once")
         return Applied(graph, assumptions, count(removed_kernels=removed_gpu, removed_calls=removed_cpu))

@@ -31,6 +31,13 @@ def workers_of(graph: Graph) -> Selection:
     return Selection(alive & np.isin(lane, np.setdiff1d(loading, else_too)))
 
 
+def outermost(graph: Graph, loads: Selection) -> int:
+    """How often the loop takes a batch: tasks of loading that are in no other."""
+    inside = loads.mask(len(graph))
+    parent = graph.column("parent")[loads.ids]
+    return int((~(inside[parent] & (parent >= 0))).sum())
+
+
 def worker_count(graph: Graph) -> int:
     """Worker processes that the trace shows; 0 where it shows none."""
     return int(np.unique(graph.column("lane")[workers_of(graph).ids]).size)
