@@ -10,6 +10,7 @@ import pytest
 from tests.truth.invariants import contradictions
 
 from leadline import whatif
+from leadline.analysis.case import Case
 from leadline.trace.importers import import_traces
 from leadline.trace.kineto import read_kineto
 from leadline.trace.source import sources
@@ -64,3 +65,14 @@ def test_predictions_from_the_profile_are_those_from_the_trace(traces: Path, nam
     )
     expected = {one.title: one.predicted_ns for one in theirs.scenarios}
     assert {one.title: one.predicted_ns for one in ours.scenarios} == pytest.approx(expected, rel=0.03)
+
+
+def test_findings_of_a_trace_without_lines_name_what_is_wrong(traces: Path) -> None:
+    """A step that the CPU bounds: the GPU works 55 of 222 ms. Gradients are exchanged below AccumulateGrad, which is
+    no hot spot for that."""
+    profile = import_traces([traces / "hta/nccl_data.json.gz"])
+    found = profile.findings().findings
+    assert found[0].rule == "cpu_latency" and "idles 75 %" in found[0].title
+    assert not [one for one in found if "AccumulateGrad" in one.title]
+    loop = Case(profile).loop
+    assert loop.step_ns == pytest.approx(whatif.rank(whatif.graph_of(profile)).measured_ns, rel=0.03)

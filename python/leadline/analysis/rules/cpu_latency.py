@@ -23,11 +23,15 @@ class CpuLatency(Rule):
         if not idle.any():
             raise CannotTell("idle time of the device was not measured")
         made = []
-        for group in case.by_line(idle > 0, idle):
+        nowhere = case.user_line < 0
+        groups = case.by_line(idle > 0, idle)
+        if not groups:  # a trace without Python's frames: what is known is how long, not behind which line
+            groups = case.grouped(idle > 0, idle, np.zeros(len(idle), np.int64))
+        for group in groups:
             share = case.share(group.value)
             if share < values["share"]:
                 break
-            here = case.user_line == case.user_line[group.row]
+            here = nowhere if nowhere[group.row] else case.user_line == case.user_line[group.row]
             cpu, device = int(case.time[here].sum()), int(case.gpu_time[here].sum())
             if cpu < values["ratio"] * device:
                 continue
@@ -35,7 +39,8 @@ class CpuLatency(Rule):
                 Finding(
                     self.name,
                     Severity.WARNING,
-                    f"The device idles {percent(share)} of the step behind this line",
+                    f"The device idles {percent(share)} of the step"
+                    + ("" if nowhere[group.row] else " behind this line"),
                     case.gain(group.value, (0, 0.5, 1), "bound: the idle time charged to this line"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),

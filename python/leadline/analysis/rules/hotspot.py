@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.words import duration, module, operator, percent
 
 _ADVICE = (
@@ -45,6 +46,7 @@ class Hotspot(Rule):
         device = case.has_device
         time = case.gpu_time if device else case.time_and_samples
         total = int(time.sum()) if device else case.total_ns
+        time = np.where(collectives(case), 0, time)  # communication is a question of its own
         groups = case.grouped(time > 0, time, case.analysis.hot_paths.group)
         if not total:
             return []
