@@ -15,6 +15,8 @@ const PAGES = [
   "tables/modules",
   "tables/memory",
   "tables/lines",
+  "tables/ranks",
+  "tables/tools",
   "timeline",
   "time",
   "source",

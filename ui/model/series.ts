@@ -3,18 +3,23 @@
 import type { Profile } from "./profile";
 import { EventKindNames } from "./schema.generated";
 import { scopesOf } from "./scopes";
+import { loaderQueues, memoryByPhase } from "./series_held";
 import { processName } from "./timeline";
 
 export interface Chart {
   title: string;
   note: string;
   unit: "bytes" | "ns" | "share" | "bytes/s" | "1";
-  /** Nanoseconds from the first event; of steps, their numbers. */
+  /** Nanoseconds from the first event, or what `counted` names, by number. */
   x: number[];
   lines: { name: string; values: (number | null)[]; bars?: boolean }[];
   /** The node at each point, to say who did it; -1 where none did. */
   nodes?: number[];
-  steps?: boolean;
+  counted?: "step" | "point";
+  /** Where the window ends: all charts of time reach from its beginning to there. */
+  until?: number;
+  /** The lines stand one upon the other. */
+  stacked?: boolean;
 }
 
 const BINS = 400;
@@ -29,13 +34,16 @@ export function chartsOf(profile: Profile): Chart[] {
   const origin = starts[0];
   let end = 1;
   for (let i = 0; i < starts.length; i++) end = Math.max(end, starts[i] - origin + Math.max(0, durations[i]));
-  return [
+  const made = [
     ...memory(profile, origin),
+    ...memoryByPhase(profile, origin),
     ...steps(profile),
     ...busy(profile, origin, end),
     ...queues(profile, origin),
+    ...loaderQueues(profile, origin, end),
     ...transfers(profile, origin, end),
   ];
+  return made.map((chart) => (chart.counted ? chart : { ...chart, until: end }));
 }
 
 /** Bytes allocated less bytes freed since the window began, a chart per process and device. */
@@ -74,7 +82,7 @@ function memory(profile: Profile, origin: number): Chart[] {
 }
 
 /** Indices of at most MOST_POINTS points: of each stretch its first, smallest and largest. */
-function thinned(values: number[]): number[] {
+export function thinned(values: number[]): number[] {
   if (values.length <= MOST_POINTS) return values.map((_, i) => i);
   const stretch = Math.ceil(values.length / (MOST_POINTS / 3));
   const kept: number[] = [];
@@ -126,7 +134,7 @@ function steps(profile: Profile): Chart[] {
           ? [{ name: "data loading", values: list.map((one) => one.data), bars: true }]
           : []),
       ],
-      steps: true,
+      counted: "step",
     };
   });
 }

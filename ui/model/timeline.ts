@@ -299,6 +299,11 @@ export function byPlace(a: Lane, b: Lane): number {
   );
 }
 
+/** Only the lanes of one process; all where it is -1. */
+export function ofProcess(timeline: Timeline, process: number): Timeline {
+  return process < 0 ? timeline : { ...timeline, lanes: timeline.lanes.filter((lane) => lane.process === process) };
+}
+
 /** Name and kind of what a span is. */
 export function spanText(profile: Profile, timeline: Timeline, span: number): SpanText {
   const node = timeline.node[span];

@@ -154,6 +154,10 @@ function App({ host, profile, early, said }: AppProps) {
   const names = pages.map(([name]) => name);
 
   useEffect(() => {
+    // on a phone the tabs scroll sideways
+    document.getElementById(`tab-${current}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current]);
+  useEffect(() => {
     const follow = () => {
       const place = placeOf(location.hash);
       setPage(place.page);

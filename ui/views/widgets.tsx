@@ -2,7 +2,11 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import type { Profile } from "../model/profile";
+import { processName } from "../model/timeline";
 import { visible } from "../model/units";
+
+const MOST_PROCESSES = 1024;
 
 export function Card({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
   return (
@@ -18,6 +22,21 @@ export function Card({ title, note, children }: { title: string; note?: string; 
 
 export function Nothing({ children }: { children: ComponentChildren }) {
   return <p class="quiet empty">{children}</p>;
+}
+
+/** Where a view needs a trace window and there is none. */
+export function NoWindow({ profile, so }: { profile: Profile; so: string }) {
+  return (
+    <Nothing>
+      {profile.tables.ranks.rank.length ? (
+        <>A folded job holds no trace window, {so}. Open the file of one of its ranks to see one.</>
+      ) : (
+        <>
+          This profile holds no trace window, {so}. Record one with <code>leadline run --trace steps=3 …</code>
+        </>
+      )}
+    </Nothing>
+  );
 }
 
 export type BarPart = [fraction: number, kind: string, title?: string];
@@ -43,6 +62,32 @@ export function Toggle(props: { label: string; title: string; on: boolean; flip:
     <button type="button" class="toggle" title={props.title} aria-pressed={props.on} onClick={props.flip}>
       {props.label}
     </button>
+  );
+}
+
+/** Which process, or rank of a job, is shown; -1 for all. Nothing where there is one. */
+export function ProcessChoice({
+  profile,
+  value,
+  choose,
+}: {
+  profile: Profile;
+  value: number;
+  choose(row: number): void;
+}) {
+  const { pid } = profile.tables.processes;
+  if (pid.length < 2) return null;
+  return (
+    <select
+      aria-label="Process or rank"
+      value={String(value)}
+      onChange={(event) => choose(Number(event.currentTarget.value))}
+    >
+      <option value="-1">all processes</option>
+      {[...pid].slice(0, MOST_PROCESSES).map((_, row) => (
+        <option value={String(row)}>{visible(processName(profile, row))}</option>
+      ))}
+    </select>
   );
 }
 

@@ -1,13 +1,14 @@
 // The flame graph page: its controls, what is zoomed and searched for, and the panel with details.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Profile } from "../../model/profile";
 import { scopesOf } from "../../model/scopes";
 import { BadPattern, type Found } from "../../model/search";
 import { inUnit, metricName, number, share, visible } from "../../model/units";
 import { TreeView, type ViewNode, type ViewOptions } from "../../model/view";
 import { DrawingLayers, type Layers } from "../canvas";
 import type { Opened } from "../opened";
-import { CopyButton, Dot, Toggle } from "../widgets";
+import { CopyButton, Dot, ProcessChoice, Toggle } from "../widgets";
 import { COLOURINGS, colouring, type ColourName } from "./colouring";
 import { Details } from "./details";
 import { FlameGraph } from "./graph";
@@ -185,6 +186,20 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
           on={state.collapseRecursion}
           flip={() => flip("collapseRecursion")}
         />
+        <ProcessChoice
+          profile={profile}
+          value={processOf(profile, zoomed, state.joinProcesses)}
+          choose={(row) =>
+            row < 0
+              ? set({ row: 0, asked: state.asked + 1 })
+              : set({
+                  row: profile.tables.processes.node[row],
+                  asked: state.asked + 1,
+                  joinProcesses: false,
+                  inverted: false,
+                })
+          }
+        />
         <select
           aria-label="Colour of the boxes"
           title="Colour of the boxes (c)"
@@ -258,6 +273,17 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
     if (wanted && !state.inverted) parameters.set("row", String(wanted.at[0]));
     return `${location.href.split("#")[0]}#flame?${parameters}`;
   }
+}
+
+/** Row of the process whose part of the tree is zoomed to, -1 for none. */
+function processOf(profile: Profile, zoomed: ViewNode, joined: boolean): number {
+  if (joined) return -1;
+  const { node } = profile.tables.processes;
+  for (let at: ViewNode | null = zoomed; at; at = at.parent) {
+    const row = node.indexOf(at.at[0]);
+    if (row >= 0 && at.parent) return row;
+  }
+  return -1;
 }
 
 /** Tells the host which line was clicked: the frame's own, or the user's line that it is booked on. */

@@ -10,8 +10,18 @@ import type { Opened } from "../opened";
 import { Bar, Toggle } from "../widgets";
 import { MemoryTable } from "./memory";
 import { SortTable, type Column } from "./table";
+import { ToolTables } from "./tools";
 
-export const TABLE_NAMES = ["operators", "kernels", "modules", "lines", "memory", "collectives", "ranks"] as const;
+export const TABLE_NAMES = [
+  "operators",
+  "kernels",
+  "modules",
+  "lines",
+  "memory",
+  "collectives",
+  "ranks",
+  "tools",
+] as const;
 export type TableName = (typeof TABLE_NAMES)[number];
 
 interface Props {
@@ -289,4 +299,5 @@ const VIEWS: Record<TableName, (props: { opened: Opened }) => preact.JSX.Element
   memory: MemoryTable,
   collectives: Collectives,
   ranks: Ranks,
+  tools: ToolTables,
 };

@@ -2,12 +2,12 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { withPrediction, type Chosen } from "../../model/predicted";
-import { spanText, timelineOf, type Timeline } from "../../model/timeline";
+import { ofProcess, spanText, timelineOf, type Timeline } from "../../model/timeline";
 import { chromeTrace, linksOf } from "../../model/timeline_facts";
 import { duration, number, visible } from "../../model/units";
 import type { Opened } from "../opened";
 import { DrawingLayers, type Layers } from "../canvas";
-import { Nothing, Toggle } from "../widgets";
+import { NoWindow, ProcessChoice, Toggle } from "../widgets";
 import { TimelineChart, type Range } from "./chart";
 import { LanePanel, RangePanel, SpanPanel } from "./panels";
 import { PredictionChoice } from "./prediction";
@@ -20,10 +20,7 @@ export function TimelinePage({ opened, shown }: { opened: Opened; shown: boolean
     return (
       <>
         <h2>Timeline</h2>
-        <Nothing>
-          This profile holds no trace window, so it says where time went but not when. Record one with{" "}
-          <code>leadline run --trace steps=3 …</code>
-        </Nothing>
+        <NoWindow profile={opened.profile} so="so it says where time went but not when" />
       </>
     );
   return <Shown opened={opened} shown={shown} />;
@@ -34,7 +31,11 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   const [hideLibrary, setHide] = useState(true);
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const measured = useMemo(() => timelineOf(profile, hideLibrary) as Timeline, [profile, hideLibrary]);
-  const timeline = useMemo(() => (chosen ? withPrediction(measured, chosen) : measured), [measured, chosen]);
+  const [process, setProcess] = useState(-1);
+  const timeline = useMemo(
+    () => ofProcess(chosen ? withPrediction(measured, chosen) : measured, process),
+    [measured, chosen, process],
+  );
   const [span, select] = useState(-1);
   const [range, setRange] = useState<Range | null>(null);
   const [tip, setTip] = useState<{ span: number; x: number; y: number } | null>(null);
@@ -79,6 +80,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           on={hideLibrary}
           flip={() => setHide(!hideLibrary)}
         />
+        <ProcessChoice profile={profile} value={process} choose={setProcess} />
         <PredictionChoice opened={opened} choose={setChosen} />
         <span class="grow" />
         <span class="quiet small">drag selects, Ctrl and wheel zooms, Shift drags</span>

@@ -1,0 +1,128 @@
+// Curves of what is held over time: live tensor memory by the phase that allocated it, and the batches of data loaders.
+
+import type { Profile } from "./profile";
+import { isObject } from "./reader";
+import { EventKindNames } from "./schema.generated";
+import { scopesOf } from "./scopes";
+import { thinned, type Chart } from "./series";
+import { processName } from "./timeline";
+
+const MOST_CHARTS = 6;
+const OUTSIDE = "outside of phases";
+
+/** A chart per process and device: what each phase has allocated and is not yet freed, one upon the other. */
+export function memoryByPhase(profile: Profile, origin: number): Chart[] {
+  const { kind, bytes, start_ns, node, thread, device } = profile.tables.events;
+  const { threads, devices, processes } = profile.tables;
+  const wanted = EventKindNames.indexOf("allocate");
+  const { phase } = scopesOf(profile);
+  const places = new Map<string, Held>();
+  for (let i = 0; i < kind.length; i++) {
+    if (kind[i] !== wanted || !bytes[i]) continue;
+    const process = thread[i] >= 0 ? threads.process[thread[i]] : device[i] >= 0 ? devices.process[device[i]] : 0;
+    const where = device[i] >= 0 ? profile.text(devices.name[device[i]]) : "CPU";
+    const key = processes.pid.length > 1 ? `${processName(profile, process)}, ${where}` : where;
+    let held = places.get(key);
+    if (!held) places.set(key, (held = new Held()));
+    const of = phase[node[i]];
+    held.change(start_ns[i] - origin, bytes[i], of >= 0 ? profile.name(of) : OUTSIDE);
+  }
+  return [...places]
+    .filter(([, held]) => held.phases.length > 1)
+    .slice(0, MOST_CHARTS)
+    .map(([name, held]) => ({
+      title: `Live tensor memory by phase, ${name}`,
+      note:
+        "who allocated what was alive, since the window began; a release counts for the latest allocation of its size, " +
+        "since a window does not hold addresses",
+      unit: "bytes" as const,
+      ...held.stacked(),
+    }));
+}
+
+/** What is alive of one place, by phase. */
+class Held {
+  readonly phases: string[] = [];
+  private readonly at: number[] = [];
+  /** Which phase changed, and to what. */
+  private readonly which: number[] = [];
+  private readonly total: number[] = [];
+  private readonly values: number[] = [];
+  private readonly live: number[] = [];
+  private readonly bySize = new Map<number, number[]>();
+  private all = 0;
+
+  change(time: number, bytes: number, phase: string): void {
+    let of: number | undefined;
+    if (bytes > 0) {
+      of = this.phases.indexOf(phase);
+      if (of < 0) of = this.phases.push(phase) - 1;
+      const same = this.bySize.get(bytes);
+      if (same) same.push(of);
+      else this.bySize.set(bytes, [of]);
+    } else of = this.bySize.get(-bytes)?.pop();
+    if (of === undefined) return; // from before the window
+    this.live[of] = (this.live[of] ?? 0) + bytes;
+    this.all += bytes;
+    this.at.push(time);
+    this.which.push(of);
+    this.values.push(this.live[of]);
+    this.total.push(this.all);
+  }
+
+  stacked(): Pick<Chart, "x" | "lines" | "stacked"> {
+    const kept = thinned(this.total);
+    const lines = this.phases.map((name) => ({ name, values: new Array<number>(kept.length).fill(0) }));
+    const now = this.phases.map(() => 0);
+    let next = 0;
+    kept.forEach((row, point) => {
+      for (; next <= row; next++) now[this.which[next]] = this.values[next];
+      lines.forEach((line, of) => (line.values[point] = now[of]));
+    });
+    return { x: kept.map((row) => this.at[row]), lines, stacked: true };
+  }
+}
+
+/** Of each loader with workers: batches that were asked for, and those that lay ready, when the loop asked for one. */
+export function loaderQueues(profile: Profile, origin: number, end: number): Chart[] {
+  const made: Chart[] = [];
+  const { pid } = profile.tables.processes;
+  for (const record of profile.meta.processes) {
+    if (!isObject(record) || !isObject(record.dataflow) || !Array.isArray(record.dataflow.batches)) continue;
+    const moved = isObject(record.clock) && typeof record.clock.moved_ns === "number" ? record.clock.moved_ns : 0;
+    const process = pid.indexOf(Number(record.pid));
+    const loaders = new Map<number, [time: number, asked: number, ready: number][]>();
+    for (const row of record.dataflow.batches as unknown[]) {
+      if (!Array.isArray(row) || row.length !== 7 || row.some((value) => typeof value !== "number")) continue;
+      const [loader, , , queued, received, , used] = row as number[];
+      const changes = loaders.get(loader) ?? [];
+      loaders.set(loader, changes);
+      const put = (time: number, asked: number, ready: number) => {
+        if (time > 0) changes.push([Math.max(0, time + moved - origin), asked, ready]);
+      };
+      put(queued, 1, 0);
+      put(received > 0 ? received : used, 0, 1);
+      put(used, -1, -1);
+    }
+    for (const [loader, changes] of loaders) {
+      changes.sort((a, b) => a[0] - b[0]);
+      let [asked, ready] = [0, 0];
+      const points = changes.map(([time, a, r]) => [time, (asked += a), (ready += r)]).filter(([time]) => time <= end);
+      if (points.length < 2) continue;
+      const several = pid.length > 1 && process >= 0 ? `, ${processName(profile, process)}` : "";
+      const which = loaders.size > 1 ? ` ${loader + 1}` : "";
+      const kept = thinned(points.map(([, count]) => count));
+      made.push({
+        title: `Queue of data loader${which}${several}`,
+        note: "batches asked of the workers and not yet used, and those of them that lay ready; at none, the loop waits",
+        unit: "1",
+        x: kept.map((i) => points[i][0]),
+        lines: [
+          { name: "asked for", values: kept.map((i) => points[i][1]) },
+          { name: "ready", values: kept.map((i) => points[i][2]) },
+        ],
+      });
+    }
+  }
+  return made.slice(0, MOST_CHARTS);
+}

@@ -1,0 +1,101 @@
+// What event tools have found (`leadline run --tool`), from the records of the processes in meta.json: someone else's data, so
+// every value is looked at. python/leadline/report/tools.py says the same as text.
+
+import type { Profile } from "./profile";
+import { isObject } from "./reader";
+import { inUnit, number } from "./units";
+
+export interface ToolColumn {
+  name: string;
+  unit: string;
+}
+
+export type ToolOutput =
+  | { kind: "table"; name: string; note: string; columns: ToolColumn[]; rows: unknown[][]; inAll: number }
+  | { kind: "curve"; name: string; unit: string; x: number[]; xUnit: string; series: [string, (number | null)[]][] }
+  | { kind: "heat"; name: string; what: string; rows: string[]; cells: number[][] }
+  | { kind: "text"; name: string; text: string };
+
+export interface ToolResult {
+  tool: string;
+  /** Which process and backends. */
+  note: string;
+  /** What is to be known before the results: why it ended early, what it did not see. */
+  warnings: string[];
+  outputs: ToolOutput[];
+}
+
+export function toolResults(profile: Profile): ToolResult[] {
+  const records = profile.meta.processes.filter(isObject).filter((one) => Array.isArray(one.tools) && one.tools.length);
+  return records.flatMap((record) => {
+    const rank = typeof record.rank === "number" && record.rank >= 0 ? `rank ${record.rank}` : `process ${record.pid}`;
+    return (record.tools as unknown[]).filter(isObject).map((found) => resultOf(found, records.length > 1 ? rank : ""));
+  });
+}
+
+function resultOf(found: Record<string, unknown>, process: string): ToolResult {
+  const backends = list(found.backends).map(String).join("+");
+  const range = found.range ? `only ${text(found.range)}` : "";
+  const warnings: string[] = [];
+  if (found.problem)
+    warnings.push(`It was ended: ${text(found.problem)} What follows is what it had found until then.`);
+  if (isObject(found.lost))
+    for (const [what, count] of Object.entries(found.lost))
+      warnings.push(`Not seen: ${number(Number(count))} ${what}; sums are lower bounds.`);
+  if (found.first) warnings.push(`First: ${text(found.first)}`);
+  return {
+    tool: text(found.tool) || "?",
+    note: [process, backends && `backend ${backends}`, range].filter(Boolean).join(", "),
+    warnings,
+    outputs: list(found.outputs).filter(isObject).map(outputOf),
+  };
+}
+
+function outputOf(output: Record<string, unknown>): ToolOutput {
+  const name = text(output.name);
+  if (output.kind === "table") {
+    const rows = list(output.rows).filter((row): row is unknown[] => Array.isArray(row));
+    const columns = list(output.columns)
+      .filter(isObject)
+      .map((column) => ({ name: text(column.name), unit: text(column.unit) }));
+    const inAll = typeof output.rows_in_all === "number" ? output.rows_in_all : rows.length;
+    return { kind: "table", name, note: text(output.note), columns, rows, inAll };
+  }
+  if (output.kind === "curve") {
+    const series = isObject(output.series) ? Object.entries(output.series) : [];
+    return {
+      kind: "curve",
+      name,
+      unit: text(output.unit),
+      x: list(output.x).map(Number),
+      xUnit: text(output.x_unit),
+      series: series.map(([one, values]) => [one, list(values).map(numberOr)]),
+    };
+  }
+  if (output.kind === "heat") {
+    const what = [text(output.row_name), text(output.column_name)].filter(Boolean).join(" by ");
+    const cells = list(output.cells).map((row) => list(row).map((value) => numberOr(value) ?? 0));
+    return { kind: "heat", name, what, rows: list(output.rows).map(String), cells };
+  }
+  if (output.kind === "text") return { kind: "text", name, text: text(output.text) };
+  return { kind: "text", name, text: `An output of the kind ${text(output.kind)}, which this page cannot show.` };
+}
+
+/** What a cell says; a path by its last place. */
+export function cellText(value: unknown, unit: string): string {
+  if (value === null || value === undefined) return "n/a";
+  if (isObject(value)) return text(value.short) || list(value.path).map(String).join(" → ") || "unknown";
+  if (typeof value !== "number") return String(value);
+  if (unit === "%") return `${value.toFixed(1)}%`;
+  return unit === "ns" || unit === "bytes" ? inUnit(value, unit) : number(value);
+}
+
+/** The row of the tree that a cell names; null where it names none. */
+export function cellNode(value: unknown, size: number): number | null {
+  const node = isObject(value) ? value.node : null;
+  return typeof node === "number" && Number.isInteger(node) && node >= 0 && node < size ? node : null;
+}
+
+const numberOr = (value: unknown): number | null => (typeof value === "number" ? value : null);
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const text = (value: unknown): string => (typeof value === "string" || typeof value === "number" ? String(value) : "");
