@@ -140,10 +140,13 @@ def test_a_loop_that_waits_for_its_loader_is_no_jump(tmp_path: Path) -> None:
 def test_of_two_programs_in_one_trace_one_is_followed(tmp_path: Path) -> None:
     alone = loaded(tmp_path, {"traceEvents": steps_of_one_thread(1, 6, 20_000.0)})
     both = steps_of_one_thread(1, 6, 20_000.0) + steps_of_one_thread(2, 3, 70_000.0, 3_000.0)
+    update = {"ph": "X", "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "pid": 2, "tid": 2, "args": {}}
+    both.append({**update, "ts": 9_000.0, "dur": 10.0})
     graph = loaded(tmp_path, {"traceEvents": both})
     assert warned(graph, "Only process 1 is followed and what the others did is left out")
     assert graph.info.measured_ns == alone.info.measured_ns
     assert len(graph) == len(alone)
+    assert "Optimizer.step#SGD.step" not in graph.names
 
 
 def test_an_event_that_lasts_for_years(tmp_path: Path) -> None:

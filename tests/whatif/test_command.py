@@ -217,6 +217,7 @@ def test_a_page_by_its_ending(trace, tmp_path, capsys):
     text = page.read_text()
     assert text.startswith("<!doctype html>") and "<script" not in text and "http" not in text
     assert "Where the step goes" in text and "What would change it" in text
-    assert text.count("<svg") == text.count("<circle") > 3
+    assert text.count("range of the gain") == 1 and text.count("<svg") > 3
+    assert "Measured and predicted" in text and ", measured" in text and ", predicted" in text
     assert main(["whatif", "--list", "--format", "html"]) != 0
     assert "use --format text" in capsys.readouterr().err

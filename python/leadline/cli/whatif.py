@@ -153,12 +153,19 @@ def _render(graph: Graph, report: Report, chosen: str, arguments: argparse.Names
     if chosen == "json":
         return as_json(report)
     if chosen == "html":
+        from leadline.whatif.advice import useful
         from leadline.whatif.critical import shares_of_path
-        from leadline.whatif.export import html_page
+        from leadline.whatif.export import html_page, strips
         from leadline.whatif.predict import replay
 
         whole = report if report.ledger else replace(report, ledger=replay(graph).ledger)
-        return html_page(whole, shares_of_path(graph, report.replay))
+        # beside the measured timeline that of the question, or of the best advice
+        asked = report.scenarios if arguments.scenario else useful(report)
+        drawn = next(
+            ((p.title, p.graph, p.result) for p in asked if p.graph is not None and p.result is not None), None
+        )
+        timelines = strips(graph, *drawn) if drawn else ""
+        return html_page(whole, shares_of_path(graph, report.replay), timelines)
     ranked = not arguments.scenario and not arguments.replay and not arguments.critical_path
     text = as_text(report, ranked=ranked) if chosen == "text" else as_markdown(report, ranked=ranked)
     if arguments.critical_path:

@@ -31,6 +31,7 @@ def one_loop(trace: Trace) -> Trace:
     theirs = np.setdiff1d(events["correlation"][gone & numbered], events["correlation"][on_cpu & ~gone & numbered])
     gone |= ~on_cpu & np.isin(events["correlation"], theirs)
     kept = np.flatnonzero(~gone)
+    used = set(np.unique(events["name"][kept]).tolist())
     note = (
         f"{len(loops)} processes of this trace run a training loop: they are two programs, or ranks in one file. Only "
         f"process {followed} is followed and what the others did is left out; give each a trace of its own"
@@ -38,6 +39,7 @@ def one_loop(trace: Trace) -> Trace:
     return replace(
         trace,
         events={name: values[kept] for name, values in events.items()},
+        strings=[text if row in used else "" for row, text in enumerate(trace.strings)],
         flows=[flow for flow in trace.flows if not (foreign[flow.forward_thread] or foreign[flow.backward_thread])],
         warnings=(*trace.warnings, note),
     )

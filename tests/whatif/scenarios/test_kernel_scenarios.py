@@ -7,6 +7,7 @@ import pytest
 from leadline.whatif.gpus import Draw, known_gpus, technique
 from leadline.whatif.kinds import Phase, Selection
 from leadline.whatif.scenarios.optimizers import algorithm_of
+from leadline.whatif.tables import HIDDEN
 
 US = 1000
 
@@ -295,3 +296,10 @@ def test_batch_norm_takes_in_the_activation_behind_it_and_in_backward_the_one_be
         (found.graph.task(task).phase, found.graph.task(task).name) for task in found.graph.select(name="relu")
     )
     assert left == [(Phase.FORWARD, "clamp_before_elementwise_relu"), (Phase.BACKWARD, "relu_after_elementwise")]
+
+
+def test_work_that_was_not_recorded_is_nobodys_kernel_to_speed_up(step, ask):
+    step.kernel(HIDDEN, 500)
+    step.kernel("gemm", 100)
+    found = ask(step.graph(), "kernel_speedup")
+    assert found.assumptions[0].startswith("gemm (100% of all kernel time)")

@@ -2,5 +2,6 @@
 
 from leadline.whatif.export.page import html_page
 from leadline.whatif.export.perfetto import perfetto_trace
+from leadline.whatif.export.strips import strips
 
-__all__ = ["html_page", "perfetto_trace"]
+__all__ = ["html_page", "perfetto_trace", "strips"]

@@ -26,13 +26,15 @@ th { border-bottom: 1px solid var(--line); font-weight: 600; } td { border-botto
 .work { background: var(--work); } .wait { background: var(--wait); } .residual { background: var(--residual); }
 .key { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
 svg { width: 100%; min-width: 14rem; height: 1.2rem; display: block; } .muted { opacity: .7; }
+.numbered { list-style: none; padding: 0; } .numbered li { margin: .4rem 0; }
+.strips { width: 80%; } .strips svg { height: .7rem; background: #8881; margin: 1px 0; }
 """
-_LEFT, _RIGHT = math.log(0.25), math.log(8.0)
-"""Gains that the drawn ranges reach from and to; beyond they are cut."""
+_LEAST, _MOST = 0.1, 10.0
+"""Gains that the drawn ranges reach from and to at most; beyond they are cut."""
 
 
-def html_page(report: Report, critical: Sequence[tuple[str, float]] = ()) -> str:
-    """The page. `critical`: kinds of tasks on the critical path with their shares."""
+def html_page(report: Report, critical: Sequence[tuple[str, float]] = (), timelines: str = "") -> str:
+    """The page. `critical`: kinds of tasks on the critical path with their shares; `timelines`: what `strips` draws."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>What if</title><style>{_STYLE}</style><h1>What if</h1>",
@@ -42,7 +44,8 @@ def html_page(report: Report, critical: Sequence[tuple[str, float]] = ()) -> str
         *(_ledger(report.ledger) if report.ledger else ()),
         *(_critical(critical) if critical else ()),
         *(_table(report.scenarios) if report.scenarios else ()),
-        _list("Advice", advice(report) if report.scenarios else ()),
+        timelines,
+        _list("Advice", advice(report) if report.scenarios else (), "numbered"),
         _list("Warnings", report.warnings),
     ]
     return "\n".join(part for part in parts if part) + "\n"
@@ -73,42 +76,55 @@ def _said(row: Row, total: float) -> str:
 
 
 def _critical(shares: Sequence[tuple[str, float]]) -> list[str]:
-    text = ", ".join(f"{escape(name)} {share:.0%}" for name, share in shares)
-    return [f"<h2>Critical path</h2><p>{text}</p>"]
+    shown = [(name, share) for name, share in shares if share >= 0.005]
+    text = ", ".join(f"{escape(name)} {share:.0%}" for name, share in shown)
+    bar = "".join(
+        f"<i class=work style='width:{share:.2%};opacity:{1 - 0.25 * min(place, 3):.2f}' "
+        f"title='{escape(name, quote=True)} {share:.0%}'></i>"
+        for place, (name, share) in enumerate(shown)
+    )
+    return [
+        f"<h2>Critical path</h2><div class=bar role=img aria-label='the critical path by kind'>{bar}</div><p>{text}</p>"
+    ]
 
 
 def _table(predictions: Sequence[Prediction]) -> list[str]:
+    gains = [gain for found in predictions for gain in (found.low_gain, found.high_gain) if gain > 0]
+    scale = (max(min([*gains, 0.8]) / 1.05, _LEAST), min(max([*gains, 1.25]) * 1.05, _MOST))
     lines = [
         f"<tr><td class=text>{escape(found.title)}<td>{show_time(found.predicted_ns)}<td>{show_time(found.low_ns)} to "
-        f"{show_time(found.high_ns)}<td>{found.speedup:.2f}x<td class=text>{_drawn(found)}<td class=text>"
+        f"{show_time(found.high_ns)}<td>{found.speedup:.2f}x<td class=text>{_drawn(found, scale)}<td class=text>"
         f"{escape(found.verdict)}"
         for found in predictions
     ]
     return [
         "<h2>What would change it</h2>",
-        "<table><tr><th class=text>what if<th>step<th>range<th>gain<th class=text>range of the gain (line: no change)"
+        "<table><tr><th class=text>what if<th>step<th>range<th>gain<th class=text>range of the gain "
+        f"({scale[0]:.2g}x to {scale[1]:.2g}x; line: no change)"
         "<th class=text>verdict", *lines, "</table><p class=muted>Ranges hold in nine cases of ten.</p>",
     ]  # fmt: skip
 
 
-def _drawn(found: Prediction) -> str:
-    """The range of a gain as a line with a dot, on a logarithmic scale."""
-    low, gain, high = (_place(value) for value in (found.low_gain, found.speedup, found.high_gain))
+def _drawn(found: Prediction, scale: tuple[float, float]) -> str:
+    """The range of a gain as a line with a mark, on a logarithmic scale."""
+    low, gain, high = (_place(value, scale) for value in (found.low_gain, found.speedup, found.high_gain))
+    none = _place(1.0, scale)
     colour = "var(--good)" if found.verdict == "likely" else "currentColor"
     label = f"{found.low_gain:.2f}x to {found.high_gain:.2f}x"
     return (
         f"<svg viewBox='0 0 200 16' preserveAspectRatio=none role=img aria-label='{label}'><title>{label}</title>"
-        f"<line x1={_place(1.0):.1f} x2={_place(1.0):.1f} y1=0 y2=16 stroke='var(--line)'/>"
+        f"<line x1={none:.1f} x2={none:.1f} y1=0 y2=16 stroke='var(--line)'/>"
         f"<line x1={low:.1f} x2={max(high, low + 1):.1f} y1=8 y2=8 stroke='{colour}' stroke-width=3 />"
-        f"<circle cx={gain:.1f} cy=8 r=4 fill='{colour}'/></svg>"
+        f"<rect x={gain - 0.6:.1f} y=2 width=1.2 height=12 fill='{colour}'/></svg>"
     )
 
 
-def _place(gain: float) -> float:
-    value = math.log(gain) if gain > 0 and math.isfinite(gain) else _RIGHT
-    return 200 * (min(max(value, _LEFT), _RIGHT) - _LEFT) / (_RIGHT - _LEFT)
+def _place(gain: float, scale: tuple[float, float]) -> float:
+    least, most = math.log(scale[0]), math.log(scale[1])
+    value = math.log(gain) if gain > 0 and math.isfinite(gain) else most
+    return 200 * (min(max(value, least), most) - least) / (most - least)
 
 
-def _list(title: str, texts: Sequence[str]) -> str:
+def _list(title: str, texts: Sequence[str], style: str = "") -> str:
     items = "".join(f"<li>{escape(text)}" for text in texts)
-    return f"<h2>{title}</h2><ul>{items}</ul>" if texts else ""
+    return f"<h2>{title}</h2><ul class='{style}'>{items}</ul>" if texts else ""

@@ -12,6 +12,7 @@ from leadline.whatif.kernels import KernelTable
 from leadline.whatif.kinds import Selection, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, require_positive
 from leadline.whatif.selftime import PYTHON, SelfTimes
+from leadline.whatif.tables import CROWDED, HIDDEN
 from leadline.whatif.units import Unit
 
 
@@ -57,6 +58,8 @@ def _chosen(graph: Graph, values: Values) -> tuple[Selection, str]:
             return candidates & graph.select(name=pattern), f"every kernel that matches {pattern!r}"
         except re.error as error:
             raise ScenarioError(f"kernel={pattern} is not a regular expression ({error}); correct it.") from error
+    # work that Leadline put in the place of what was not recorded is nobody's kernel
+    candidates = candidates - graph.select(name=f"^({re.escape(HIDDEN)}|{re.escape(CROWDED)})$") or candidates
     names = graph.column("name")[candidates.ids]
     on_device = bool(KernelTable(graph).kernels)
     own = graph.column("duration_ns") if on_device else SelfTimes(graph).total_ns()

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import COMPUTE, KernelTable
 from leadline.whatif.kinds import Selection
@@ -63,8 +61,7 @@ def algorithm_of(graph: Graph, update: Selection) -> Algorithm | str:
     """The optimizer by the framework's mark, else by its operators; a sentence where neither tells."""
     if update & KernelTable(graph).all(*COMPUTE) or _multiplies(graph, update):
         return "the weight update multiplies matrices (as Muon and Shampoo do), which no element-wise kernel replaces"
-    used = (graph.names[row] for row in np.unique(graph.column("name")[graph.alive]).tolist())
-    named = sorted({found[1] for name in used if (found := _MARK.search(name)) is not None})
+    named = sorted({found[1] for name in graph.names if (found := _MARK.search(name)) is not None})
     operators = " ".join(graph.names[row] for row in set(graph.column("name")[update.ids].tolist()))
     operators += " " + " ".join(graph.names[row] for row in set(graph.column("operator")[update.ids].tolist()))
     if len(named) > 1:
