@@ -221,3 +221,14 @@ def test_a_page_with_almost_nothing_to_show(drawing, tmp_path):
     seen = used_in_browser(build(drawing), tmp_path)
     assert seen["seen"]["errors"] == []
     assert seen["flame"]["page"] == "page-flame"
+
+
+def test_a_gigantic_name_is_cut_where_people_read(tmp_path):
+    name = "f" * 200_000
+    drawing = f"python {name} @ /u/t.py:2\n  operator aten::mm | time=5 call_time=5"
+    seen = used_in_browser(build(drawing), tmp_path)
+    assert seen["seen"]["errors"] == []
+    assert seen["overview"]["places"][0].endswith("f…")
+    assert max(len(text) for text in [*seen["overview"]["places"], seen["clicked"], seen["below"]]) < 2000
+    assert not seen["wide"]
+    assert not seen["wideOnPhone"]

@@ -56,9 +56,13 @@ export function inUnit(value: number, unit: string): string {
   return number(value);
 }
 
-/** Control and direction-changing characters as escapes: a name stays on its line and reads in its own order. */
-export function visible(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
+const MOST_SHOWN = 600;
+
+/** Control and direction-changing characters as escapes: a name stays on its line and reads in its own order. Nobody reads
+ * a name of thousands of letters: what is beyond `most` is left out. */
+export function visible(text: string, most = MOST_SHOWN): string {
+  const shown = text.length > most ? `${text.slice(0, most)}…` : text;
+  return shown.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
 const METRIC_NAMES: Record<string, string> = {

@@ -68,6 +68,6 @@ async function chooseMetric(store: Store): Promise<void> {
 }
 
 async function showEvidence(finding: Finding): Promise<void> {
-  const detail = [...finding.evidence, finding.remedy].map(visible).join("\n");
+  const detail = [...finding.evidence, finding.remedy].map((line) => visible(line, 2000)).join("\n");
   await vscode.window.showInformationMessage(visible(finding.title), { modal: true, detail });
 }

@@ -171,7 +171,7 @@ function Table({ rows, heat, selected, select }: LinesProps & { rows: [number, s
 
 /** Tabs keep their width; everything else that would change what is read becomes an escape. */
 function visibleCode(code: string): string {
-  return visible(code.replaceAll("\t", "    ").slice(0, 2000));
+  return visible(code.replaceAll("\t", "    "), 2000);
 }
 
 function OnLine({ opened, file, line }: { opened: Opened; file: string; line: number }) {

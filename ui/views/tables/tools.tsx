@@ -51,7 +51,15 @@ function Result({ opened, result }: { opened: Opened; result: ToolResult }) {
 
 function Output({ opened, output }: { opened: Opened; output: ToolOutput }) {
   if (output.kind === "table") return <Rows opened={opened} output={output} />;
-  if (output.kind === "text") return <pre class="tool-text">{output.text.split("\n").map(visible).join("\n")}</pre>;
+  if (output.kind === "text")
+    return (
+      <pre class="tool-text">
+        {output.text
+          .split("\n")
+          .map((line) => visible(line))
+          .join("\n")}
+      </pre>
+    );
   return (
     <>
       <h3>{visible(output.name)}</h3>
