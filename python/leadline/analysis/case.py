@@ -363,9 +363,14 @@ class Case(OfSamples):
         calling operators from it. 0 where the wall time of a step is not known."""
         if not self.loop.measured_by:
             return 0.0
-        pauses = self.named(FrameKind.PHASE, "garbage collection") & self.loop.inside
-        collecting = int(self.tree.exclusive("call_time").sum[pauses].sum())
+        collecting = int(self.tree.exclusive("call_time").sum[self.pauses].sum())
         return max(0.0, (self.loop.step_ns - self.loop.work_ns) * self.loop.steps - collecting)
+
+    @cached_property
+    def pauses(self) -> Mask:
+        """Whole garbage collections in the loop; of smaller ones, and of those in imports, no line is known."""
+        named = self.named(FrameKind.PHASE, "garbage collection")
+        return named & self.loop.inside & (self.user_line >= 0)
 
     @cached_property
     def called(self) -> Mask:

@@ -61,8 +61,11 @@ def is_library(file: str) -> bool:
 
 def is_called_as_function(file: str) -> bool:
     """Whether code of this framework is called for one result, as a function of the program is, and does not run it."""
-    installed = _INSTALLED.search(file.replace("\\", "/"))
-    return installed is not None and installed["package"].removesuffix(".py").lower() in _FUNCTIONS
+    path = file.replace("\\", "/")
+    installed = _INSTALLED.search(path)
+    if installed is not None and installed["package"].removesuffix(".py").lower() in _FUNCTIONS:
+        return True
+    return path.endswith(("/torch/serialization.py", "/torch/_tensor_str.py", "/torch/_utils.py"))
 
 
 def package_path(file: str) -> str:

@@ -104,8 +104,13 @@ def exclusive_measures(
     if not len(rows):
         return result
     node = metrics["node"][rows]
-    order = np.argsort(node, kind="stable")
-    rows, node = rows[order], node[order]
+    if not np.all(node[1:] >= node[:-1]):
+        order = np.argsort(node, kind="stable")
+        rows, node = rows[order], node[order]
+    if np.all(node[1:] > node[:-1]):  # one row a node, as where there are no devices: nothing to bring together
+        for name in ("count", "sum", "min", "max", "sum_squares"):
+            getattr(result, name)[node] = metrics[name][rows]
+        return result
     first = np.flatnonzero(np.concatenate(([True], node[1:] != node[:-1])))
     at = node[first]
     result.count[at] = np.add.reduceat(metrics["count"][rows].astype(np.int64), first)

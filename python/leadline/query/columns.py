@@ -81,9 +81,13 @@ class TreeColumns:
     @cached_property
     def calls(self) -> Rows:
         """How often each node was called: its calls, or the kernels, copies and sets that ran."""
-        repeated = self.tree.exclusive("repeated_call_time").count
-        calls = self.tree.exclusive("call_time").count - repeated  # as profiles.repeats, without the other accumulators
-        work = self.tree.exclusive("gpu_time").count
+        measured = {info.kind for info in self.metrics}
+        called = self.tree.exclusive(MetricKind.CALL_TIME).count
+        if MetricKind.REPEATED_CALL_TIME not in measured and MetricKind.GPU_TIME not in measured:
+            return called
+        repeated = self.tree.exclusive(MetricKind.REPEATED_CALL_TIME).count
+        calls = called - repeated  # as profiles.repeats, without the other accumulators
+        work = self.tree.exclusive(MetricKind.GPU_TIME).count
         return np.where((calls > 0) | (repeated > 0), np.maximum(calls, 0), work)
 
     @cached_property
@@ -216,20 +220,25 @@ def dimension(info: MetricInfo) -> tuple[str, float]:
     return DIMENSIONS.get(info.unit, ("1", 1.0))
 
 
-def grouped_measures(own: Measures, rows: Rows, groups: Rows, number: int) -> Measures:
-    """The measurements at nodes `rows` as one set per group 0..number-1."""
-    order = np.argsort(groups, kind="stable")
-    rows, groups = rows[order], groups[order]
-    first = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1]))) if len(rows) else np.zeros(0, np.int64)
+_USED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("sum", "self", "per_step", "share"), ("sum",)),
+    "count": ("count",),
+    "mean": ("count", "sum"),
+    "min": ("count", "min"),
+    "max": ("count", "max"),
+}
+
+
+def grouped_measures(own: Measures, rows: Rows, first: Rows, number: int, stat: str) -> Measures:
+    """The measurements at nodes `rows`, which stand group by group and begin at `first`, as one set per group
+    0..number-1; of its columns only what the statistic needs is more than empty."""
+    result = no_measures(number)
     if not len(first):
-        return no_measures(number)
-    return Measures(
-        count=np.add.reduceat(own.count[rows], first),
-        sum=np.add.reduceat(own.sum[rows], first),
-        min=np.minimum.reduceat(own.min[rows], first),
-        max=np.maximum.reduceat(own.max[rows], first),
-        sum_squares=np.add.reduceat(own.sum_squares[rows], first),
-    )
+        return result
+    for name in _USED.get(stat, ("count", "sum", "sum_squares")):
+        ufunc = {"min": np.minimum, "max": np.maximum}.get(name, np.add)
+        getattr(result, name)[:] = ufunc.reduceat(getattr(own, name)[rows], first)
+    return result
 
 
 def numbered(columns: list[Rows]) -> Rows:

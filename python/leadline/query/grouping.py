@@ -94,7 +94,7 @@ class Groups:
             sums = columns.below(info.kind)[self.rows.nodes[topmost]] * factor
             values = np.bincount(self.of[topmost], weights=sums, minlength=self.number)
             return self._shared(values, stat, unit, columns.total(info.kind) * factor, field)
-        own = self._own(info)
+        own = self._own(info, stat)
         if stat == "share":
             raise self.rows.error(f"{field.name} does not add up to a whole, so it has no share", field.position)
         if stat == "per_step":
@@ -113,12 +113,25 @@ class Groups:
     @cached_property
     def _topmost(self) -> Mask:
         """The same for every metric: what lies below another node of its group is counted there."""
-        return topmost_of(self.rows.columns, self.rows.nodes, self.of)
+        return topmost_of(self.rows.columns, self.rows.nodes, self.of, self._order)
 
-    def _own(self, info: MetricInfo) -> Measures:
-        return grouped_measures(
-            self.rows.columns.tree.exclusive(info.kind), self.rows.nodes, self.of, max(self.number, 0)
-        )
+    @cached_property
+    def _order(self) -> Rows:
+        """Rows group by group, in each as a walk through the tree meets them."""
+        columns = self.rows.columns
+        return np.argsort(self.of * (len(columns.tree) + 1) + columns.before[self.rows.nodes])
+
+    @cached_property
+    def _by_group(self) -> tuple[Rows, Rows]:
+        """(nodes group by group, where each group begins), for every metric."""
+        order = self._order
+        groups = self.of[order]
+        first = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1]))) if len(groups) else groups
+        return self.rows.nodes[order], first
+
+    def _own(self, info: MetricInfo, stat: str) -> Measures:
+        own = self.rows.columns.tree.exclusive(info.kind)
+        return grouped_measures(own, *self._by_group, max(self.number, 0), stat)
 
 
 def grouped(rows: Evaluator, by: tuple[Field, ...]) -> Groups:
@@ -143,11 +156,11 @@ def grouped(rows: Evaluator, by: tuple[Field, ...]) -> Groups:
     return Groups(rows, place[inverse], first[order].astype(np.int64), len(unique))
 
 
-def topmost_of(columns: TreeColumns, nodes: Rows, groups: Rows) -> Mask:
-    """Which of `nodes` (each given once) have no node of their own group above them."""
+def topmost_of(columns: TreeColumns, nodes: Rows, groups: Rows, order: Rows) -> Mask:
+    """Which of `nodes` (each given once) have no node of their own group above them. `order`: group by group, in each
+    as a walk through the tree meets them."""
     if not len(nodes):
         return np.zeros(0, np.bool_)
-    order = np.lexsort((columns.before[nodes], groups))
     begin, end = columns.before[nodes][order], columns.last[nodes][order]
     offset = groups[order] * (len(columns.tree) + 1)  # a later group begins beyond all ends of the one before
     covered = np.maximum.accumulate(offset + end)

@@ -20,12 +20,10 @@ class GarbageCollection(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        loop = case.loop
-        pauses = case.named(FrameKind.PHASE, "garbage collection")
-        if not pauses.any():
+        if not case.named(FrameKind.PHASE, "garbage collection").any():
             raise CannotTell("pauses of the garbage collector were not recorded")
         calls = case.tree.exclusive("call_time")
-        here = pauses & loop.inside & (case.user_line >= 0)
+        here = case.pauses
         groups = case.by_line(here, calls.sum)
         ns, number = (int(column[here].sum()) for column in (calls.sum, calls.count))
         share = case.share(ns)

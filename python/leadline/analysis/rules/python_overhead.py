@@ -26,6 +26,7 @@ class PythonOverhead(Rule):
         ),
         Option("share", 10, "%", "less of the step is not worth rewriting a loop"),
         Option("work", 1_000_000, "ns", "of operators a step; where there is less of it, Python always takes most"),
+        Option("each", 200_000, "ns", "of Python for each operator called, else; calling takes a tenth of it"),
         Option("function", 15, "%", "of the step's CPU time in one function that calls no operators, by samples"),
         Option("python", 50, "%", "of a step that is spent outside operators and loading; tiny models come near"),
     )
@@ -115,7 +116,9 @@ class PythonOverhead(Rule):
         loop = case.loop
         ns = float(case.samples[case.analysis.scopes.inner < 0].sum()) if case.sampled_ns else case.between_ns
         share = case.share(ns)
-        if share < values["python"] or loop.work_ns < values["work"] or case.has_device:
+        if share < values["python"] or case.has_device:
+            return []
+        if loop.work_ns < values["work"] and ns < values["each"] * max(int(case.calls[case.called].sum()), 1):
             return []
         return [
             Finding(

@@ -35,7 +35,12 @@ class Recompilation(Rule):
                     Severity.WARNING,
                     f"{_function(case, group.row)} was compiled {number} times, {percent(group.value / run)} of the "
                     "run",
-                    case.gain_beside(again, (0.5, 0.9, 1), "bound: all compilations but one, spread over the steps"),
+                    case.gain_beside(
+                        again,
+                        (0.5, 0.9, 1),
+                        "bound: all compilations but one, spread over the steps, and at most the Python around them",
+                        case.between_ns,
+                    ),
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),
                     (f"{duration(group.value / number)} a compilation, {number} in {case.loop.steps:,} steps",),

@@ -40,6 +40,8 @@ _FACTORIES = tuple(f"aten::{name}" for name in ("ones", "zeros", "full", "arange
 
 
 _MOST_CONSTANTS = 20
+_MANY = 6
+"""Layers whose outputs must be kept in a program that trains nothing, before that is put down to autograd."""
 
 
 class RedundantWork(Rule):
@@ -49,6 +51,7 @@ class RedundantWork(Rule):
         Option("share", 5, "%", "more than that pays for a change"),
         Option("info", 1, "%", "masks of healthy models take half a percent"),
         Option("growth", 4, "1", "the largest join against the smallest; padding to a batch's longest row stays below"),
+        Option("all", 50, "%", "of the layers whose output is kept, where nothing in the program is trained"),
         Option("held", 4, "1", "layers whose output is kept; without gradients two are alive at once"),
     )
 
@@ -141,9 +144,11 @@ class RedundantWork(Rule):
         backward = case.named(FrameKind.PHASE, "backward")
         alive = tree.exclusive("peak_live_bytes").sum
         calls = tree.exclusive("alloc_bytes").count
-        if not backward.any() or not alive.any():
+        if not alive.any():
             return []
-        forward = case.first_of(case.named(FrameKind.PHASE, "forward") & loop.inside)
+        here = loop.inside.copy()
+        here[tree.path_rows(loop.root)] = True  # where nothing but the model repeats, its forward is around the loop
+        forward = case.first_of(case.named(FrameKind.PHASE, "forward") & here)
         top = case.outermost(forward)
         has_backward = group_sums(top, backward.astype(np.int64), len(tree)) > 0
         layers = (
@@ -151,7 +156,14 @@ class RedundantWork(Rule):
         )
         each = np.where(layers, tree.exclusive("alloc_bytes").sum // np.maximum(calls, 1), 0)
         kept = layers & (alive >= each // 2) & (alive <= 2 * each)
-        number = group_sums(np.where(kept, top, -1), np.ones(len(tree), np.int64), len(tree))
+        ones = np.ones(len(tree), np.int64)
+        number = group_sums(np.where(kept, top, -1), ones, len(tree))
+        if not backward.any():  # nothing is trained: skip connections and caches keep some outputs, autograd keeps all
+            of = group_sums(np.where(layers_that_allocate(case), top, -1), ones, len(tree))
+            kept &= (at_rows(number, top, 0) >= values["all"] * at_rows(of, top, 0)) & (
+                at_rows(number, top, 0) >= _MANY
+            )
+            number = group_sums(np.where(kept, top, -1), ones, len(tree))
         held = group_sums(np.where(kept, top, -1), alive, len(tree))
         wrong = forward & ~has_backward & (number >= values["held"]) & (held * 5 >= int(alive.sum()))
         made = []
@@ -181,6 +193,16 @@ class RedundantWork(Rule):
                 )
             )
         return made[:1]
+
+
+def layers_that_allocate(case: Case) -> np.ndarray:
+    """Operators that allocate in each pass through their layer, and whose results are as large as others': outputs."""
+    calls, sums = (getattr(case.tree.exclusive("alloc_bytes"), name) for name in ("count", "sum"))
+    large = sums // np.maximum(calls, 1)
+    inside = (calls > 0) & (case.analysis.scopes.module >= 0) & case.loop.inside
+    usual = int(np.median(large[inside])) if inside.any() else 0
+    found: np.ndarray = inside & (large >= usual // 4)
+    return found
 
 
 def _whole_line(case: Case, row: int, rows: np.ndarray) -> np.ndarray:

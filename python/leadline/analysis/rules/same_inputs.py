@@ -21,6 +21,8 @@ from leadline.schema import FrameKind
 
 _RANDOM = r"rand|bernoulli|dropout|multinomial|normal_|uniform_|exponential_|poisson"
 _MOST_LINES = 40
+_ALL = 0.8
+"""Of the step in a call that gives the same each time: a benchmark, which repeats it on purpose."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def _unchanged(case: Case, one: _Called, rule: str, learn_more: str) -> Finding 
         steps = case.is_step_loop(file, block.first)
         if steps and _is_trained(case, one):
             continue  # another step has other weights
+        if steps and case.share(one.ns) > _ALL:
+            continue  # a loop that does nothing else measures it
         turns = case.loop.steps if steps else max(one.each, 1.0)
         if turns < 2:
             continue

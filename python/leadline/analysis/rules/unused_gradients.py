@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis.columns import Mask
-from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Gain, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import listed, number, percent, size
 from leadline.schema import FrameKind
 
@@ -44,12 +44,7 @@ class UnusedGradients(Rule):
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
                 f"Gradients of {number(many)} parameters are computed and never used, {percent(share)} of "
                 f"{case.cost_name} goes to their modules' backward passes",
-                case.gain(
-                    ns,
-                    (0.3, 0.7, 1),
-                    "bound: the backward passes of these modules; what is before them in the "
-                    "model may still need a part",
-                ),
+                _gain(case, ns, many / max(int(unused["of_parameters"]), 1)),
                 tuple(rows[:20].tolist()),
                 case.lines(rows.tolist()),
                 (
@@ -63,6 +58,19 @@ class UnusedGradients(Rule):
                 share,
             )
         ]
+
+
+def _gain(case: Case, ns: int, part: float) -> Gain:
+    """The backward passes, at most with what adds their gradients up and an even share of the time between operators;
+    where something before them in the model is trained, what it needs of them stays."""
+    adding = case.first_of(case.matching(FrameKind.OPERATOR, "AccumulateGrad") & case.loop.inside)
+    added = part * int(case.cost_with_all_below[adding].sum())
+    beside = case.between_ns * min(1.0, (ns + added) / max(case.loop.work_ns * case.loop.steps, 1.0))
+    return case.gain_sums(
+        (0.3 * ns, 0.7 * (ns + added), ns + added + beside),
+        "bound: the backward passes of these modules, adding their gradients up, and an even share of the time between "
+        "operators",
+    )
 
 
 def _records(case: Case) -> list[Mapping[str, Any]]:

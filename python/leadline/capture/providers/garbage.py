@@ -16,6 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from leadline.capture.config import Options
+from leadline.capture.current import CURRENT
 from leadline.capture.native import Native
 
 PHASE = "garbage collection"
@@ -35,6 +36,8 @@ class GarbageProvider:
         self._native = native
         self._pauses: dict[tuple[int, _Place], list[int]] = {}  # number, sum, smallest, largest, sum of squares
         self._began_ns = 0
+        self._clock = time.perf_counter_ns  # kept here: while the interpreter ends, modules lose their names
+        self._here = sys._getframe
 
     def start(self) -> None:
         """Be told of collections."""
@@ -61,12 +64,15 @@ class GarbageProvider:
 
     def _collecting(self, event: str, facts: dict[str, int]) -> None:
         """The collector's callback: nothing may escape, and nothing here is what a collection could collect."""
+        now_ns = self._clock()
         if event == "start":
-            self._began_ns = time.perf_counter_ns()
+            self._began_ns = now_ns
             return
-        pause = time.perf_counter_ns() - self._began_ns
+        if CURRENT.native is None or not self._began_ns:
+            return  # a forked child that is not followed, or a collection that was running when measuring began
+        pause = now_ns - self._began_ns
         generation = facts.get("generation", 0)
-        place: _Place = _frames(sys._getframe(1)) if generation >= _WHOLE else ()
+        place: _Place = _frames(self._here().f_back) if generation >= _WHOLE else ()
         if (generation, place) not in self._pauses and len(self._pauses) >= _MOST_PATHS:
             place = ()
         known = self._pauses.setdefault((generation, place), [0, 0, pause, pause, 0])

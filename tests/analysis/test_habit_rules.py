@@ -1,0 +1,100 @@
+"""Rules that rest on what the capture side says beside operators: pauses of the collector, gradients without a use."""
+
+from __future__ import annotations
+
+import pytest
+
+from leadline.analysis.analyze import analyze
+from leadline.profiles.build import build
+
+MS = 1_000_000
+
+
+def program(*inside: str, unused=None):
+    lines = [
+        "process train.py | pid=5",
+        "  thread MainThread | tid=5 wall_ns=100000000",
+        f"    phase step | call_time={90 * MS}/9",
+        "    python main @ /home/ada/train.py:42",
+        "      module model [Net]",
+        "        module model.backbone [Sequential]",
+        f"          operator aten::linear | time={30 * MS}/10 call_time={30 * MS}/10",
+        "            phase backward",
+        f"              operator AddmmBackward0 | time={20 * MS}/10 call_time={20 * MS}/10",
+        *("    " + line for line in inside),
+        "    python main @ /home/ada/train.py:44",
+        f"      phase optimizer | time={10 * MS}/10 call_time={10 * MS}/10",
+    ]
+    profile = build("\n".join(lines))
+    habits = {} if unused is None else {"habits": {"unused_gradients": unused}}
+    profile.meta.update(program={"argv": ["train.py"], "cwd": "/home/ada"}, available={"torch": {"ok": True, **habits}})
+    return profile
+
+
+PAUSES = (
+    "python main @ /home/ada/train.py:43",
+    f"  phase garbage collection | call_time={20 * MS}/5",
+)
+UNUSED = {
+    "modules": [{"module": "backbone", "class": "Sequential", "parameters": 1_000_000}],
+    "parameters": 1_000_000,
+    "bytes": 4_000_000,
+    "of_parameters": 1_100_000,
+}
+
+
+def one(found, rule):
+    return next((finding for finding in found if finding.rule == rule), None)
+
+
+def test_pauses_of_the_collector_are_named_at_the_line_that_caused_them():
+    found = one(analyze(program(*PAUSES)), "garbage_collection")
+    assert found.severity.value == "warning"
+    assert "20 % of the step" in found.title
+    assert (found.lines[0].short, found.lines[0].line) == ("train.py", 43)
+    assert found.gain.high_ns == 2 * MS
+
+
+def test_pauses_before_the_loop_are_no_part_of_it():
+    before = ("python main @ /home/ada/train.py:30", "  python Net.__init__ @ /home/ada/net.py:3", "  " + PAUSES[1])
+    assert one(analyze(program(*before)), "garbage_collection") is None
+
+
+def test_a_file_without_pauses_says_so():
+    reasons = {told.rule: told.reason for told in analyze(program()).not_applicable}
+    assert reasons["garbage_collection"] == "pauses of the garbage collector were not recorded"
+    assert reasons["unused_gradients"].startswith("parameters and optimizers were not compared")
+
+
+def test_modules_whose_gradients_nobody_uses_are_named_with_their_backward_pass():
+    found = one(analyze(program(unused=UNUSED)), "unused_gradients")
+    assert found.severity.value == "warning"
+    assert found.title.startswith("Gradients of 1.0 M parameters are computed and never used, 20 % of the step")
+    assert found.lines[0].line == 42
+    assert found.gain.expected_ns == 1_400_000
+    assert 2 * MS < found.gain.high_ns < 4 * MS  # with a part of the time between operators
+    assert "backbone" in found.evidence[1]
+
+
+@pytest.mark.parametrize(
+    "unused", [{}, {**UNUSED, "modules": [{"module": "head", "class": "Linear", "parameters": 5}]}]
+)
+def test_nothing_is_said_where_all_is_used_or_the_modules_took_no_time(unused):
+    found = analyze(program(unused=unused))
+    assert one(found, "unused_gradients") is None
+    assert "unused_gradients" not in {told.rule for told in found.not_applicable}
+
+
+def test_checks_for_nan_behind_backward_operators_are_anomaly_mode():
+    engine = "autograd::engine::evaluate_function: MulBackward0"
+    checks = [f"operator aten::isnan | time={MS}/10 call_time={MS}/10"] if engine else []
+    lines = (
+        "python main @ /home/ada/train.py:43",
+        "  operator aten::mul | time=1000000/10 call_time=1000000/10",
+        "    phase backward",
+        f"      operator {engine} | time={MS}/10 call_time={2 * MS}/10",
+        *("        " + check for check in checks),
+    )
+    found = one(analyze(program(*lines)), "debug_modes")
+    assert "anomaly detection is on" in found.title
+    assert one(analyze(program(*lines[:-1])), "debug_modes") is None
