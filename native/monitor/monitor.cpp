@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/losses.h"
+#include "base/membarrier.h"
 #include "monitor/busy.h"
 #include "monitor/this_thread.h"
 

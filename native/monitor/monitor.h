@@ -157,7 +157,6 @@ class Monitor {
   inline static constinit std::atomic<Monitor*> instance_{nullptr};
   ThreadState* thread() noexcept;
   ThreadState* new_thread() noexcept;
-  static bool register_membarrier() noexcept;
   void give_back(ThreadState& state) noexcept;
   void bring_up_to_date(ThreadState& state) noexcept;
   void forget_scopes(ThreadState& state) noexcept;

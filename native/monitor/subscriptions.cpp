@@ -3,23 +3,18 @@
 // The lock is held for a moment and never while waiting, so a callback may register and unregister whatever it likes.
 // Who unregisters inside a callback does not wait: the other thread may be waiting for it in turn. Such a place is
 // used again only after somebody has waited outside.
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/membarrier.h"
 #include "monitor/monitor.h"
 #include "monitor/this_thread.h"
 
 namespace leadline {
 namespace {
 
-long membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0, 0); }
-
 bool inside_event() noexcept { return t_state != nullptr && (t_state->busy.load(std::memory_order_relaxed) & 1) != 0; }
 
 }  // namespace
-
-bool Monitor::register_membarrier() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0; }
 
 leadline_status Monitor::add(uint32_t domains, Subscriber* subscriber, leadline_callback callback, void* user,
                              leadline_subscription* out) noexcept {
@@ -121,7 +116,7 @@ bool Monitor::reclaim() noexcept {
 }
 
 void Monitor::wait_until_idle() noexcept {
-  if (!fence_needed_) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  if (!fence_needed_) membarrier();
   for (ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
     const uint32_t number =
         state->busy.load(std::memory_order_seq_cst);  // pairs with Busy where there is no membarrier

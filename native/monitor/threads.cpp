@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/losses.h"
+#include "base/membarrier.h"
 #include "monitor/busy.h"
 #include "monitor/monitor.h"
 #include "monitor/this_thread.h"

@@ -15,6 +15,7 @@
 #include "collector/collector.h"
 #include "gpu/activity_fold.h"
 #include "providers/nvidia/callbacks.h"
+#include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/occupancy.h"
 #include "providers/nvidia/records.h"
 
@@ -93,7 +94,8 @@ class Launcher {
   void tell(nvidia::cupti::Domain domain, std::uint32_t cbid, nvidia::cupti::CallbackData& data,
             nvidia::cupti::Site site) {
     data.site = site;
-    callbacks_.handle(domain, cbid, &data);
+    const nvidia::InCallback inside;
+    if (inside) callbacks_.handle(domain, cbid, &data);
   }
   nvidia::Callbacks& callbacks_;
   nvidia::cupti::CallbackData runtime_{};
@@ -110,6 +112,8 @@ class Bench {
     fold_.describe({h100()});
     calls_.load(functions_);
     callbacks_.open();
+    nvidia::InCallback::use(
+        reinterpret_cast<nvidia::Measuring*>(this));  // any will do: it is only asked whether there is one
     for (std::uint32_t i = 0; i < kNames; ++i) {
       // As long as the names of torch's element-wise kernels are.
       names_.push_back("_ZN2at6native29vectorized_elementwise_kernelILi4E" + std::string(i % 3 == 0 ? 40 : 240, 'x') +
@@ -117,7 +121,10 @@ class Bench {
     }
     for (std::uint32_t i = 0; i < kPlaces; ++i) places_.push_back("place " + std::to_string(i));
   }
-  ~Bench() { Monitor::instance().unsubscribe(subscription_); }
+  ~Bench() {
+    nvidia::InCallback::use(nullptr);
+    Monitor::instance().unsubscribe(subscription_);
+  }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 

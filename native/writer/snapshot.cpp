@@ -144,9 +144,10 @@ void fill_process(Snapshot& snapshot, MergedTree& tree, const ProcessInfo& proce
 // The JSON object of a device with the type whose numbers its index is of; CUDA's is left out.
 std::string device_detail(const DeviceDescription& device) {
   if (device.type == DeviceType::kCuda) return device.detail;
-  const std::string type = "\"" + std::string(kDeviceTypeNames[static_cast<std::size_t>(device.type)]) + "\"";
-  const bool empty = device.detail.size() <= 2;
-  return "{\"type\": " + type + (empty ? "}" : ", " + device.detail.substr(1));
+  std::string detail = "{\"type\": \"";
+  detail += kDeviceTypeNames[static_cast<std::size_t>(device.type)];
+  detail += device.detail.size() <= 2 ? "\"}" : "\", " + device.detail.substr(1);
+  return detail;
 }
 
 void fill_devices(Snapshot& snapshot, MergedTree& tree, const DeviceTable& devices) {

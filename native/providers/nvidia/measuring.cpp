@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "gpu/measure.h"
+#include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/occupancy.h"
 #include "providers/nvidia/records.h"
 
@@ -15,34 +16,7 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-// The one that CUPTI's callbacks may use, and how many of them are running. A thread of the program may be stopped by
-// the system anywhere in a callback, so nothing a callback touches is freed before the count has been zero without it.
-std::atomic<Measuring*> in_use{nullptr};
-std::atomic<int> running_callbacks{0};
-
-class InCallback {
- public:
-  InCallback() {
-    running_callbacks.fetch_add(1, std::memory_order_seq_cst);
-    measuring_ = in_use.load(std::memory_order_seq_cst);
-  }
-  ~InCallback() { running_callbacks.fetch_sub(1, std::memory_order_release); }
-  InCallback(const InCallback&) = delete;
-  InCallback& operator=(const InCallback&) = delete;
-  Measuring* operator->() const { return measuring_; }
-  explicit operator bool() const { return measuring_ != nullptr; }
-  Measuring& operator*() const { return *measuring_; }
-
- private:
-  Measuring* measuring_;
-};
-
-bool wait_for_callbacks() {
-  for (int i = 0; i < 100 && running_callbacks.load(std::memory_order_seq_cst) > 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return running_callbacks.load(std::memory_order_acquire) == 0;
-}
+constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
 
 // Set while our own thread makes a call that does nothing, in whose end CUPTI is finalised.
 thread_local constinit bool finalizing_here = false;
@@ -64,10 +38,7 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       subscription_(library_, calls_),
       fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {}
 
-Measuring::~Measuring() {
-  Measuring* self = this;
-  in_use.compare_exchange_strong(self, nullptr);
-}
+Measuring::~Measuring() { InCallback::forget(this); }
 
 bool Measuring::start(std::string* message, std::string* holder, bool inside_cuda_start, bool paused) {
   calls_.load(library_.call());
@@ -85,11 +56,11 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     return false;
   }
   clock_ = gpu::measure_clock(cupti_clock(library_.call()));
-  in_use.store(this, std::memory_order_seq_cst);
+  InCallback::use(this);
   if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs)) {
     *message = subscription_.message();
     subscription_.close();
-    in_use.store(nullptr, std::memory_order_release);
+    InCallback::forget(this);
     return false;
   }
   callbacks_.set_time_waits(!subscription_.has_waits());
@@ -294,7 +265,6 @@ bool Measuring::flush(double timeout_s) {
 
 // Waits while work keeps finishing: work that does not end, or that gives no record, must not hold up the program.
 void Measuring::wait_for_work(double timeout_s) {
-  constexpr auto kPatience = std::chrono::milliseconds(100);
   const auto until = steady_clock::now() + duration<double>(timeout_s);
   std::uint64_t outstanding = tables_.launches.outstanding();
   auto last_change = steady_clock::now();
@@ -330,7 +300,7 @@ void Measuring::stop() {
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   if (alive) subscription_.disable_callbacks();
-  wait_for_callbacks();
+  InCallback::wait(kPatience);
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
@@ -343,8 +313,8 @@ void Measuring::stop() {
     subscription_.stop_activity();
     finalize() ? subscription_.forget() : subscription_.close();
   }
-  in_use.store(nullptr, std::memory_order_seq_cst);
-  left_alone_ = wait_for_callbacks();
+  InCallback::forget(this);
+  left_alone_ = InCallback::wait(kPatience);
   {
     const std::lock_guard lock(fold_mutex_);
     fold_.finish();
@@ -363,7 +333,7 @@ void Measuring::abandon(leadline_subscription* places, leadline_subscription* ac
   *places = std::exchange(places_, 0);
   *activities = std::exchange(activities_, 0);
   callbacks_.close();
-  in_use.store(nullptr, std::memory_order_release);
+  InCallback::after_fork();
   subscription_.forget();
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
 }

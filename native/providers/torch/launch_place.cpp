@@ -21,8 +21,14 @@ uintptr_t our_kind(const Symbols& symbols) noexcept {
 struct LaunchPlace::Information {
   explicit Information(leadline_context where) noexcept : place(where) {}
   virtual ~Information() = default;
-  std::atomic<leadline_context> place;
+  std::atomic<leadline_context> place;  // 0: void
+  // How its own thread takes it away again.
+  const void* entry = nullptr;         // the thread's information while this is on top
+  std::shared_ptr<void> before;        // what it was before
+  std::shared_ptr<Information> below;  // the latest of ours that lay there already
 };
+
+thread_local std::shared_ptr<LaunchPlace::Information> LaunchPlace::t_latest;
 
 LaunchPlace::LaunchPlace(const Symbols& symbols) noexcept {
   if (symbols.push_debug_info == nullptr) return;
@@ -31,15 +37,30 @@ LaunchPlace::LaunchPlace(const Symbols& symbols) noexcept {
   try {
     open(symbols, place);
   } catch (...) {
-    before_.reset();  // for want of memory: the work stands where it ran
+    // for want of memory: the work stands where it ran
   }
 }
 
 void LaunchPlace::open(const Symbols& symbols, leadline_context place) {
+  drop_void(symbols);
   information_ = std::make_shared<Information>(place);
-  before_ = symbols.current_debug_info();
+  information_->before = symbols.current_debug_info();
+  information_->below = t_latest;
   symbols.push_debug_info(our_kind(symbols), information_);
+  information_->entry = symbols.current_debug_info().get();
+  t_latest = information_;
   restore_ = symbols.set_debug_info;
+}
+
+void LaunchPlace::drop_void(const Symbols& symbols) {
+  while (t_latest != nullptr && t_latest->place.load(std::memory_order_relaxed) == 0) {
+    // The innermost of our kind, unless the program has taken it away; an address alone may be somebody else's by now.
+    const bool there = symbols.debug_info(our_kind(symbols)) == t_latest.get();
+    if (there && symbols.current_debug_info().get() != t_latest->entry) return;  // below something of the program's
+    const std::shared_ptr<Information> dropped = std::move(t_latest);
+    t_latest = dropped->below;
+    if (there) symbols.set_debug_info(std::move(dropped->before));
+  }
 }
 
 bool LaunchPlace::self_test(const Symbols& symbols) noexcept try {
@@ -62,7 +83,9 @@ void LaunchPlace::void_elsewhere() noexcept {
 }
 
 void LaunchPlace::close() noexcept {
-  if (restore_ != nullptr) std::exchange(restore_, nullptr)(std::move(before_));
+  if (restore_ == nullptr) return;
+  std::exchange(restore_, nullptr)(std::move(information_->before));
+  t_latest = std::move(information_->below);  // with it went what lay above
 }
 
 leadline_context LaunchPlace::read(const Symbols& symbols) noexcept {

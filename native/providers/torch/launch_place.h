@@ -29,16 +29,18 @@ class LaunchPlace {
   LaunchPlace& operator=(const LaunchPlace&) = delete;
   void close() noexcept;
   // What it was for has ended on another thread, whose information is not ours to touch: the thread that it lies on
-  // hands on no place any more.
+  // hands on no place any more, and takes it away at its next such operator, or keeps it while something else lies
+  // above.
   void void_elsewhere() noexcept;
 
  private:
   LaunchPlace() = default;
   struct Information;
   void open(const Symbols& symbols, leadline_context place);
+  static void drop_void(const Symbols& symbols);
 
-  void (*restore_)(std::shared_ptr<void>) = nullptr;  // not null while it is open
-  std::shared_ptr<void> before_;
+  static thread_local std::shared_ptr<Information> t_latest;  // of this thread, not taken away yet
+  void (*restore_)(std::shared_ptr<void>) = nullptr;          // not null while it is open
   std::shared_ptr<Information> information_;
 };
 

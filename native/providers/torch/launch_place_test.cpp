@@ -101,3 +101,38 @@ TEST_CASE("A collective that ends on another thread leaves that thread's informa
   CHECK(LaunchPlace::read(torch) == 0);  // what this thread does from here on was not asked for there
   t_top.reset();
 }
+
+TEST_CASE("Collectives that end on other threads leave no pile of information behind") {
+  const Answering subscriber;
+  const Symbols torch = symbols();
+  const auto depth = [] {
+    int links = 0;
+    for (auto* link = static_cast<Chain*>(t_top.get()); link != nullptr; link = static_cast<Chain*>(link->outer.get()))
+      ++links;
+    return links;
+  };
+  const auto end_elsewhere = [](std::unique_ptr<ObserverContext> context) {
+    std::thread([&] { static_cast<Communication*>(context.get())->close(); }).join();
+  };
+  push(1, nullptr);  // the program's own, below
+  for (int i = 0; i < 100; ++i) {
+    auto first = Communication::open(torch, true);
+    auto second = Communication::open(torch, true);
+    CHECK(depth() == 3);
+    end_elsewhere(std::move(first));  // in any order
+    end_elsewhere(std::move(second));
+  }
+  // What the program has put above ours stays as it is, and ours goes when that has gone.
+  const std::shared_ptr<void> ours = t_top;
+  push(2, nullptr);
+  auto above = Communication::open(torch, true);
+  CHECK(depth() == 5);
+  static_cast<Communication*>(above.get())->close();
+  CHECK(depth() == 4);
+  t_top = ours;
+  auto last = Communication::open(torch, true);
+  CHECK(depth() == 2);
+  static_cast<Communication*>(last.get())->close();
+  CHECK(depth() == 1);
+  t_top.reset();
+}
