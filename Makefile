@@ -13,6 +13,7 @@
 #   make vsix          the extension for VS Code, build/leadline.vsix (needs node)
 #   make test-ui       the tests of the page's model (Vitest)
 #   make wheel         manylinux wheels for every CPython found, into dist/ (WHEELS=3.11 for one)
+#   make cross-wheel   wheels for ARM64 and for a CPython that is not here, with headers of Debian's (WHEELS=3.11-aarch64 for one)
 #   make test-vscode   the extension in a real VS Code in the browser (downloads 300 MB)
 #   make test-wheel    use them where there is no compiler, and in Debian's smallest system (debootstrap, root)
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
@@ -45,7 +46,7 @@ NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.to
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
 .PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-triton test-foreign test-vscode test-package \
-  wheel test-wheel bench fuzz stress long-run nightly clean
+  wheel cross-wheel test-wheel bench fuzz stress long-run nightly clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -167,6 +168,10 @@ WHEELS ?=
 wheel: $(STAMPS)/test
 	$(BIN)/python tools/build_wheels.py $(WHEELS)
 
+# After `make wheel`: the Python files are those of a wheel in dist/.
+cross-wheel: $(STAMPS)/test
+	$(BIN)/python tools/cross_wheels.py $(WHEELS)
+
 test-wheel: $(STAMPS)/test
 	PYTHON="$(PYTHON)" tools/system_packages.sh bare
 	$(BIN)/python tools/test_wheel.py $(WHEELS)
@@ -192,7 +197,7 @@ long-run: $(STAMPS)/build
 	$(BIN)/python bench/long_run.py --results build/long-run
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test test-vscode test-pythons test-torch test-jax test-triton test-foreign fuzz stress long-run wheel test-wheel
+NIGHTLY := test test-vscode test-pythons test-torch test-jax test-triton test-foreign fuzz stress long-run wheel cross-wheel test-wheel
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

@@ -32,8 +32,20 @@ if(LEADLINE_SANITIZE)
   target_link_options(leadline_options INTERFACE -fsanitize=${LEADLINE_SANITIZE})
 endif()
 
+# For an interpreter that cannot run here (tools/cross_wheels.py); the one that is found then only serves the build.
+set(LEADLINE_PYTHON_HEADERS "" CACHE PATH "Folder of the other interpreter's Python.h and pyconfig.h")
+set(LEADLINE_PYTHON_SOABI "" CACHE STRING "Its SOABI, such as cpython-311-aarch64-linux-gnu")
+
 if(LEADLINE_PYTHON)
-  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+  if(LEADLINE_PYTHON_HEADERS)
+    find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+    set(Python_INCLUDE_DIRS "${LEADLINE_PYTHON_HEADERS}")
+    set(Python_SOABI "${LEADLINE_PYTHON_SOABI}")
+    add_library(Python::Module INTERFACE IMPORTED)
+    target_include_directories(Python::Module INTERFACE "${LEADLINE_PYTHON_HEADERS}")
+  else()
+    find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+  endif()
   execute_process(
     COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
     OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT RESULT_VARIABLE missing)

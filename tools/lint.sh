@@ -19,7 +19,7 @@ check() {
 
 mapfile -t cpp < <(git ls-files --cached --others --exclude-standard 'native/*.h' 'native/*.c' 'native/*.cc' 'native/*.cpp' \
   | grep -v '_generated\.h$')
-tidy_folders=(base cct stack monitor writer collector gpu providers session)
+tidy_folders=(base cct unwind stack monitor writer collector gpu providers session xla)
 
 configure_tidy() { cmake -S . -B build/tidy -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON -DLEADLINE_TIDY=ON; }
 

@@ -41,7 +41,7 @@ class InCallback {
     std::atomic<std::uint32_t> inside{0};  // how many callbacks, one inside the other
     std::atomic<bool> taken{false};
   };
-  static constexpr std::size_t kThreads = 512;
+  static constexpr std::size_t kThreads = 256;
 
   static Thread* of_this_thread() noexcept { return mine_ != nullptr ? mine_ : find_place(); }
   static Thread* find_place() noexcept;

@@ -57,7 +57,7 @@ TEST_CASE("who is inside a callback is waited for, and nobody else") {
 }
 
 TEST_CASE("more threads than places are waited for all the same") {
-  constexpr int kThreads = 600;
+  constexpr int kThreads = 300;
   std::vector<std::unique_ptr<Staying>> staying;
   for (int i = 0; i < kThreads; ++i) staying.push_back(std::make_unique<Staying>());
   // The last that came found no place of its own; it is the only one left.
