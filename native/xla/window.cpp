@@ -14,6 +14,7 @@ struct Key {
   int64_t program;
   int64_t run;
   int64_t device;
+  // NOLINTNEXTLINE(modernize-use-nullptr): it takes the 0 that the comparison is compared with for a pointer
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
