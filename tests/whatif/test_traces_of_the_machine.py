@@ -58,13 +58,6 @@ def check(graph: Graph, program: Program, *, dispatch_ns: int = 0) -> None:
     assert result.makespan_ns == last_event(program, times)
 
 
-def only_waits(program: Program) -> bool:
-    """Whether a stream waits for another one without ever being given work: a graph holds no such stream, so what was
-    waited for through it is not known once other waits are gone."""
-    worked = {op.stream for _, op in program.ops() if op.kind in ("launch", "collective")}
-    return any(op.kind == "wait" and op.stream not in worked for _, op in program.ops())
-
-
 def last_event(program: Program, times: Times) -> int:
     """End of the last thing that a trace shows; Python behind it is not seen."""
     shown = [times.cpu[op.id][1] for _, op in program.ops() if op.kind == "work" or op.kind in CALLS]
@@ -103,8 +96,6 @@ def test_a_slower_cpu(program: Program, factor: int, tmp_path: Path) -> None:
 @given(program=programs(threads=1, ranks=1), data=st.data())
 def test_without_synchronisations(program: Program, data: st.DataObject, tmp_path: Path) -> None:
     program = framed(program)
-    if only_waits(program):
-        reject()
     graph = traced(program, tmp_path)
     gone = set()
     for kind in ("sync", "sync_device", "sync_event"):
@@ -114,6 +105,28 @@ def test_without_synchronisations(program: Program, data: st.DataObject, tmp_pat
         graph.remove([tasks[at] for at in chosen])
         gone |= {ops[at] for at in chosen}
     check(graph, program.edit(lambda op: [] if op.id in gone else [op]))
+
+
+@pytest.mark.parametrize("synchronisation", ["stream", "event"])
+def test_a_wait_through_a_stream_without_work(synchronisation: str, tmp_path: Path) -> None:
+    """Stream 2 is given nothing: it waits for stream 1, and stream 0 and the CPU wait for what it recorded."""
+    wait = Op(8, "sync", 500, stream=2) if synchronisation == "stream" else Op(8, "sync_event", 500, stream=2, event=2)
+    program = framed(
+        Program(
+            {
+                (0, 0): (
+                    Op(1, "launch", 5_000, 1, 90_000), Op(2, "record", 700, stream=1, event=1),
+                    Op(3, "wait", 600, stream=2, event=1), Op(4, "record", 700, stream=2, event=2),
+                    Op(5, "sync_device", 400), Op(6, "wait", 600, stream=0, event=2),
+                    Op(7, "launch", 5_000, 0, 30_000), wait, Op(9, "sync_device", 400),
+                )
+            }
+        )
+    )  # fmt: skip
+    graph = traced(program, tmp_path)
+    check(graph, program)
+    graph.remove([sorted(graph.select(name="^cudaDeviceSynchronize$"), key=lambda task: graph.task(task).start_ns)[1]])
+    check(graph, program.edit(lambda op: [] if op.id == 5 else [op]))
 
 
 @many

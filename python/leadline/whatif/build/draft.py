@@ -37,6 +37,7 @@ class Draft:
         self.unexplained_ns = 0
         self.carried: IntArray = np.zeros(0, dtype=np.int64)  # device work that was launched before the window
         self.facts: dict[str, Any] = {}
+        self.passed_on: dict[int, list[Any]] = {}  # stream waits of streams without work, by stream (build/waits.py)
         self.record_marks: dict[tuple[int, int], int] = {}  # (call that recorded an event, lane) to the task for it
         self._columns: dict[str, NDArray[Any]] = {
             name: np.zeros(0, dtype=dtype) for name, dtype in {**TASK_COLUMNS, **_EXTRA}.items()

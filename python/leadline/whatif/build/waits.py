@@ -41,7 +41,8 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
     later edits move the wait with the work that is really in front of it.
     """
     waits = _stream_waits(draft, streams)
-    recorded = {(wait.record, wait.source.lane): wait.source for wait in waits if wait.record >= 0}
+    passed_on = [wait for found in draft.passed_on.values() for wait in found]
+    recorded = {(wait.record, wait.source.lane): wait.source for wait in (*waits, *passed_on) if wait.record >= 0}
     recorded |= _awaited_records(draft, streams)
     if not waits and not recorded:
         return {}
@@ -65,7 +66,7 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
     for gate, wait in gates.items():
         source = record_marks.get((wait.record, wait.source.lane), wait.source.ids[wait.place])
         draft.edge(source, gate, EdgeType.STREAM_WAIT if wait.record >= 0 else EdgeType.GUESSED)
-    reached = {gate: int(wait.source.drained[wait.place]) for gate, wait in gates.items()}
+    reached = {gate: int(wait.source.drained[wait.place]) for gate, wait in gates.items() if wait.place >= 0}
     marks = {first + at: call for at, call in enumerate(calls)}
     for stream in streams:
         mine = [task for task, owner in zip(marks, on, strict=True) if owner is stream]
@@ -124,8 +125,9 @@ def _stream_waits(draft: Draft, streams: Sequence[Stream]) -> list[_Wait]:
     records = {int(events["correlation"][draft["row"][task]]): task for task in calls_of(draft, Kind.EVENT_RECORD)}
     calls = calls_of(draft, Kind.STREAM_WAIT)
     by_lane = _launches_by_lane(draft, streams) if calls else {}
-    found = []
-    for call in calls:
+    found: list[_Wait] = []
+    told: set[int] = set()  # lanes that wait for another one
+    for call in sorted(calls, key=lambda task: int(draft["start_ns"][task])):
         row = int(draft["row"][call])
         record = records.get(int(events["awaits_correlation"][row]), -1)
         if record < 0:
@@ -134,13 +136,27 @@ def _stream_waits(draft: Draft, streams: Sequence[Stream]) -> list[_Wait]:
                 found.append(guess)
             continue
         device = streams[0].device if streams else 0
-        source = by_number.get((device, int(events["awaits"][row])))
-        target = by_number.get((device, int(events["stream"][row])))
-        if source and target and source is not target:
-            place = source.issued_before(int(draft["start_ns"][record]))
-            if place >= 0:
-                found.append(_Wait(call, target, source, place, record))
+        number, waiting = int(events["awaits"][row]), int(events["stream"][row])
+        source, target = by_number.get((device, number)), by_number.get((device, waiting))
+        moment = int(draft["start_ns"][record])
+        if source is not None:
+            place = source.issued_before(moment)
+            # a stream without work yet may have been told to wait itself, which its mark stands behind
+            awaited = [(source, place, record)] if place >= 0 or source.lane in told else []
+        else:
+            awaited = [(wait.source, wait.place, wait.record) for wait in _passed_on(draft, number, moment)]
+        for of, place, at in awaited:
+            if target is None:
+                draft.passed_on.setdefault(waiting, []).append(_Wait(call, of, of, place, at))
+            elif of is not target:
+                told.add(target.lane)
+                found.append(_Wait(call, target, of, place, at))
     return found
+
+
+def _passed_on(draft: Draft, number: int, before_ns: int) -> list[_Wait]:
+    """What a stream without any work had been told to wait for before a moment: whoever waits for it waits for that."""
+    return [wait for wait in draft.passed_on.get(number, ()) if int(draft["start_ns"][wait.call]) < before_ns]
 
 
 def _launches_by_lane(draft: Draft, streams: Sequence[Stream]) -> dict[int, tuple[IntArray, list[tuple[Stream, int]]]]:
@@ -214,6 +230,7 @@ def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
         found = _recorded(draft, streams, records, call) if is_event else None
         awaited = _awaited_streams(draft, streams, call, name) if found is None else found
         if not awaited:
+            _wait_through(draft, call, records if is_event else {})
             continue
         until = max(int(stream.drained[place]) for stream, place in awaited)
         disagreeing += until > end + 50_000
@@ -232,6 +249,20 @@ def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
             f"{disagreeing} synchronisations returned before the work they should have waited for had ended; "
             "their waits are uncertain"
         )
+
+
+def _wait_through(draft: Draft, call: int, records: Mapping[int, int]) -> None:
+    """A synchronisation with a stream that has no work: it waits for what that stream was told to wait for."""
+    row = int(draft["row"][call])
+    begin, end = int(draft["start_ns"][call]), int(draft["end_ns"][call])
+    record = records.get(int(draft.trace.events["awaits_correlation"][row]), -1)
+    moment = int(draft["start_ns"][record]) if record >= 0 else begin
+    until = begin
+    for wait in _passed_on(draft, int(draft.trace.events["awaits"][row]), moment):
+        draft.edge(draft.record_marks[(wait.record, wait.source.lane)], call, EdgeType.SYNC)
+        if wait.place >= 0:
+            until = max(until, int(wait.source.drained[wait.place]))
+    draft["duration_ns"][call] = max(end - until, 0)
 
 
 def _wait_in_memory_calls(draft: Draft, streams: Sequence[Stream]) -> None:
