@@ -48,13 +48,13 @@ test("of memory at the peak the picture is that of the process with most", async
       operator mm | peak_live_bytes=20
 `);
   const view = new TreeView(profile, { ...PLAIN, metric: "peak_live_bytes" });
-  expect(text(view)).toBe("all 50\n  b.py 50\n    Main 50\n      relu 30\n      mm 20");
+  expect(text(view)).toBe("all 50\n  process 2: b.py 50\n    Main 50\n      relu 30\n      mm 20");
 });
 
 test("top-down, the largest first", async () => {
   const profile = await drawn(MODEL);
   expect(text(new TreeView(profile, PLAIN))).toBe(`all 15
-  a.py 13
+  process 1: a.py 13
     Main 13
       main · t.py:3 13
         call · m.py:9 13
@@ -63,7 +63,7 @@ test("top-down, the largest first", async () => {
             relu 1
           h.0 (Block) 5
             mm 5
-  b.py 2
+  process 2: b.py 2
     Main 2
       main · t.py:3 2
         relu 2`);
@@ -146,4 +146,31 @@ test("an operator and its backward name each other", async () => {
   expect(twins(profile, [1])).toEqual({ direction: "backward", rows: [3] });
   expect(twins(profile, [3])).toEqual({ direction: "forward", rows: [1] });
   expect(twins(profile, [2])).toBeNull();
+});
+
+test("equal processes have boxes of their own, unless they are joined", async () => {
+  const ranks = await drawn(`
+    process python -u a.py
+      thread main
+        operator mm | time=5
+    process python -u a.py
+      thread main
+        operator mm | time=7
+  `);
+  const options = {
+    metric: "time",
+    inverted: false,
+    hideLibrary: true,
+    foldLayers: true,
+    joinProcesses: false,
+    collapseRecursion: false,
+  };
+  const apart = new TreeView(ranks, options);
+  expect(apart.children(apart.root).map((node) => apart.label(node))).toEqual([
+    "process 2: python -u a.py",
+    "process 1: python -u a.py",
+  ]);
+  expect(apart.find(ranks.tables.processes.node[0]).value).toBe(5);
+  const joined = new TreeView(ranks, { ...options, joinProcesses: true });
+  expect(joined.children(joined.root).map((node) => `${joined.label(node)} ${node.value}`)).toEqual(["mm 12"]);
 });

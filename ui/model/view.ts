@@ -4,6 +4,7 @@
 
 import { baseName, foldedName, operatorName, PRUNED } from "./frames";
 import type { FrameRow, NodeRow, Profile } from "./profile";
+import { processName } from "./timeline";
 import { visible } from "./units";
 
 export interface ViewOptions {
@@ -65,8 +66,10 @@ export class TreeView {
     return node.children;
   }
 
+  /** What stands in one box has one group: equal frames, but of processes only each alone. */
   private group(row: NodeRow): number {
     const frame = this.profile.frame[row];
+    if (this.profile.kindOfFrame(frame) === "process") return -2 - row;
     return this.groups ? this.groups[frame] : frame;
   }
 
@@ -143,7 +146,10 @@ export class TreeView {
     const name = this.profile.frameText("name", frame);
     const names = this.profile.tables.frames.name;
     const several = this.options.foldLayers && node.at.some((row) => names[this.profile.frame[row]] !== names[frame]);
-    return frameLabel(this.profile, frame, several ? foldedName(name) : name);
+    const label = frameLabel(this.profile, frame, several ? foldedName(name) : name);
+    const { node: nodes } = this.profile.tables.processes;
+    const process = nodes.length > 1 ? nodes.indexOf(node.at[0]) : -1;
+    return process >= 0 ? `${processName(this.profile, process)}: ${label}` : label;
   }
 
   /** The node of this view that stands for `row` of the tree, or its nearest ancestor in sight. Top-down only. */
