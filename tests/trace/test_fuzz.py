@@ -149,6 +149,19 @@ def test_of_two_programs_in_one_trace_one_is_followed(tmp_path: Path) -> None:
     assert "Optimizer.step#SGD.step" not in graph.names
 
 
+@pytest.mark.parametrize("size", [0, 3, 4096, "many"])
+def test_a_group_that_contradicts_its_members(tmp_path: Path, size: Any) -> None:
+    trace = sample()
+    for event in trace["traceEvents"]:
+        if "Collective name" in event.get("args", {}):
+            event["args"]["Group size"] = size
+    assert warned(loaded(tmp_path, trace), "contradict their members or the job's 2 workers")
+    for event in trace["traceEvents"]:
+        if "Collective name" in event.get("args", {}):
+            event["args"]["Group size"] = 2
+    assert not warned(loaded(tmp_path, trace), "contradict")
+
+
 def test_an_event_that_lasts_for_years(tmp_path: Path) -> None:
     trace = sample()
     trace["traceEvents"][3]["dur"] = 1e14

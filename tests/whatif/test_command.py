@@ -64,7 +64,7 @@ def test_ranked_json_has_the_documented_keys(trace, capsys):
         keys = ["name", "predicted_ns", "speedup", "low_ns", "high_ns", "low_gain", "high_gain", "verdict"]
         assert list(found) == [*keys, "assumptions", "applied_to"]
         assert found["name"] in NAMES
-        assert found["low_ns"] <= found["predicted_ns"] <= found["high_ns"]
+        assert found["low_ns"] < found["high_ns"], "two steps leave a doubt in every time"
     speedups = {found["name"]: found["speedup"] for found in report["scenarios"]}
     assert speedups["amp"] > 1.5, "two matrix kernels in a row on tensor cores"
 

@@ -88,7 +88,6 @@ def test_one_call_makes_the_table(
     assert {row["pair"].partition(": ")[2] for row in rows} == {
         "AMP (bf16)", "fused Adam", "batch x2", "channels_last", "loader workers 0 to 4",
     }  # fmt: skip
-    assert all(0 <= row["low_s"] <= row["predicted_s"] <= row["high_s"] for row in rows)
     assert "Not measured: decoder: compile: RuntimeError: no C compiler." in table
     assert "AMP below 13 %" in table
     # a program that stands before several changes is measured once

@@ -38,11 +38,21 @@ def group_of(graph: Graph, task: int) -> Group:
     name = str(detail.get("Process Group Name", ""))
     listed = _configured(graph).get(name, {})
     size = detail.get("Group size", listed.get("pg_size"))
-    if not isinstance(size, int) or size < 1:
+    if not isinstance(size, int) or size < 1 or contradicts(detail, graph.info.world_size):
         size = len(_ranks(detail.get("Process Group Ranks"))) or max(graph.info.world_size, 1)
     said = f"{detail.get('Process Group Description', '')} {listed.get('pg_desc', '')}"
     role = next((role for role, pattern in _ROLES if pattern.search(said)), "")
     return Group(name, size, role)
+
+
+def contradicts(detail: Mapping[str, Any], world_size: int) -> bool:
+    """Whether the size that a collective says of its group cannot be: below one, above the whole job's, or another than
+    the number of members that it names."""
+    size = detail.get("Group size")
+    if not isinstance(size, int):
+        return size is not None
+    members = len(_ranks(detail.get("Process Group Ranks")))
+    return size < 1 or (world_size > 1 and size > world_size) or (members > 0 and members != size)
 
 
 def grows_with_workers(graph: Graph, task: int, group: Group) -> bool:

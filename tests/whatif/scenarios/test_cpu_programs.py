@@ -114,7 +114,7 @@ def test_clearing_gradients_does_not_grow_with_the_batch(step, ask):
     shaped(step, "aten::add_", 50, [WIDE, WIDE], Phase.OPTIMIZER)
     found = ask(step.graph(), "batch_size", factor="2")
     assert found.predicted_ns == (954 + 100) * US
-    assert found.low_ns <= found.predicted_ns <= found.high_ns
+    assert found.low_ns < 0.95 * found.predicted_ns, "what one trace cannot tell of a batch is in the range"
 
 
 def test_reading_the_weights_does_not_grow_with_the_batch(step, ask):

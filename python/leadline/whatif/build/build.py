@@ -12,6 +12,7 @@ from leadline.trace.tables import Trace
 from leadline.whatif.build import cpu, device, late, layers, messages, queue, threads, waits
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
+from leadline.whatif.groups import contradicts
 from leadline.whatif.kinds import TaskKind
 from leadline.whatif.simulator import step_completions
 
@@ -91,6 +92,13 @@ def _warn(draft: Draft, window: Window) -> None:
     elif window.found_by == "repetition":
         doubt = f", but {window.doubt}: choose them with --steps" if window.doubt else ""
         draft.warnings.append(f"steps carry no marks; they were found by the repetition of operators{doubt}")
+    wrong = sum(contradicts(detail, draft.trace.world_size) for detail in draft.trace.details)
+    if wrong:
+        draft.warnings.append(
+            f"the sizes of {wrong} process groups or collectives contradict their members or the job's "
+            f"{draft.trace.world_size} workers; the members, else all workers, are taken for them: load all ranks, or "
+            "trust no answer about the network"
+        )
     total = max(draft.window_ns[1] - draft.window_ns[0], 1)
     if draft.unexplained_ns > _NEGLIGIBLE * total:
         draft.warnings.append(
