@@ -96,7 +96,7 @@ def headers(target: Target) -> Path:
 
 
 def compile_native(target: Target) -> Path | None:
-    """The folder into which the native parts were installed, or None where a step failed (its own output says why)."""
+    """The folder into which the native parts were installed, or None where a step failed, whose output is printed."""
     build, stage = WORK / f"build-{target.name}", WORK / f"stage-{target.name}"
     shutil.rmtree(stage, ignore_errors=True)
     configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
@@ -110,7 +110,9 @@ def compile_native(target: Target) -> Path | None:
         ["cmake", "--install", str(build), "--strip", "--prefix", str(stage)],
     ]
     for command in commands:
-        if subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL).returncode != 0:
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            print(done.stdout[-4000:], done.stderr[-4000:], sep="\n", file=sys.stderr)
             return None
     return stage
 
