@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import functools
+import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from leadline.capture.config import Options
 from leadline.capture.native import Native
+from leadline.capture.providers.replaced import Replacements
 
 _NAME = "cpu"
 
@@ -22,17 +26,27 @@ class CpuProvider:
         self._native = native
         self._hz = options.sample_hz
         self._frames = options.native
+        self._own: set[int] = set()
+        self._replaced: Replacements | None = None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "CPU samples were not asked for."}
 
     def start(self) -> None:
         """Give every thread its timer."""
         if self._hz:
+            before = _caught()
             self._note(self._native.provider_start(_NAME, {"hz": self._hz, "native": self._frames}))
+            self._own |= _caught() - before
+            if not self._replaced:
+                self._replaced = Replacements()
+                self._replaced.attribute(signal, "signal", self._keeping(signal.signal))
 
     def stop(self) -> None:
         """Take the timers away and book what is left."""
         if self._hz:
             self._note(self._native.provider_stop(_NAME))
+        if self._replaced:
+            self._replaced.undo()
+            self._replaced = None
 
     def forked(self) -> None:
         """Timers stay with the parent: the child gets its own."""
@@ -42,8 +56,30 @@ class CpuProvider:
         """See `Provider.status`; `hz`, and how many `samples` of how many `threads` were taken at what cost."""
         return dict(self._status)
 
+    def _keeping(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Python believes that the timers' signal has its default action, since it was set behind its back. A program
+        that remembers all handlers and puts them back (Lightning) would have the next timer end the process."""
+
+        @functools.wraps(original)
+        def keeping(signalnum: Any, handler: Any) -> Any:
+            if handler is signal.SIG_DFL and int(signalnum) in self._own:
+                return signal.SIG_DFL
+            return original(signalnum, handler)
+
+        return keeping
+
     def _note(self, answer: dict[str, Any]) -> None:
         self._status = {"version": "", **answer}
+
+
+def _caught() -> set[int]:
+    """Signals that this process has a handler for; none where the kernel does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        mask = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:"))
+    except (OSError, ValueError, StopIteration, IndexError):
+        return set()
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
 def create(native: Native, options: Options, changed: Callable[[], None]) -> CpuProvider:
