@@ -9,20 +9,38 @@
 namespace leadline::torch {
 namespace {
 
-// Operators of which shapes alone do not tell what they do, by how many arguments they have. Those from the fourth on
-// are numbers: stride, padding, dilation and so on.
+// Operators of which shapes alone do not tell what they do, and how many of their first arguments do: stride, padding
+// and dilation of convolutions, the longest of sequences that are packed into one.
+struct Wanted {
+  std::string_view name;
+  size_t arguments;
+};
+constexpr Wanted kWanted[] = {
+    {"aten::convolution", 9},
+    {"aten::convolution_backward", 11},
+    {"aten::_flash_attention_forward", 7},
+    {"aten::_flash_attention_backward", 10},
+    {"aten::_efficient_attention_forward", 8},
+    {"aten::_efficient_attention_backward", 10},
+    {"torch_attn::_varlen_attn", 7},
+    {"torch_attn::_varlen_attn_backward", 10},
+    {"flash_attn::_flash_attn_varlen_forward", 7},
+    {"flash_attn::_flash_attn_varlen_backward", 13},
+};
+
 size_t arguments_of(std::string_view name) {
-  if (name == "aten::convolution") return 9;
-  if (name == "aten::convolution_backward") return 11;
+  for (const Wanted& wanted : kWanted)
+    if (name == wanted.name) return wanted.arguments;
   return 0;
 }
 
-// c10::IValue: a payload and a tag, of which 1 is a tensor (ATen/core/ivalue.h of torch 2.4 to 2.13).
+// c10::IValue: a payload and a tag, of which 0 is nothing and 1 a tensor (ATen/core/ivalue.h of torch 2.4 to 2.13).
 struct Value {
   uint64_t payload;
   uint32_t tag;
 };
 static_assert(sizeof(Value) == 16);
+constexpr uint32_t kNothing = 0;
 constexpr uint32_t kTensor = 1;
 constexpr size_t kFirstNumber = 3;
 
@@ -86,11 +104,15 @@ void InputText::append_arguments(const Symbols& symbols, const RecordFunction& f
     size_t count;
   } inputs{};  // c10::ArrayRef
   std::memcpy(&inputs, reinterpret_cast<const char*>(&function) + inputs_at, sizeof inputs);
-  if (inputs.first == nullptr || inputs.count != wanted || inputs.first[0].tag != kTensor ||
+  if (inputs.first == nullptr || inputs.count < wanted || inputs.first[0].tag != kTensor ||
       inputs.first[1].tag != kTensor)
     return;
   text_ += ", \"arguments\": [null, null, null";
-  for (size_t i = kFirstNumber; i < wanted; ++i) text_ += ", " + as_json(symbols.value_text(&inputs.first[i], false));
+  for (size_t i = kFirstNumber; i < wanted; ++i) {
+    const uint32_t tag = inputs.first[i].tag;  // a tensor's text would be its values, for which a device must be waited
+    const bool number = tag != kNothing && tag != kTensor;
+    text_ += ", " + (number ? as_json(symbols.value_text(&inputs.first[i], false)) : "null");
+  }
   text_ += "]";
 }
 

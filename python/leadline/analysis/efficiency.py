@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from leadline.analysis.columns import Rows
 from leadline.analysis.devicerates import Rate, cpu_name, peak_rate
 from leadline.analysis.flops import FlopColumns, flop_columns
-from leadline.analysis.workclass import class_of_operator
+from leadline.analysis.workclass import class_of_generated, class_of_operator
 from leadline.profiles import Profile
 from leadline.schema import EventKind, FrameKind
+
+_CALLS = [int(kind) for kind in (EventKind.OPERATOR, EventKind.REGION, EventKind.KERNEL)]
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,11 @@ class Efficiency:
     """Of one rank. Operations are per step, times in nanoseconds, the peak in operations per second."""
 
     flops: float
+    unsure: float
+    """How far the truth can lie above or below: lengths of packed sequences are known by their bounds."""
     recomputed: float
     step_ns: float
+    """Mean of the steps that `scope` names."""
     precision: str
     peak: Rate
     scope: str
@@ -89,15 +94,15 @@ class Efficiency:
         return self.peak.flops * self.step_ns / 1e9
 
 
-def efficiency(profile: Profile, steps: int, step_ns: float, model: Mapping[str, Any]) -> Efficiency | None:
-    """None where shapes were not measured or no operator with a formula ran. `steps`, `step_ns`: how many the loop
-    told of and their mean time; `model`: what the loop told of its model (see capture/training/model_facts.py)."""
+def efficiency(profile: Profile, facts: Mapping[str, Any]) -> Efficiency | None:
+    """None where shapes were not measured or no operator with a formula ran. `facts`: what the loop told of its steps
+    and of its model (see capture/training/journal.py and model_facts.py)."""
     columns = flop_columns(profile.tree)
+    steps, model = int(facts.get("steps", 0)), facts.get("model") or {}
     if not columns.known or steps <= 0:
         return None
-    calls = profile.tree.exclusive("call_time").count.astype(np.float64)
-    of_run = columns.per_call * calls
-    by_step, scope = _per_step(profile, steps)
+    of_run = columns.per_call * columns.calls
+    by_step, scope = _per_step(profile, steps, columns)
     of_step = columns.per_call * by_step
     device = _device_name(profile)
     by_precision: dict[str, float] = {}
@@ -107,8 +112,9 @@ def efficiency(profile: Profile, steps: int, step_ns: float, model: Mapping[str,
     precision = max(by_precision, key=lambda name: by_precision[name])
     return Efficiency(
         flops=float(of_step.sum()),
+        unsure=float((columns.unsure * by_step).sum()),
         recomputed=float(of_step[columns.recomputed].sum()),
-        step_ns=step_ns,
+        step_ns=_mean_step_ns(profile, facts, scope),
         precision=precision,
         peak=peak_rate(device, precision),
         scope=scope,
@@ -118,7 +124,16 @@ def efficiency(profile: Profile, steps: int, step_ns: float, model: Mapping[str,
     )
 
 
-def _per_step(profile: Profile, steps: int) -> tuple[NDArray[np.float64], str]:
+def _mean_step_ns(profile: Profile, facts: Mapping[str, Any], scope: str) -> float:
+    """Of the steps whose operations are counted: a first step that compiles says nothing of the others."""
+    times = dict(zip(facts.get("step_numbers", ()), facts.get("step_ns", ()), strict=False))
+    recorded = [int(times[step]) for step in profile.window.steps if step in times]
+    if scope == "recorded steps" and recorded:
+        return sum(recorded) / len(recorded)
+    return int(facts.get("steps_sum_ns", 0)) / max(int(facts.get("steps", 0)), 1)
+
+
+def _per_step(profile: Profile, steps: int, columns: FlopColumns) -> tuple[NDArray[np.float64], str]:
     """Calls of each node in one step, and what they were counted over."""
     events = profile.events
     kind = np.asarray(events["kind"])
@@ -128,12 +143,11 @@ def _per_step(profile: Profile, steps: int) -> tuple[NDArray[np.float64], str]:
     marks = np.flatnonzero((kind == int(EventKind.STEP)) & (length >= 0))
     whole = marks.size > 0 and not any("event" in str(loss.kind) for loss in profile.losses)
     if not whole:
-        calls = profile.tree.exclusive("call_time").count.astype(np.float64)
-        return calls / steps, "whole run"
+        return columns.calls / steps, "whole run"
     first = marks[np.argsort(start[marks])]
     at = np.searchsorted(start[first], start, side="right") - 1
     end = start[first] + length[first]
-    inside = (at >= 0) & (start < end[np.maximum(at, 0)]) & (kind == int(EventKind.OPERATOR)) & (node >= 0)
+    inside = (at >= 0) & (start < end[np.maximum(at, 0)]) & np.isin(kind, _CALLS) & (node >= 0)
     counts = np.bincount(node[inside], minlength=len(profile.tree)).astype(np.float64)
     return counts / len(first), "recorded steps"
 
@@ -146,7 +160,9 @@ def _classes(profile: Profile, columns: FlopColumns, of_run: NDArray[np.float64]
     owned = np.flatnonzero(columns.owner >= 0)
     class_of: dict[int, tuple[str, str]] = {}
     for row in np.flatnonzero(of_run).tolist():
-        key = class_of_operator(tree.text("name", int(tree.frame_of[row]))) or "other", columns.precision[row]
+        frame = int(tree.frame_of[row])
+        own = class_of_operator(tree.text("name", frame)) or class_of_generated(tree.text("detail", frame))
+        key = own, columns.precision[row]
         class_of[row] = key
         found.setdefault(key, [0.0, 0.0])[0] += float(of_run[row])
     for row, owner in zip(owned.tolist(), columns.owner[owned].tolist(), strict=True):

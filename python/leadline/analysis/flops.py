@@ -4,12 +4,14 @@
 An operator counts once: the outermost one with a formula, and nothing below it, since composite operators are made of
 others that have formulas too. Backward work hangs below its forward operator and counts for itself. Element-wise work,
 reductions and the optimizer are in no formula. A causal mask halves nothing, as the operators are given no shape of it.
+Kernels that torch.compile made from a template (attention, products) count by the graph node that they compute. What
+compilation itself runs (on stand-ins without data, or to compare kernels) is no work of the program.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,24 +20,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.columns import Rows, at_rows, nearest
+from leadline.analysis.flopformulas import FORMULAS, Bounds
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
-from leadline.whatif.roofline import convolution_output, convolution_work, work_of
 
-Shape = Sequence[int]
 PRECISIONS: Mapping[str, str] = {
     "double": "fp64", "float": "fp32", "c10::Half": "fp16", "c10::BFloat16": "bf16", "c10::Float8_e4m3fn": "fp8",
     "c10::Float8_e5m2": "fp8", "c10::Float8_e4m3fnuz": "fp8", "c10::Float8_e5m2fnuz": "fp8",
+    "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
 }  # fmt: skip
+"""As torch's operators write them, and as graphs of its compiler do."""
+_CALLED = (FrameKind.OPERATOR, FrameKind.REGION, FrameKind.KERNEL)
 
 
 @dataclass(frozen=True)
 class FlopColumns:
-    """Per node. `per_call`: operations of one call, 0 where another node counts them or none does; `owner`: the node
-    that counts for this one, -1 for none; `precision`: of the inputs, as `Gpu.peak_flops` names it, "" if unknown.
-    `recomputed`: work of the forward pass done again inside the backward pass."""
+    """Per node. `per_call`: operations of one call, 0 where another node counts them or none does; `unsure`: how far
+    the truth can lie above or below; `calls`: how many of them; `owner`: the node that counts for this one, -1 for
+    none; `precision`: of the inputs, as `Gpu.peak_flops` names it, "" if unknown. `recomputed`: work of the forward
+    pass done again inside the backward pass."""
 
     per_call: NDArray[np.float64]
+    unsure: NDArray[np.float64]
+    calls: NDArray[np.float64]
     owner: Rows
     precision: tuple[str, ...]
     recomputed: NDArray[np.bool_]
@@ -47,49 +54,73 @@ class FlopColumns:
         return bool(self.per_call.any())
 
 
-def flops_of(operator: str, detail: Mapping[str, Any]) -> float | None:
-    """Operations of one call of an operator with that detail (`shapes`, `arguments`); None for one without a formula,
-    0 for one with a formula that the shapes do not tell."""
-    formula = _FORMULAS.get(operator)
+def flops_of(operator: str, detail: Mapping[str, Any]) -> Bounds | None:
+    """The least and the most operations of one call of an operator with that detail (`shapes`, `arguments`); None for
+    one without a formula, zeros for one with a formula that the shapes do not tell."""
+    formula = FORMULAS.get(operator)
     if formula is None:
         return None
     try:
-        return float(formula(detail.get("shapes") or [], detail.get("arguments") or []))
+        found = formula(detail.get("shapes") or [], detail.get("arguments") or [])
     except (IndexError, TypeError, ValueError, AttributeError):
-        return 0.0
+        return 0.0, 0.0
+    return found if isinstance(found, tuple) else (float(found), float(found))
 
 
 def flop_columns(tree: Tree) -> FlopColumns:
     """The columns of a tree that was measured with shapes; nothing but zeros where it was not."""
     kinds, frames = tree.kinds, tree.frames
-    per_frame = np.full(len(frames["kind"]), -1.0)
+    middle = np.full(len(frames["kind"]), -1.0)
+    unsure = np.zeros(len(middle))
     precision_of_frame: dict[int, str] = {}
     uncounted: set[str] = set()
-    for frame in np.flatnonzero(frames["kind"] == int(FrameKind.OPERATOR)).tolist():
+    for frame in np.flatnonzero(np.isin(frames["kind"], [int(kind) for kind in _CALLED])).tolist():
         name = tree.text("name", frame)
-        if name not in _FORMULAS or not tree.text("detail", frame):
-            continue
-        detail = _parsed(tree.text("detail", frame))
-        if "shapes" not in detail:
-            continue
-        count = flops_of(name, detail) or 0.0
-        if count <= 0 and any(math.prod(shape) for shape in detail["shapes"] if shape):
-            uncounted.add(name)
-            continue
-        per_frame[frame] = count
-        precision_of_frame[frame] = _precision(detail)
-    counts = per_frame[tree.frame_of]
-    has = (kinds == int(FrameKind.OPERATOR)) & (counts >= 0)
+        for operator, detail in _computed(name, tree.text("detail", frame)):
+            least, most = flops_of(operator, detail) or (0.0, 0.0)
+            if most <= 0 and any(math.prod(shape) for shape in detail["shapes"] if shape):
+                uncounted.add(name)
+                continue
+            middle[frame] = max(middle[frame], 0.0) + (least + most) / 2
+            unsure[frame] += (most - least) / 2
+            precision_of_frame[frame] = _precision(detail)
+        if "flex_attention" in name and middle[frame] < 0:
+            uncounted.add(name)  # of a cache that was filled unobserved, which does not tell what it computes
+    counts = middle[tree.frame_of]
+    has = np.isin(kinds, [int(kind) for kind in _CALLED]) & (counts >= 0) & ~below_compilation(tree)
     owner = _owners(tree, has)
-    own = owner == np.arange(len(tree))
+    own = (owner == np.arange(len(tree))) & has
     # the innermost says in what precision: outside, autocast has not converted anything yet
     precisions = {int(owner[row]): precision_of_frame[int(tree.frame_of[row])] for row in np.flatnonzero(has).tolist()}
     column = [""] * len(tree)
     for row, found in precisions.items():
         column[row] = found
+    launched = kinds == int(FrameKind.KERNEL)
+    calls = np.where(launched, tree.exclusive("gpu_time").count, tree.exclusive("call_time").count)
     return FlopColumns(
-        np.where(own & has, counts, 0.0), owner, tuple(column), _recomputed(tree), tuple(sorted(uncounted))
+        per_call=np.where(own, counts, 0.0),
+        unsure=np.where(own, unsure[tree.frame_of], 0.0),
+        calls=calls.astype(np.float64),
+        owner=owner,
+        precision=tuple(column),
+        recomputed=_recomputed(tree),
+        uncounted=tuple(sorted(uncounted)),
     )
+
+
+def _computed(name: str, text: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """The operators that a frame's calls compute, with their details: itself, or what a generated kernel stands for."""
+    detail = _parsed(text) if text and (name in FORMULAS or '"work"' in text) else {}
+    if "shapes" in detail:
+        return [(name, detail)] if name in FORMULAS else []
+    work = detail.get("work") or []
+    return [(str(one.get("operator")), one) for one in work if one.get("shapes")]
+
+
+def below_compilation(tree: Tree) -> NDArray[np.bool_]:
+    """Nodes in or below the phase in which a compiler works."""
+    inside: NDArray[np.bool_] = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
+    return inside
 
 
 def _owners(tree: Tree, has: NDArray[np.bool_]) -> Rows:
@@ -137,89 +168,3 @@ def _parsed(text: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-# ---------------------------------------------------------------- formulas
-
-
-def _by_shapes(name: str) -> Callable[[list[Shape], list[Any]], float]:
-    def formula(shapes: list[Shape], arguments: list[Any]) -> float:
-        work = work_of(name, shapes)
-        return 0.0 if work is None else work.flops
-
-    return formula
-
-
-def _grouped(shapes: list[Shape], arguments: list[Any]) -> float:
-    """Rows of the first belong to one group each: (rows, k) by (groups, k, n); every other form multiplies the same
-    sizes once."""
-    left, right = shapes[0], shapes[1]
-    if len(left) == 3 and len(right) == 3:
-        return 2.0 * math.prod(left) * right[2]
-    return 2.0 * left[-2] * left[-1] * right[-1]
-
-
-def _convolution(shapes: list[Shape], arguments: list[Any]) -> float:
-    image, weight = shapes[0], shapes[1]
-    if arguments[6]:  # transposed: every input place is multiplied with the whole filter
-        return 2.0 * image[0] * math.prod(image[2:]) * math.prod(weight)
-    return convolution_work(
-        image, weight, convolution_output(image, weight, arguments[3], arguments[4], arguments[5])
-    ).flops
-
-
-def _convolution_backward(shapes: list[Shape], arguments: list[Any]) -> float:
-    gradient, image, weight = shapes[0], shapes[1], shapes[2]
-    wanted = arguments[10]
-    places = image if arguments[7] else gradient
-    return 2.0 * places[0] * math.prod(places[2:]) * math.prod(weight) * (bool(wanted[0]) + bool(wanted[1]))
-
-
-def _attention(query: Shape, key: Shape, value: Shape, *, backward: bool) -> float:
-    """Scores and values: (batch, heads, rows, width). Backward computes the scores again (Dao et al. 2022)."""
-    batch, heads, rows, width = query
-    scores, values = 2.0 * width, 2.0 * value[3]
-    each = 3 * scores + 2 * values if backward else scores + values
-    return each * batch * heads * rows * key[2]
-
-
-def _heads_first(first: int, *, backward: bool) -> Callable[[list[Shape], list[Any]], float]:
-    def formula(shapes: list[Shape], arguments: list[Any]) -> float:
-        return _attention(*shapes[first : first + 3], backward=backward)
-
-    return formula
-
-
-def _rows_first(first: int, *, backward: bool) -> Callable[[list[Shape], list[Any]], float]:
-    """(batch, rows, heads, width); without a batch the lengths are in no shape."""
-
-    def formula(shapes: list[Shape], arguments: list[Any]) -> float:
-        turned = [[shape[0], shape[2], shape[1], shape[3]] for shape in shapes[first : first + 3]]
-        return _attention(*turned, backward=backward)
-
-    return formula
-
-
-_SDPA = "aten::_scaled_dot_product_"
-_FORMULAS: Mapping[str, Callable[[list[Shape], list[Any]], float]] = {
-    **{f"aten::{name}": _by_shapes(name) for name in ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "linear")},
-    "aten::_grouped_mm": _grouped,
-    "aten::_scaled_grouped_mm": _grouped,
-    "aten::convolution": _convolution,
-    "aten::convolution_backward": _convolution_backward,
-    **{
-        f"{_SDPA}{kind}": _heads_first(0, backward=False)
-        for kind in ("flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu")
-    },
-    **{
-        f"{_SDPA}{kind}_backward": _heads_first(1, backward=True)
-        for kind in ("flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu")
-    },
-    "aten::_flash_attention_forward": _rows_first(0, backward=False),
-    "aten::_flash_attention_backward": _rows_first(1, backward=True),
-    "aten::_efficient_attention_forward": _rows_first(0, backward=False),
-    "aten::_efficient_attention_backward": _rows_first(1, backward=True),
-    "flash_attn::_flash_attn_forward": _rows_first(0, backward=False),
-    "flash_attn::_flash_attn_backward": _rows_first(1, backward=True),
-}
-"""Names and argument order as in torch 2.13 (native_functions.yaml) and flash-attn 2.8."""

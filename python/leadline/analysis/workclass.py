@@ -7,27 +7,33 @@ convolutions, `ncclDevComm` holds an `mm`).
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leadline.analysis.columns import Rows
+from leadline.analysis.columns import Rows, nearest
 from leadline.analysis.timesplit import communication_frames
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
 CLASSES = (
     "communication", "copy", "attention", "convolution", "matrix product", "normalisation", "embedding", "optimizer",
-    "softmax", "pooling", "random", "sort", "element-wise", "fused", "other", "unknown",
+    "softmax", "pooling", "random", "sort", "element-wise", "fused", "compilation", "other", "unknown",
 )  # fmt: skip
+COMPILATION = "compilation"
+"""What a compiler runs while it compiles: no work of the program, and listed apart."""
 _OPERATORS: Mapping[str, str] = {
     "communication": "c10d c10d_functional record_param_comms nccl gloo allreduce all_reduce",
     "copy": (
         "copy copy_ _to_copy contiguous clone cat stack fill_ zero_ zeros ones zeros_like ones_like full pin_memory"
     ),
     "attention": (
+        "flash_attn flash_attn_varlen varlen_attn _varlen_attn "
         "scaled_dot_product_attention flash_attention efficient_attention _flash_attention_forward "
         "_flash_attention_backward _efficient_attention_forward _efficient_attention_backward flex_attention"
     ),
@@ -81,6 +87,11 @@ _KERNELS: tuple[tuple[str, str], ...] = (
 )
 _FIND_OPERATOR = {word: name for name, words in _OPERATORS.items() for word in words.split()}
 _FUNCTIONAL = ("c10d::", "_c10d_functional::", "nccl:", "gloo:", "record_param_comms", "mpi:", "ucc:")
+_AROUND = (
+    "autograd::engine::", "torch::autograd::", "Torch-Compiled Region", "TorchDynamo Cache Lookup", "CompiledFunction",
+    "## Call CompiledFxGraph", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper",
+)  # fmt: skip
+"""What the engine and compiled code do around the work."""
 
 
 @lru_cache(maxsize=65536)
@@ -90,7 +101,7 @@ def class_of_operator(name: str) -> str:
         return "communication"
     if name.startswith("Optimizer.step#"):
         return "optimizer"
-    if name.startswith(("autograd::engine::", "torch::autograd::")):
+    if name.startswith(_AROUND):
         return "other"
     if name.startswith("fbgemm::"):  # what recommendation models look up, sort and send
         return "embedding"
@@ -125,21 +136,26 @@ def class_of_kernel(name: str) -> str:
 
 def classes_of_nodes(tree: Tree) -> Rows:
     """Per node a row of CLASSES, by the innermost operator on its path that has a class; work in an optimizer's step
-    that would be element-wise or a copy is the optimizer's. -1 where no operator tells."""
+    that would be element-wise or a copy is the optimizer's, and all that compiling runs is compilation. -1 where no
+    operator tells."""
     kinds, parent = tree.kinds, tree.parent
     frames = len(tree.frames["kind"])
     operators = tree.frames["kind"] == int(FrameKind.OPERATOR)
     regions = (tree.frames["kind"] == int(FrameKind.REGION)) | (tree.frames["kind"] == int(FrameKind.COLLECTIVE))
     own = np.full(frames, -1, np.int64)
+    made_by_compiler = generated_frames(tree)
     optimizing = np.zeros(frames, np.bool_)
     for frame in np.flatnonzero(operators | regions | (tree.frames["kind"] == int(FrameKind.PHASE))).tolist():
         name = tree.text("name", frame)
         if tree.frames["kind"][frame] == int(FrameKind.PHASE):
             optimizing[frame] = name == "optimizer"
+        elif made_by_compiler[frame]:
+            own[frame] = CLASSES.index(class_of_generated(tree.text("detail", frame)))
         elif found := class_of_operator(name):
             optimizing[frame] = name.startswith("Optimizer.step#")
             own[frame] = CLASSES.index(found) if operators[frame] or found == "communication" else -1
     own[communication_frames(tree)] = CLASSES.index("communication")  # also waiting for a collective
+    compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
     made = own[tree.frame_of]
     inside = optimizing[tree.frame_of]
     borders = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
@@ -154,4 +170,20 @@ def classes_of_nodes(tree: Tree) -> Rows:
             made_list[row] = made_list[above]
         if inside_list[row] and made_list[row] in weak:
             made_list[row] = update
-    return np.array(made_list, np.int64)
+    return np.where(compiling, CLASSES.index(COMPILATION), np.array(made_list, np.int64))
+
+
+def generated_frames(tree: Tree) -> NDArray[np.bool_]:
+    """Per frame whether it is a kernel that torch.compile made for the CPU, which is a region that says of what."""
+    regions = np.flatnonzero(tree.frames["kind"] == int(FrameKind.REGION)).tolist()
+    found = np.zeros(len(tree.frames["kind"]), np.bool_)
+    found[[frame for frame in regions if tree.text("detail", frame).startswith('{"operators": [')]] = True
+    return found
+
+
+def class_of_generated(detail: str) -> str:
+    """Of what it computes where it was made from a template (`Work` in capture/providers/kernel_origin.py)."""
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        for work in json.loads(detail).get("work") or ():
+            return class_of_operator(str(work["operator"])) or "fused"
+    return "fused"

@@ -5,12 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 _MOST_SOURCES = 16
 """Lines kept per kernel: a fusion of more is no longer explained by a list."""
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)\n(?P<code>[^\n]*)')
+_COMPUTED = frozenset(
+    [
+        *("flex_attention", "flex_attention_backward", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
+        *(
+            "aten::_scaled_mm",
+            "aten::_grouped_mm",
+            "aten::convolution",
+            "mkldnn::_linear_pointwise",
+            "mkl::_mkl_linear",
+        ),
+    ]
+)
 _ATEN_COMMENT = re.compile(r"Original ATen: \[(?P<names>[^\]]*)\]")
 
 
@@ -25,28 +37,45 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Work:
+    """A graph node that a kernel computes itself, as an operator's detail has it: shapes and types of its inputs."""
+
+    operator: str
+    shapes: tuple[tuple[int, ...], ...]
+    types: tuple[str, ...]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
 class Origin:
-    """What a kernel was made of: operators such as `aten.relu`, and lines, both in the order of the graph."""
+    """What a kernel was made of: operators such as `aten.relu`, and lines, both in the order of the graph. `work`: the
+    product, convolution or attention that it computes where it was made from a template, not element by element."""
 
     operators: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
+    work: tuple[Work, ...] = ()
 
     def joined(self, other: Origin) -> Origin:
         """Both, each entry once: kernels of one name in several graphs cannot be told apart later."""
         operators = tuple(dict.fromkeys((*self.operators, *other.operators)))
         sources = tuple(dict.fromkeys((*self.sources, *other.sources)))[:_MOST_SOURCES]
-        return Origin(operators, sources)
+        alone = self.work == other.work or not self.work or not other.work
+        return Origin(operators, sources, (self.work or other.work) if alone else ())
 
     def detail(self) -> str:
         """JSON object for the node's detail; empty when nothing is known."""
         if not self.operators and not self.sources:
             return ""
         sources = [{"file": s.file, "line": s.line, "function": s.function, "code": s.code} for s in self.sources]
-        return json.dumps({"operators": list(self.operators), "sources": sources})
+        found: dict[str, Any] = {"operators": list(self.operators), "sources": sources}
+        if self.work:
+            found["work"] = [asdict(one) for one in self.work]
+        return json.dumps(found)
 
 
 def origin_of_nodes(nodes: Iterable[Any]) -> Origin:
     """From the scheduler's nodes that one kernel fuses, through their graph nodes."""
+    nodes = list(nodes)
     operators: dict[str, None] = {}
     sources: dict[Source, None] = {}
     for origin in graph_nodes(nodes):
@@ -57,7 +86,39 @@ def origin_of_nodes(nodes: Iterable[Any]) -> Origin:
         source = innermost_source(str(origin.meta.get("stack_trace") or getattr(origin, "stack_trace", None) or ""))
         if source is not None:
             sources[source] = None
-    return Origin(tuple(operators), tuple(sources)[:_MOST_SOURCES])
+    templates = [node for node in nodes if _is_template(getattr(node, "node", None))]
+    work = tuple(work_of(node) for node in graph_nodes(templates) if _operator(node.target) in _COMPUTED)
+    return Origin(tuple(operators), tuple(sources)[:_MOST_SOURCES], work)
+
+
+def _is_template(buffer: Any) -> bool:
+    """Whether Inductor made the kernel of this buffer from a template, so that no library's operator is called.
+
+    Origins do not tell that: a kernel that only adds a product's bias has the product among them too."""
+    return any(kind.__name__ == "TemplateBuffer" for kind in type(buffer).__mro__)
+
+
+def work_of(node: Any) -> Work:
+    """Of a graph node, from the stand-ins that the compiler has traced with; symbolic sizes by their hint."""
+    shapes: list[tuple[int, ...]] = []
+    types: list[str] = []
+    for argument in node.args:
+        value = getattr(argument, "meta", {}).get("val")
+        sizes = getattr(value, "shape", ())
+        shapes.append(tuple(int(getattr(getattr(size, "node", None), "hint", size) or 0) for size in sizes))
+        types.append(str(getattr(value, "dtype", "")).removeprefix("torch."))
+    arguments = tuple(argument if _is_plain(argument) else None for argument in node.args)
+    return Work(_operator(node.target), tuple(shapes), tuple(types), arguments)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a number, or a list of them: stride, padding and so on."""
+    return isinstance(value, int) or (isinstance(value, list | tuple) and all(isinstance(one, int) for one in value))
+
+
+def _operator(target: Any) -> str:
+    """`aten::mm` for torch.ops.aten.mm.default, `flex_attention` for the higher-order operator."""
+    return str(getattr(target, "_overloadpacket", target)).replace(".", "::")
 
 
 def graph_nodes(nodes: Iterable[Any]) -> Iterator[Any]:

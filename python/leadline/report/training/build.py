@@ -14,7 +14,7 @@ from leadline.analysis.efficiency import efficiency
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.memorysnapshot import Snapshot
 from leadline.analysis.overlap import Intervals, WallSplit, wall_split
-from leadline.analysis.workclass import CLASSES, class_of_kernel, classes_of_nodes
+from leadline.analysis.workclass import CLASSES, COMPILATION, class_of_kernel, classes_of_nodes, generated_frames
 from leadline.profiles import Profile
 from leadline.report.paths import PathWords
 from leadline.report.summary import best_findings, finding_text
@@ -64,8 +64,8 @@ def build_summary(
         metric=metric,
         walls=tuple(_walls(profile, nodes)),
         shares=tuple(_shares(analysis, nodes, metric)),
-        hot=tuple(_hot(analysis, metric)),
-        efficiency=efficiency(profile, steps.count, steps.mean_ns, facts.get("model") or {}),
+        hot=tuple(_hot(analysis, nodes, metric)),
+        efficiency=efficiency(profile, facts),
         peaks=tuple(_peaks(analysis)),
         holders=tuple(holders(analysis, snapshot)),
         allocators=snapshot.allocators if snapshot is not None else (),
@@ -173,11 +173,14 @@ def _shares(analysis: Analysis, nodes: Any, metric: str) -> list[Share]:
     return sorted(found, key=lambda share: -share.time_ns)
 
 
-def _hot(analysis: Analysis, metric: str) -> list[Hot]:
+def _hot(analysis: Analysis, nodes: Any, metric: str) -> list[Hot]:
     tree, scopes = analysis.tree, analysis.scopes
     measures = tree.exclusive(metric)
-    kinds = [int(kind) for kind in _DEVICE_FRAMES] if metric == "gpu_time" else [int(FrameKind.OPERATOR)]
-    rows = np.flatnonzero(np.isin(tree.kinds, kinds) & (measures.sum > 0))
+    if metric == "gpu_time":
+        listed = np.isin(tree.kinds, [int(kind) for kind in _DEVICE_FRAMES])
+    else:
+        listed = (tree.kinds == int(FrameKind.OPERATOR)) | generated_frames(tree)[tree.frame_of]
+    rows = np.flatnonzero(listed & (measures.sum > 0) & (nodes != CLASSES.index(COMPILATION)))
     modules = {
         row: merged_layers(tree.text("name", int(tree.frame_of[row])))
         for row in np.unique(scopes.module).tolist()

@@ -12,10 +12,17 @@ def efficiency(summary: TrainingSummary) -> str:
     found = summary.efficiency
     if found is None:
         return "### Efficiency\n\nNot measured: set `shapes` to count operations." if summary.started_at_ns else ""
+    over = "recorded step" if found.scope == "recorded steps" else "step of the run"
     lines = [
         f"- {_flops(found.flops)} per step and rank, counted from the shapes of operators ({found.scope}), mostly in "
-        f"{found.precision or 'an unknown precision'}: {_flops(found.flops / found.step_ns * 1e9)}/s over a mean step."
+        f"{found.precision or 'an unknown precision'}: {_flops(found.flops / found.step_ns * 1e9)}/s over a mean "
+        f"{over} ({duration(found.step_ns)})."
     ]
+    if found.unsure:
+        lines.append(
+            f"- Up to {_flops(found.unsure)} more or less than that, since the lengths of packed sequences are known "
+            "by their number, their sum and the longest only."
+        )
     if found.recomputed:
         lines.append(f"- Of it {_flops(found.recomputed)} is work of the forward pass done again (checkpointing).")
     if found.mfu is not None and found.hfu is not None:
@@ -25,7 +32,10 @@ def efficiency(summary: TrainingSummary) -> str:
             f"({escaped(found.peak.source)})."
         )
     else:
-        lines.append(f"- No MFU: the peak of this device in {found.precision or 'this precision'} is unknown.")
+        lines.append(
+            f"- No MFU: the peak of this device in {found.precision or 'this precision'} is unknown; "
+            "`leadline doctor --peak` measures it."
+        )
     if found.estimate is not None:
         estimate = found.estimate
         lines.append(
@@ -34,7 +44,7 @@ def efficiency(summary: TrainingSummary) -> str:
             f"attention; counted is {100 * ((found.flops - found.recomputed) / estimate.flops - 1):+.1f}% of the first."
         )
     if found.uncounted:
-        lines.append(f"- Not counted, since their shapes do not tell: {', '.join(map(code, found.uncounted))}.")
+        lines.append(f"- Not counted, since nothing tells their sizes: {', '.join(map(code, found.uncounted))}.")
     rows = [
         [rate.name, rate.precision, _flops(rate.flops), duration(rate.time_ns), f"{_flops(rate.achieved)}/s",
          share(rate.achieved, rate.peak) if rate.peak else "unknown"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from leadline.analysis.workclass import COMPILATION
 from leadline.report.markup import code, escaped, table
 from leadline.report.training.efficiency import efficiency
 from leadline.report.training.memory import memory
@@ -75,19 +76,29 @@ def _wall(summary: TrainingSummary) -> str:
 def _classes(summary: TrainingSummary) -> str:
     if not summary.shares:
         return ""
-    total = sum(item.time_ns for item in summary.shares)
+    total = _worked_ns(summary)
+    compiled = sum(item.time_ns for item in summary.shares) - total
     what = "Device time" if summary.metric == "gpu_time" else "Time of operators on the CPU"
     rows = [
-        [item.name, duration(item.time_ns), share(item.time_ns, total), number(item.calls)] for item in summary.shares
+        [item.name, duration(item.time_ns), share(item.time_ns, total), number(item.calls)]
+        for item in summary.shares
+        if item.name != COMPILATION
     ]
     note = f"{what} of the whole run, summed over streams and threads: {duration(total)}. Each nanosecond counts once."
+    if compiled:
+        note += f" Compiling ran operators for another {duration(compiled)}, which are in no row."
     return f"### By class of work\n\n{note}\n\n" + table(["class", "time", "share", "calls"], rows)
+
+
+def _worked_ns(summary: TrainingSummary) -> int:
+    """Time of all classes of work; to compile is none."""
+    return sum(item.time_ns for item in summary.shares if item.name != COMPILATION)
 
 
 def _hot(summary: TrainingSummary) -> str:
     if not summary.hot:
         return ""
-    total = sum(item.time_ns for item in summary.shares)
+    total = _worked_ns(summary)
     rows = [
         [
             code(item.name[:120]),
