@@ -150,6 +150,32 @@ def test_convolutions_by_hand(layer, forward: int, tmp_path: Path) -> None:
     assert counted(lambda: layer(image).sum().backward(), tmp_path)[0] == 3 * forward
 
 
+@pytest.mark.parametrize(
+    ("kind", "gates", "named"), [("LSTM", 4, {}), ("GRU", 3, {}), ("LSTM", 4, {"num_layers": 2, "bidirectional": True})]
+)
+def test_recurrent_layers_by_hand(kind: str, gates: int, named: dict[str, int], tmp_path: Path) -> None:
+    width, hidden, batch, length = 6, 8, 3, 5
+    layer = getattr(torch.nn, kind)(width, hidden, batch_first=True, **named)
+    sound = torch.randn(batch, length, width, requires_grad=True)
+    directions, layers = 1 + int(bool(named)), named.get("num_layers", 1)
+    inputs = [width] + [hidden * directions] * (layers - 1)
+    forward = 2 * batch * length * directions * sum(gates * hidden * (one + hidden) for one in inputs)
+    ours, columns = counted(lambda: layer(sound)[0].sum().backward(), tmp_path)
+    assert columns.uncounted == ()
+    # the state before the first position asks for no gradient, which products of a position can be spared by
+    assert 3 * forward * (1 - 1 / length) <= ours <= 3 * forward
+
+
+def test_recurrent_layers_of_cudnn_by_hand() -> None:
+    sizes = [None, None, None, 0, None, None]
+    forward = {"shapes": [[5, 3, 6]], "arguments": [*sizes, 2, 8, 0, 2, False, None, True, True]}
+    hand = 2 * 15 * 2 * 4 * 8 * ((6 + 8) + (16 + 8))
+    assert flops_of("aten::_cudnn_rnn", forward) == (hand, hand)
+    backward = {"shapes": [[5, 3, 6]], "arguments": [*[None] * 10, 2, 8, 0, 2, False, None, True, True]}
+    assert flops_of("aten::_cudnn_rnn_backward", backward) == (2 * hand, 2 * hand)
+    assert flops_of("aten::_cudnn_rnn", {"shapes": [[5, 3, 6]]}) == (0, 0)
+
+
 def test_what_has_no_formula_and_what_shapes_do_not_tell() -> None:
     assert flops_of("aten::add", {"shapes": [[4, 4]]}) is None
     assert flops_of("aten::convolution", {"shapes": [[2, 4, 16, 16], [8, 4, 3, 3]]}) == (0, 0)

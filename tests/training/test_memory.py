@@ -221,3 +221,34 @@ def test_without_a_device_there_is_no_snapshot(tmp_path: Path) -> None:
     profiler.start(0)
     assert profiler.snapshot_memory() is None
     profiler.stop()
+
+
+def test_memory_of_two_processes_is_no_sum(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="its memory is measured")
+    program = tmp_path / "loader.py"
+    program.write_text(
+        textwrap.dedent("""
+            import sys, torch, leadline
+
+            class Items(torch.utils.data.Dataset):
+                def __len__(self):
+                    return 8
+
+                def __getitem__(self, number):
+                    return torch.ones(1 << 16)
+
+            profiler = leadline.build_profiler(enable=True, start_step=0, end_step=2, trace_dir=sys.argv[1])
+            profiler.start(0)
+            kept = []
+            for step, batch in enumerate(torch.utils.data.DataLoader(Items(), batch_size=4, num_workers=1)):
+                kept.append(torch.cat([batch] * 4))
+                profiler.step(step)
+            profiler.stop()
+        """)
+    )
+    command = [sys.executable, str(program), str(tmp_path / "profiles")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    summary = summarize(next((tmp_path / "profiles").glob("*.leadline")))
+    assert [name for name, _ in summary.peaks] == ["CPU"]
+    assert sum(holder.held for holder in summary.holders) == summary.peaks[0][1] > 8 << 20

@@ -153,3 +153,8 @@ def test_a_run_that_ends_inside_the_window_says_so(tmp_path: Path, capfd) -> Non
 def test_the_profile_of_a_first_step_that_was_not_wanted_has_no_event_of_it(tmp_path: Path) -> None:
     profile = run(tmp_path, range(100, 103), start_step=5, end_step=8)
     assert len(profile.events["node"]) == 0
+
+
+def test_a_run_that_ends_before_the_window_says_so(tmp_path: Path, capfd) -> None:
+    run(tmp_path, range(5), start_step=5, end_step=9)
+    assert "ended after step 4, before the window (steps 5 to 8)" in capfd.readouterr().err

@@ -10,7 +10,8 @@ namespace leadline::torch {
 namespace {
 
 // Operators of which shapes alone do not tell what they do, and how many of their first arguments do: stride, padding
-// and dilation of convolutions, the longest of sequences that are packed into one.
+// and dilation of convolutions, sizes of recurrent layers, the longest of
+// sequences that are packed into one.
 struct Wanted {
   std::string_view name;
   size_t arguments;
@@ -22,6 +23,8 @@ constexpr Wanted kWanted[] = {
     {"aten::_flash_attention_backward", 10},
     {"aten::_efficient_attention_forward", 8},
     {"aten::_efficient_attention_backward", 10},
+    {"aten::_cudnn_rnn", 14},
+    {"aten::_cudnn_rnn_backward", 18},
     {"torch_attn::_varlen_attn", 7},
     {"torch_attn::_varlen_attn_backward", 10},
     {"flash_attn::_flash_attn_varlen_forward", 7},
@@ -104,9 +107,7 @@ void InputText::append_arguments(const Symbols& symbols, const RecordFunction& f
     size_t count;
   } inputs{};  // c10::ArrayRef
   std::memcpy(&inputs, reinterpret_cast<const char*>(&function) + inputs_at, sizeof inputs);
-  if (inputs.first == nullptr || inputs.count < wanted || inputs.first[0].tag != kTensor ||
-      inputs.first[1].tag != kTensor)
-    return;
+  if (inputs.first == nullptr || inputs.count < wanted || inputs.first[0].tag != kTensor) return;
   text_ += ", \"arguments\": [null, null, null";
   for (size_t i = kFirstNumber; i < wanted; ++i) {
     const uint32_t tag = inputs.first[i].tag;  // a tensor's text would be its values, for which a device must be waited

@@ -58,6 +58,34 @@ def _convolution_backward(shapes: list[Shape], arguments: list[Any]) -> float:
     return 2.0 * places[0] * math.prod(places[2:]) * math.prod(weight) * (bool(wanted[0]) + bool(wanted[1]))
 
 
+def _rnn_layer(shapes: list[Shape], arguments: list[Any]) -> float:
+    """One layer in one direction: (length, batch, width) by the weights of inputs and of the state before."""
+    return 2.0 * math.prod(shapes[0][:-1]) * (math.prod(shapes[1]) + math.prod(shapes[2]))
+
+
+def _twice(formula: Formula) -> Formula:
+    """Backward: the gradients of inputs and of weights each take what forward took."""
+    return lambda shapes, arguments: 2.0 * float(formula(shapes, arguments))  # type: ignore[arg-type]
+
+
+_GATES = 1, 1, 4, 3  # cudnnRNNMode_t: relu, tanh, LSTM, GRU
+
+
+def _cudnn_rnn(first: int, directions: int) -> Formula:
+    """All layers, of which the weights have no shapes here. `first`: place of mode, hidden size, projection and number
+    of layers; `directions`: place of whether there are two."""
+
+    def formula(shapes: list[Shape], arguments: list[Any]) -> float:
+        mode, hidden, projected, layers = arguments[first : first + 4]
+        both = 2 if arguments[directions] else 1
+        out = projected or hidden
+        widths = shapes[0][-1] + (layers - 1) * both * out + layers * out  # of inputs, and of the state before
+        gates = _GATES[mode] * hidden * widths + (layers * hidden * projected if projected else 0)
+        return 2.0 * math.prod(shapes[0][:-1]) * both * float(gates)
+
+    return formula
+
+
 def _attention(query: Shape, key: Shape, value: Shape, *, backward: bool) -> float:
     """Scores and values: (batch, heads, rows, width). Backward computes the scores again (Dao et al. 2022)."""
     batch, heads, rows, width = query
@@ -121,6 +149,10 @@ FORMULAS: Mapping[str, Formula] = {
     "aten::_weight_int8pack_mm": _by_shapes("linear"),
     "mkldnn::_linear_pointwise": _by_shapes("linear"),
     "mkl::_mkl_linear": _packed_linear,
+    "aten::mkldnn_rnn_layer": _rnn_layer,
+    "aten::mkldnn_rnn_layer_backward": _twice(_rnn_layer),
+    "aten::_cudnn_rnn": _cudnn_rnn(6, 13),
+    "aten::_cudnn_rnn_backward": _twice(_cudnn_rnn(10, 17)),
     "aten::_grouped_mm": _grouped,
     "aten::_scaled_grouped_mm": _grouped,
     "aten::convolution": _convolution,

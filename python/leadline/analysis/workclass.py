@@ -23,14 +23,14 @@ from leadline.schema import FrameKind
 
 CLASSES = (
     "communication", "copy", "attention", "convolution", "matrix product", "normalisation", "embedding", "optimizer",
-    "softmax", "pooling", "random", "sort", "element-wise", "fused", "compilation", "other", "unknown",
+    "recurrent", "softmax", "pooling", "random", "sort", "element-wise", "fused", "compilation", "other", "unknown",
 )  # fmt: skip
 COMPILATION = "compilation"
 """What a compiler runs while it compiles: no work of the program, and listed apart."""
 _OPERATORS: Mapping[str, str] = {
     "communication": "c10d c10d_functional record_param_comms nccl gloo allreduce all_reduce",
     "copy": (
-        "copy copy_ _to_copy contiguous clone cat stack fill_ zero_ zeros ones zeros_like ones_like full pin_memory"
+        "copy copy_ to _to_copy contiguous clone cat stack fill_ zero_ zeros ones zeros_like ones_like full pin_memory"
     ),
     "attention": (
         "flash_attn flash_attn_varlen varlen_attn _varlen_attn "
@@ -39,6 +39,7 @@ _OPERATORS: Mapping[str, str] = {
     ),
     "convolution": "convolution conv1d conv2d conv3d convolution_backward cudnn_convolution mkldnn_convolution",
     "matrix product": "mm addmm bmm baddbmm matmul linear addmv mv dot _scaled_mm _grouped_mm einsum",
+    "recurrent": "rnn lstm gru rnn_layer rnn_tanh rnn_relu lstm_cell gru_cell lstm_mps",
     "normalisation": (
         "layer_norm native_layer_norm batch_norm native_batch_norm group_norm native_group_norm rms_norm "
         "native_layer_norm_backward native_batch_norm_backward cudnn_batch_norm instance_norm"
@@ -48,15 +49,18 @@ _OPERATORS: Mapping[str, str] = {
         "scatter_add"
     ),
     "optimizer": "_fused_adam_ _fused_adamw_ _fused_sgd_",
-    "softmax": "softmax _softmax log_softmax _log_softmax _softmax_backward_data nll_loss nll_loss_forward",
+    "softmax": (
+        "softmax _softmax log_softmax _log_softmax _softmax_backward_data nll_loss nll_loss_nd cross_entropy_loss"
+    ),
     "pooling": (
         "max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d"
     ),
-    "random": "dropout native_dropout bernoulli_ normal_ uniform_ randn rand randint randperm",
+    "random": "dropout native_dropout bernoulli_ normal_ uniform_ random_ randn rand randint randperm",
     "sort": "sort topk argsort multinomial unique unique2 cumsum cumprod bincount searchsorted nonzero",
     "other": (  # views, allocations, and what the engine does around operators
         "view reshape t transpose permute select slice split expand as_strided unsqueeze squeeze chunk empty "
-        "empty_strided empty_like detach detach_ unbind narrow alias resolve_conj resolve_neg lift_fresh"
+        "empty_strided empty_like detach detach_ unbind narrow alias resolve_conj resolve_neg lift_fresh "
+        "cudnn_is_acceptable"
     ),
     "element-wise": (
         "add add_ sub sub_ mul mul_ div div_ pow pow_ exp log sqrt rsqrt tanh sigmoid relu relu_ gelu silu neg abs sum "

@@ -11,18 +11,10 @@ from typing import Any
 _MOST_SOURCES = 16
 """Lines kept per kernel: a fusion of more is no longer explained by a list."""
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)\n(?P<code>[^\n]*)')
-_COMPUTED = frozenset(
-    [
-        *("flex_attention", "flex_attention_backward", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"),
-        *(
-            "aten::_scaled_mm",
-            "aten::_grouped_mm",
-            "aten::convolution",
-            "mkldnn::_linear_pointwise",
-            "mkl::_mkl_linear",
-        ),
-    ]
-)
+_COMPUTED = (
+    "flex_attention", "flex_attention_backward", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
+    "aten::_scaled_mm", "aten::_grouped_mm", "aten::convolution", "mkldnn::_linear_pointwise", "mkl::_mkl_linear",
+)  # fmt: skip
 _ATEN_COMMENT = re.compile(r"Original ATen: \[(?P<names>[^\]]*)\]")
 
 

@@ -157,7 +157,8 @@ class TrainingProfiler:
             self._take_back()
         self._set_open(False)
         if cut and not self._demand.covers((self.journal.last_step or 0) + 1):
-            say(f"the run ended after step {self.journal.last_step}, inside the window ({described(self.config)}).")
+            where = "inside" if self.journal.recorded else "before"
+            say(f"the run ended after step {self.journal.last_step}, {where} the window ({described(self.config)}).")
         self._finish_file()
         return self.path
 

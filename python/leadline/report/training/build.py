@@ -18,7 +18,7 @@ from leadline.analysis.workclass import CLASSES, COMPILATION, class_of_kernel, c
 from leadline.profiles import Profile
 from leadline.report.paths import PathWords
 from leadline.report.summary import best_findings, finding_text
-from leadline.report.training.memory import holders
+from leadline.report.training.memory import holders, largest_peaks
 from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
 from leadline.schema import EventKind, FrameKind
 
@@ -205,7 +205,7 @@ def _hot(analysis: Analysis, nodes: Any, metric: str) -> list[Hot]:
 
 def _peaks(analysis: Analysis) -> list[tuple[str, int]]:
     devices = analysis.profile.devices
-    return [(devices[peak.device].name if peak.device >= 0 else "CPU", peak.held) for peak in analysis.peaks]
+    return [(devices[peak.device].name if peak.device >= 0 else "CPU", peak.held) for peak in largest_peaks(analysis)]
 
 
 def changes(now: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[Change, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from leadline.analysis import Analysis
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.memorysnapshot import Snapshot
+from leadline.analysis.peaks import Peak
 from leadline.report.markup import code, escaped, table
 from leadline.report.paths import PathWords
 from leadline.report.training.model import Holder, TrainingSummary
@@ -14,18 +15,28 @@ from leadline.schema import MetricKind
 MOST_HOLDERS = 12
 
 
+def largest_peaks(analysis: Analysis) -> list[Peak]:
+    """The largest peak of each device, largest first; the CPU is one device."""
+    found: dict[int, Peak] = {}
+    for peak in analysis.peaks:
+        found.setdefault(peak.device, peak)
+    return list(found.values())
+
+
 def holders(analysis: Analysis, snapshot: Snapshot | None) -> list[Holder]:
-    """Largest first. Nodes of one line, module and operator are one holder."""
+    """Largest first. Nodes of one line, module and operator are one holder. Of several processes (a loader's workers)
+    the one with the largest peak of the device counts: they do not peak together, so their bytes are no sum."""
     tree, scopes = analysis.tree, analysis.scopes
     words = PathWords(analysis, "", frames=False)
     listed = tree.tables["metrics"]
+    of_largest = {(int(node), peak.device) for peak in largest_peaks(analysis) for node in peak.nodes.tolist()}
     here = listed["metric"] == int(MetricKind.PEAK_LIVE_BYTES)
     groups: dict[tuple[int, str, str, str], int] = {}
     lines: dict[str, tuple[str, int]] = {}
     for node, device, held in zip(
         listed["node"][here].tolist(), listed["device"][here].tolist(), listed["sum"][here].tolist(), strict=True
     ):
-        if held <= 0:
+        if held <= 0 or (node, device) not in of_largest:
             continue
         place = words.place(node)
         shown = f"{place.short}:{place.line}" if place else ""
