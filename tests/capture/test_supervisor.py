@@ -103,6 +103,7 @@ def test_a_program_that_is_no_python_ends_as_it_ends(place) -> None:
         (["run", "-m"], "Say which module"),
         (["run", "--"], "Say which command"),
         (["run", "missing.py"], "Cannot run missing.py: there is no such file."),
+        (["run", "/bin/true"], "Cannot run /bin/true: it is a program, no script; write leadline run -- /bin/true ..."),
         (["run", "--", "no-such-command-anywhere"], "Cannot run no-such-command-anywhere: No such file"),
         (["run", "--", "script.py"], "leave out the --, or write -- python script.py"),
         (["run", "--", "./script.py"], "leave out the --, or write -- python ./script.py"),

@@ -47,6 +47,8 @@ class Command:
         script = words[0]
         if script != "-" and not Path(script).exists():
             raise ProfileError(f"Cannot run {script}: there is no such file.")
+        if _is_binary(script):
+            raise ProfileError(f"Cannot run {script}: it is a program, no script; write leadline run -- {script} ...")
         return cls(tuple(words), (sys.executable, *words))
 
     @classmethod
@@ -132,6 +134,15 @@ def run_program(
                 _pass_on(received, pid, witness)
     finally:
         witness.close()
+
+
+def _is_binary(script: str) -> bool:
+    """Whether it is what the system itself runs, such as an interpreter."""
+    try:
+        with Path(script).open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:  # a folder or a pipe; Python knows what to do with it, or says why not
+        return False
 
 
 def _remedy(program: str) -> str:
