@@ -202,20 +202,21 @@ def _estimate(
 
 
 def _tokens(profile: Profile, by_step: NDArray[np.float64], recomputed: NDArray[np.bool_]) -> tuple[float, float]:
-    """Look-ups per step in the largest table that is looked up, and the length of a sequence there; zeros for none."""
+    """Look-ups per step in the table that is looked up most, and the length of a sequence there; zeros for none.
+    Positions are looked up once for a batch, tokens for each of its sequences."""
     tree = profile.tree
     rows: Rows = np.flatnonzero(
         tree.frame_rows(FrameKind.OPERATOR, "aten::embedding")[tree.frame_of] & (by_step > 0) & ~recomputed
     )
-    best, tokens, sequence = 0, 0.0, 0.0
+    tables: dict[int, tuple[float, float]] = {}  # by size
     for row in rows.tolist():
         shapes = tree.node(row).detail.get("shapes") or []
         if len(shapes) < 2 or len(shapes[0]) != 2 or not shapes[1]:
             continue
         size = int(shapes[0][0])
-        if size > best:
-            best, tokens, sequence = size, 0.0, 0.0
-        if size == best:
-            tokens += math.prod(shapes[1]) * float(by_step[row])
-            sequence = max(sequence, float(shapes[1][-1]))
-    return tokens, sequence
+        tokens, sequence = tables.get(size, (0.0, 0.0))
+        tables[size] = (
+            tokens + math.prod(shapes[1]) * float(by_step[row]),
+            max(sequence, float(shapes[1][-1])),
+        )
+    return max(tables.items(), key=lambda one: (one[1][0], one[0]), default=(0, (0.0, 0.0)))[1]
