@@ -6,6 +6,7 @@ set -euo pipefail
 missing=()
 need_program() { command -v "$1" >/dev/null || missing+=("$2"); }
 need_file() { [ -e "$1" ] || missing+=("$2"); }
+need_library() { grep -q "$1" <<<"$(/sbin/ldconfig -p)" || missing+=("$2"); }
 
 python="${PYTHON:-python3}"
 need_program g++ g++
@@ -28,6 +29,7 @@ if [ "${1:-build}" = test ]; then
   need_program chromium chromium
   need_program babeltrace2 babeltrace2
   need_program lttng-sessiond lttng-tools
+  need_library liblttng-ust.so.1 liblttng-ust1
   need_program node nodejs
   need_program npm npm
   need_program mpirun openmpi-bin
