@@ -68,7 +68,7 @@ class _Import:
         threads = self._threads(process)
         roots = {row: builder.node_of_thread(made) for row, made in threads.items()}
         spans = self._spans()
-        booked = book(builder, spans, roots, self._place_of(process, threads))
+        booked = book(builder, spans, roots, self._place_of(threads))
         node: Rows = np.full(len(trace), -1, dtype=np.int64)
         node[self.spans] = booked.node
         devices = self._devices(process)
@@ -82,9 +82,8 @@ class _Import:
         for sentence in trace.warnings:
             builder.loss(process, LossKind.EVENTS_DROPPED, 1, sentence)
         shown = node >= 0
-        shown[self.spans[spans.frame == NO_FRAME]] &= trace.events["kind"][self.spans[spans.frame == NO_FRAME]] != (
-            Kind.PYTHON
-        )
+        passed_through = (spans.frame == NO_FRAME) & (trace.events["kind"][self.spans] == Kind.PYTHON)
+        shown[self.spans[passed_through]] = False
         tables = builder.tables()
         columns = {
             **tables.columns,
@@ -170,7 +169,7 @@ class _Import:
             found[place] = known[key]
         return found
 
-    def _place_of(self, process: int, threads: Mapping[int, int]) -> Place:
+    def _place_of(self, threads: Mapping[int, int]) -> Place:
         """Modules go below each other and the phase `forward`, backward operators below their forward operators; those
         that have none (they add up gradients) below the call that asked another thread for the backward pass."""
         trace, builder, rows = self.trace, self.builder, self.spans
