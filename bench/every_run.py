@@ -3,9 +3,11 @@
     python bench/every_run.py [--results FOLDER]
 
 One process trains the same model for blocks of steps, by turns with and without `build_profiler` (defaults, one file
-per block, so beginning and ending a file is in the cost of a file, not of a step). Compared are steps in CPU time of
-the loop's thread and of the process, which a busy machine disturbs less than wall time, and in wall time. The second
-figure is what rolling costs: seconds in which a file ends and the next begins, over the minutes that a file lasts.
+per block, so beginning and ending a file is in the cost of a file, not of a step). The median step of a block with it
+is compared with the two blocks around it without it, so that a machine that slowly changes its pace cancels out: in CPU
+time of the loop's thread and of the process, which a busy machine disturbs less than wall time, and in wall time. The
+second figure is what rolling costs: seconds in which a file ends and the next begins, over the minutes that a file
+lasts.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import leadline
 from leadline.demo.gpt import GPT, GPTConfig
 
 WIDTH, LAYERS, LENGTH, BATCH = 256, 4, 128, 4
-BLOCKS, STEPS, ROLL_MINUTES = 4, 10, 10
+BLOCKS, STEPS, ROLL_MINUTES = 24, 8, 10
 
 
 def block(model: Any, optimizer: Any, folder: Path | None) -> tuple[list[float], list[float], list[float], float]:
@@ -67,42 +69,37 @@ def main() -> None:
     model = GPT(GPTConfig(vocabulary=256, context=LENGTH, layers=LAYERS, heads=4, width=WIDTH, dropout=0.0))
     optimizer = torch.optim.AdamW(model.parameters())
     block(model, optimizer, None)
-    thread: dict[bool, list[float]] = {True: [], False: []}
-    cpu: dict[bool, list[float]] = {True: [], False: []}
-    wall: dict[bool, list[float]] = {True: [], False: []}
+    clocks = ("CPU time of the loop's thread", "CPU time of the process", "wall time")
+    blocks: list[tuple[float, ...]] = []  # median step by clock; without, with, without, ..., without
     around = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(2 * BLOCKS):
+        for number in range(2 * BLOCKS + 1):
             on = bool(number % 2)
-            of_thread, of_cpu, of_wall, files = block(model, optimizer, Path(folder) if on else None)
-            thread[on] += of_thread
-            cpu[on] += of_cpu
-            wall[on] += of_wall
+            *taken, files = block(model, optimizer, Path(folder) if on else None)
+            blocks.append(tuple(map(statistics.median, taken)))
             around += [files] if on else []
         costs = [leadline.open(str(path)).meta["cost"] for path in Path(folder).glob("*.leadline")]
         walls = [leadline.open(str(path)).meta["wall_ns"] for path in Path(folder).glob("*.leadline")]
         sizes = [path.stat().st_size for path in Path(folder).glob("*.leadline")]
     rows = []
-    for name, times in (
-        ("CPU time of the loop's thread", thread),
-        ("CPU time of the process", cpu),
-        ("wall time", wall),
-    ):
-        off, with_it = statistics.median(times[False]), statistics.median(times[True])
-        low_off, low = min(times[False]), min(times[True])
-        rows.append(f"| {name} | {off * 1e3:.2f} ms | {with_it * 1e3:.2f} ms | {100 * (with_it / off - 1):+.2f} % "
-                    f"| {100 * (low / low_off - 1):+.2f} % |")  # fmt: skip
+    for clock, name in enumerate(clocks):
+        steps = [medians[clock] for medians in blocks]
+        ratios = [2 * steps[at] / (steps[at - 1] + steps[at + 1]) - 1 for at in range(1, len(steps), 2)]
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        without, with_it = (1e3 * statistics.median(steps[first::2]) for first in (0, 1))
+        rows.append(f"| {name} | {without:.2f} ms | {with_it:.2f} ms "
+                    f"| {100 * middle:+.2f} % | {100 * low:+.2f} to {100 * high:+.2f} % |")  # fmt: skip
     own = sum(cost["callbacks_ns"] for cost in costs) / sum(walls)
     each = sum(cost["callbacks_ns"] for cost in costs) / sum(cost["events"] for cost in costs)
     flushed = sum(cost["flush_ns"] for cost in costs) / len(costs)
     roll = statistics.median(around)
     text = "\n".join(
         [
-            f"GPT of {LAYERS} layers and width {WIDTH}, {BATCH} sequences of {LENGTH}, {len(cpu[True])} steps each,",
-            f"torch {torch.__version__}, one thread, {sys.platform}; load {os.getloadavg()[0]:.1f} on "
-            f"{os.cpu_count()} cores.",
+            f"GPT of {LAYERS} layers and width {WIDTH}, {BATCH} sequences of {LENGTH}, {BLOCKS} blocks of",
+            f"{STEPS - 2} steps with it between blocks without; torch {torch.__version__}, one thread, {sys.platform}; "
+            f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.",
             "",
-            "| median of a step | without | with | cost | of the fastest steps |",
+            "| median of a step | without | with | cost, median of blocks | middle half |",
             "| --- | ---: | ---: | ---: | ---: |",
             *rows,
             "",
