@@ -1,13 +1,17 @@
-"""Writes a trace of more than 216,000 events: the ResNet trace of the reference set twice in a row."""
+"""Writes large traces out of the reference set's: the ResNet trace twice in a row, which are more than 216,000 events,
+and the step of the eight recommender ranks as often as makes millions."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
 SOURCE = "param-resnet-2080ti/resnet_kineto.json.gz"
+RANKS = "param-dlrm-8rank-v100/dlrm_kineto.tar.gz"
+_STEP = "ProfilerStep#"
 
 
 def write_twice(source: Path, target: Path) -> int:
@@ -18,18 +22,44 @@ def write_twice(source: Path, target: Path) -> int:
     stamps = [event["ts"] for event in events if "ts" in event and event.get("cat") != "Trace"]
     shift_us = max(stamps) - min(stamps) + 100_000
     highest = max((event.get("args") or {}).get("correlation", 0) for event in events)
-    trace["traceEvents"] = [*events, *(_later(event, shift_us, highest) for event in events)]
+    steps = len({event["name"] for event in events if event["name"].startswith(_STEP)})
+    trace["traceEvents"] = [*events, *(_later(event, shift_us, highest, steps) for event in events)]
     with gzip.open(target, "wt", encoding="utf-8") as stream:
         json.dump(trace, stream)
     return len(trace["traceEvents"])
 
 
-def _later(event: dict[str, Any], shift_us: float, highest: int) -> dict[str, Any]:
+def write_ranks(source: Path, folder: Path, events: int) -> int:
+    """Write the traces of all ranks with their step repeated until there are about `events` in all, the same number of
+    steps on every rank, and a second between the steps' beginnings; returns how many events were written."""
+    with tarfile.open(source) as archive:
+        files = [archive.extractfile(member) for member in archive if member.isfile()]
+        ranks = [json.load(file) for file in files if file is not None]
+    turns = max(1, round(events / sum(len(rank["traceEvents"]) for rank in ranks)))
+    highest = max((event.get("args") or {}).get("correlation", 0) for rank in ranks for event in rank["traceEvents"])
+    for rank in ranks:
+        step = rank.pop("traceEvents")
+        name = f"rank{rank['distributedInfo']['rank']}.json"
+        with (folder / name).open("w", encoding="utf-8") as stream:
+            stream.write(json.dumps(rank)[:-1] + ', "traceEvents": [')
+            for turn in range(turns):
+                stream.write("," if turn else "")
+                stream.write(
+                    json.dumps([_later(event, turn * 1_000_000, turn * highest, turn) for event in step])[1:-1]
+                )
+            stream.write("]}")
+        rank["traceEvents"] = step
+    return turns * sum(len(rank["traceEvents"]) for rank in ranks)
+
+
+def _later(event: dict[str, Any], shift_us: float, highest: int, steps: int = 0) -> dict[str, Any]:
     moved = dict(event)
     if "ts" in moved:
         moved["ts"] += shift_us
     if moved.get("cat") == "ac2g":
         moved["id"] += highest
+    if steps and moved["name"].startswith(_STEP):
+        moved["name"] = f"{_STEP}{int(moved['name'].removeprefix(_STEP)) + steps}"
     arguments = moved.get("args")
     if arguments and "correlation" in arguments:
         moved["args"] = {**arguments, "correlation": arguments["correlation"] + highest}

@@ -1,8 +1,9 @@
 """How fast `leadline whatif` is: load and replay of a large trace, the simulator alone, every scenario, a gigabyte.
 
-    python bench/whatif/speed.py --traces ../shared/traces [--huge FILE.json]
+    python bench/whatif/speed.py --traces ../shared/traces [--huge FILE.json] [--growth 10_000_000]
 
-Writes results/whatif-speed.md and .json. `--huge` names a trace of a gigabyte or more with ProfilerStep marks
+Writes results/whatif-speed.md and .json. `--growth`: the eight recommender ranks with their step repeated up to so many
+events, each size in a process of its own. `--huge` names a trace of a gigabyte or more with ProfilerStep marks
 (`tests/trace/long_trace.py` writes one); without it that part is left out.
 """
 
@@ -23,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from large import SOURCE, write_twice
+from large import RANKS, SOURCE, write_ranks, write_twice
 
 from common import add_results_option, machine, markdown_table, write_results
 from leadline.whatif import SCENARIOS, Graph, ScenarioError, load, predict, rank, simulate
@@ -78,7 +79,7 @@ def large(traces: Path) -> dict[str, Any]:
 
 
 def scenarios(graph: Graph) -> dict[str, float | None]:
-    """Seconds of each prediction with its range (three edits and three simulations); None where one does not apply."""
+    """Seconds of each prediction with its range; None where one does not apply."""
     found: dict[str, float | None] = {}
     for scenario in SCENARIOS:
         names = [BEFORE[scenario.name], scenario.name] if scenario.name in BEFORE else [scenario.name]
@@ -114,6 +115,28 @@ def huge(path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def growth(traces: Path, most: int) -> list[dict[str, Any]]:
+    """Eight ranks of growing length, up to `most` events: seconds (wall and CPU) of load, graph and replay, and peak
+    memory, each in a process of its own."""
+    program = (
+        "import json, resource, sys, time\n"
+        "from leadline.whatif import load, replay\n"
+        "wall, cpu = time.perf_counter(), time.process_time()\n"
+        "graph = load(sys.argv[1])\n"
+        "error = replay(graph).replay_error\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(json.dumps({'tasks': len(graph), 'wall_s': time.perf_counter() - wall, 'peak_kib': peak,\n"
+        "                  'cpu_s': time.process_time() - cpu, 'replay_error': error}))\n"
+    )
+    rows = []
+    for share in (16, 8, 4, 2, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            events = write_ranks(traces / RANKS, Path(folder), most // share)
+            done = subprocess.run([sys.executable, "-c", program, folder], check=True, capture_output=True, text=True)
+        rows.append({"events": events, **json.loads(done.stdout)})
+    return rows
+
+
 def report(data: Mapping[str, Any]) -> str:
     fast = data["large"]
     parts = [
@@ -122,7 +145,7 @@ def report(data: Mapping[str, Any]) -> str:
         f"command, with the start of Python, {fast['command_s']:.2f} s. One simulation takes "
         f"{fast['simulate_s'] * 1e3:.1f} ms, that is {fast['tasks_per_second'] / 1e6:.1f} million tasks a second on "
         f"one core; the Python simulator takes {fast['python_simulate_s']:.2f} s for the same answer.\n",
-        "\n## Scenarios\n\nSeconds for one prediction with its range (three edits, three simulations) on graphs of "
+        "\n## Scenarios\n\nSeconds for one prediction with its range on graphs of "
         + " and ".join(f"{row['tasks']:,}" for row in data["scenarios"])
         + " tasks; `-` where a scenario does not apply.\n",
     ]
@@ -133,6 +156,19 @@ def report(data: Mapping[str, Any]) -> str:
     ]
     rows.append(("whole ranking", *(f"{row['ranking_s']:.2f}" for row in data["scenarios"])))
     parts.append(markdown_table(("scenario", *(Path(row["trace"]).parts[0] for row in data["scenarios"])), rows))
+    if data["growth"]:
+        parts.append(
+            "\n## Growth\n\nEight ranks together, the step of the recommender repeated on each: load, graph and "
+            "replay.\n\n"
+            + markdown_table(
+                ("events", "tasks", "seconds", "CPU seconds", "peak memory, MiB", "replay"),
+                [
+                    (f"{row['events']:,}", f"{row['tasks']:,}", f"{row['wall_s']:.1f}", f"{row['cpu_s']:.1f}",
+                     f"{row['peak_kib'] / 1024:,.0f}", f"{row['replay_error']:+.2%}")
+                    for row in data["growth"]
+                ],
+            )
+        )  # fmt: skip
     if data["huge"] is not None:
         big = data["huge"]
         parts.append(
@@ -147,6 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, required=True, help="folder of the reference traces")
     parser.add_argument("--huge", type=Path, help="a trace of a gigabyte with step marks")
+    parser.add_argument("--growth", type=int, default=0, help="events of the largest job of eight ranks")
     add_results_option(parser)
     options = parser.parse_args()
     facts = machine()
@@ -155,7 +192,8 @@ def main() -> None:
         graph = load(options.traces / name)
         rows.append({"trace": name, "tasks": len(graph), "seconds": scenarios(graph),
                      "ranking_s": best(partial(ranking, graph), 2)})  # fmt: skip
-    data = {"large": large(options.traces), "scenarios": rows, "huge": huge(options.huge) if options.huge else None}
+    data = {"large": large(options.traces), "scenarios": rows, "huge": huge(options.huge) if options.huge else None,
+            "growth": growth(options.traces, options.growth) if options.growth else []}  # fmt: skip
     script = "bench/whatif/speed.py"
     write_results(options.results, "whatif-speed", facts, data, report(data), title="What-if: speed", script=script)
 

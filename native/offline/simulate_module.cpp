@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "offline/arrays.h"
+#include "offline/nesting.h"
 #include "offline/simulate.h"
 
 namespace nb = nanobind;
@@ -38,6 +39,11 @@ nb::tuple run(Column<int32_t> lane, Column<int64_t> duration_ns, Column<int64_t>
                         array(std::move(result.end_cause)), array(std::move(result.from_start)), result.finished);
 }
 
+nb::tuple nested(Column<int64_t> start, Column<int64_t> end) {
+  auto found = leadline::offline::nesting(view(start), view(end));
+  return nb::make_tuple(array(std::move(found.parent)), array(std::move(found.root)));
+}
+
 }  // namespace
 
 NB_MODULE(_simulate, module) {
@@ -48,4 +54,6 @@ NB_MODULE(_simulate, module) {
              nb::arg("discipline"), nb::arg("edge_offset"), nb::arg("edge_dst"), nb::arg("edge_type"),
              nb::arg("edge_latency_ns"), nb::arg("wait_offset"), nb::arg("wait_lane"), nb::arg("group_size"),
              nb::arg("by_priority"));
+  module.def("nesting", &nested, "Row of the enclosing span (-1 for none) and of the outermost one.", nb::arg("start"),
+             nb::arg("end"));
 }

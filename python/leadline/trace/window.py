@@ -13,11 +13,11 @@ from leadline.trace.source import Source
 from leadline.trace.steps import Step, Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
 
-LARGE_BYTES = 256 << 20  # of JSON text; below this a trace is simply read
 _GZIP_RATIO = 15
 _STAMP = re.compile(rb'"ts": ?([0-9.]+)[, ]')
 _BYTES_PER_EVENT = 230
 MAX_EVENTS = 2_000_000  # kept of a large file when no window is given
+LARGE_BYTES = MAX_EVENTS * _BYTES_PER_EVENT  # of JSON text; below this a trace is simply read
 
 
 def read_window(

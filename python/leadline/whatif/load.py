@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from leadline.profiles import Profile
@@ -14,7 +17,7 @@ from leadline.trace.source import sources
 from leadline.trace.steps import Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
 from leadline.trace.window import chosen, read_window
-from leadline.whatif.build.build import Window, build
+from leadline.whatif.build.build import Window, build, drafted, placed
 from leadline.whatif.build.ranks import clock_offsets, merge, rendezvous
 from leadline.whatif.graph import Graph
 
@@ -49,7 +52,8 @@ def _read(path: str | Path | Sequence[str | Path], window: tuple[int, int] | Non
         traces = [one_loop(trace) for trace in read_profile(open_profile(path), Path(path).name)]
         found = [(trace, find_steps(trace)) for trace in traces]
         return [(trace, replace(steps, steps=tuple(chosen(steps, window, trace.source)))) for trace, steps in found]
-    return [read_window(source, window) for source in sources(path)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiled reader leaves the interpreter to others
+        return list(pool.map(partial(read_window, window=window), sources(path)))
 
 
 def _load_ranks(traces: Sequence[Trace], windows: Sequence[Window]) -> Graph:
@@ -64,13 +68,14 @@ def _load_ranks(traces: Sequence[Trace], windows: Sequence[Window]) -> Graph:
         )
     windows = [replace(window, steps=[step for step in window.steps if step.number in common]) for window in windows]
     begins = [trace.origin_ns + window.range_ns[0] for trace, window in zip(traces, windows, strict=True)]
-    alone = [build(trace, window) for trace, window in zip(traces, windows, strict=True)]
+    drafts = [drafted(trace, window) for trace, window in zip(traces, windows, strict=True)]
+    alone = [placed(draft, window, window.range_ns[0]) for draft, window in zip(drafts, windows, strict=True)]
     offsets = clock_offsets(begins, alone)
     corrected = [begin - offset for begin, offset in zip(begins, offsets, strict=True)]
     first = min(corrected)
     graphs = [
-        build(trace, window, window.range_ns[0] - (begin - first))
-        for trace, window, begin in zip(traces, windows, corrected, strict=True)
+        placed(draft, window, window.range_ns[0] - (begin - first))
+        for draft, window, begin in zip(drafts, windows, corrected, strict=True)
     ]
     merged = merge(graphs)
     if sizes and sizes[0] > len(traces):

@@ -32,10 +32,14 @@ class Window:
         return self.steps[0].start_ns, self.steps[-1].end_ns
 
 
-def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
-    """The graph of a window of one rank. `origin_ns`: time 0 of the graph on the trace's clock, by default the window's
-    start."""
-    draft = Draft(trace, window.range_ns, origin_ns)
+def build(trace: Trace, window: Window) -> Graph:
+    """The graph of a window of one rank, which counts from the window's start."""
+    return placed(drafted(trace, window), window, window.range_ns[0])
+
+
+def drafted(trace: Trace, window: Window) -> Draft:
+    """All that the graph of a window of one rank holds, in times of the trace."""
+    draft = Draft(trace, window.range_ns)
     main = main_thread(trace)
     timelines = cpu.lay_out(draft, main)
     streams = device.lay_out(draft)
@@ -50,7 +54,14 @@ def build(trace: Trace, window: Window, origin_ns: int | None = None) -> Graph:
     messages.fill(draft)
     layers.assign(draft, timelines, window.steps, main)
     _warn(draft, window)
-    tasks, edges, awaited = draft.tables()
+    return draft
+
+
+def placed(draft: Draft, window: Window, origin_ns: int) -> Graph:
+    """The graph of a draft. `origin_ns`: time 0 of the graph on the trace's clock. Graphs of one draft share what none
+    of them changes."""
+    trace = draft.trace
+    tasks, edges, awaited = draft.tables(origin_ns)
     info = GraphInfo(
         source=trace.source,
         window_ns=draft.window_ns,

@@ -54,11 +54,13 @@ def lay_out(draft: Draft, main: int) -> list[Timeline]:
 
 
 def _thread(draft: Draft, thread: int, rows: IntArray, is_data: np.ndarray) -> Timeline:
+    from leadline import _simulate
+
     trace = draft.trace
     events = trace.events
     start = events["start_ns"][rows]
     end = start + events["duration_ns"][rows]
-    parent, root = _nesting(start, end)
+    parent, root = _simulate.nesting(start, end)
     # a child may end after its parent by rounding; the outermost end then moves with it
     root_end = end.copy()
     np.maximum.at(root_end, root, end)
@@ -111,16 +113,3 @@ def _gap_levels(parent: IntArray, end: IntArray, begin: IntArray, limit: IntArra
         on = (above >= 0) & (since < limit[rows])
         rows, at, since = rows[on], above[on], since[on]
     return level
-
-
-def _nesting(start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
-    """Row of the enclosing span (-1 for none) and of the outermost one, for spans sorted by (start, longest first)."""
-    parents, roots = [0] * start.size, [0] * start.size
-    stack: list[tuple[int, int]] = []
-    for row, (begin, finish) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        while stack and stack[-1][0] <= begin:
-            stack.pop()
-        parents[row] = stack[-1][1] if stack else -1
-        roots[row] = roots[parents[row]] if stack else row
-        stack.append((finish, row))
-    return np.array(parents, dtype=np.int64), np.array(roots, dtype=np.int64)

@@ -8,11 +8,12 @@ Time that none of them explains is frozen into the latency and counted, so that 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median_low
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.trace.meaning import is_collective
 from leadline.trace.tables import DEVICE_KINDS, Kind
@@ -26,6 +27,7 @@ LATENCY_LIMIT = 10  # a launch that took this many times its usual latency waite
 BACKLOG_GAP_NS = 20_000
 _CLOCK_SHARE = 0.99  # of the kernels that start before their launch
 _EARLY_SHARE = 0.001  # of all kernels; fewer are damaged records, not a clock
+_LONG_AGO = np.iinfo(np.int64).min // 2  # differences to it still fit
 TOLERANCE_NS = 2_000  # device and CPU clocks of one trace agree about this well
 
 
@@ -36,19 +38,23 @@ class Stream:
     lane: int
     device: int
     number: int
-    ids: list[int]
-    launch_ns: list[int]  # start of the launch, or of the window for what was launched before
-    launched: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    drained: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    ids: IntArray
+    launch_ns: IntArray  # start of the launch, or of the window for what was launched before
+    launched: list[int] = field(default_factory=list)  # latest launch up to each place; lists, for looks at single ones
+    drained: list[int] = field(default_factory=list)  # latest end up to each place
 
     def index(self, draft: Draft) -> None:
-        """Prepare `issued_before`."""
-        self.launched = np.maximum.accumulate(np.array(self.launch_ns, dtype=np.int64))
-        self.drained = np.maximum.accumulate(draft["end_ns"][np.array(self.ids, dtype=np.int64)])
+        """Prepare `issued_before` and `ended_by`."""
+        self.launched = np.maximum.accumulate(self.launch_ns).tolist()
+        self.drained = np.maximum.accumulate(draft["end_ns"][self.ids]).tolist()
 
     def issued_before(self, time_ns: int) -> int:
         """Place of the last task whose launch began before `time_ns`; -1 for none."""
-        return int(np.searchsorted(self.launched, time_ns, side="left")) - 1
+        return bisect_left(self.launched, time_ns) - 1
+
+    def ended_by(self, time_ns: int, place: int) -> int:
+        """Place of the last task up to `place` that had ended, with all before it, by `time_ns`; -1 for none."""
+        return bisect_right(self.drained, time_ns, 0, place + 1) - 1
 
 
 def lay_out(draft: Draft) -> list[Stream]:
@@ -110,7 +116,7 @@ def lay_out(draft: Draft) -> list[Stream]:
         draft.lanes.append(Lane(name, LaneKind.STREAM, Discipline.ISSUE, trace.rank, key[0], key[1]))
         draft.lane_of_stream[key] = lane
         draft["lane"][ids[mine]] = lane
-        stream = Stream(lane, key[0], key[1], ids[mine].tolist(), launch_ns[mine].tolist())
+        stream = Stream(lane, key[0], key[1], ids[mine], launch_ns[mine])
         stream.index(draft)
         streams.append(stream)
     return streams
@@ -177,67 +183,96 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class _Times:
-    """Task columns as lists, for loops over single tasks."""
+class _Work:
+    """The work of one stream in order, a row per task."""
 
-    start: list[int]
-    end: list[int]
-    launch: list[int]
-    name: list[int]
+    ids: IntArray
+    start: IntArray
+    end: IntArray
+    launch: IntArray  # the call, -1 for work without one
+    begin: IntArray  # of the call
+    finish: IntArray
+    call: IntArray  # name of the call
+    mark: NDArray[np.bool_]  # an event record or a wait, which take no time and have no latency
 
     @staticmethod
-    def of(draft: Draft) -> _Times:
-        return _Times(*(draft[name].tolist() for name in ("start_ns", "end_ns", "parent", "name")))
+    def of(draft: Draft, stream: Stream, marks: NDArray[np.bool_]) -> _Work:
+        ids = stream.ids
+        launch = draft["parent"][ids].astype(np.int64)
+        start, end = draft["start_ns"], draft["end_ns"]
+        call = np.maximum(launch, 0)
+        return _Work(
+            ids, start[ids], end[ids], launch, start[call], end[call], draft["name"][call].astype(np.int64), marks[ids]
+        )
+
+    @property
+    def before(self) -> IntArray:
+        """End of the task before each; long ago for the first."""
+        return np.concatenate(([_LONG_AGO], self.end[:-1]))
 
 
 def time_streams(draft: Draft, streams: list[Stream], marks: dict[int, int]) -> Timing:
     """Set gaps and find launch latencies. `marks`: zero-length event tasks and their launch."""
-    times = _Times.of(draft)
-    usual = _usual_latencies(times, streams, marks)
-    gaps = _busy_gaps(times, streams, marks, usual)
-    usual_gap = int(np.median(gaps)) if gaps else 0
-    limit = max(GAP_LIMIT_NS, 5 * usual_gap)
-    graphs = set(calls_of(draft, Kind.GRAPH_LAUNCH))
-    timing = Timing({}, usual_gap, [])
-    gap_after: dict[int, int] = {}
+    is_mark = np.zeros(len(draft), dtype=np.bool_)
+    is_mark[list(marks)] = True
+    works = [_Work.of(draft, stream, is_mark) for stream in streams]
+    usual = _usual_latencies(works)
+    normal = np.zeros(len(draft.names), dtype=np.int64)
+    normal[list(usual)] = list(usual.values())
+    gaps = np.concatenate([np.zeros(0, dtype=np.int64), *(_busy_gaps(work, normal) for work in works)])
+    timing = Timing({}, int(np.median(gaps)) if gaps.size else 0, [])
+    is_graph = np.zeros(len(draft), dtype=np.bool_)
+    is_graph[calls_of(draft, Kind.GRAPH_LAUNCH)] = True
     hidden: list[tuple[int, int]] = []
     pinned: list[int] = []
-    for stream in streams:
-        previous, previous_end = -1, np.iinfo(np.int64).min
-        for task in stream.ids:
-            start, launch = times.start[task], times.launch[task]
-            gap = start - previous_end if previous >= 0 else 0
-            if task in marks:
-                timing.latency_ns[task] = gap = 0
-            elif launch < 0:
-                if previous < 0 or gap > BACKLOG_GAP_NS:
-                    pinned.append(task)
-                    gap = 0
-            else:
-                begin, normal = times.start[launch], usual[times.name[launch]]
-                if previous >= 0 and previous_end >= begin + normal:
-                    timing.latency_ns[task] = normal
-                    if gap > limit and launch in graphs:
-                        hidden.append((previous, task))
-                        gap = usual_gap
-                    elif gap > limit:
-                        timing.suspicious.append((task, previous, gap - usual_gap))
-                else:
-                    timing.latency_ns[task] = max(start - begin, 0)
-                    gap = min(usual_gap, gap)
-                    # a call that took long itself (loading a module, staging a copy) is a reason of its own
-                    late = start - max(begin + normal, min(start, times.end[launch]))
-                    if late > max(GAP_LIMIT_NS, (LATENCY_LIMIT - 1) * normal):
-                        timing.suspicious.append((task, -1, late))
-            if previous >= 0:
-                gap_after[previous] = max(gap, times.start[previous] - times.end[previous])
-            previous, previous_end = task, times.end[task]
-    draft["gap_ns"][list(gap_after)] = list(gap_after.values())
+    for work in works:
+        _time(draft, work, normal, is_graph, timing, hidden, pinned)
     draft.facts["launch_latency_ns"] = {name: usual[row] for name, row in draft.names.items() if row in usual}
     _pin(draft, streams, pinned)
     if hidden:
-        _add_hidden(draft, streams, times, timing, hidden)
+        _add_hidden(draft, streams, timing, hidden)
     return timing
+
+
+def _time(
+    draft: Draft,
+    work: _Work,
+    normal: IntArray,
+    is_graph: NDArray[np.bool_],
+    timing: Timing,
+    hidden: list[tuple[int, int]],
+    pinned: list[int],
+) -> None:
+    """Gaps and latencies of one stream; what starts without a reason goes to `timing.suspicious`, to `hidden` (task
+    before and task) inside CUDA graphs, and to `pinned` where nothing launched it."""
+    ids, before = work.ids, work.before
+    first = np.arange(ids.size) == 0
+    limit = max(GAP_LIMIT_NS, 5 * timing.usual_gap_ns)
+    launched = (work.launch >= 0) & ~work.mark
+    usual = normal[work.call]
+    gap = np.where(first, 0, work.start - before)
+    queued = launched & ~first & (before >= work.begin + usual)
+    idle = launched & ~queued
+    alone = ~launched & ~work.mark & (first | (gap > BACKLOG_GAP_NS))
+    held = queued & (gap > limit)
+    hides = held & is_graph[np.maximum(work.launch, 0)]
+    # a call that took long itself (loading a module, staging a copy) is a reason of its own
+    late = work.start - np.maximum(work.begin + usual, np.minimum(work.start, work.finish))
+    slow = idle & (late > np.maximum(GAP_LIMIT_NS, (LATENCY_LIMIT - 1) * usual))
+    latency = np.where(work.mark, 0, np.where(queued, usual, np.maximum(work.start - work.begin, 0)))
+    told = launched | work.mark
+    timing.latency_ns.update(zip(ids[told].tolist(), latency[told].tolist(), strict=True))
+    for at in np.flatnonzero((held & ~hides) | slow).tolist():
+        if held[at]:
+            timing.suspicious.append((int(ids[at]), int(ids[at - 1]), int(gap[at]) - timing.usual_gap_ns))
+        else:
+            timing.suspicious.append((int(ids[at]), -1, int(late[at])))
+    hidden += [(int(ids[at - 1]), int(ids[at])) for at in np.flatnonzero(hides).tolist()]
+    pinned += ids[alone].tolist()
+    gap[work.mark | alone] = 0
+    gap[hides] = timing.usual_gap_ns
+    gap[idle] = np.minimum(gap[idle], timing.usual_gap_ns)
+    draft["gap_ns"][ids[:-1]] = np.maximum(gap[1:], (work.start - work.end)[:-1])
 
 
 def _pin(draft: Draft, streams: Sequence[Stream], tasks: Sequence[int]) -> None:
@@ -245,7 +280,7 @@ def _pin(draft: Draft, streams: Sequence[Stream], tasks: Sequence[int]) -> None:
     it moves when that does; at the window's start, where there is none, its place on the clock."""
     if not tasks:
         return
-    ids = np.array([task for stream in streams for task in stream.ids], dtype=np.int64)
+    ids = np.concatenate([stream.ids for stream in streams])
     end = draft["end_ns"][ids]
     order = np.argsort(end, kind="stable")
     ids, end = ids[order], end[order]
@@ -256,14 +291,12 @@ def _pin(draft: Draft, streams: Sequence[Stream], tasks: Sequence[int]) -> None:
     while bool((stuck := (at >= 0) & (draft["start_ns"][ids[np.maximum(at, 0)]] >= start)).any()):
         at[stuck] -= 1
     free = at < 0
-    draft["earliest_ns"][pinned[free]] = np.maximum(start[free] - draft.origin_ns, 0)
+    draft["not_before_ns"][pinned[free]] = start[free]
     pinned, at, start = pinned[~free], at[~free], start[~free]
     draft.edges(ids[at], pinned, EdgeType.PINNED, start - end[at])
 
 
-def _add_hidden(
-    draft: Draft, streams: list[Stream], times: _Times, timing: Timing, hidden: list[tuple[int, int]]
-) -> None:
+def _add_hidden(draft: Draft, streams: list[Stream], timing: Timing, hidden: list[tuple[int, int]]) -> None:
     """CUDA graphs hold nodes that are not recorded: pauses before recorded ones become device work of the graph."""
     before, after = (np.array(side, dtype=np.int64) for side in zip(*hidden, strict=True))
     begin = draft["end_ns"][before] + timing.usual_gap_ns
@@ -286,10 +319,12 @@ def _add_hidden(
 def put_in_front(draft: Draft, streams: Sequence[Stream], in_front: Mapping[int, int]) -> None:
     """Enter new tasks into their streams, each in front of another task and with its launch."""
     for stream in streams:
-        placed = [(task, at) for task, at in zip(stream.ids, stream.launch_ns, strict=True)]
-        merged = [pair for task, at in placed for pair in ((in_front.get(task, -1), at), (task, at)) if pair[0] >= 0]
-        stream.ids, stream.launch_ns = [task for task, _ in merged], [at for _, at in merged]
-        stream.index(draft)
+        places = [(place, in_front[task]) for place, task in enumerate(stream.ids.tolist()) if task in in_front]
+        if places:
+            at, new = (np.array(column, dtype=np.int64) for column in zip(*places, strict=True))
+            stream.ids = np.insert(stream.ids, at, new)
+            stream.launch_ns = np.insert(stream.launch_ns, at, stream.launch_ns[at])
+            stream.index(draft)
 
 
 def calls_of(draft: Draft, kind: Kind) -> list[int]:
@@ -297,8 +332,8 @@ def calls_of(draft: Draft, kind: Kind) -> list[int]:
     rows = draft["row"]
     known = np.flatnonzero((rows >= 0) & (draft["kind"] == TaskKind.CPU))
     chosen = known[draft.trace.events["kind"][rows[known]] == kind]
-    ordered = chosen[np.argsort(draft["start_ns"][chosen], kind="stable")]
-    return [int(task) for task in ordered]
+    ordered: list[int] = chosen[np.argsort(draft["start_ns"][chosen], kind="stable")].tolist()
+    return ordered
 
 
 def launch_edges(draft: Draft, timing: Timing) -> None:
@@ -308,39 +343,37 @@ def launch_edges(draft: Draft, timing: Timing) -> None:
     draft.edges(draft["parent"][tasks].astype(np.int64), tasks, EdgeType.LAUNCH, delays)
 
 
-def _usual_latencies(times: _Times, streams: list[Stream], marks: dict[int, int]) -> dict[int, int]:
+def _usual_latencies(works: Sequence[_Work]) -> dict[int, int]:
     """Median of start - launch by call name, over work that found its stream idle."""
-    samples: dict[int, list[int]] = {}
-    least: dict[int, int] = {}
-    for stream in streams:
-        previous_end = np.iinfo(np.int64).min
-        for task in stream.ids:
-            launch = -1 if task in marks else times.launch[task]
-            if launch >= 0:
-                name, begin = times.name[launch], times.start[launch]
-                latency = max(times.start[task] - begin, 0)
-                least[name] = min(least.get(name, latency), latency)
-                if previous_end <= begin:
-                    samples.setdefault(name, []).append(latency)
-            previous_end = max(previous_end, times.end[task])
-    everything = [latency for found in samples.values() for latency in found]
-    fallback = median_low(everything) if everything else DEFAULT_LATENCY_NS
-    return {
-        name: median_low(samples[name]) if name in samples else min(fallback, shortest)
-        for name, shortest in least.items()
-    }
+    names, latencies, idles = [], [], []
+    for work in works:
+        launched = (work.launch >= 0) & ~work.mark
+        emptied = np.maximum.accumulate(work.before)
+        names.append(work.call[launched])
+        latencies.append(np.maximum(work.start - work.begin, 0)[launched])
+        idles.append((emptied <= work.begin)[launched])
+    if not names:
+        return {}
+    name, latency, idle = np.concatenate(names), np.concatenate(latencies), np.concatenate(idles)
+    fallback = _median_low(latency[idle]) if idle.any() else DEFAULT_LATENCY_NS
+    found = {}
+    for call in np.unique(name).tolist():
+        mine = latency[name == call]
+        samples = latency[(name == call) & idle]
+        found[call] = _median_low(samples) if samples.size else min(fallback, int(mine.min()))
+    return found
 
 
-def _busy_gaps(times: _Times, streams: list[Stream], marks: dict[int, int], usual: dict[int, int]) -> list[int]:
+def _median_low(values: IntArray) -> int:
+    """The middle value, the lower of two."""
+    middle = (values.size - 1) // 2
+    return int(np.partition(values, middle)[middle])
+
+
+def _busy_gaps(work: _Work, normal: IntArray) -> IntArray:
     """Gaps between work that was surely queued behind one another."""
-    gaps = []
-    for stream in streams:
-        for previous, task in zip(stream.ids[:-1], stream.ids[1:], strict=True):
-            launch = times.launch[task]
-            if launch < 0 or task in marks or previous in marks:
-                continue
-            gap = times.start[task] - times.end[previous]
-            allowed = times.start[launch] + usual[times.name[launch]]
-            if times.end[previous] >= allowed and 0 <= gap <= GAP_LIMIT_NS:
-                gaps.append(gap)
-    return gaps
+    gap = work.start[1:] - work.end[:-1]
+    counted = (work.launch[1:] >= 0) & ~work.mark[1:] & ~work.mark[:-1]
+    queued = work.end[:-1] >= (work.begin + normal[work.call])[1:]
+    found: IntArray = gap[counted & queued & (gap >= 0) & (gap <= GAP_LIMIT_NS)]
+    return found

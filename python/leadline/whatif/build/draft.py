@@ -12,22 +12,22 @@ from leadline.whatif.columns import ColumnTable
 from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, WAIT_COLUMNS
 from leadline.whatif.kinds import EdgeType, IntArray, Lane
 
+_FREE = np.iinfo(np.int64).min  # a task that may start as soon as what it depends on lets it
 _DEFAULTS: dict[str, Any] = {
     "start_ns": 0, "duration_ns": 0, "measured_ns": 0, "gap_ns": 0, "gap_level": 1, "earliest_ns": 0, "operator": 0,
     "parent": -1, "layer": 0, "phase": 0, "step": -1, "bytes": 0, "priority": 0.0, "group": -1, "detail": -1,
-    "alive": True, "row": -1, "end_ns": 0, "tie": 0.0, "order": 0.0,
+    "alive": True, "row": -1, "end_ns": 0, "tie": 0.0, "order": 0.0, "not_before_ns": _FREE,
 }  # fmt: skip
-_EXTRA = {"row": "i8", "end_ns": "i8", "tie": "f8"}  # event row, measured end, order among equal starts
+# event row, measured end, order among equal starts, and `earliest_ns` as a time of the trace
+_EXTRA = {"row": "i8", "end_ns": "i8", "tie": "f8", "not_before_ns": "i8"}
 
 
 class Draft:
-    """Tasks of one rank and window. Times are those of the trace until `tables` subtracts `origin_ns`, which is the
-    window's start, or the earliest one of all ranks on this rank's clock."""
+    """Tasks of one rank and window, in times of the trace."""
 
-    def __init__(self, trace: Trace, window_ns: tuple[int, int], origin_ns: int | None = None) -> None:
+    def __init__(self, trace: Trace, window_ns: tuple[int, int]) -> None:
         self.trace = trace
         self.window_ns = window_ns
-        self.origin_ns = window_ns[0] if origin_ns is None else origin_ns
         self.lanes: list[Lane] = []
         self.lane_of_thread: dict[int, int] = {}
         self.lane_of_stream: dict[tuple[int, int], int] = {}
@@ -91,12 +91,15 @@ class Draft:
         """Task ids in time order: by start, then by the order in which the timelines were laid out."""
         return np.lexsort((self._columns["tie"], self._columns["start_ns"]))
 
-    def tables(self) -> tuple[ColumnTable, ColumnTable, ColumnTable]:
-        """Tasks, edges and waits, with times relative to the window's start."""
+    def tables(self, origin_ns: int) -> tuple[ColumnTable, ColumnTable, ColumnTable]:
+        """Tasks, edges and waits, with times relative to `origin_ns`: the window's start, or the earliest one of all
+        ranks on this rank's clock."""
         columns = {name: self._columns[name] for name in TASK_COLUMNS}
         columns["order"] = np.empty(len(self), dtype=np.float64)
         columns["order"][self.sort_key()] = np.arange(len(self))
-        columns["start_ns"] = columns["start_ns"] - self.origin_ns
+        columns["start_ns"] = columns["start_ns"] - origin_ns
+        bound = self._columns["not_before_ns"]
+        columns["earliest_ns"] = np.where(bound == _FREE, 0, np.maximum(bound, origin_ns) - origin_ns)
         single = np.array(self._edges, dtype=np.int64).reshape(len(self._edges), 4)
         rows = np.concatenate([single, *self._bulk_edges])
         edges = {name: rows[:, at].astype(dtype) for at, (name, dtype) in enumerate(EDGE_COLUMNS.items())}

@@ -7,6 +7,7 @@ What is left has no known reason; it stays in the latency and is counted.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -58,9 +59,9 @@ def _ended_just_then(draft: Draft, streams: Sequence[Stream], task: int) -> int:
         place = stream.issued_before(issued)
         if stream.lane == lane or place < 0:
             continue
-        at = int(np.searchsorted(stream.drained[: place + 1], start + TOLERANCE_NS, side="right")) - 1
+        at = stream.ended_by(start + TOLERANCE_NS, place)
         if at >= 0 and best_end < int(draft["end_ns"][stream.ids[at]]) <= start + TOLERANCE_NS:
-            best, best_end = stream.ids[at], int(draft["end_ns"][stream.ids[at]])
+            best, best_end = int(stream.ids[at]), int(draft["end_ns"][stream.ids[at]])
     return best
 
 
@@ -71,10 +72,9 @@ def _device_was_full(draft: Draft, streams: Sequence[Stream], task: int, late: i
     for stream in streams:
         if stream.lane == lane or stream.device != device:
             continue
-        ids: IntArray = np.array(stream.ids, dtype=np.int64)
-        first = int(np.searchsorted(stream.drained, until - late, side="right"))
-        last = int(np.searchsorted(draft["start_ns"][ids], until, side="left"))
-        inside = ids[first:last]
+        first = bisect_right(stream.drained, until - late)
+        last = bisect_left(stream.ids, until, key=lambda other: int(draft["start_ns"][other]))
+        inside: IntArray = stream.ids[first:last]
         inside = inside[draft["kind"][inside] == TaskKind.GPU]
         begin, end = np.maximum(draft["start_ns"][inside], until - late), np.minimum(draft["end_ns"][inside], until)
         if int(np.maximum(end - begin, 0).sum()) >= _FULL_SHARE * late:

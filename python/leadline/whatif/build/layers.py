@@ -68,11 +68,14 @@ def _phases(draft: Draft, timelines: Sequence[Timeline]) -> None:
     first_backward = _first_backward(draft) if without_numbers else {}
     for timeline in timelines:
         lane = np.flatnonzero((draft["lane"] == timeline.lane) & (draft["kind"] != TaskKind.GPU))
+        lane = lane[np.lexsort((draft["tie"][lane], draft["start_ns"][lane]))]
         start = draft["start_ns"][lane]
         found = np.zeros(lane.size, dtype=np.uint8)
-        for row in regions[trace.events["thread"][regions] == timeline.thread].tolist():  # outer first
-            low, high = int(trace.events["start_ns"][row]), int(trace.end_ns[row])
-            found[(start >= low) & (start < high)] = phase_of_name[trace.events["name"][row]]
+        mine = regions[trace.events["thread"][regions] == timeline.thread]  # outer first
+        first = np.searchsorted(start, trace.events["start_ns"][mine]).tolist()
+        last = np.searchsorted(start, trace.end_ns[mine]).tolist()
+        for low, high, phase in zip(first, last, phase_of_name[trace.events["name"][mine]].tolist(), strict=True):
+            found[low:high] = phase
         operators = draft["operator"][lane]
         backward = np.array([is_backward_operator(name) for name in draft.names], dtype=np.bool_)
         found[(found == 0) & backward[operators]] = int(Phase.BACKWARD)
@@ -85,9 +88,7 @@ def _phases(draft: Draft, timelines: Sequence[Timeline]) -> None:
             own[(found == 0) & _before_backward(draft, lane, first_backward) & (draft["row"][lane] >= 0)] = int(
                 Phase.FORWARD
             )
-        order = np.lexsort((draft["tie"][lane], start))
-        own[order] = _fill(own[order], draft["name"][lane][order] == python, draft["step"][lane][order])
-        draft["phase"][lane] = own
+        draft["phase"][lane] = _fill(own, draft["name"][lane] == python, draft["step"][lane])
 
 
 def _first_backward(draft: Draft) -> dict[int, int]:
@@ -179,14 +180,14 @@ def _by_operator(draft: Draft, timeline: Timeline) -> None:
     forward = draft["phase"][tasks] == Phase.FORWARD
     seen: dict[tuple[int, int], int] = {}
     names = list(draft.names)
-    layer_of_root: dict[int, int] = {}
-    for root, task in zip(roots[forward].tolist(), tasks[forward].tolist(), strict=True):
-        key = (int(draft["step"][task]), int(draft["name"][task]))
-        seen[key] = seen.get(key, 0) + 1
-        layer_of_root[root] = draft.layer_id(f"{names[key[1]]} ({seen[key]})")
-    if layer_of_root:
+    steps, of_name = draft["step"][tasks[forward]].tolist(), draft["name"][tasks[forward]].tolist()
+    found = []
+    for key in zip(steps, of_name, strict=True):
+        seen[key] = number = seen.get(key, 0) + 1
+        found.append(draft.layer_id(f"{names[key[1]]} ({number})"))
+    if found:
         table = np.zeros(timeline.ids.size, dtype=np.int64)
-        table[list(layer_of_root)] = list(layer_of_root.values())
+        table[roots[forward]] = found
         unset = draft["layer"][timeline.ids] == 0
         draft["layer"][timeline.ids[unset]] = table[timeline.root][unset]
 
@@ -237,27 +238,27 @@ def _backward_thread(
     backward = draft["phase"][ids] == Phase.BACKWARD
     if not backward.any():
         return
-    rows = draft["row"][ids]
-    sequence = draft.trace.events["sequence"][rows].tolist()
-    start = draft["start_ns"][ids].tolist()
-    names, roots = draft["name"][ids].tolist(), timeline.root.tolist()
-    of_root: dict[int, int] = {}
-    for place in np.flatnonzero(backward).tolist():
-        layer = layer_of_sequence.get(sequence[place], 0) or layer_of_flow.get((timeline.thread, start[place]), 0)
-        if layer:
-            of_root.setdefault(roots[place], layer)
-    last = 0
-    layers: IntArray = draft["layer"][ids].astype(np.int64)
-    for place in np.flatnonzero(backward).tolist():
-        root = roots[place]
-        layer = of_root.get(root, 0)
-        if not layer and accumulate[names[root]]:
-            layer = last
-        if layer:
-            last = layer
-            # recomputation inside backward has module spans of its own; they stay
-            layers[place] = layers[place] or layer
-    draft["layer"][ids] = layers
+    places = np.flatnonzero(backward)
+    sequence = draft.trace.events["sequence"][draft["row"][ids[places]]].tolist()
+    start = draft["start_ns"][ids[places]].tolist()
+    own = np.array(
+        [
+            layer_of_sequence.get(number, 0) or layer_of_flow.get((timeline.thread, begin), 0)
+            for number, begin in zip(sequence, start, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    of_root = np.zeros(ids.size, dtype=np.int64)
+    known = np.flatnonzero(own)[::-1]  # the first of a root is written last
+    of_root[timeline.root[places[known]]] = own[known]
+    roots = timeline.root[places]
+    layer = of_root[roots]
+    last = np.maximum.accumulate(np.where(layer > 0, np.arange(places.size), -1))
+    gradient = (layer == 0) & accumulate[draft["name"][ids[roots]]] & (last >= 0)
+    layer[gradient] = layer[last[gradient]]
+    # recomputation inside backward has module spans of its own; they stay
+    kept = draft["layer"][ids[places]]
+    draft["layer"][ids[places]] = np.where(kept > 0, kept, layer)
 
 
 def _rest(draft: Draft, timelines: Sequence[Timeline]) -> None:
@@ -268,14 +269,14 @@ def _rest(draft: Draft, timelines: Sequence[Timeline]) -> None:
     for timeline in timelines:
         ids = timeline.ids
         start = draft["start_ns"][ids]
-        unset = draft["layer"][ids] == 0
-        for row in regions[trace.events["thread"][regions] == timeline.thread].tolist():
-            low, high = int(trace.events["start_ns"][row]), int(trace.end_ns[row])
-            first, last = np.searchsorted(start, [low, high])
-            chosen = ids[first:last][unset[first:last]]
-            special = np.isin(draft["phase"][chosen], [Phase.OPTIMIZER, Phase.ZERO_GRAD, Phase.DATA_LOADING])
-            if special.any():
-                draft["layer"][chosen[special]] = draft.layer_id(trace.name(row))
+        special = np.isin(draft["phase"][ids], [Phase.OPTIMIZER, Phase.ZERO_GRAD, Phase.DATA_LOADING])
+        special &= draft["layer"][ids] == 0
+        before = np.concatenate(([0], np.cumsum(special)))
+        mine = regions[trace.events["thread"][regions] == timeline.thread]
+        first, last = np.searchsorted(start, trace.events["start_ns"][mine]), np.searchsorted(start, trace.end_ns[mine])
+        holds = before[last] > before[np.minimum(first, last)]
+        for row, low, high in zip(mine[holds].tolist(), first[holds].tolist(), last[holds].tolist(), strict=True):
+            draft["layer"][ids[low:high][special[low:high]]] = draft.layer_id(trace.name(row))
         left = ids[draft["layer"][ids] == 0]
         for operator in np.unique(draft["operator"][left]).tolist():
             draft["layer"][left[draft["operator"][left] == operator]] = draft.layer_id(names[operator])

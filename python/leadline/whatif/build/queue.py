@@ -28,7 +28,7 @@ USUAL_DEPTH = 1024  # of CUDA's queues; a longer one that the trace shows is tak
 def limit(draft: Draft, streams: Sequence[Stream]) -> None:
     """Find the depth of the queue of each device and enter its waits."""
     for device in sorted({stream.device for stream in streams}):
-        ids = np.array([task for stream in streams if stream.device == device for task in stream.ids], dtype=np.int64)
+        ids = np.concatenate([stream.ids for stream in streams if stream.device == device])
         ids = ids[draft["parent"][ids] >= 0]
         if ids.size > LEAST_DEPTH:
             _limit(draft, ids)

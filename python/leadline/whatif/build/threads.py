@@ -101,7 +101,7 @@ def _follow(draft: Draft, helper: Timeline, leaders: Sequence[Timeline]) -> None
     woken = np.concatenate(([0], np.flatnonzero(pause > IDLE_NS) + 1))
     at = np.searchsorted(done, start[woken], side="right") - 1
     early = woken[at < 0]
-    draft["earliest_ns"][helper.ids[early]] = np.maximum(start[early] - draft.origin_ns, 0)
+    draft["not_before_ns"][helper.ids[early]] = start[early]
     woken, at = woken[at >= 0], at[at >= 0]
     draft.edges(ids[at], helper.ids[woken], EdgeType.THREAD, start[woken] - done[at])
 
@@ -131,7 +131,7 @@ def _opening(draft: Draft, first: int, duration_ns: int) -> None:
     draft.add(
         1, kind=int(TaskKind.CPU), lane=draft["lane"][first], duration_ns=duration_ns, start_ns=draft.window_ns[0],
         end_ns=draft.window_ns[0] + duration_ns, measured_ns=duration_ns, name=draft.name_id(PYTHON), tie=-1.0,
-        earliest_ns=draft.window_ns[0] - draft.origin_ns,
+        not_before_ns=draft.window_ns[0],
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ observed times decide: a wait was for work that had been issued before it and th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from leadline.trace.meaning import is_blocking_copy, may_wait_for_device, waits_
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of
 from leadline.whatif.build.draft import Draft
-from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
+from leadline.whatif.kinds import EdgeType, TaskKind
 
 _WAITED_NS = 20_000  # a synchronisation that took longer did wait
 _OWN_SHARE = 0.25  # of a memory call that may pass after the device is idle
@@ -64,7 +65,7 @@ def add_marks(draft: Draft, streams: Sequence[Stream]) -> dict[int, int]:
         name=[draft.name_id(text) for text in texts],
     )  # fmt: skip
     for gate, wait in gates.items():
-        source = record_marks.get((wait.record, wait.source.lane), wait.source.ids[wait.place])
+        source = record_marks.get((wait.record, wait.source.lane), int(wait.source.ids[wait.place]))
         draft.edge(source, gate, EdgeType.STREAM_WAIT if wait.record >= 0 else EdgeType.GUESSED)
     reached = {gate: int(wait.source.drained[wait.place]) for gate, wait in gates.items() if wait.place >= 0}
     marks = {first + at: call for at, call in enumerate(calls)}
@@ -93,28 +94,32 @@ def _awaited_records(draft: Draft, streams: Sequence[Stream]) -> dict[tuple[int,
 
 def _place(draft: Draft, stream: Stream, mine: list[int], marks: dict[int, int], reached: dict[int, int]) -> None:
     """Put marks into a stream in the order of their calls and give them times between their neighbours'."""
-    ids = np.array([*stream.ids, *mine], dtype=np.int64)
+    ids = np.concatenate((stream.ids, np.array(mine, dtype=np.int64)))
     calls = np.array([marks[task] for task in mine], dtype=np.int64)
     launched = np.concatenate((stream.launched, draft["start_ns"][calls]))
-    own_tie = np.concatenate((np.full(len(stream.ids), np.inf), draft["tie"][calls]))
+    own_tie = np.concatenate((np.full(stream.ids.size, np.inf), draft["tie"][calls]))
     order = np.lexsort((own_tie, launched))
-    stream.ids, stream.launch_ns = ids[order].tolist(), launched[order].tolist()
-    following = np.iinfo(np.int64).max
-    limits = []
-    for task in reversed(stream.ids):
-        limits.append(following)
-        if task not in marks:
-            following = int(draft["start_ns"][task])
+    is_mark = order >= stream.ids.size
+    stream.ids, stream.launch_ns = ids[order], launched[order]
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    place = np.flatnonzero(is_mark)
+    work = np.append(np.flatnonzero(~is_mark), order.size)
+    starts = np.append(draft["start_ns"][stream.ids], high)
+    limits = starts[work[np.searchsorted(work, place)]].tolist()
+    ended = np.where(is_mark, low, draft["end_ns"][stream.ids])
+    behind = np.maximum.reduceat(ended, np.concatenate(([0], place)))[:-1].tolist()
+    ties = np.where(is_mark, np.nan, draft["tie"][stream.ids])
+    tasks = stream.ids[place]
+    called = draft["start_ns"][[marks[task] for task in tasks.tolist()]].tolist()
     at, tie = draft.window_ns[0], -1.0
-    for task, limit in zip(stream.ids, reversed(limits), strict=True):
-        if task in marks:
-            at = max(at, int(draft["start_ns"][marks[task]]), reached.get(task, at))
-            at = min(at, limit)
-            tie += 1e-6
-            draft["start_ns"][task] = draft["end_ns"][task] = at
-            draft["tie"][task] = tie
-        else:
-            at, tie = max(at, int(draft["end_ns"][task])), float(draft["tie"][task])
+    moments, ranks = [], []
+    for task, row, limit, end, begin in zip(tasks.tolist(), place.tolist(), limits, behind, called, strict=True):
+        at = min(max(at, end, begin, reached.get(task, low)), limit)
+        tie = (tie if row == 0 or is_mark[row - 1] else float(ties[row - 1])) + 1e-6
+        moments.append(at)
+        ranks.append(tie)
+    draft["start_ns"][tasks] = draft["end_ns"][tasks] = moments
+    draft["tie"][tasks] = ranks
     stream.index(draft)
 
 
@@ -159,25 +164,33 @@ def _passed_on(draft: Draft, number: int, before_ns: int) -> list[_Wait]:
     return [wait for wait in draft.passed_on.get(number, ()) if int(draft["start_ns"][wait.call]) < before_ns]
 
 
-def _launches_by_lane(draft: Draft, streams: Sequence[Stream]) -> dict[int, tuple[IntArray, list[tuple[Stream, int]]]]:
-    """Per CPU lane: start of every launch in order, and the stream and task that it launched."""
-    everything: dict[int, list[tuple[int, int, Stream]]] = {}
-    for stream in streams:
-        ids = np.array(stream.ids, dtype=np.int64)
-        launches = draft["parent"][ids]
-        for task, launch in zip(ids[launches >= 0].tolist(), launches[launches >= 0].tolist(), strict=True):
-            everything.setdefault(int(draft["lane"][launch]), []).append((int(draft["start_ns"][launch]), task, stream))
+@dataclass(frozen=True)
+class _Launches:
+    """What one thread launched, in order: starts of the calls, and the stream and task of each."""
+
+    starts: list[int]
+    streams: list[Stream]
+    tasks: list[int]
+
+
+def _launches_by_lane(draft: Draft, streams: Sequence[Stream]) -> dict[int, _Launches]:
+    ids = np.concatenate([stream.ids for stream in streams]) if streams else np.zeros(0, dtype=np.int64)
+    owner = np.repeat(np.arange(len(streams)), [stream.ids.size for stream in streams])
+    launch = draft["parent"][ids].astype(np.int64)
+    ids, owner, launch = ids[launch >= 0], owner[launch >= 0], launch[launch >= 0]
+    lane, start = draft["lane"][launch], draft["start_ns"][launch]
     result = {}
-    for lane, found in everything.items():
-        found.sort(key=lambda item: item[:2])
-        result[lane] = (np.array([item[0] for item in found]), [(item[2], item[1]) for item in found])
+    for one in np.unique(lane).tolist():
+        mine = np.flatnonzero(lane == one)
+        mine = mine[np.lexsort((ids[mine], start[mine]))]
+        result[one] = _Launches(start[mine].tolist(), [streams[at] for at in owner[mine].tolist()], ids[mine].tolist())
     return result
 
 
 def _guess(
     draft: Draft,
     streams: Sequence[Stream],
-    by_lane: Mapping[int, tuple[IntArray, list[tuple[Stream, int]]]],
+    by_lane: Mapping[int, _Launches],
     call: int,
 ) -> _Wait | None:
     """A stream wait without a record of it.
@@ -187,24 +200,23 @@ def _guess(
     makes a side stream follow the current one); else for the stream whose work ended last (the current stream rejoins
     a side stream). Only work issued before the call, and ended before the waiting work began, can be meant.
     """
-    starts, launched = by_lane.get(int(draft["lane"][call]), (np.zeros(0, dtype=np.int64), []))
+    launches = by_lane.get(int(draft["lane"][call]))
     now = int(draft["start_ns"][call])
-    at = int(np.searchsorted(starts, now, side="left"))
-    if at >= len(launched):
+    at = bisect_left(launches.starts, now) if launches else 0
+    if launches is None or at >= len(launches.starts):
         return None
-    target, first = launched[at]
-    begin = int(draft["start_ns"][first])
-    previous = launched[at - 1][0] if at > 0 else None
+    target, begin = launches.streams[at], int(draft["start_ns"][launches.tasks[at]])
+    previous = launches.streams[at - 1] if at > 0 else None
     complete: list[tuple[int, _Wait]] = []
     close: list[tuple[int, _Wait]] = []
     for stream in streams:
         issued = stream.issued_before(now)
         if stream is target or issued < 0:
             continue
-        place = int(np.searchsorted(stream.drained[: issued + 1], begin + TOLERANCE_NS, side="right")) - 1
+        place = stream.ended_by(begin + TOLERANCE_NS, issued)
         if place < 0:
             continue
-        ended = int(stream.drained[place])
+        ended = stream.drained[place]
         wait = _Wait(call, target, stream, place, -1)
         if begin - ended <= CLOSE_NS:
             close.append((ended, wait))
@@ -239,7 +251,7 @@ def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:
             if is_event:
                 # what comes to stand before the record is awaited too, so the wait is for its mark where there is one
                 record = records.get(int(events["awaits_correlation"][draft["row"][call]]), -1)
-                mark = draft.record_marks.get((record, stream.lane), stream.ids[place])
+                mark = draft.record_marks.get((record, stream.lane), int(stream.ids[place]))
                 draft.edge(mark, call, EdgeType.SYNC)
             else:
                 draft.waits.append((call, stream.lane))
@@ -269,10 +281,11 @@ def _wait_in_memory_calls(draft: Draft, streams: Sequence[Stream]) -> None:
     """Taking memory from the driver, or pinning pages, may wait until the device is idle: a call that took long and
     returned just after all work had ended did."""
     waited = 0
-    for call in calls_of(draft, Kind.API):
+    calls = np.array(calls_of(draft, Kind.API), dtype=np.int64)
+    calls = calls[draft["duration_ns"][calls] >= _WAITED_NS]
+    may_wait = np.array([may_wait_for_device(name) for name in draft.trace.strings], dtype=np.bool_)
+    for call in calls[may_wait[draft.trace.events["name"][draft["row"][calls]]]].tolist():
         begin, length = int(draft["start_ns"][call]), int(draft["duration_ns"][call])
-        if length < _WAITED_NS or not may_wait_for_device(draft.trace.name(int(draft["row"][call]))):
-            continue
         issued = [(stream, stream.issued_before(begin)) for stream in streams]
         issued = [(stream, place) for stream, place in issued if place >= 0]
         until = max((int(stream.drained[place]) for stream, place in issued), default=begin)
