@@ -2,11 +2,14 @@
 // SYMBOL names, follows a problem back, and prints what a person saw, as JSON.
 
 import { selectedBox, settled } from "./browser.mjs";
-import { frameOf, opened, withWorkbench } from "./workbench.mjs";
+import { commands, frameOf, opened, withWorkbench } from "./workbench.mjs";
 
 const [address, file, symbol, picture] = process.argv.slice(2);
 
 await withWorkbench(address, false, picture, async (page, seen) => {
+  // only a host in the browser asks the server for the extension's code
+  seen.host = "remote";
+  page.on("request", (one) => /leadline\.leadline[^/]*\/dist\/extension\.js/.test(one.url()) && (seen.host = "web"));
   let profile = await opened(page, file);
   seen.overview = await profile.locator(".program h1").innerText();
   await profile.locator("#tab-flame").click();
@@ -34,6 +37,7 @@ await withWorkbench(address, false, picture, async (page, seen) => {
   profile = await frameOf(page, (frame) => frame.locator(".details h3"));
   await profile.waitForFunction(() => document.querySelector(".details h3")?.textContent);
   seen.revealed = await profile.locator(".details h3").innerText();
+  seen.commands = await commands(page, "Leadline:");
 });
 
 /** Finds the frame, notes where it stands, lets go of it and clicks there. */

@@ -59,3 +59,14 @@ export async function frameOf(page, wanted, timeout = 60_000) {
   }
   return null;
 }
+
+/** Names of the commands that the palette offers for a text. */
+export async function commands(page, text) {
+  await page.keyboard.press("F1");
+  await page.locator(".quick-input-widget input").first().fill(`>${text}`);
+  const rows = page.locator(".quick-input-list .monaco-list-row .monaco-icon-label:has-text('" + text + "')");
+  await rows.first().waitFor();
+  const names = (await rows.allInnerTexts()).map((name) => name.split("\n")[0].trim());
+  await page.keyboard.press("Escape");
+  return names;
+}

@@ -65,18 +65,27 @@ def test_keys_and_clicks_select_events(tour):
     assert "selected" in tour["rangeByKeys"].split("\n")[0]
 
 
-def test_a_prediction_stands_below_what_was_measured(tour):
-    assert tour["scenarios"][0] == "measured only"
-    assert any(text.startswith("faster cpu 2x: likely, ") for text in tour["scenarios"])
-    assert tour["predicted"].startswith("predicted\n")
-    assert "duration" in tour["predicted"]
+def test_predictions_stand_below_what_was_measured_one_or_several(tour):
+    assert len(tour["first"]) == 1, "the best advice"
+    assert tour["scenarios"][0] == "and what if …"
+    assert any(text.startswith("faster cpu 2x") for text in [*tour["first"], *tour["scenarios"]])
+    assert len(tour["beside"]) == 2
+    assert tour["first"][0] in tour["beside"]
+    for text in (tour["predicted"], tour["predictedToo"]):
+        assert text.startswith("predicted\n")
+        assert "duration" in text
+    assert tour["without"][0] == "What if …"
+    assert len(tour["without"]) == len(tour["scenarios"]) + 1
 
 
-def test_the_page_of_a_timeline_holds_the_prediction_that_was_asked_for(profiles):
+def test_the_page_of_a_timeline_holds_the_predictions_that_were_asked_for(profiles, browse):
     folder, before, _ = profiles
     command = [sys.executable, "-m", "leadline.cli.main", "timeline", before.name, "--html", "-o", "whatif.html"]
-    subprocess.run([*command, "--whatif", "faster cpu 2x"], cwd=folder, check=True, capture_output=True, timeout=100)
-    assert '"title":"faster cpu 2x"' in (folder / "whatif.html").read_text()
+    asked = ["--whatif", "faster cpu 2x", "--whatif", "faster python 2x"]
+    subprocess.run([*command, *asked], cwd=folder, check=True, capture_output=True, timeout=100)
+    seen = browse("timeline.mjs", folder / "whatif.html")
+    assert seen["errors"] == []
+    assert seen["predictions"] == ["faster cpu 2x ×", "faster python 2x ×"]
     wrong = subprocess.run(
         [*command, "--whatif", "warp"], cwd=folder, capture_output=True, text=True, timeout=100, check=False
     )

@@ -1,8 +1,10 @@
 """The extension in a real VS Code in the browser: a profile that was measured elsewhere is opened, a frame is clicked, the editor
-shows its line; findings stand among the problems."""
+shows its line; findings stand among the problems. In a folder that is not trusted, and in a workspace that is no folder at all,
+where the extension runs in the browser itself."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -12,6 +14,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -85,12 +90,18 @@ def workspace(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """Address of a VS Code with the extension and nothing else."""
+    with serving(tmp_path_factory.mktemp("code"), [built()], {}) as address:
+        yield address
+
+
+@contextmanager
+def serving(home: Path, extensions: list[Path], more: dict[str, object]) -> Iterator[str]:
     if shutil.which("chromium") is None or not (JS / "node_modules").exists():
         pytest.skip("Opening VS Code needs the program chromium and `npm ci` in tests/js.")
     if not ENTRY.exists():
         pytest.skip("A real VS Code is not set up; `make test-vscode` does it.")
-    home = tmp_path_factory.mktemp("code")
     settings = {
+        **more,
         "workbench.startupEditor": "none",
         "telemetry.telemetryLevel": "off",
         "extensions.autoCheckUpdates": False,
@@ -100,7 +111,8 @@ def server(tmp_path_factory):
         (home / "user" / place).mkdir(parents=True)
         (home / "user" / place / "settings.json").write_text(json.dumps(content), encoding="utf-8")
     base = ["node", str(ENTRY), "--user-data-dir", str(home / "user"), "--extensions-dir", str(home / "extensions")]
-    subprocess.run([*base, "--install-extension", str(built())], check=True, timeout=300, capture_output=True)
+    for one in extensions:
+        subprocess.run([*base, "--install-extension", str(one)], check=True, timeout=300, capture_output=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -164,6 +176,37 @@ def test_lines_and_functions_say_what_they_cost(seen):
 def test_findings_stand_among_the_problems_and_lead_back(seen):
     assert any("net.layers" in text and "hotspot" in text for text in seen["problems"])
     assert seen["revealed"]
+
+
+def test_in_an_untrusted_workspace_no_program_can_be_run(seen):
+    assert seen["commands"] == ["Leadline: Choose the Metric Shown Beside Lines", "Leadline: Show or Hide the Cost of Lines"]
+
+
+@pytest.fixture(scope="module")
+def virtual(workspace, tmp_path_factory):
+    """What is seen of the same files in a workspace that is no folder, by the extension in the browser's own host."""
+    folder = tmp_path_factory.mktemp("memfs")
+    files = {f"/{path.relative_to(workspace.parent)}": path for path in workspace.rglob("*") if path.is_file()}
+    held = {name: base64.b64encode(path.read_bytes()).decode() for name, path in files.items()}
+    source = Path(__file__).parent / "memfs"
+    with zipfile.ZipFile(folder / "memfs.vsix", "w") as package:
+        package.write(source / "package.json", "extension/package.json")
+        code = (source / "extension.js").read_text(encoding="utf-8")
+        package.writestr("extension/extension.js", code.replace("FILES = {}", f"FILES = {json.dumps(held)}"))
+    in_browser = {"remote.extensionKind": {"leadline.leadline": ["web"], "tests.memfs": ["web"]}}
+    with serving(folder, [built(), folder / "memfs.vsix"], in_browser) as address:
+        yield drive("vscode.mjs", f"{address}?folder=memfs:/work", "run.leadline", "Net.forward", picture=folder / "virtual.png")
+
+
+def test_a_virtual_workspace_shows_the_same_and_runs_nothing(virtual, seen):
+    assert virtual["host"] == "web"
+    assert virtual["overview"] == seen["overview"]
+    assert virtual["clicked"] == seen["clicked"]
+    assert virtual["line"] == seen["line"]
+    assert virtual["lenses"] == seen["lenses"]
+    assert virtual["problems"] == seen["problems"]
+    assert virtual["revealed"] == seen["revealed"]
+    assert virtual["commands"] == seen["commands"]
 
 
 PROGRAM = """\

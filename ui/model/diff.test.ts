@@ -34,6 +34,42 @@ test("paths are aligned by names and values are per step", async () => {
   expect(diff.after.metrics.values("time").whole[0]).toBe(68);
 });
 
+test("a function with another name is one row with both names; what calls others stays new and gone", async () => {
+  const named = (name: string, other: string) =>
+    drawn(`
+  process /old/train.py
+    thread Main-1
+      python ${name} @ /old/t.py:10
+        operator mm | time=100 call_time=100
+        python inner${name} @ /old/t.py:20
+          operator exp | time=5 call_time=5
+          operator log | time=6 call_time=6
+      python ${other} @ /old/t.py:30
+        operator ${other} | time=7 call_time=7
+`);
+  const diff = diffOf(await named("loss", "pad"), await named("criterion", "crop"));
+  expect(diff.renamed.map(({ from, to }) => `${from} > ${to}`)).toEqual([
+    "loss > criterion",
+    "innerloss > innercriterion",
+  ]);
+  expect(diff.after.name(diff.renamed[0].row)).toBe("loss → criterion");
+  const rows = changes(diff, "time").map((one) => `${diff.after.name(one.node)} ${one.before} ${one.after}`);
+  expect(rows).toEqual(["pad 7 0", "crop 0 7"]);
+});
+
+test("every node of both profiles has its row", async () => {
+  const [one, other] = [await before(), await after()];
+  const { rowOf, before: a, after: b } = diffOf(one, other);
+  for (const [profile, rows] of [
+    [one, rowOf[0]],
+    [other, rowOf[1]],
+  ] as const)
+    for (let node = 1; node < profile.size; node++) {
+      expect(a.parent[rows[node]]).toBe(rows[profile.parent[node]]);
+      if (profile.kind(node) === "operator") expect(b.name(rows[node])).toBe(profile.name(node));
+    }
+});
+
 test("what hinders comparing is said", async () => {
   const diff = diffOf(await before(), await after());
   expect(diff.hindrances).toEqual(["Other machines: unknown before, other after."]);

@@ -1,8 +1,6 @@
-// Two profiles on one tree, so that every path has a value before and after. Paths are aligned by names: lines, process ids
-// and folders are no part of them, so moved code stays where it is (as python/leadline/compare/align.py, which also knows
-// renamed functions).
+// Two profiles on one tree, so that every path has a value before and after. Paths are aligned by names (align.ts).
 
-import { baseName } from "./frames";
+import { align, type Aligned } from "./align";
 import type { NodeRow, Profile } from "./profile";
 import { Profile as Made } from "./profile";
 import { MetricKindNames, type Tables } from "./schema.generated";
@@ -12,6 +10,10 @@ export interface Diff {
   /** The same rows; their metrics are those before and after, divided by steps where both are known. */
   before: Profile;
   after: Profile;
+  /** Of the profiles that are compared, before and after, the row of every node. */
+  rowOf: [Int32Array, Int32Array];
+  /** Functions and modules that have another name after, each name once. */
+  renamed: { row: NodeRow; from: string; to: string }[];
   /** Calls of the optimizer; 0 where a profile has none. */
   steps: [number, number];
   perStep: boolean;
@@ -22,59 +24,28 @@ export interface Diff {
 }
 
 export function diffOf(before: Profile, after: Profile): Diff {
-  const keys = new Map<string, number>();
-  const sides = [before, after].map((profile) => ({ profile, keyOf: frameKeys(profile, keys) }));
-  const parent: number[] = [-1];
-  const frameOf: [Profile, number][] = [[before, before.frame[0]]];
-  const children = new Map<number, NodeRow>();
-  const rowsOf = sides.map(({ profile, keyOf }) => {
-    const rows = new Int32Array(profile.size);
-    for (let row = 1; row < profile.size; row++) {
-      const above = rows[profile.parent[row]];
-      const key = above * keys.size + keyOf[profile.frame[row]];
-      let made = children.get(key);
-      if (made === undefined) {
-        made = parent.length;
-        children.set(key, made);
-        parent.push(above);
-        frameOf.push([profile, profile.frame[row]]);
-      }
-      rows[row] = made;
-    }
-    return rows;
-  });
+  const aligned = align(before, after);
   const steps: [number, number] = [stepsOf(before), stepsOf(after)];
   const perStep = steps[0] > 0 && steps[1] > 0;
-  const shared = unionFrames(frameOf);
+  const shared = unionFrames([before, after], aligned);
   const names = before.metrics.drawn.map((one) => one.name);
   const metrics = after.metrics.drawn.map((one) => one.name).filter((name) => names.includes(name));
-  const [a, b] = sides.map(({ profile }, i) => {
+  const [a, b] = [before, after].map((profile, i) => {
     const scale = perStep ? 1 / steps[i] : 1;
-    return new Made(sideTables(profile, parent, shared, rowsOf[i], scale), profile.meta);
+    return new Made(sideTables(profile, aligned.parent, shared, aligned.rowOf[i], scale), profile.meta);
   });
-  return { before: a, after: b, steps, perStep, metrics, hindrances: hindrances(before, after) };
+  const renamed = renames([before, after], aligned);
+  const { rowOf } = aligned;
+  return { before: a, after: b, rowOf, renamed, steps, perStep, metrics, hindrances: hindrances(before, after) };
 }
 
-const NAMELESS = new Set(["<module>", "<lambda>", "<genexpr>", "<listcomp>"]);
-
-/** A number per frame that frames of the same identity share. */
-function frameKeys(profile: Profile, keys: Map<string, number>): Int32Array {
-  const { kind, name, file, module } = profile.tables.frames;
-  const made = new Int32Array(kind.length);
-  let processes = 0;
-  for (let frame = 0; frame < made.length; frame++) {
-    const what = profile.kindOfFrame(frame);
-    const text = profile.text(name[frame]);
-    let key = `${what} ${text}`;
-    if (what === "process") key = `process ${processes++}`;
-    else if (what === "thread") key = `thread ${text.replace(/\d+/g, "")}`;
-    else if (NAMELESS.has(text)) key += ` ${baseName(profile.text(file[frame]))}`;
-    else if (what === "module") key += ` ${profile.text(module[frame])}`;
-    let number = keys.get(key);
-    if (number === undefined) keys.set(key, (number = keys.size));
-    made[frame] = number;
+function renames([before, after]: [Profile, Profile], { renamed, frameOf }: Aligned): Diff["renamed"] {
+  const found = new Map<string, Diff["renamed"][number]>();
+  for (const [row, frame] of renamed) {
+    const [from, to] = [before.frameText("name", frameOf[row][1]), after.frameText("name", frame)];
+    if (from !== to && !found.has(`${from} ${to}`)) found.set(`${from} ${to}`, { row, from, to });
   }
-  return made;
+  return [...found.values()];
 }
 
 /** Calls of the optimizer, of the process that made most of them. */
@@ -93,26 +64,33 @@ function stepsOf(profile: Profile): number {
 
 type Shared = Pick<Tables, "strings" | "frames"> & { frame: Uint32Array };
 
-/** Frames and texts of the union, taken from the profile that a row was made for. */
-function unionFrames(frameOf: [Profile, number][]): Shared {
+/** Frames and texts of the union, taken from the profile that a row was made for; what was renamed has both names. */
+function unionFrames(profiles: [Profile, Profile], { frameOf, renamed }: Aligned): Shared {
   const texts = new Map<string, number>([["", 0]]);
   const intern = (text: string) => texts.get(text) ?? (texts.set(text, texts.size), texts.size - 1);
-  const known = new Map<Profile, Map<number, number>>();
-  const rows: { profile: Profile; frame: number }[] = [];
-  const frame = Uint32Array.from(frameOf, ([profile, row]) => {
-    let of = known.get(profile);
-    if (!of) known.set(profile, (of = new Map()));
-    let made = of.get(row);
-    if (made === undefined) of.set(row, (made = rows.push({ profile, frame: row }) - 1));
+  const known = new Map<string, number>();
+  const rows: { profile: Profile; frame: number; name: string }[] = [];
+  const frame = Uint32Array.from(frameOf, ([side, own], row) => {
+    const other = renamed.get(row) ?? -1;
+    const key = `${side} ${own} ${other}`;
+    let made = known.get(key);
+    if (made === undefined) {
+      const profile = profiles[side];
+      const [from, to] = [profile.frameText("name", own), other < 0 ? "" : profiles[1].frameText("name", other)];
+      known.set(
+        key,
+        (made = rows.push({ profile, frame: own, name: to && to !== from ? `${from} → ${to}` : from }) - 1),
+      );
+    }
     return made;
   });
-  const text = (column: "name" | "file" | "module" | "detail") =>
+  const text = (column: "file" | "module" | "detail") =>
     Uint32Array.from(rows, (one) => intern(one.profile.frameText(column, one.frame)));
   const number = (column: "kind" | "line" | "first_line" | "address") =>
     rows.map((one) => one.profile.tables.frames[column][one.frame]);
   const frames = {
     kind: Uint8Array.from(number("kind")),
-    name: text("name"),
+    name: Uint32Array.from(rows, (one) => intern(one.name)),
     file: text("file"),
     line: Int32Array.from(number("line")),
     first_line: Int32Array.from(number("first_line")),
@@ -143,7 +121,7 @@ function unescapeUtf8(text: string): string {
   );
 }
 
-function sideTables(profile: Profile, parent: number[], shared: Shared, rowOf: Int32Array, scale: number): Tables {
+function sideTables(profile: Profile, parent: Int32Array, shared: Shared, rowOf: Int32Array, scale: number): Tables {
   const { metrics } = profile.tables;
   const empty = Object.fromEntries(
     (["processes", "threads", "devices", "losses", "events"] as const).map((name) => [
@@ -159,7 +137,7 @@ function sideTables(profile: Profile, parent: number[], shared: Shared, rowOf: I
     ...(empty as unknown as Tables),
     strings: shared.strings,
     frames: shared.frames,
-    nodes: { parent: Int32Array.from(parent), frame: shared.frame },
+    nodes: { parent, frame: shared.frame },
     metrics: {
       ...metrics,
       node: metrics.node.map((node) => rowOf[node]),

@@ -1,7 +1,7 @@
 // Curves of what is held over time: live tensor memory by the phase that allocated it, and the batches of data loaders.
 
 import type { Profile } from "./profile";
-import { isObject } from "./reader";
+import { dataflowOf, movedOf, recordsOf } from "./records";
 import { EventKindNames } from "./schema.generated";
 import { scopesOf } from "./scopes";
 import { thinned, type Chart } from "./series";
@@ -87,12 +87,10 @@ class Held {
 export function loaderQueues(profile: Profile, origin: number, end: number): Chart[] {
   const made: Chart[] = [];
   const { pid } = profile.tables.processes;
-  for (const record of profile.meta.processes) {
-    if (!isObject(record) || !isObject(record.dataflow) || !Array.isArray(record.dataflow.batches)) continue;
-    const moved = isObject(record.clock) && typeof record.clock.moved_ns === "number" ? record.clock.moved_ns : 0;
-    const process = pid.indexOf(Number(record.pid));
+  for (const [process, record] of recordsOf(profile).entries()) {
+    const moved = movedOf(record);
     const loaders = new Map<number, [time: number, asked: number, ready: number][]>();
-    for (const row of record.dataflow.batches as unknown[]) {
+    for (const row of dataflowOf(record, "batches")) {
       if (!Array.isArray(row) || row.length !== 7 || row.some((value) => typeof value !== "number")) continue;
       const [loader, , , queued, received, , used] = row as number[];
       const changes = loaders.get(loader) ?? [];
@@ -109,7 +107,7 @@ export function loaderQueues(profile: Profile, origin: number, end: number): Cha
       let [asked, ready] = [0, 0];
       const points = changes.map(([time, a, r]) => [time, (asked += a), (ready += r)]).filter(([time]) => time <= end);
       if (points.length < 2) continue;
-      const several = pid.length > 1 && process >= 0 ? `, ${processName(profile, process)}` : "";
+      const several = pid.length > 1 ? `, ${processName(profile, process)}` : "";
       const which = loaders.size > 1 ? ` ${loader + 1}` : "";
       const kept = thinned(points.map(([, count]) => count));
       made.push({

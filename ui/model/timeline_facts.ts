@@ -1,5 +1,6 @@
 // What a part of the timeline says: statistics of a range, what an event is joined with, and the window for another viewer.
 
+import { backwardEdges } from "./dataflow";
 import { operatorName } from "./frames";
 import type { Profile } from "./profile";
 import { EventKindNames } from "./schema.generated";
@@ -98,17 +99,18 @@ function eventsIn(timeline: Timeline, lane: Lane, from: number, to: number): Int
 }
 
 export interface Link {
-  what: "launch" | "backward" | "wait";
+  what: "launch" | "backward" | "gradient" | "wait";
   from: number;
   to: number;
 }
 
 const MOST_LINKS = 200;
 
-/** Arrows from and to an event: the launch of device work, a forward operator's backward, a wait's awaited. */
+/** Arrows from and to an event: the launch of device work, a forward operator's backward, the nodes of a backward pass that
+ * hand it gradients or get them from it, a wait's awaited. */
 export function linksOf(profile: Profile, event: number): Link[] {
   const { events } = profile.tables;
-  const links: Link[] = [];
+  const links: Link[] = gradients(profile, event);
   const correlation = events.correlation[event];
   const sequence = events.sequence[event];
   const awaited = events.awaits_correlation[event];
@@ -135,6 +137,16 @@ export function linksOf(profile: Profile, event: number): Link[] {
     if (correlation > 0 && events.awaits_correlation[other] === correlation)
       links.push({ what: "wait", from: other, to: event });
   }
+  return links;
+}
+
+function gradients(profile: Profile, event: number): Link[] {
+  const { source, target, nodeOf } = backwardEdges(profile);
+  const node = nodeOf.get(event);
+  const links: Link[] = [];
+  for (let i = 0; node !== undefined && i < source.length && links.length < MOST_LINKS; i++)
+    if (source[i] === node) links.push({ what: "gradient", from: event, to: target[i] });
+    else if (target[i] === node) links.push({ what: "gradient", from: source[i], to: event });
   return links;
 }
 

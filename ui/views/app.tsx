@@ -10,6 +10,7 @@ import { shownFiles, summarize } from "../model/summary";
 import { duration, visible } from "../model/units";
 import { CapturePage } from "./capture";
 import { ChartsPage } from "./charts/page";
+import { useComparison } from "./comparison";
 import { DiffPage } from "./diff/page";
 import { FlamePage, type FlameHandle } from "./flame/page";
 import { firstState, fromLink, type FlameState } from "./flame/state";
@@ -88,6 +89,7 @@ function App({ host, profile, early, said }: AppProps) {
   const findings = python?.findings ?? null;
   const short = useMemo(() => shownFiles(profile), []);
   const search = useMemo(() => new Search(profile), []);
+  const comparison = useComparison(host, profile);
   const [page, setPage] = useState(() =>
     location.hash ? placeOf(location.hash).page : host.names.length > 1 ? "diff" : "overview",
   );
@@ -112,6 +114,7 @@ function App({ host, profile, early, said }: AppProps) {
     findings,
     waiting: !python,
     search,
+    comparison,
     shortFile: (file) => short.get(file) ?? file,
     go: {
       page: show,
@@ -192,6 +195,7 @@ function App({ host, profile, early, said }: AppProps) {
       p: flip("joinProcesses"),
       r: flip("collapseRecursion"),
       m: () => flame.current?.nextMetric(),
+      c: () => flame.current?.nextColour(),
       "/": () => setTimeout(() => flame.current?.focusSearch()),
     };
     const number = Number(event.key);

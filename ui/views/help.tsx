@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 const KEYS: [string, string][] = [
-  ["1 – 9", "the pages, in the order of their tabs"],
+  ["1 – 8", "the pages, in the order of their tabs"],
   ["/", "search the flame graph; Enter goes through what was found; /.../ is a regular expression"],
   ["i", "bottom-up or top-down"],
   ["h", "hide or show library frames"],
@@ -11,6 +11,7 @@ const KEYS: [string, string][] = [
   ["p", "join processes and threads"],
   ["r", "draw a frame that calls itself once"],
   ["m", "next metric"],
+  ["c", "next colouring: kind, module, heat, and what changed where two profiles are open"],
   [
     "arrows",
     "move over the frames; in the timeline over the events of a lane and its rows, with Shift a range of them",

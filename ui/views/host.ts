@@ -14,8 +14,8 @@ export interface Host {
   findings(index: number): Promise<Findings | null>;
   /** A predicted timeline, by the title of its scenario (empty: the best advice); absent where there is no Python. */
   predicted?(index: number, name: string): Promise<Predicted>;
-  /** It is at hand, so the page shows it at once. */
-  readonly predictedAtOnce?: boolean;
+  /** Titles of those that are at hand, so the page shows them at once. */
+  readonly predictedAtOnce?: readonly string[];
   /** The text of a source file that the profile names; null where it cannot be had or has changed. */
   source(file: string): Promise<string | null>;
   /** Opens a file at a line in an editor; absent where there is none. */

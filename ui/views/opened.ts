@@ -3,6 +3,7 @@
 import type { Findings, Report } from "../model/report";
 import type { Profile } from "../model/profile";
 import type { Search } from "../model/search";
+import type { Comparison } from "./comparison";
 import type { Host } from "./host";
 
 export interface Opened {
@@ -13,6 +14,7 @@ export interface Opened {
   /** Python has not answered yet: the report is the page's own, and findings may come. */
   waiting: boolean;
   search: Search;
+  comparison: Comparison;
   shortFile(file: string): string;
   go: Navigation;
 }

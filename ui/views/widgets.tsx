@@ -132,6 +132,22 @@ export function KindChip({ kind }: { kind: string }) {
   );
 }
 
+/** What red and blue mean. */
+export function DiffLegend() {
+  return (
+    <span class="legend">
+      <span>
+        <span class="dot less" />
+        less than before
+      </span>
+      <span>
+        <span class="dot more" />
+        more than before
+      </span>
+    </span>
+  );
+}
+
 export function Dot({ kind }: { kind: string }) {
   return <span class={`dot ${/^[a-z]+$/.test(kind) ? kind : "native"}`} />;
 }

@@ -7,6 +7,10 @@ import type { OpenProfile } from "./store";
 const MAPPINGS = "leadline.mappings";
 const MOST_FOUND = 200;
 const MOST_MAPPINGS = 20;
+/** Schemes that VS Code searches itself. */
+const SEARCHED = new Set(["file", "vscode-remote"]);
+const SKIPPED = new Set(["node_modules", "__pycache__"]);
+const MOST_FOLDERS = 400;
 
 export class Files {
   private readonly known = new Map<string, Promise<vscode.Uri[]>>();
@@ -67,7 +71,7 @@ export class Files {
     for (const uri of tries) if (await exists(uri)) return [uri];
     const name = nameOf(file);
     if (!folders.length || !name || /[*?[\]{}]/.test(name)) return [];
-    const named = await vscode.workspace.findFiles(`**/${name}`, undefined, MOST_FOUND);
+    const named = await filesNamed(name);
     const paths = closest(
       file,
       named.map((uri) => uri.path),
@@ -97,6 +101,27 @@ export class Files {
   private get mappings(): Mapping[] {
     return this.memory.get<Mapping[]>(MAPPINGS, []);
   }
+}
+
+/** Files of this name in the workspace. File systems that cannot search are walked through, as far as that is quick. */
+async function filesNamed(name: string): Promise<vscode.Uri[]> {
+  const found = await vscode.workspace.findFiles(`**/${name}`, undefined, MOST_FOUND);
+  if (found.length) return found;
+  const waiting = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri);
+  if (waiting.every(({ scheme }) => SEARCHED.has(scheme))) return found;
+  for (let asked = 0; waiting.length && asked < MOST_FOLDERS && found.length < MOST_FOUND; asked++) {
+    const folder = waiting.shift() as vscode.Uri;
+    const listed = await vscode.workspace.fs.readDirectory(folder).then(
+      (entries) => entries,
+      () => [],
+    );
+    for (const [entry, type] of listed) {
+      const uri = vscode.Uri.joinPath(folder, entry);
+      if (type === vscode.FileType.Directory && !entry.startsWith(".") && !SKIPPED.has(entry)) waiting.push(uri);
+      else if (entry === name && type !== vscode.FileType.Directory) found.push(uri);
+    }
+  }
+  return found;
 }
 
 function nameOf(file: string): string {

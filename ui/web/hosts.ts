@@ -15,8 +15,8 @@ interface PageData {
   reports: (Report | null)[];
   findings: (Findings | null)[];
   sources: Record<string, string>;
-  /** The one that the page was made with. */
-  predicted?: Predicted;
+  /** Those that the page was made with. */
+  predicted?: Predicted[];
 }
 
 /** The host this document is for; raises HostError where it names none. */
@@ -34,16 +34,18 @@ class Embedded implements Host {
   readonly version: string;
   readonly commands = true;
   predicted?: (index: number, name: string) => Promise<Predicted>;
-  readonly predictedAtOnce: boolean;
+  readonly predictedAtOnce: readonly string[];
 
   constructor(
     private readonly data: PageData,
     private readonly document: Document,
   ) {
     this.names = data.names;
-    const { predicted } = data;
-    this.predictedAtOnce = Boolean(predicted);
-    if (predicted) this.predicted = async () => predicted;
+    const { predicted = [] } = data;
+    this.predictedAtOnce = predicted.map((one) => one.chosen?.title ?? "");
+    const scenarios = predicted.flatMap(({ chosen }) => (chosen ? [chosen] : []));
+    const answer = (name: string) => predicted.find((one) => one.chosen?.title === name) ?? predicted[0];
+    if (predicted.length) this.predicted = async (_, name) => ({ ...answer(name), scenarios });
     this.version = data.version;
   }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leadline.cli.errors import CommandError
 
@@ -23,9 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--whatif",
         nargs="?",
         const="",
+        action="append",
         metavar="SCENARIO",
         help="with --html: below what was measured what would be with SCENARIO, as `leadline whatif` titles it "
-        "(default: its best advice)",
+        "(default: its best advice); may be given several times",
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
 
@@ -54,16 +55,23 @@ def _page(profile: Profile, arguments: argparse.Namespace) -> int:
 
     if arguments.output is None:
         raise CommandError("A page is a file; name it with -o OUT.html.")
-    predicted = None
-    if arguments.whatif is not None:
-        from leadline.report.predicted import Predictor
-
-        predicted = Predictor(profile).answer(arguments.whatif)
-        if predicted["trouble"]:
-            known = "; ".join(one["title"] for one in predicted["scenarios"])
-            raise CommandError(predicted["trouble"] + (f" There are: {known}." if known else ""))
+    predicted = _predicted(profile, arguments.whatif) if arguments.whatif is not None else []
     report = build_report(profile, ReportOptions(frames=False, merge_layers=False), arguments.file)
     page = render_html(profile, report, findings_of(profile), sources_of(profile), predicted)
     write_result(page.encode(), arguments.output)
     print(f"open {arguments.output}#timeline in a browser", file=sys.stderr)
     return 0
+
+
+def _predicted(profile: Profile, names: list[str]) -> list[dict[str, Any]]:
+    from leadline.report.predicted import Predictor
+
+    predictor = Predictor(profile)
+    found = {}
+    for name in names:
+        one = predictor.answer(name)
+        if one["trouble"]:
+            known = "; ".join(each["title"] for each in one["scenarios"])
+            raise CommandError(one["trouble"] + (f" There are: {known}." if known else ""))
+        found[one["chosen"]["title"]] = one
+    return list(found.values())

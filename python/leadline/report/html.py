@@ -12,7 +12,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,10 @@ def render_html(
     report: Report,
     findings: Findings | None = None,
     sources: Mapping[str, str] | None = None,
-    predicted: Mapping[str, Any] | None = None,
+    predicted: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The whole page as one ASCII-safe text that needs nothing else; its size is bounded by `embedded.MOST_BYTES`, the
-    rows of `report`, the `sources` (text by file name) and the `predicted` timeline (of `report.predicted`) given."""
+    rows of `report`, the `sources` (text by file name) and the `predicted` timelines (of `report.predicted`) given."""
     held = embedded(profile)
     data = {
         "version": __version__,
@@ -45,7 +45,7 @@ def render_html(
         "reports": [page_report(report, held)],
         "findings": [None if findings is None else page_findings(findings, held)],
         "sources": dict(sources or {}),
-        **({} if predicted is None else {"predicted": predicted}),
+        **({"predicted": list(predicted)} if predicted else {}),
     }
     profiles = f'<script type="text/plain" id="profile-0">{base64.b64encode(held.data).decode()}</script>'
     return _page(visible(report.meta.program), data, profiles, "")

@@ -1,5 +1,5 @@
 // Profiles drawn as text, for tests: the notation of python/leadline/profiles/build.py as far as the model's tests need it.
-// `KIND NAME [MODULE] @ FILE:LINE | metric=sum/count ...`, two spaces of indent per level.
+// `KIND NAME [MODULE] @ FILE:LINE {DETAIL} | metric=sum/count ...`, two spaces of indent per level.
 
 import { openProfile } from "../reader";
 import type { Profile } from "../profile";
@@ -23,10 +23,10 @@ export function drawnFile(text: string, meta: object = {}, events: EventRow[] = 
     Rows
   >;
   const frames = new Map<string, number>();
-  const frame = (kind: string, name: string, module = "", file = "", line = 0) => {
+  const frame = (kind: string, name: string, module = "", file = "", line = 0, detail = "") => {
     const row = {
       kind: FrameKindNames.indexOf(kind as "root"), name: intern(name), file: intern(file), line, first_line: 0,
-      module: intern(module), address: 0, detail: 0,
+      module: intern(module), address: 0, detail: intern(detail),
     }; // prettier-ignore
     const key = JSON.stringify(row);
     const known = frames.get(key) ?? rows.frames.push(row) - 1;
@@ -40,11 +40,13 @@ export function drawnFile(text: string, meta: object = {}, events: EventRow[] = 
   for (const line of lines) {
     const depth = (line.length - line.trimStart().length - indent) / 2 + 1;
     const [left, right = ""] = line.trim().split(" | ");
-    const found = /^(\w+) (.*?)(?: \[(.*?)\])?(?: @ (.*?)(?::(\d+))?)?$/.exec(left);
+    const found = /^(\w+) (.*?)(?: \[(.*?)\])?(?: @ (.*?)(?::(\d+))?)?(?: (\{.*\}))?$/.exec(left);
     if (!found) throw new Error(`not a frame: ${line}`);
-    const [, kind, name, module, file, number] = found;
+    const [, kind, name, module, file, number, detail] = found;
     const node =
-      rows.nodes.push({ parent: path[depth - 1], frame: frame(kind, name, module, file, Number(number ?? 0)) }) - 1;
+      rows.nodes.push({
+        parent: path[depth - 1], frame: frame(kind, name, module, file, Number(number ?? 0), detail),
+      }) - 1; // prettier-ignore
     path[depth] = node;
     if (kind === "process")
       rows.processes.push({

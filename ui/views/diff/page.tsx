@@ -1,47 +1,30 @@
 // Two profiles compared: what hinders it, a flame graph in red and blue, and the paths that changed.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { changes, diffOf, type Change, type Diff } from "../../model/diff";
+import { changes, type Change, type Diff } from "../../model/diff";
 import { baseName } from "../../model/frames";
 import type { Profile } from "../../model/profile";
-import { openProfile } from "../../model/reader";
 import { inUnit, metricName, number, share, visible } from "../../model/units";
 import { frameLabel, TreeView, type ViewNode } from "../../model/view";
 import { DrawingLayers, type Layers } from "../canvas";
-import { mixed } from "../colours";
+import { redBlue } from "../flame/colouring";
 import { FlameGraph, type Colouring } from "../flame/graph";
 import type { Opened } from "../opened";
 import { SortTable, type Column } from "../tables/table";
-import { Card, KindChip, Nothing, Toggle } from "../widgets";
-
-const READING = "Reading …";
+import { Card, DiffLegend, KindChip, Nothing, Toggle } from "../widgets";
 
 export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) {
-  const { host, profile } = opened;
-  const [other, setOther] = useState<{ profile: Profile; name: string } | null>(null);
-  const [said, say] = useState("");
-  const asked = useRef(false);
-  const load = async (name: string, bytes: () => Promise<Uint8Array>) => {
-    say(READING);
-    try {
-      setOther({ profile: await openProfile(await bytes()), name });
-      say("");
-    } catch (error) {
-      say((error as Error).message);
-    }
-  };
+  const { host, comparison } = opened;
+  const { diff, said } = comparison;
   useEffect(() => {
-    if (!shown || asked.current || host.names.length < 2) return;
-    asked.current = true;
-    void load(host.names[1], () => host.bytes(1));
+    if (shown) comparison.wanted();
   }, [shown]);
-  const diff = useMemo(() => (other ? diffOf(profile, other.profile) : null), [other]);
   return (
     <>
       <div class="toolbar">
         <h2>Comparison</h2>
         <span class="quiet">
-          {other ? `${visible(baseName(host.names[0]))} before, ${visible(baseName(other.name))} after` : ""}
+          {diff ? `${visible(baseName(host.names[0]))} before, ${visible(baseName(comparison.name))} after` : ""}
         </span>
         <span class="grow" />
         <label class="plain file-choice">
@@ -51,16 +34,16 @@ export function DiffPage({ opened, shown }: { opened: Opened; shown: boolean }) 
             accept=".leadline"
             onChange={(event) => {
               const file = event.currentTarget.files?.[0];
-              if (file) void load(file.name, async () => new Uint8Array(await file.arrayBuffer()));
+              if (file) comparison.load(file.name, async () => new Uint8Array(await file.arrayBuffer()));
             }}
           />
         </label>
       </div>
-      <p role="status" aria-busy={said === READING} class={said ? "banner" : "offscreen"}>
+      <p role="status" aria-busy={comparison.reading} class={said ? "banner" : "offscreen"}>
         {visible(said)}
       </p>
       {diff ? (
-        <Shown diff={diff} shown={shown} />
+        <Shown key={comparison.name} diff={diff} shown={shown} />
       ) : said ? null : (
         <Nothing>
           Choose a profile from after a change; <code>leadline view BEFORE AFTER</code> opens two at once.
@@ -91,6 +74,7 @@ function Shown({ diff, shown }: { diff: Diff; shown: boolean }) {
   );
   const unit = base.metrics.describe(metric)?.unit ?? "1";
   const [a, b] = [diff.before, diff.after].map((one) => one.metrics.values(metric).whole);
+  const colouring = useMemo(() => redBlue((node) => sums(node.rows, a, b)), [a, b]);
   const perStep = diff.perStep && metric !== "peak_live_bytes";
   const per = perStep ? `per step (${number(diff.steps[0])} and ${number(diff.steps[1])} steps)` : "of the whole run";
   if (!diff.metrics.length) return <Nothing>The two profiles have no measurement in common.</Nothing>;
@@ -121,24 +105,25 @@ function Shown({ diff, shown }: { diff: Diff; shown: boolean }) {
           <b>{inUnit(a[0], unit)}</b> before, <b>{inUnit(b[0], unit)}</b> after, {change(a[0], b[0])} {per}
         </span>
         <span class="grow" />
-        <span class="legend">
-          <span>
-            <span class="dot less" />
-            less than before
-          </span>
-          <span>
-            <span class="dot more" />
-            more than before
-          </span>
-        </span>
+        <DiffLegend />
       </div>
+      <Renamed diff={diff} />
       <div class="flame-main diff-main">
-        <DiffGraph view={view} colouring={redBlue(a, b)} select={select} shown={shown} />
+        <DiffGraph view={view} colouring={colouring} select={select} shown={shown} />
         <Selected diff={diff} view={view} node={selected} />
       </div>
       <ChangesTable diff={diff} rows={rows} unit={unit} metric={metric} />
     </>
   );
+}
+
+function sums(rows: readonly number[], before: Float64Array, after: Float64Array): [before: number, after: number] {
+  let [a, b] = [0, 0];
+  for (const row of rows) {
+    a += before[row];
+    b += after[row];
+  }
+  return [a, b];
 }
 
 /** `+12.3%`, `new`, `gone`. */
@@ -150,16 +135,22 @@ export function change(before: number, after: number): string {
   return `${percent > 0 ? "+" : ""}${percent.toFixed(1)}%`;
 }
 
-function redBlue(before: Float64Array, after: Float64Array): Colouring {
-  return (node, palette) => {
-    let [a, b] = [0, 0];
-    for (const row of node.rows) {
-      a += before[row];
-      b += after[row];
-    }
-    const part = Math.max(-1, Math.min(1, (b - a) / Math.max(a, b, 1e-12) / 0.5)); // full colour at half as much again
-    return mixed(palette.of("same"), palette.of(part < 0 ? "before" : "after"), Math.abs(part));
-  };
+const MOST_RENAMED = 6;
+
+/** What is one thing with two names. */
+function Renamed({ diff: { renamed } }: { diff: Diff }) {
+  if (!renamed.length) return null;
+  const more = renamed.length - MOST_RENAMED;
+  return (
+    <p class="small renamed">
+      <span class="quiet">Renamed: </span>
+      {renamed
+        .slice(0, MOST_RENAMED)
+        .map(({ from, to }) => visible(`${from} → ${to}`))
+        .join(", ")}
+      {more > 0 ? <span class="quiet"> and {number(more)} more</span> : null}
+    </p>
+  );
 }
 
 interface GraphProps {

@@ -1,11 +1,17 @@
-// What a box's colour says: its kind, its module, or how hot it is.
+// What a box's colour says: its kind, its module, how hot it is, or whether it is more or less after a change.
 
+import type { Diff } from "../../model/diff";
 import { foldedName } from "../../model/frames";
 import type { TreeView, ViewNode } from "../../model/view";
 import { mixed } from "../colours";
 import type { Colouring } from "./graph";
 
-export const COLOURINGS = { kind: "Colour: kind", module: "Colour: module", heat: "Colour: heat" };
+export const COLOURINGS = {
+  kind: "Colour: kind",
+  module: "Colour: module",
+  heat: "Colour: heat",
+  diff: "Colour: change",
+};
 export type ColourName = keyof typeof COLOURINGS;
 
 const SHADES = [
@@ -22,9 +28,41 @@ const SHADES = [
 ];
 
 /** Null for the kind, which is what boxes are coloured by when nothing else is said. */
-export function colouring(name: ColourName, view: TreeView): Colouring | null {
+export function colouring(name: ColourName, view: TreeView, diff: Diff | null): Colouring | null {
   if (name === "heat") return byHeat(view);
+  if (name === "diff") return diff && byChange(view, diff);
   return name === "module" ? byModule(view) : null;
+}
+
+/** Red where there is more after a change, blue where there is less; `sums`: of a box before and after. */
+export function redBlue(sums: (node: ViewNode) => [before: number, after: number]): Colouring {
+  return (node, palette) => {
+    const [a, b] = sums(node);
+    const part = Math.max(-1, Math.min(1, (b - a) / Math.max(a, b, 1e-12) / 0.5)); // full colour at half as much again
+    return mixed(palette.of("same"), palette.of(part < 0 ? "before" : "after"), Math.abs(part));
+  };
+}
+
+/** This profile is the one before the change; by the metric of the view where both have it. */
+function byChange(view: TreeView, diff: Diff): Colouring {
+  const { metric, inverted } = view.options;
+  const column = inverted ? "own" : "whole";
+  const [before, after] = [diff.before, diff.after].map((one) => one.metrics.values(metric)[column]);
+  const known = new WeakMap<ViewNode, [number, number]>();
+  return redBlue((node) => {
+    let made = known.get(node);
+    if (!made) {
+      made = [0, 0];
+      const rows = new Set<number>();
+      for (const row of node.rows) rows.add(diff.rowOf[0][row]);
+      for (const row of rows) {
+        made[0] += before[row];
+        made[1] += after[row];
+      }
+      known.set(node, made);
+    }
+    return made;
+  });
 }
 
 /** The share of the whole that a frame spent itself, from pale to strong. */

@@ -10,6 +10,7 @@ import type { Opened } from "../opened";
 import { Dot, KindChip } from "../widgets";
 import { Origin } from "./origin";
 import { SourceLine } from "../source_line";
+import { Instructions } from "./instructions";
 
 export interface DetailsActions {
   open(node: ViewNode): void;
@@ -94,6 +95,7 @@ function Frame({ opened, view, node, actions }: Props & { node: ViewNode }) {
       <Calls view={view} node={node} />
       <Twins view={view} node={node} actions={actions} />
       <Kernels view={view} node={node} />
+      <Instructions opened={opened} node={node} />
       <Around view={view} node={node} actions={actions} />
       <Ranks view={view} node={node} />
     </>

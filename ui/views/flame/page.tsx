@@ -4,14 +4,15 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Profile } from "../../model/profile";
 import { scopesOf } from "../../model/scopes";
 import { BadPattern, type Found } from "../../model/search";
-import { inUnit, metricName, number, share, visible } from "../../model/units";
+import { metricName, number, share } from "../../model/units";
 import { TreeView, type ViewNode, type ViewOptions } from "../../model/view";
 import { DrawingLayers, type Layers } from "../canvas";
 import type { Opened } from "../opened";
-import { CopyButton, Dot, ProcessChoice, Toggle } from "../widgets";
+import { CopyButton, ProcessChoice, Toggle } from "../widgets";
 import { COLOURINGS, colouring, type ColourName } from "./colouring";
 import { Details } from "./details";
 import { FlameGraph } from "./graph";
+import { Beside, Tip } from "./legend";
 import { Sandwich } from "./sandwich";
 import type { FlameState } from "./state";
 
@@ -28,6 +29,7 @@ export interface FlameHandle {
   focusSearch(): void;
   back(): void;
   nextMetric(): void;
+  nextColour(): void;
 }
 
 export function FlamePage({ opened, state, set, shown, handle }: Props) {
@@ -81,7 +83,16 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
     const { found } = searching;
     graph.current?.search(found ? (node) => found.frames[view.frameOf(node)] === 1 : null);
   }, [searching, view]);
-  useEffect(() => graph.current?.colourBy(colouring(state.colour, view)), [state.colour, view, opened.findings]);
+  const { comparison } = opened;
+  const colour = state.colour === "diff" && !comparison.possible ? "kind" : state.colour;
+  const colours = (Object.keys(COLOURINGS) as ColourName[]).filter((name) => name !== "diff" || comparison.possible);
+  useEffect(() => {
+    if (colour === "diff") comparison.wanted();
+  }, [colour]);
+  useEffect(
+    () => graph.current?.colourBy(colouring(colour, view, comparison.diff)),
+    [colour, view, opened.findings, comparison.diff],
+  );
   useEffect(() => {
     const rows = new Set((opened.findings?.findings ?? []).flatMap((one) => one.paths));
     graph.current?.markBadges(rows.size ? (node) => node.at.some((row) => rows.has(row)) : null);
@@ -138,6 +149,7 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
       const names = metrics.map((metric) => metric.name);
       if (names.length) set({ metric: names[(names.indexOf(options.metric) + 1) % names.length] });
     },
+    nextColour: () => set({ colour: colours[(colours.indexOf(colour) + 1) % colours.length] }),
   });
 
   const flip = (name: "inverted" | "hideLibrary" | "foldLayers" | "joinProcesses" | "collapseRecursion") =>
@@ -203,11 +215,11 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
         <select
           aria-label="Colour of the boxes"
           title="Colour of the boxes (c)"
-          value={state.colour}
+          value={colour}
           onChange={(event) => set({ colour: event.currentTarget.value as ColourName })}
         >
-          {Object.entries(COLOURINGS).map(([name, title]) => (
-            <option value={name}>{title}</option>
+          {colours.map((name) => (
+            <option value={name}>{COLOURINGS[name]}</option>
           ))}
         </select>
         <span class="grow" />
@@ -240,7 +252,7 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
             label="Flame graph; arrow keys move, Enter zooms, Escape zooms out; the panel beside it says what is selected"
           />
           {sandwich ? <Sandwich view={view} node={sandwich} close={() => setSandwich(null)} open={zoom} /> : null}
-          <Legend opened={opened} />
+          <Beside opened={opened} view={view} changes={colour === "diff"} />
           {tip ? <Tip opened={opened} view={view} tip={tip} /> : null}
         </div>
         <Details
@@ -339,52 +351,5 @@ function Crumbs({ view, zoomed, zoom }: { view: TreeView; zoomed: ViewNode; zoom
         </>
       ))}
     </nav>
-  );
-}
-
-function Legend({ opened }: { opened: Opened }) {
-  const { profile } = opened;
-  const kinds = useMemo(() => {
-    const used = new Set<number>();
-    for (const frame of profile.frame) used.add(profile.tables.frames.kind[frame]);
-    return [...used]
-      .sort((a, b) => a - b)
-      .map((kind) => profile.kindOfFrame(profile.tables.frames.kind.indexOf(kind)))
-      .filter((kind) => !["root", "process", "thread", "pruned"].includes(kind));
-  }, [profile]);
-  return (
-    <div class="legend">
-      {kinds.map((kind) => (
-        <span>
-          <Dot kind={kind} />
-          {kind}
-        </span>
-      ))}
-    </div>
-  );
-}
-
-function Tip({ opened, view, tip }: { opened: Opened; view: TreeView; tip: { node: ViewNode; x: number; y: number } }) {
-  const { profile } = opened;
-  const unit = profile.metrics.describe(view.options.metric)?.unit ?? "1";
-  const frame = view.frameOf(tip.node);
-  const file = tip.node.parent ? profile.frameText("file", frame) : "";
-  const line = profile.line(frame);
-  const right = tip.x > innerWidth / 2;
-  const low = tip.y > innerHeight - 120;
-  const style = {
-    left: right ? undefined : `${tip.x + 14}px`,
-    right: right ? `${innerWidth - tip.x + 14}px` : undefined,
-    top: low ? undefined : `${tip.y + 18}px`,
-    bottom: low ? `${innerHeight - tip.y + 12}px` : undefined,
-  };
-  return (
-    <div class="tip" style={style} aria-hidden="true">
-      <b>{view.label(tip.node)}</b>
-      {file ? <div class="quiet">{visible(opened.shortFile(file)) + (line > 0 ? `:${line}` : "")}</div> : null}
-      <div>
-        {inUnit(tip.node.value, unit)}, {share(tip.node.value, view.total)}
-      </div>
-    </div>
   );
 }

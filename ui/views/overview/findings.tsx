@@ -19,7 +19,15 @@ export function FindingsCard({ opened }: { opened: Opened }) {
         </p>
       </Card>
     );
-  if (!findings) return null;
+  if (!findings)
+    return opened.host.commands ? null : (
+      <Card title="Findings" note="none are saved in this file">
+        <p class="quiet">
+          <code>leadline analyze --save</code> looks for problems and keeps them in the file; in an editor the command
+          “Leadline: Find Problems” does.
+        </p>
+      </Card>
+    );
   const list = findings.findings;
   const warnings = list.filter((one) => one.severity === "warning").length;
   const steps = findings.steps ? `; ${number(findings.steps)} steps of ${duration(findings.step_ns)}` : "";

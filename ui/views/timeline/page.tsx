@@ -29,11 +29,11 @@ export function TimelinePage({ opened, shown }: { opened: Opened; shown: boolean
 function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
   const { profile } = opened;
   const [hideLibrary, setHide] = useState(true);
-  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [chosen, setChosen] = useState<Chosen[]>([]);
   const measured = useMemo(() => timelineOf(profile, hideLibrary) as Timeline, [profile, hideLibrary]);
   const [process, setProcess] = useState(-1);
   const timeline = useMemo(
-    () => ofProcess(chosen ? withPrediction(measured, chosen) : measured, process),
+    () => ofProcess(chosen.reduce(withPrediction, measured), process),
     [measured, chosen, process],
   );
   const [span, select] = useState(-1);
@@ -81,7 +81,7 @@ function Shown({ opened, shown }: { opened: Opened; shown: boolean }) {
           flip={() => setHide(!hideLibrary)}
         />
         <ProcessChoice profile={profile} value={process} choose={setProcess} />
-        <PredictionChoice opened={opened} choose={setChosen} />
+        <PredictionChoice opened={opened} chosen={chosen} choose={setChosen} />
         <span class="grow" />
         <span class="quiet small">drag selects, Ctrl and wheel zooms, Shift drags</span>
         <button type="button" class="plain" onClick={() => chart.current?.zoom(0.5)} aria-label="Zoom in">

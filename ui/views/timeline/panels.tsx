@@ -1,6 +1,7 @@
 // What stands beside the timeline: the whole window, a range with its statistics, or one span with its links.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { operatorName } from "../../model/frames";
 import { EventKindNames } from "../../model/schema.generated";
 import { spanText, type Timeline } from "../../model/timeline";
 import { rangeFacts, type Link, type StateFacts } from "../../model/timeline_facts";
@@ -121,6 +122,7 @@ interface SpanProps {
 const LINK_WORDS = {
   launch: ["Its work on the device", "Launched by"],
   backward: ["Its backward", "Its forward"],
+  gradient: ["Its gradient goes to", "Its gradient comes from"],
   wait: ["Waits for", "Awaited by"],
 };
 
@@ -215,7 +217,7 @@ function NodePanel({ opened, timeline, span, links, select }: SpanProps) {
                   onClick={() => timeline.spanOf[other] >= 0 && select(timeline.spanOf[other])}
                 >
                   <span class="quiet">{LINK_WORDS[link.what][link.to === event ? 1 : 0]} </span>
-                  <span class="grow">{visible(profile.name(events.node[other]))}</span>
+                  <span class="grow">{visible(operatorName(profile.name(events.node[other])))}</span>
                   <span class="number">{duration(Math.max(0, events.duration_ns[other]))}</span>
                 </button>
               );
