@@ -1,15 +1,13 @@
-// node vscode.mjs URL FILE SYMBOL PICTURE: opens a profile in a real VS Code whose folder is not trusted, clicks the frame that
-// SYMBOL names, follows a problem back, and prints what a person saw, as JSON.
+// node vscode.mjs URL FILE SYMBOL PICTURE: opens a profile in a real VS Code whose folder is not trusted (where it has one that may
+// hold programs), clicks the frame that SYMBOL names, follows a problem back, and prints what a person saw, as JSON.
 
 import { selectedBox, settled } from "./browser.mjs";
 import { commands, frameOf, opened, withWorkbench } from "./workbench.mjs";
 
 const [address, file, symbol, picture] = process.argv.slice(2);
 
-await withWorkbench(address, false, picture, async (page, seen) => {
-  // only a host in the browser asks the server for the extension's code
-  seen.host = "remote";
-  page.on("request", (one) => /leadline\.leadline[^/]*\/dist\/extension\.js/.test(one.url()) && (seen.host = "web"));
+const virtual = !new URL(address).searchParams.get("folder").startsWith("/"); // nobody is asked whether that is trusted
+await withWorkbench(address, virtual ? null : false, picture, async (page, seen) => {
   let profile = await opened(page, file);
   seen.overview = await profile.locator(".program h1").innerText();
   await profile.locator("#tab-flame").click();

@@ -6,7 +6,7 @@ const FLAGS =
   "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update " +
   "--disable-sync --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader";
 
-/** Runs `work` with the workbench's page; prints what it has put into `seen` as JSON, with the error that ended it if one did. */
+/** `trusted`: the answer to the question whether the folder is; null where none is asked. Runs `work` with the workbench's page; prints what it has put into `seen` as JSON, with the error that ended it if one did. */
 export async function withWorkbench(address, trusted, picture, work) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS.split(" ") });
   const page = await browser.newPage({ viewport: { width: 1500, height: 900 } });
@@ -16,7 +16,7 @@ export async function withWorkbench(address, trusted, picture, work) {
     await page.goto(address);
     await page.waitForSelector(".monaco-workbench", { timeout: 120_000 });
     const answer = trusted ? "Yes, I trust the authors" : "No, I don't trust the authors";
-    await page.getByRole("button", { name: answer }).click();
+    if (trusted !== null) await page.getByRole("button", { name: answer }).click();
     await work(page, seen);
   } catch (error) {
     seen.error = String(error);

@@ -81,11 +81,11 @@ def test_predictions_stand_below_what_was_measured_one_or_several(tour):
 def test_the_page_of_a_timeline_holds_the_predictions_that_were_asked_for(profiles, browse):
     folder, before, _ = profiles
     command = [sys.executable, "-m", "leadline.cli.main", "timeline", before.name, "--html", "-o", "whatif.html"]
-    asked = ["--whatif", "faster cpu 2x", "--whatif", "faster python 2x"]
+    asked = ["--whatif", "faster cpu 2x", "--whatif", "batch_size 2x"]
     subprocess.run([*command, *asked], cwd=folder, check=True, capture_output=True, timeout=100)
     seen = browse("timeline.mjs", folder / "whatif.html")
     assert seen["errors"] == []
-    assert seen["predictions"] == ["faster cpu 2x ×", "faster python 2x ×"]
+    assert seen["predictions"] == ["faster cpu 2x ×", "batch_size 2x ×"]
     wrong = subprocess.run(
         [*command, "--whatif", "warp"], cwd=folder, capture_output=True, text=True, timeout=100, check=False
     )

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from leadline.cli.files import open_profile as cli_open
 from leadline.profiles import open_profile
 from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
@@ -115,3 +116,37 @@ def test_an_answer_is_made_once(served):
     first, again = (get(server, base(server) + "report/0") for _ in range(2))
     assert first == again
     assert io.BytesIO(first[1]).read(1) == b"{"
+
+
+TRACE = {
+    "schemaVersion": 1,
+    "traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 100, "dur": 50, "args": {}},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::relu", "pid": 1, "tid": 1, "ts": 160, "dur": 10, "args": {}},
+    ],
+}
+
+
+def test_the_trace_of_another_profiler_is_handed_out_as_a_profile(tmp_path):
+    (tmp_path / "trace.json").write_text(json.dumps(TRACE))
+    opened = cli_open(str(tmp_path / "trace.json"))
+    status, data = View([(str(tmp_path / "trace.json"), opened)]).answer("profile/0", {})
+    (tmp_path / "again.leadline").write_bytes(data)
+    again = open_profile(tmp_path / "again.leadline")
+    assert status == "application/octet-stream"
+    assert again.tree.exclusive("time").sum.sum() == opened.tree.exclusive("time").sum.sum() == 60_000
+
+
+def test_of_two_profiles_the_source_is_that_of_the_one_whose_lines_are_shown(tmp_path):
+    views = []
+    for name in ("before", "after"):
+        source = tmp_path / f"{name}.py"
+        source.write_text(f"{name}()\n")
+        profile = build(f"python main @ {source}:1\n  operator aten::mm | time=5 call_time=5")
+        views.append((f"{name}.leadline", profile))
+    view = View(views)
+    text = {
+        name: json.loads(view.answer("source", {"file": [str(tmp_path / f"{name}.py")]})[1])
+        for name in ("before", "after")
+    }
+    assert text == {"before": {"text": "before()"}, "after": {"text": None}}

@@ -149,8 +149,14 @@ function sideTables(profile: Profile, parent: Int32Array, shared: Shared, rowOf:
 
 function hindrances(a: Profile, b: Profile): string[] {
   const said: string[] = [];
-  const text = (value: unknown) =>
-    typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
+  const text = (value: unknown): string =>
+    typeof value === "string"
+      ? value
+      : Array.isArray(value)
+        ? value.map(text).join(" ")
+        : value === undefined || value === null
+          ? ""
+          : JSON.stringify(value);
   const differ = (what: string, x: unknown, y: unknown) => {
     if (text(x) !== text(y)) said.push(`${what}: ${text(x) || "unknown"} before, ${text(y) || "unknown"} after.`);
   };

@@ -94,7 +94,7 @@ function App({ host, profile, early, said }: AppProps) {
     location.hash ? placeOf(location.hash).page : host.names.length > 1 ? "diff" : "overview",
   );
   const [flameState, setFlame] = useState<FlameState>(() => ({
-    ...firstState(profile, report),
+    ...firstState(profile),
     ...fromLink(placeOf(location.hash).parameters, profile),
   }));
   const [table, setTable] = useState<TableName>(() => placeOf(location.hash).table);

@@ -80,7 +80,7 @@ export class ProfileEditors implements vscode.CustomReadonlyEditorProvider {
         for (const one of waiting.splice(0)) say(one);
         return;
       }
-      const profile = this.store.of(uris()[uris().length - 1]) ?? null;
+      const profile = this.store.of(uris()[0]) ?? null; // which the page shows; a second one it compares with
       if (message.type === "source") {
         const text = profile && (await this.sources.text(profile, message.file, this.files));
         say({ type: "source", id: message.id, text });

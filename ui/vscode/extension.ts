@@ -16,7 +16,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const editors = new ProfileEditors(context, store, files);
   const lines = new LineCosts(store, files);
   const problems = new Problems(store, files);
-  const python: vscode.DocumentSelector = { language: "python" };
+  const python: vscode.DocumentSelector = [{ language: "python" }, { pattern: "**/*.py" }];
   const command = vscode.commands.registerCommand;
   context.subscriptions.push(
     store,

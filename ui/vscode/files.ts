@@ -11,6 +11,7 @@ const MOST_MAPPINGS = 20;
 const SEARCHED = new Set(["file", "vscode-remote"]);
 const SKIPPED = new Set(["node_modules", "__pycache__"]);
 const MOST_FOLDERS = 400;
+const PATIENCE_MS = 3000;
 
 export class Files {
   private readonly known = new Map<string, Promise<vscode.Uri[]>>();
@@ -103,12 +104,12 @@ export class Files {
   }
 }
 
-/** Files of this name in the workspace. File systems that cannot search are walked through, as far as that is quick. */
+/** Files of this name in the workspace. Where nobody can search a file system, it is walked through as far as that is quick. */
 async function filesNamed(name: string): Promise<vscode.Uri[]> {
-  const found = await vscode.workspace.findFiles(`**/${name}`, undefined, MOST_FOUND);
-  if (found.length) return found;
   const waiting = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri);
-  if (waiting.every(({ scheme }) => SEARCHED.has(scheme))) return found;
+  const searched = waiting.every(({ scheme }) => SEARCHED.has(scheme));
+  const found = await search(name, searched ? undefined : PATIENCE_MS);
+  if (found.length || searched) return found;
   for (let asked = 0; waiting.length && asked < MOST_FOLDERS && found.length < MOST_FOUND; asked++) {
     const folder = waiting.shift() as vscode.Uri;
     const listed = await vscode.workspace.fs.readDirectory(folder).then(
@@ -121,6 +122,20 @@ async function filesNamed(name: string): Promise<vscode.Uri[]> {
       else if (entry === name && type !== vscode.FileType.Directory) found.push(uri);
     }
   }
+  return found;
+}
+
+/** `patience`: where no extension searches a scheme, VS Code waits for one for ever. */
+async function search(name: string, patience?: number): Promise<vscode.Uri[]> {
+  const stop = new vscode.CancellationTokenSource();
+  const asked = vscode.workspace.findFiles(`**/${name}`, undefined, MOST_FOUND, stop.token).then(
+    (found) => found,
+    () => [],
+  );
+  if (patience === undefined) return asked;
+  const nothing = new Promise<vscode.Uri[]>((done) => setTimeout(() => done([]), patience));
+  const found = await Promise.race([asked, nothing]);
+  stop.cancel();
   return found;
 }
 

@@ -63,7 +63,7 @@ export class LineCosts implements vscode.CodeLensProvider, vscode.Disposable {
   /** What the current profile says about a document; null where it does not know it. */
   private async costsOf(document: vscode.TextDocument): Promise<Costs | null> {
     const profile = this.store.current;
-    if (!profile || !this.wanted || document.languageId !== "python") return null;
+    if (!profile || !this.wanted || !isPython(document)) return null;
     const name = document.uri.path.slice(document.uri.path.lastIndexOf("/"));
     for (const [file, costs] of profile.costs) {
       if (!`/${file.replaceAll("\\", "/")}`.endsWith(name)) continue;
@@ -130,6 +130,11 @@ export class LineCosts implements vscode.CodeLensProvider, vscode.Disposable {
       return [new vscode.CodeLens(new vscode.Range(line, 0, line, 0), command)];
     });
   }
+}
+
+/** Editors without the Python language take its files for plain text. */
+function isPython({ languageId, uri }: vscode.TextDocument): boolean {
+  return languageId === "python" || uri.path.endsWith(".py");
 }
 
 function wholeOf({ profile, metric }: OpenProfile): number {

@@ -8,9 +8,12 @@ that resolves to this machine works either. It only reads, and sends no other fi
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import secrets
 import threading
+import zipfile
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from leadline.profiles import Profile
 from leadline.report.build import build_report
+from leadline.report.embedded import packed
 from leadline.report.html import findings_of, page_findings, page_report, render_server_page
 from leadline.report.model import ReportOptions
 from leadline.report.page_sources import PageSources
@@ -57,7 +61,7 @@ class View:
             name = query.get("name", [""])[0]
             return "application/json", self._once(f"{path} {name}", lambda: self._predicted(index, name))
         if kind == "profile":
-            return "application/octet-stream", self._once(path, lambda: Path(self._names[index]).read_bytes())
+            return "application/octet-stream", self._once(path, lambda: self._bytes(index))
         make = self._report if kind == "report" else self._findings
         return "application/json", self._once(path, lambda: json.dumps(make(index), allow_nan=False).encode())
 
@@ -67,6 +71,14 @@ class View:
             if key not in self._made:
                 self._made[key] = make()
             return self._made[key]
+
+    def _bytes(self, index: int) -> bytes:
+        """The file itself; of another profiler's trace the profile that was made of it."""
+        data = Path(self._names[index]).read_bytes()
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            return data
+        profile = self._profiles[index]
+        return packed(profile.tables, profile.meta)
 
     def _report(self, index: int) -> dict[str, Any]:
         options = ReportOptions(top=_TOP, frames=False, merge_layers=False)
@@ -85,7 +97,7 @@ class View:
     def _source(self, file: str) -> str | None:
         with self._lock:
             if self._sources is None:
-                self._sources = PageSources(self._profiles[-1])
+                self._sources = PageSources(self._profiles[0])  # a second one is only compared with
             return self._sources.text(file)
 
 
@@ -123,7 +135,8 @@ class ViewServer:
                 for name, value in _HEADERS:
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(body)
+                with contextlib.suppress(ConnectionError):  # a page that was closed while it was read
+                    self.wfile.write(body)
 
             def log_message(self, format: str, *args: Any) -> None:
                 """The terminal is the user's."""

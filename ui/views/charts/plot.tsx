@@ -19,6 +19,9 @@ function shownValue(value: number, unit: Chart["unit"]): string {
   return unit === "bytes/s" ? `${size(value)}/s` : number(Math.round(value * 100) / 100);
 }
 
+/** A bar is as long as what it stands for. */
+const FROM_ZERO: uPlot.Scale = { range: (_, __, max) => [0, max > 0 ? 1.05 * max : 1] };
+
 /** All of the window until somebody zooms in. */
 function rangeOf({ counted, until, x }: Chart): (plot: uPlot, min: number, max: number) => [number, number] {
   return (_, min, max) => {
@@ -54,7 +57,10 @@ export function Plot({ opened, chart }: { opened: Opened; chart: Chart }) {
       {
         width: Math.max(200, element.clientWidth),
         height: HEIGHT,
-        scales: { x: { time: false, range: rangeOf(chart) } },
+        scales: {
+          x: { time: false, range: rangeOf(chart) },
+          y: chart.lines.some((line) => line.bars) ? FROM_ZERO : {},
+        },
         legend: { live: true },
         cursor: { drag: { x: true, y: false } },
         axes: [

@@ -1,7 +1,6 @@
 // What the flame graph shows, as far as a link can say it.
 
 import type { Profile } from "../../model/profile";
-import type { Report } from "../../model/report";
 import { COLOURINGS, type ColourName } from "./colouring";
 
 export interface FlameState {
@@ -19,14 +18,13 @@ export interface FlameState {
   asked: number;
 }
 
-export function firstState(profile: Profile, report: Report): FlameState {
-  const metrics = profile.metrics.drawn.map((metric) => metric.name);
+export function firstState(profile: Profile): FlameState {
   return {
-    metric: metrics.includes(report.path_metric) ? report.path_metric : profile.metrics.main,
+    metric: profile.metrics.main, // not the report's, which may come later or not at all
     inverted: false,
     hideLibrary: hasOwnCode(profile),
     foldLayers: true,
-    joinProcesses: report.meta.processes > 1,
+    joinProcesses: profile.tables.processes.pid.length > 1,
     collapseRecursion: false,
     colour: "kind",
     search: "",

@@ -7,10 +7,10 @@ import { EventKindNames } from "../../model/schema.generated";
 import { firstEndingAfter, firstStartingAt, spanText, type Timeline } from "../../model/timeline";
 import type { Link } from "../../model/timeline_facts";
 import { moved, placeOfSpan, type Move } from "../../model/timeline_moves";
-import { duration, visible } from "../../model/units";
+import { visible } from "../../model/units";
 import { Drawing, type Layers, type Sheet } from "../canvas";
 import { fitted, withAlpha, type Palette } from "../colours";
-import { niceStep, shownKind } from "./scale";
+import { niceStep, shownKind, tickText } from "./scale";
 
 const ROW = 17;
 const HEAD = 20;
@@ -223,9 +223,10 @@ export class TimelineChart extends Drawing {
     context.fillStyle = colours.muted;
     context.strokeStyle = colours.muted;
     context.lineWidth = 0.5;
-    for (let at = Math.ceil(this.view.from / step) * step; at < this.view.to; at += step) {
+    const first = Math.ceil(this.view.from / step) * step;
+    for (let at = first; at < this.view.to; at += step) {
       const x = (at - this.view.from) * this.scale;
-      context.fillText(duration(Math.round(at)), x + 4, RULER / 2);
+      context.fillText(tickText(Math.round(at), Math.round(first), step), x + 4, RULER / 2);
       context.beginPath();
       context.moveTo(x, 0);
       context.lineTo(x, RULER - 2);
