@@ -343,3 +343,26 @@ def test_taking_memory_from_the_driver_waits_for_the_device(make: Make) -> None:
     # one that returned while the device was at work had not waited
     quick = make([event if event["name"] != "cudaMalloc" else {**event, "dur": 200} for event in events])
     assert not warned(quick, "take or pin memory")
+
+
+def test_copies_share_what_is_worked_out_until_one_differs(make: Make) -> None:
+    graph = make(idle_launch())
+    asked: list[Graph] = []
+
+    def kinds(of: Graph) -> list[int]:
+        asked.append(of)
+        return [int(kind) for kind in of.column("kind")]
+
+    first = graph.remembered(kinds, "kind")
+    one, other = graph.copy(), graph.copy()
+    assert one.remembered(kinds, "kind") is first
+    one.tasks.write("kind")[0] = other.tasks.write("kind")[0] = 1 - first[0]
+    one.tasks.write("kind")[1] = 7
+    assert one.remembered(kinds, "kind")[1] == 7
+    assert other.remembered(kinds, "kind")[1] == first[1]
+    assert graph.remembered(kinds, "kind") is first
+    other.tasks.write("duration_ns")[0] = 5
+    length = len(other)
+    other.insert("more", TaskKind.CPU, 0, 1)
+    assert len(other.remembered(kinds, "kind")) == length + 1
+    assert len(asked) == 4

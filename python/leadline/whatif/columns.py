@@ -7,16 +7,19 @@ inserts ten thousand tasks pays for one append. A single value of a row that has
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+_versions = count(1)  # of all tables, so that what differs never has the same
+
 
 class ColumnTable:
     """Equal-length columns. Read with `table[name]` (read-only view), write through `table.write(name)`."""
 
-    __slots__ = ("_columns", "_names", "_owned", "_pending", "_rows", "_writes")
+    __slots__ = ("_columns", "_grown", "_names", "_owned", "_pending", "_rows", "_writes")
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
         self._columns: dict[str, NDArray[Any]] = dict(columns)
@@ -28,6 +31,7 @@ class ColumnTable:
         self._owned: set[str] = set()
         self._pending: list[tuple[Any, ...]] = []
         self._writes: dict[str, int] = {}
+        self._grown = 0
 
     def __len__(self) -> int:
         return self._rows + len(self._pending)
@@ -46,9 +50,13 @@ class ColumnTable:
         return self._pending[row - self._rows][self._names.index(name)]
 
     def writes(self, name: str) -> int:
-        """How often a column was handed out for writing or lost rows: what was worked out from it earlier is stale when
-        this has changed."""
+        """A number that a column gets whenever it is handed out for writing or loses rows, and keeps in copies: what
+        was worked out from it earlier is stale when this has changed."""
         return self._writes.get(name, 0)
+
+    def stamp(self, *names: str) -> tuple[int, ...]:
+        """The same for two copies only as long as they have the same rows and values in these columns."""
+        return self._grown, *map(self.writes, names)
 
     def copy(self) -> ColumnTable:
         """A second table over the same arrays; the first writer of a column, on either side, copies it."""
@@ -61,6 +69,7 @@ class ColumnTable:
         other._owned = set()
         other._pending = []
         other._writes = dict(self._writes)
+        other._grown = self._grown
         self._owned = set()
         return other
 
@@ -68,7 +77,7 @@ class ColumnTable:
         """A view of the column that may be written; valid until the next append or copy."""
         if self._pending:
             self._join()
-        self._writes[name] = self.writes(name) + 1
+        self._writes[name] = next(_versions)
         if name not in self._owned:
             self._columns[name] = self._columns[name][: self._rows].copy()
             self._owned.add(name)
@@ -78,16 +87,17 @@ class ColumnTable:
         """Add rows: a scalar or an array per column, all columns named. Returns the first new row."""
         if values.keys() != self._columns.keys():
             raise ValueError(f"append needs exactly the columns {sorted(self._columns)}")
-        count = max((np.size(value) for value in values.values() if np.ndim(value)), default=1)
+        rows = max((np.size(value) for value in values.values() if np.ndim(value)), default=1)
         first = len(self)
-        if count == 1:
+        self._grown = next(_versions)
+        if rows == 1:
             self._pending.append(
                 tuple(values[name] if not np.ndim(values[name]) else values[name][0] for name in self._names)
             )
             return first
         if self._pending:
             self._join()
-        self._extend(count, values)
+        self._extend(rows, values)
         return first
 
     def append_row(self, *values: Any) -> int:
@@ -95,6 +105,7 @@ class ColumnTable:
         if len(values) != len(self._names):
             raise ValueError(f"a row needs {len(self._names)} values, in the order of {list(self._names)}")
         self._pending.append(values)
+        self._grown = next(_versions)
         return len(self) - 1
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
@@ -105,7 +116,7 @@ class ColumnTable:
             return
         for name, array in self._columns.items():
             self._columns[name] = array[: self._rows][mask]
-            self._writes[name] = self.writes(name) + 1
+            self._writes[name] = next(_versions)
         self._owned = set(self._columns)
         self._rows = int(mask.sum())
 

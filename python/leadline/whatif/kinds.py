@@ -156,7 +156,9 @@ class Selection:
         return Selection(np.concatenate((self.ids, other.ids)))
 
     def __and__(self, other: Selection) -> Selection:
-        return Selection(np.intersect1d(self.ids, other.ids, assume_unique=True))
+        few, many = sorted((self.ids, other.ids), key=len)
+        at = np.minimum(np.searchsorted(many, few), many.size - 1)
+        return Selection(few[many[at] == few] if many.size else few)
 
     def __sub__(self, other: Selection) -> Selection:
         return Selection(np.setdiff1d(self.ids, other.ids, assume_unique=True))

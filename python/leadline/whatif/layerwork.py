@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ Part = tuple[int, int]
 """(step, rank)."""
 
 _ACTIVATION = re.compile(r"relu|gelu|silu|sigmoid|tanh|dropout|hardswish|softplus|activation", re.IGNORECASE)
+_COLUMNS = ("alive", "kind", "lane", "layer", "phase", "step", "order")  # what tells layers
 _ENOUGH = 8
 """How many of a layer's tasks are asked for a shape before it counts as having none."""
 
@@ -48,8 +49,12 @@ def worker_kinds(graph: Graph) -> tuple[TaskKind, ...]:
     return (TaskKind.GPU,) if bool((graph.column("kind")[graph.alive] == TaskKind.GPU).any()) else (TaskKind.CPU,)
 
 
-def layers(graph: Graph) -> dict[Part, list[Layer]]:
+def layers(graph: Graph) -> Mapping[Part, Sequence[Layer]]:
     """Layers of every step and rank in forward order; only those with a name and forward work."""
+    return graph.remembered(_layers, *_COLUMNS)
+
+
+def _layers(graph: Graph) -> dict[Part, list[Layer]]:
     kind, phase = graph.column("kind"), graph.column("phase")
     wanted = graph.alive & (kind == int(worker_kinds(graph)[0])) & (graph.column("layer") > 0)
     ids = np.flatnonzero(wanted & ((phase == Phase.FORWARD) | (phase == Phase.BACKWARD)))
@@ -76,9 +81,13 @@ def layers(graph: Graph) -> dict[Part, list[Layer]]:
     return {part: sorted(items, key=lambda item: item.first) for part, items in found.items()}
 
 
-def input_bytes(graph: Graph) -> dict[Part, dict[str, int]]:
+def input_bytes(graph: Graph) -> Mapping[Part, Mapping[str, int]]:
     """Bytes of each layer's input, by step and rank: the first tensor operand of its first operator with shapes; in
     forward order."""
+    return graph.remembered(_input_bytes, *_COLUMNS, "detail", "parent")
+
+
+def _input_bytes(graph: Graph) -> dict[Part, dict[str, int]]:
     # kernels find the shapes of their operators; calls that launch nothing need not be asked
     ids = in_lane_order(graph, graph.select(kind=worker_kinds(graph), phase=Phase.FORWARD))
     ids = ids[graph.column("layer")[ids] > 0]

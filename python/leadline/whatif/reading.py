@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ _LARGEST_AXIS = 2**48  # of a tensor's shape; beyond it is damage
 
 Selectable = Selection | BoolArray | IntArray | Iterable[int] | int
 _G = TypeVar("_G", bound="GraphReading")
+_T = TypeVar("_T")
+_REMEMBERED = 4  # answers to one question, of different copies
 
 
 def shapes_in(detail: Mapping[str, Any]) -> list[Any]:
@@ -65,6 +67,7 @@ class GraphReading:
         self.layers: list[str] = list(layers)
         self.details: Sequence[Mapping[str, Any]] = details
         self.info = info or GraphInfo()
+        self._remembered: dict[Callable[..., Any], list[tuple[tuple[int, ...], Any, Any]]] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -73,6 +76,18 @@ class GraphReading:
         self._layer_ids: dict[str, int] | None = None
         self._keys: dict[int, list[float]] = {}
         self._keys_stamp: tuple[int, ...] = ()
+
+    def remembered(self: _G, work_out: Callable[[_G], _T], *columns: str) -> _T:
+        """`work_out(self)`, shared by all copies whose tasks are the same in these columns; nobody may change it."""
+        stamp = self.tasks.stamp(*columns)
+        known = self._remembered.setdefault(work_out, [])
+        for entry in known:
+            if entry[0] == stamp and entry[1] is self.details:
+                return cast(_T, entry[2])
+        found = work_out(self)
+        known.append((stamp, self.details, found))
+        del known[:-_REMEMBERED]
+        return found
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -107,12 +122,15 @@ class GraphReading:
 
     def detail(self, task: int) -> Mapping[str, Any]:
         """Arguments of the trace (grid, Collective name, Input Dims, ...), untouched; empty where it had none."""
-        row = int(self.tasks["detail"][task])
+        row = int(self.tasks.value("detail", task))
         return self.details[row] if row >= 0 else {}
 
     def shaped_operators(self) -> IntArray:
         """For every task the innermost operator around it (for device work: around its launch) that has shapes, itself
         included; -1 for none."""
+        return self.remembered(GraphReading._shaped_operators, "detail", "parent")
+
+    def _shaped_operators(self) -> IntArray:
         shaped = np.array([*("Input Dims" in detail for detail in self.details), False], dtype=np.bool_)
         has, parent = shaped[self.tasks["detail"]], self.tasks["parent"]
         found = np.arange(len(self), dtype=np.int64)
@@ -129,7 +147,7 @@ class GraphReading:
             found = self.detail(at)
             if "Input Dims" in found:
                 return found
-            at = int(self.tasks["parent"][at])
+            at = int(self.tasks.value("parent", at))
         return {}
 
     def shapes(self, task: int) -> list[Any]:

@@ -117,7 +117,10 @@ def step_completions(step: IntArray, end_ns: IntArray, steps: tuple[int, ...]) -
     row = np.clip(np.searchsorted(np.array(steps, dtype=np.int64), step, side="right") - 1, 0, None)
     latest = np.zeros(len(steps), dtype=np.int64)
     if steps:
-        np.maximum.at(latest, row, end_ns)
+        order = np.argsort(row, kind="stable")
+        first = np.searchsorted(row[order], np.arange(len(steps)))
+        held = np.flatnonzero(np.diff(first, append=row.size))  # steps that have tasks
+        latest[held] = np.maximum(np.maximum.reduceat(end_ns[order], first[held]), 0) if held.size else 0
     return np.maximum.accumulate(latest)
 
 

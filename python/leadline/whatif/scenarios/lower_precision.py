@@ -40,6 +40,7 @@ def scale_compute(
     chosen: list[int] = []
     factors: list[float] = []
     by_shape = unknown = 0
+    ratios: dict[tuple[Work | None, str], float] = {}
     for task, source in zip(tasks, table.precisions(tasks), strict=True):
         unknown += source is None
         if source is None:
@@ -48,7 +49,12 @@ def scale_compute(
         if PRECISION_BYTES[source] < PRECISION_BYTES[target] or source == target:
             continue
         known = work.get(int(table.shaped[task]))
-        ratio = _unknown_gpu_ratio(source, target, draw) if gpu is None else _ratio(known, source, target, gpu, draw)
+        ratio = ratios.get((known, source))
+        if ratio is None:
+            ratio = (
+                _unknown_gpu_ratio(source, target, draw) if gpu is None else _ratio(known, source, target, gpu, draw)
+            )
+            ratios[(known, source)] = ratio
         by_shape += gpu is not None and known is not None
         chosen.append(task)
         factors.append(1 / max(1.0, ratio * kept))
