@@ -541,6 +541,48 @@ struct KernelEvents {
   }
 };
 
+// Where threads stood when the last segment of a process was written, inside operators and regions that had not ended.
+struct OpenPlaces {
+  static constexpr std::string_view kName = "open_places";
+  std::vector<std::uint32_t> thread;  // row of its thread
+  std::vector<std::uint32_t> node;  // the innermost operator or region it was inside
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("thread"), thread);
+    f(std::string_view("node"), node);
+  }
+};
+
+// The last collectives that a process began, in their order; kept of processes that did not stop in order.
+struct Collectives {
+  static constexpr std::string_view kName = "collectives";
+  std::vector<std::uint32_t> process;  // who
+  std::vector<std::uint32_t> name;  // what torch calls it
+  std::vector<std::uint32_t> group;  // name of its process group, empty where unknown
+  std::vector<std::uint32_t> description;  // what the program calls the group, or empty
+  std::vector<std::uint32_t> group_size;  // ranks in the group, 0 where unknown
+  std::vector<std::uint64_t> sequence;  // the how manieth of its group on this rank, from 1; 0 where the group is unknown
+  std::vector<std::int64_t> elements;  // elements that go in, -1 where unknown
+  std::vector<std::int64_t> start_ns;  // CLOCK_REALTIME when it began
+  std::vector<std::int64_t> returned_ns;  // ns from begin until the call returned, -1: it had not
+  std::vector<std::int64_t> done_ns;  // ns from begin until its work had ended, -1: it had not, or nobody told
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("process"), process);
+    f(std::string_view("name"), name);
+    f(std::string_view("group"), group);
+    f(std::string_view("description"), description);
+    f(std::string_view("group_size"), group_size);
+    f(std::string_view("sequence"), sequence);
+    f(std::string_view("elements"), elements);
+    f(std::string_view("start_ns"), start_ns);
+    f(std::string_view("returned_ns"), returned_ns);
+    f(std::string_view("done_ns"), done_ns);
+  }
+};
+
 // Of a profile of many ranks folded into one: every rank of the job, by number; those that are missing too.
 struct Ranks {
   static constexpr std::string_view kName = "ranks";

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/flight_recorder.h"
 #include "base/losses.h"
 #include "bindings/bindings.h"
 #include "leadline/monitor.h"
@@ -222,6 +223,21 @@ NB_MODULE(_native, m) {
   m.def("stats", &stats);
   m.def(
       "write_status", [] { return Session::instance().write_status(); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "flight_announce",
+      [](const std::string& group, const std::string& description, uint32_t size, uint32_t rank, int64_t elements) {
+        FlightRecorder::announce({group, description, size, rank, elements, {}});
+      },
+      nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"), nb::arg("elements"));
+  m.def("flight_announced", &FlightRecorder::announced);
+  m.def(
+      "flight_done", [](uint64_t number) { flight_recorder().done(number); }, nb::arg("number"));
+  m.def(
+      "flight_usual",
+      [](const std::string& group, const std::string& description, uint32_t size, uint32_t rank) {
+        flight_recorder().set_usual({group, description, size, rank, -1, {}});
+      },
+      nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"));
   m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none());
   m.def(
       "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); },

@@ -18,6 +18,7 @@
 #include "collector/forward_threads.h"
 #include "collector/lane.h"
 #include "monitor/monitor.h"
+#include "writer/segment.h"
 
 namespace leadline {
 
@@ -69,6 +70,8 @@ class Collector final : public Subscriber {
 
   // Brings the threads' CPU times up to date; the flush thread calls it before each segment.
   void refresh_thread_times() noexcept;
+  // Where threads are, outside of what the collector books at an end only. Throws std::bad_alloc.
+  std::vector<OpenPlace> open_places() const;
 
   TreeRegistry& trees() noexcept { return trees_; }
   MemoryLedger& ledger() noexcept { return ledger_; }

@@ -1,6 +1,7 @@
 // Threads end, measuring pauses and goes on, the process forks.
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "base/abandon.h"
 #include "base/clock.h"
@@ -56,6 +57,21 @@ void Collector::refresh_thread_times() noexcept {
       lane->tree->stats().cpu_ns.store(lane->cpu_of(cpu_ns) - lane->cpu_begin_ns, std::memory_order_relaxed);
   }
   refresh_silent(now);
+}
+
+std::vector<OpenPlace> Collector::open_places() const {
+  std::vector<leadline_thread> threads(64);
+  size_t count = threads.size();
+  while (Monitor::instance().threads(threads.data(), &count) == LEADLINE_ERROR_FULL) {
+    threads.resize(count + 16);
+    count = threads.size();
+  }
+  std::vector<OpenPlace> places;
+  for (const leadline_thread& thread : std::span(threads).first(count)) {
+    if (thread.place != 0 && is_place(thread.place))
+      places.push_back({thread.tid, tree_of(thread.place), node_of(thread.place)});
+  }
+  return places;
 }
 
 void Collector::pause() noexcept {

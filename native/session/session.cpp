@@ -6,9 +6,11 @@
 #include <atomic>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/abandon.h"
 #include "base/clock.h"
+#include "base/flight_recorder.h"
 #include "base/losses.h"
 #include "session/flusher.h"
 #include "session/providers.h"
@@ -45,6 +47,7 @@ Session& Session::instance() {
 
 void Session::describe_process(const std::string& segment_path) {
   options_.segment_path = segment_path;
+  flight_recorder().set_path(segment_path.empty() ? std::string() : beside_segment(segment_path, ".flight"));
   process_.pid = static_cast<uint32_t>(getpid());
   process_.parent_pid = static_cast<uint32_t>(getppid());
   process_.start_ns = realtime_ns();
@@ -128,8 +131,16 @@ WriteResult Session::write(bool complete) noexcept {
   collector->refresh_thread_times();
   process_.end_ns = realtime_ns();
   process_.complete = complete;
-  const SegmentSources sources{collector->trees(),   losses(), process_, &collector->ledger(), &collector->window(),
-                               &collector->devices()};
+  std::vector<OpenPlace> open;
+  if (!complete) {
+    try {
+      open = collector->open_places();
+    } catch (const std::bad_alloc&) {
+      open.clear();  // the segment will say what is short
+    }
+  }
+  const SegmentSources sources{collector->trees(),    losses(), process_, &collector->ledger(), &collector->window(),
+                               &collector->devices(), open};
   const WriteResult result = writer_.write(options_.segment_path, sources, complete);
   if (!result) {
     try {
@@ -162,6 +173,7 @@ WriteResult Session::stop() noexcept {
   {
     const std::lock_guard hold(held_);
     flusher_.reset();
+    flight_recorder().set_path({});
     present_ = nullptr;
     last = std::move(collector_);
     collector_.reset();
@@ -286,6 +298,7 @@ void Session::after_fork(const std::string& segment_path) {
   Monitor::instance().after_fork();
   for (Provider* provider : providers()) provider->after_fork_child();
   if (there == nullptr || segment_path.empty()) {
+    flight_recorder().set_path({});
     if (subscription_ != 0) Monitor::instance().unsubscribe(subscription_);
     subscription_ = 0;
     if (there == nullptr) return;

@@ -147,11 +147,13 @@ std::string describe(const WriteResult& result, const std::string& path) {
   return {};
 }
 
-std::string events_path(const std::string& segment_path) {
+std::string beside_segment(const std::string& segment_path, std::string_view end) {
   constexpr std::string_view kEnd = ".segment";
-  return segment_path.ends_with(kEnd) ? segment_path.substr(0, segment_path.size() - kEnd.size()) + ".events"
-                                      : segment_path + ".events";
+  const bool ends = segment_path.ends_with(kEnd);
+  return segment_path.substr(0, segment_path.size() - (ends ? kEnd.size() : 0)).append(end);
 }
+
+std::string events_path(const std::string& segment_path) { return beside_segment(segment_path, ".events"); }
 
 // What stays from one segment to the next.
 struct SegmentWriter::Kept {

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/device_table.h"
 #include "base/losses.h"
@@ -30,6 +32,13 @@ struct ProcessInfo {
   bool complete = false;
 };
 
+// Where a thread is: inside this node of a thread's tree.
+struct OpenPlace {
+  std::uint64_t tid;
+  ThreadIndex tree;
+  NodeId node;
+};
+
 // What a segment is made of. Those that may be nullptr are simply absent from the file.
 struct SegmentSources {
   const TreeRegistry& trees;
@@ -38,6 +47,7 @@ struct SegmentSources {
   MemoryLedger* ledger = nullptr;
   const TraceEventSource* events = nullptr;
   const DeviceTable* devices = nullptr;
+  std::span<const OpenPlace> open_places = {};
 };
 
 enum class WriteError : std::uint8_t {
@@ -93,5 +103,7 @@ class SegmentWriter {
 WriteResult write_segment(const std::string& path, const SegmentSources& sources) noexcept;
 // Where the events of a running process stand.
 std::string events_path(const std::string& segment_path);
+// Beside a segment, with another end instead of ".segment".
+std::string beside_segment(const std::string& segment_path, std::string_view end);
 
 }  // namespace leadline

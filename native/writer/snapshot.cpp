@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "writer/merged_tree.h"
@@ -104,6 +105,21 @@ void fill_tree(Snapshot& snapshot, const MergedTree& tree) {
     table.address.push_back(key.address);
     table.detail.push_back(raw(key.detail));
   }
+}
+
+// Nodes of the threads' trees become nodes of this one, so before these are written.
+std::optional<tables::OpenPlaces> open_places(MergedTree& tree, const SegmentSources& sources) {
+  tables::OpenPlaces table;
+  for (const OpenPlace& place : sources.open_places) {
+    for (std::uint32_t i = tree.thread_count(); i-- > 0;) {  // the last one: the kernel gives a number again
+      if (sources.trees[ThreadIndex{i}].tid() != place.tid) continue;
+      tree.thread_node(ThreadIndex{i});  // its row is made when the thread is new
+      table.thread.push_back(i);
+      table.node.push_back(raw(tree.resolve(place.tree, place.node)));
+      break;
+    }
+  }
+  return table.thread.empty() ? std::nullopt : std::optional(std::move(table));
 }
 
 void fill_threads(Snapshot& snapshot, MergedTree& tree, const TreeRegistry& trees) {
@@ -210,6 +226,7 @@ Snapshot take_snapshot(MergedTree& tree, const SegmentSources& sources, WithEven
   }
   const bool with_events = events == WithEvents::kYes && sources.events != nullptr && sources.events->was_opened();
   if (with_events) snapshot.events = events_table(tree, *sources.events);
+  snapshot.open_places = open_places(tree, sources);
   fill_tree(snapshot, tree);
   fill_threads(snapshot, tree, sources.trees);
   fill_process(snapshot, tree, sources.process);

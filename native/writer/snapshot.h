@@ -18,7 +18,8 @@ struct Snapshot {
   tables::Threads threads;
   tables::Devices devices;
   tables::Losses losses;
-  std::optional<tables::Events> events;  // only when there was a trace window
+  std::optional<tables::OpenPlaces> open_places;  // only where threads are inside something
+  std::optional<tables::Events> events;           // only when there was a trace window
 
   // Calls f(table) for every table there is.
   template <class F>
@@ -31,6 +32,7 @@ struct Snapshot {
     f(threads);
     f(devices);
     f(losses);
+    if (open_places) f(*open_places);
     if (events) f(*events);
   }
 };

@@ -30,6 +30,11 @@ PART_FORMAT = 2
 SESSION_FILE = "session.json"
 SEGMENT_SUFFIX = ".segment"
 EVENTS_SUFFIX = ".events"
+FLIGHT_SUFFIX = ".flight"
+MARKS = "marks"
+"""Beside the segments of a session that rolls its files: what they were where one file ended and the next began."""
+MARK_FILE = "file"
+MARK_MADE = "made"
 META_MEMBER = "meta.json"
 _COPY_BYTES = 1 << 20
 _ID_LENGTH = 16
@@ -56,6 +61,9 @@ class ProcessPart:
 
     complete: bool
     """Whether its last segment holds all it measured: it stopped, or was ended by a signal that let it write."""
+
+    flight: Path | None = None
+    """Its flight recorder, where it began a collective."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +113,9 @@ def read_part(directory: Path) -> Part:
         complete = written and (record.get("complete") is True or _is_last(segment))
         events = folder / f"{stem}{EVENTS_SUFFIX}"
         beside = events if written and events.exists() else None
-        processes.append(ProcessPart(stem, segment if written else None, record, beside, complete))
+        recorder = folder / f"{stem}{FLIGHT_SUFFIX}"
+        flight = recorder if recorder.exists() else None
+        processes.append(ProcessPart(stem, segment if written else None, record, beside, complete, flight))
     processes.sort(key=_start_order)
     return Part(directory, session, tuple(processes))
 

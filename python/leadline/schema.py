@@ -645,6 +645,32 @@ TABLES: Final[dict[str, Table]] = {
             Column("name", "<u4", "strings", "name of target, of the system call, of the interrupt; block: kind of request; exec: program"),
         ),
     ),
+    "open_places": Table(
+        "open_places",
+        "Where threads stood when the last segment of a process was written, inside operators and regions that had not ended.",
+        True,
+        (
+            Column("thread", "<u4", "threads", "row of its thread"),
+            Column("node", "<u4", "nodes", "the innermost operator or region it was inside"),
+        ),
+    ),
+    "collectives": Table(
+        "collectives",
+        "The last collectives that a process began, in their order; kept of processes that did not stop in order.",
+        True,
+        (
+            Column("process", "<u4", "processes", "who"),
+            Column("name", "<u4", "strings", "what torch calls it"),
+            Column("group", "<u4", "strings", "name of its process group, empty where unknown"),
+            Column("description", "<u4", "strings", "what the program calls the group, or empty"),
+            Column("group_size", "<u4", "", "ranks in the group, 0 where unknown"),
+            Column("sequence", "<u8", "", "the how manieth of its group on this rank, from 1; 0 where the group is unknown"),
+            Column("elements", "<i8", "", "elements that go in, -1 where unknown"),
+            Column("start_ns", "<i8", "", "CLOCK_REALTIME when it began"),
+            Column("returned_ns", "<i8", "", "ns from begin until the call returned, -1: it had not"),
+            Column("done_ns", "<i8", "", "ns from begin until its work had ended, -1: it had not, or nobody told"),
+        ),
+    ),
     "ranks": Table(
         "ranks",
         "Of a profile of many ranks folded into one: every rank of the job, by number; those that are missing too.",

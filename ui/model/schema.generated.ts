@@ -399,6 +399,38 @@ export interface KernelEventsTable {
   readonly name: Uint32Array;
 }
 
+/** Where threads stood when the last segment of a process was written, inside operators and regions that had not ended. */
+export interface OpenPlacesTable {
+  /** row of its thread */
+  readonly thread: Uint32Array;
+  /** the innermost operator or region it was inside */
+  readonly node: Uint32Array;
+}
+
+/** The last collectives that a process began, in their order; kept of processes that did not stop in order. */
+export interface CollectivesTable {
+  /** who */
+  readonly process: Uint32Array;
+  /** what torch calls it */
+  readonly name: Uint32Array;
+  /** name of its process group, empty where unknown */
+  readonly group: Uint32Array;
+  /** what the program calls the group, or empty */
+  readonly description: Uint32Array;
+  /** ranks in the group, 0 where unknown */
+  readonly group_size: Uint32Array;
+  /** the how manieth of its group on this rank, from 1; 0 where the group is unknown */
+  readonly sequence: Float64Array;
+  /** elements that go in, -1 where unknown */
+  readonly elements: Float64Array;
+  /** CLOCK_REALTIME when it began */
+  readonly start_ns: Float64Array;
+  /** ns from begin until the call returned, -1: it had not */
+  readonly returned_ns: Float64Array;
+  /** ns from begin until its work had ended, -1: it had not, or nobody told */
+  readonly done_ns: Float64Array;
+}
+
 /** Of a profile of many ranks folded into one: every rank of the job, by number; those that are missing too. */
 export interface RanksTable {
   /** global rank, -1 where the program had none */
@@ -494,6 +526,8 @@ export interface Tables {
   readonly losses: LossesTable;
   readonly events: EventsTable;
   readonly kernel_events: KernelEventsTable;
+  readonly open_places: OpenPlacesTable;
+  readonly collectives: CollectivesTable;
   readonly ranks: RanksTable;
   readonly rank_values: RankValuesTable;
   readonly rank_stats: RankStatsTable;
@@ -502,7 +536,7 @@ export interface Tables {
 }
 
 /** Tables that a file may lack; they have no rows then. */
-export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "ranks", "rank_values", "rank_stats", "rank_histogram", "metric_squares"];
+export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "open_places", "collectives", "ranks", "rank_values", "rank_stats", "rank_histogram", "metric_squares"];
 
 /** Columns as they are stored: name, NumPy dtype, and the table whose rows they number. */
 export const TABLES: Record<keyof Tables, readonly (readonly [string, string, string])[]> = {
@@ -596,6 +630,22 @@ export const TABLES: Record<keyof Tables, readonly (readonly [string, string, st
     ["target", "<i8", ""],
     ["value", "<i8", ""],
     ["name", "<u4", "strings"],
+  ],
+  open_places: [
+    ["thread", "<u4", "threads"],
+    ["node", "<u4", "nodes"],
+  ],
+  collectives: [
+    ["process", "<u4", "processes"],
+    ["name", "<u4", "strings"],
+    ["group", "<u4", "strings"],
+    ["description", "<u4", "strings"],
+    ["group_size", "<u4", ""],
+    ["sequence", "<u8", ""],
+    ["elements", "<i8", ""],
+    ["start_ns", "<i8", ""],
+    ["returned_ns", "<i8", ""],
+    ["done_ns", "<i8", ""],
   ],
   ranks: [
     ["rank", "<i4", ""],

@@ -26,6 +26,7 @@ struct Described {
   int32_t rank;
   int32_t world_size;
   String collective;
+  int64_t elements_in;
 };
 
 struct OldString {  // of the ABI before C++11: characters, with their number before them
@@ -40,6 +41,7 @@ struct OldString {  // of the ABI before C++11: characters, with their number be
 
 constexpr size_t kLongest = 512;
 constexpr int32_t kMostRanks = 1 << 24;
+constexpr int64_t kMostElements = int64_t{1} << 48;
 
 template <class String>
 std::optional<std::string_view> text_of(const String& string) noexcept {
@@ -48,12 +50,23 @@ std::optional<std::string_view> text_of(const String& string) noexcept {
 }
 
 template <class String>
-bool append(std::string* out, const Described<String>& info) {
+bool append(std::string* out, const Described<String>& info, FlightRecorder::Where* where) {
   if (info.rank < 0 || info.world_size <= info.rank || info.world_size > kMostRanks) return false;
   const auto group = text_of(info.group);
   const auto description = text_of(info.description);
   const auto collective = text_of(info.collective);
   if (!group || !description || !collective) return false;
+  if (where != nullptr) {
+    const bool named = *description != "undefined";
+    const auto size = static_cast<std::uint32_t>(info.world_size);
+    const bool counted = info.elements_in >= 0 && info.elements_in < kMostElements;
+    *where = {*group,
+              named ? *description : std::string_view(),
+              size,
+              static_cast<std::uint32_t>(info.rank),
+              counted ? info.elements_in : -1,
+              *collective};
+  }
   *out = "{\"collective\": \"";
   append_escaped(out, *collective);
   *out += "\", \"process_group\": \"";
@@ -72,15 +85,15 @@ bool CollectiveText::is_wrapper(const char* operator_name) noexcept {
   return operator_name[0] == 'r' && std::strcmp(operator_name, "record_param_comms") == 0;
 }
 
-const char* CollectiveText::describe(const Symbols& symbols) noexcept {
+const char* CollectiveText::describe(const Symbols& symbols, FlightRecorder::Where* where) noexcept {
   if (symbols.debug_info == nullptr) return nullptr;
   try {
     const auto* info = static_cast<const DebugInfoBase*>(symbols.debug_info(symbols.communication_kind));
     if (info == nullptr) return nullptr;
     if (std::strcmp(typeid(*info).name(), "N5torch19ParamCommsDebugInfoE") != 0) return nullptr;
     const void* object = info;
-    const bool known = symbols.old_strings ? append(&text_, *static_cast<const Described<OldString>*>(object))
-                                           : append(&text_, *static_cast<const Described<std::string>*>(object));
+    const bool known = symbols.old_strings ? append(&text_, *static_cast<const Described<OldString>*>(object), where)
+                                           : append(&text_, *static_cast<const Described<std::string>*>(object), where);
     return known ? text_.c_str() : nullptr;
   } catch (...) {
     return nullptr;

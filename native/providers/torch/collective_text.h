@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/flight_recorder.h"
 #include "providers/torch/record_function.h"
 
 namespace leadline::torch {
@@ -16,8 +17,9 @@ class CollectiveText {
  public:
   // Whether an operator that has no schema is the one that wraps collectives.
   static bool is_wrapper(const char* operator_name) noexcept;
-  // Valid as long as this object; nullptr when torch says nothing.
-  const char* describe(const Symbols& symbols) noexcept;
+  // Valid as long as this object; nullptr when torch says nothing. `where`: the same for the flight recorder, valid
+  // until the wrapper has ended.
+  const char* describe(const Symbols& symbols, FlightRecorder::Where* where = nullptr) noexcept;
 
  private:
   std::string text_;

@@ -21,12 +21,16 @@ uint64_t this_thread() noexcept {
 
 }  // namespace
 
-std::unique_ptr<ObserverContext> Communication::open(const Symbols& symbols, bool launching) noexcept {
-  return std::unique_ptr<ObserverContext>(new (std::nothrow) Communication(launching ? &symbols : nullptr));
+std::unique_ptr<ObserverContext> Communication::open(const Symbols& symbols, bool launching, uint64_t flight) noexcept {
+  return std::unique_ptr<ObserverContext>(new (std::nothrow) Communication(launching ? &symbols : nullptr, flight));
 }
 
-Communication::Communication(const Symbols* symbols) noexcept
-    : thread_(this_thread()), before_ns_(t_waited_inside_ns), wall_ns_(now_ns()), cpu_ns_(thread_cpu_ns()) {
+Communication::Communication(const Symbols* symbols, uint64_t flight) noexcept
+    : flight_(flight),
+      thread_(this_thread()),
+      before_ns_(t_waited_inside_ns),
+      wall_ns_(now_ns()),
+      cpu_ns_(thread_cpu_ns()) {
   t_waited_inside_ns = 0;
   if (symbols != nullptr) launch_.emplace(*symbols);
 }
@@ -36,6 +40,7 @@ void Communication::close() noexcept {
     if (launch_) launch_->void_elsewhere();
     return;
   }
+  flight_.end();
   launch_.reset();
   const int64_t cpu_ns = thread_cpu_ns() - cpu_ns_;
   const int64_t wall_ns = now_ns() - wall_ns_;

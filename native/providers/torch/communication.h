@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "providers/torch/in_flight.h"
 #include "providers/torch/launch_place.h"
 #include "providers/torch/record_function.h"
 
@@ -24,15 +25,17 @@ inline bool communicates(const char* operator_name) noexcept {
 // kind inside it waited is theirs.
 class Communication final : public ObserverContext {
  public:
-  // nullptr for want of memory. Not `launching`: a mere wrapper, at which no work shall hang.
-  static std::unique_ptr<ObserverContext> open(const Symbols& symbols, bool launching) noexcept;
+  // nullptr for want of memory. Not `launching`: a mere wrapper, at which no work shall hang. `flight`: its number in
+  // the flight recorder.
+  static std::unique_ptr<ObserverContext> open(const Symbols& symbols, bool launching, uint64_t flight) noexcept;
 
-  explicit Communication(const Symbols* symbols) noexcept;
+  Communication(const Symbols* symbols, uint64_t flight) noexcept;
   ~Communication() override = default;
   void close() noexcept;
 
  private:
   std::optional<LaunchPlace> launch_;
+  InFlight flight_;
   uint64_t thread_;
   int64_t before_ns_;  // waited inside the operator around this one, until now
   int64_t wall_ns_;

@@ -7,6 +7,7 @@
 #include "providers/torch/collective_text.h"
 #include "providers/torch/coming_node.h"
 #include "providers/torch/communication.h"
+#include "providers/torch/in_flight.h"
 #include "providers/torch/input_text.h"
 #include "providers/torch/launch_place.h"
 #include "providers/torch/scope_names.h"
@@ -63,9 +64,10 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
     op.wrapped = ComingNode::identify;
   if (op.stable_name == 0 && CollectiveText::is_wrapper(op.name)) [[unlikely]] {
     CollectiveText collective;
-    op.inputs = collective.describe(g_shared.symbols);
+    FlightRecorder::Where where;
+    op.inputs = collective.describe(g_shared.symbols, &where);
     Monitor::instance().begin_operator(op, &function);
-    return Communication::open(g_shared.symbols, false);
+    return Communication::open(g_shared.symbols, false, op.inputs != nullptr ? InFlight::describe(where) : 0);
   }
   const bool talks = kScope == Scope::kFunction && communicates(op.name);
   if (g_shared.shapes) [[unlikely]] {
@@ -78,7 +80,7 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
       op.inputs = kCommunication;
     Monitor::instance().begin_operator(op, &function);
   }
-  return talks ? Communication::open(g_shared.symbols, true) : nullptr;
+  return talks ? Communication::open(g_shared.symbols, true, InFlight::begin(op.name)) : nullptr;
 }
 
 void region(const RecordFunction& function, leadline_phase phase) noexcept {
@@ -94,6 +96,9 @@ void region(const RecordFunction& function, leadline_phase phase) noexcept {
     event.of.region.kind = scope.is_phase ? LEADLINE_REGION_PHASE : LEADLINE_REGION_USER;
     event.of.region.flags = scope.flags;
     event.of.region.asked_at = LaunchPlace::read(g_shared.symbols);
+    InFlight::work_began(&function);
+  } else {
+    InFlight::work_ended(&function);
   }
   Monitor::instance().emit(event);
 }

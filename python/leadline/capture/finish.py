@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline._package import PackageError, Part, pack_single, read_part
+from leadline._package import MARKS, PackageError, Part, pack_single, read_part
 from leadline.capture.config import VARIABLES
 from leadline.capture.errors import ProfileError
 from leadline.capture.output import free_names, may_replace
@@ -37,46 +37,61 @@ class Finished:
     """What went wrong or is missing, for a person; empty when all went well."""
 
 
-def finish(part: PartDirectory) -> Finished:
-    """Make the file and remove the part directory. Raises nothing for causes in the outside world."""
+_NOTHING_NEW = 3
+
+
+def finish(part: PartDirectory, rest: Path | None = None) -> Finished:
+    """Make the file and remove the part directory. Raises nothing for causes in the outside world.
+
+    `rest`: the session has rolled its files (rolling.py), and this is the name for what came after the last.
+    """
+    output = part.output if rest is None else rest
     if not part.exists:
         return Finished(None, f"The profile was not made: somebody has removed {part.directory}.")
     try:
         content = read_part(part.directory)
         if not content.processes:
+            rolled = (part.folder / MARKS).exists()  # all have ended, and are in files that were made
             part.remove()
+            if rolled:
+                return Finished(None, "")
             return Finished(None, "Nothing was measured: the program started no Python that has leadline installed.")
         if not any(process.segment for process in content.processes):
             reasons = [str(process.record.get("not_measured", "")) for process in content.processes]
             part.remove()
             reason = next(filter(None, reasons), "No process lived long enough to write a segment.")
             return Finished(None, f"Nothing was measured. {reason}")
-        if not may_replace(part.output):
-            other = next(free_names(part.output))
+        if not may_replace(output):
+            other = next(free_names(output))
             return Finished(
                 None,
-                f"Will not replace {part.output}: it is no longer a profile. What was measured is in {part.directory}; "
+                f"Will not replace {output}: it is no longer a profile. What was measured is in {part.directory}; "
                 f"`leadline recover {part.directory} -o {other}` makes the file.",
             )
-        if content.single:
-            pack_single(content, part.output)
-        else:
-            _merge(part)
+        if content.single and rest is None:
+            pack_single(content, output)
+        elif not _merge(part, output):
+            part.remove()
+            return Finished(None, "")
     except (PackageError, ProfileError, OSError, MemoryError) as error:
         return Finished(None, f"{_sentence(error)} {_kept(part)}")
     part.remove()
-    return Finished(part.output, _not_written(content))
+    return Finished(output, _not_written(content))
 
 
-def _merge(part: PartDirectory) -> None:
-    """Merge in a process of its own: NumPy stays out of the profiled one, and its failure costs only the file."""
+def _merge(part: PartDirectory, output: Path) -> bool:
+    """In a process of its own: NumPy stays out of the profiled one, and its failure costs only the file. False where
+    files of this session hold all of it already."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    command = [sys.executable, "-c", _MERGE, str(part.directory), str(part.output)]
+    command = [sys.executable, "-c", _MERGE, str(part.directory), str(output)]
     result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if result.returncode != 0 or not part.output.exists():
+    if result.returncode == _NOTHING_NEW:
+        return False
+    if result.returncode != 0 or not output.exists():
         lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = lines[-1] if lines else f"exit code {result.returncode}"
-        raise PackageError(f"The processes could not be merged into {part.output}: {reason}")
+        raise PackageError(f"The processes could not be merged into {output}: {reason}")
+    return True
 
 
 def _not_written(content: Part) -> str:

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,8 +104,8 @@ class ExitStatus:
 def run_program(
     command: Command, environment: Mapping[str, str], beat: Callable[[], None], every_s: float = _BEAT_S
 ) -> ExitStatus:
-    """Start the program, pass signals on, wait for its end; `beat` is called after every `every_s` seconds without a
-    signal. Raises ProfileError when it cannot be started.
+    """Start the program, pass signals on, wait for its end; `beat` is called every `every_s` seconds. Raises
+    ProfileError when it cannot be started.
 
     Signals stay blocked in this process when it returns, so that the profile can be finished in peace: whoever sent one
     wanted the program to end, and it has. `release_signals` undoes it.
@@ -121,12 +122,16 @@ def run_program(
         witness.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise ProfileError(f"Cannot run {command.argv[0]}: {error.strerror}.{_remedy(command.argv[0])}") from None
+    due_s = time.monotonic() + every_s
     try:
         while True:
-            received = signal.sigtimedwait(waited, every_s)
-            if received is None:
+            received = signal.sigtimedwait(waited, max(due_s - time.monotonic(), 0))
+            if time.monotonic() >= due_s:  # also where signals never stop coming
                 beat()
-            elif received.si_signo == signal.SIGCHLD:
+                due_s = time.monotonic() + every_s
+            if received is None:
+                continue
+            if received.si_signo == signal.SIGCHLD:
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     return ExitStatus.from_wait(status)

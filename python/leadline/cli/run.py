@@ -21,6 +21,7 @@ from leadline.capture.config import (
     SESSION_VARIABLE,
     Options,
 )
+from leadline.capture.durations import is_duration, seconds
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
@@ -28,15 +29,17 @@ from leadline.capture.output import default_output
 from leadline.capture.part import PartDirectory
 from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
+from leadline.capture.rolling import LOOK_S, Keep, Rolling
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError
-from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES, add_tool_arguments, tool_options
+from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES, add_tool_arguments, launches_looked_at, tool_options
 
 if TYPE_CHECKING:
     from leadline.capture.kernel.recorder import KernelRecorder
 
 _WITH_VALUE = (
     "-o", "--output", "--nvtx", "--trace", "--kernel", "--trace-max-events", "--flush-interval", "--max-nodes",
+    "--keep", "--budget",
     *TOOL_OPTIONS_WITH_VALUES,
 )  # fmt: skip
 
@@ -99,6 +102,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("yes", "all"),
         help="native frames (C, C++) in CPU samples; =all: also those of the interpreter (=yes may be left out)",
     )
+    parser.add_argument(
+        "--keep",
+        default="",
+        metavar="AGE|N",
+        help="with --every TIME: keep the files of so long (24h), or so many; 24h,100 for both (default: all)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m does"
@@ -139,6 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         options = _options(arguments)
         command = _command(arguments)
+        every_s, keep = _rolling(arguments, options)
         output = Path(arguments.output) if arguments.output else default_output([command.name])
         claimed = claim(output, command.typed, options, StartedBy.SUPERVISOR)
     except ProfileError as error:
@@ -150,15 +160,16 @@ def run(arguments: argparse.Namespace) -> int:
         shown = output if output.name == part.output.name else part.output
         say(f"measuring {command.name} into {shown}{' (replaced)' if shown.exists() else ''}: {options.mode()}")
     recorder = _kernel_recorder(options, part)
+    rolling = Rolling(part, every_s, keep, say) if every_s else None
     try:
-        status = _run(command, part, options, recorder)
+        status = _run(command, part, options, recorder, rolling)
     except ProfileError as error:
         part.remove()
         if recorder is not None:
             recorder.discard()
         raise CommandError(str(error)) from error
     recording = recorder.finish() if recorder is not None else None
-    path = _finish(part, status)
+    path = _finish(part, status, rolling)
     if recorder is not None and recording is not None:
         if path is not None:
             _attach(path, recording)
@@ -168,6 +179,8 @@ def run(arguments: argparse.Namespace) -> int:
         _symbolize(path)
     if path is not None and not options.quiet:
         _print_summary(path)
+        if rolling is not None and rolling.told():
+            say(rolling.told())
     return status.leave()
 
 
@@ -189,6 +202,24 @@ def _options(arguments: argparse.Namespace) -> Options:
             "native": arguments.native,
         }
     )
+
+
+def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Keep]:
+    """Seconds between files (0: one file), and which of them stay."""
+    times = [one for one in arguments.every if is_duration(one)]
+    launches_looked_at(arguments.every)
+    if not times:
+        if arguments.keep:
+            raise CommandError("--keep says which of several files stay; add --every 10min.")
+        return 0.0, Keep()
+    every_s = seconds(times[-1], "--every")
+    if every_s < options.flush_interval_s:
+        raise CommandError(
+            f"A new file every {times[-1]} needs segments at least as often; add --flush-interval {every_s / 2:g}."
+        )
+    if options.kernel:
+        raise CommandError("The kernel is recorded into one file; leave out --kernel or --every.")
+    return every_s, Keep.parse(arguments.keep)
 
 
 def _command(arguments: argparse.Namespace) -> Command:
@@ -237,11 +268,20 @@ def _kernel_recorder(options: Options, part: PartDirectory) -> KernelRecorder | 
     return recorder
 
 
-def _run(command: Command, part: PartDirectory, options: Options, recorder: KernelRecorder | None) -> ExitStatus:
+def _run(
+    command: Command, part: PartDirectory, options: Options, recorder: KernelRecorder | None, rolling: Rolling | None
+) -> ExitStatus:
     environment = _environment(part, options)
+    if rolling is not None:
+
+        def roll() -> None:
+            part.beat()
+            rolling.beat()
+
+        return run_program(command, environment, roll, LOOK_S)
     if recorder is None:
         return run_program(command, environment, part.beat)
-    from leadline.capture.kernel.recorder import LOOK_S
+    from leadline.capture.kernel.recorder import LOOK_S as KERNEL_LOOK_S
 
     if recorder.switch is not None:
         environment[KERNEL_VARIABLE] = str(recorder.switch)
@@ -250,7 +290,7 @@ def _run(command: Command, part: PartDirectory, options: Options, recorder: Kern
         part.beat()
         recorder.look()
 
-    return run_program(command, environment, beat, LOOK_S)
+    return run_program(command, environment, beat, KERNEL_LOOK_S)
 
 
 def _attach(path: Path, recording: Path) -> None:
@@ -263,11 +303,11 @@ def _attach(path: Path, recording: Path) -> None:
         say(f"What the kernel recorded could not be added to {path} ({error}).")
 
 
-def _finish(part: PartDirectory, status: ExitStatus) -> Path | None:
+def _finish(part: PartDirectory, status: ExitStatus, rolling: Rolling | None) -> Path | None:
     """Make the file. Nothing here may change the program's exit status."""
     try:
         leave(part, status.record())  # the supervisor is the only root
-        finished = finish(part)
+        finished = finish(part) if rolling is None else rolling.finish()
     except Exception as error:
         say(f"The profile was not made ({error!r}); `leadline recover {part.directory}` may make it.")
         return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.durations import is_duration
 from leadline.cli.errors import CommandError
 
 TOOL_OPTIONS_WITH_VALUES = (
@@ -34,7 +35,13 @@ def add_tool_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="EXPR",
         help="show the kernel with the most launches, accesses, or arithmetic over them (bytes/launches), and its path",
     )
-    group.add_argument("--every", type=int, default=1, metavar="N", help="look at one launch of N only")
+    group.add_argument(
+        "--every",
+        action="append",
+        default=[],
+        metavar="N|TIME",
+        help="a number: look at one launch of N only; a time such as 10min: a new file so often (see --keep)",
+    )
 
 
 def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -56,7 +63,8 @@ def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         launches = launches or from_environment(environment)
         tools = [tool for tool, _ in find_tools(names)]
         parse_options(texts, tools)
-        Ranges.of(launches, arguments.layer, arguments.phase, arguments.kernel_name, arguments.every)
+        one_of = launches_looked_at(arguments.every)
+        Ranges.of(launches, arguments.layer, arguments.phase, arguments.kernel_name, one_of)
         tool_of = {event: tool.name() for tool in tools for event in tool.wanted()}
         choose(arguments.backend, tool_of, tool_of)
     except ToolError as error:
@@ -69,5 +77,13 @@ def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         "layer": arguments.layer,
         "phase": arguments.phase,
         "kernel_name": arguments.kernel_name,
-        "every": arguments.every,
+        "every": one_of,
     }
+
+
+def launches_looked_at(every: Sequence[str]) -> int:
+    """The number among the values of `--every`; raises CommandError for what is neither number nor time."""
+    numbers = [one for one in every if not is_duration(one)]
+    if any(not one.lstrip("-").isdecimal() for one in numbers):
+        raise CommandError(f"Cannot read --every {numbers[-1]}; write a number of launches, or a time such as 10min.")
+    return int(numbers[-1]) if numbers else 1

@@ -1,7 +1,8 @@
 """Makes the one file of a run with several processes: `python -m leadline.profiles.finish PART OUTPUT`.
 
 A program of its own, so that NumPy is never loaded into the profiled process and a failure costs the file only. Exit
-code 0, or 2 with one sentence as the last line on stderr. The part directory is left to the caller.
+code 0, 2 with one sentence as the last line on stderr, or 3 where the files that the session has rolled hold all of it.
+The part directory is left to the caller.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import sys
 
 from leadline.profiles.errors import ProfileFileError
-from leadline.profiles.recover import write_recovered
+from leadline.profiles.recover import NothingNewError, write_recovered
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -20,6 +21,8 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         write_recovered(arguments.part, arguments.output)
+    except NothingNewError:
+        return 3
     except ProfileFileError as error:
         print(error, file=sys.stderr)
         return 2

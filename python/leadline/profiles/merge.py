@@ -42,6 +42,7 @@ _MAX_DEVICES = 2**15 - 1  # a device is a 16-bit row number
 _FRAME_COLUMNS = [column.name for column in TABLES["frames"].columns]
 _DETAIL = _FRAME_COLUMNS.index("detail")
 _OF_PROCESSES = ("processes", "threads", "devices", "losses")
+_IN_ORDER = {"open_places": "thread", "collectives": "process"}
 
 
 def merge_tables(parts: Sequence[Tables], *, within: bool = False) -> Tables:
@@ -68,10 +69,13 @@ def merge_tables(parts: Sequence[Tables], *, within: bool = False) -> Tables:
         maps[table] = row_maps(parts, table, order)
     columns = {
         table: _one_below_the_other(parts, table, maps)
-        for table in (*_OF_PROCESSES, "events", "kernel_events", "metrics")
+        for table in (*_OF_PROCESSES, *_IN_ORDER, "events", "kernel_events", "metrics")
     }
     for table in _OF_PROCESSES:
         columns[table] = {name: _placed(values, maps[table]) for name, values in columns[table].items()}
+    for table, first in _IN_ORDER.items():  # rows of a process keep their order
+        by_owner = np.argsort(columns[table][first], kind="stable")
+        columns[table] = {name: values[by_owner] for name, values in columns[table].items()}
     of_event = [one[part["events"]["node"].astype(np.int64)] for one, part in zip(owner, parts, strict=True)]
     by_start = np.lexsort((np.concatenate(of_event), columns["events"]["start_ns"]))
     columns["events"] = {name: values[by_start] for name, values in columns["events"].items()}

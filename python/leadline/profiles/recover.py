@@ -3,11 +3,14 @@
 Every process that left a readable segment is in the result. A process that did not stop in order, left no segment or
 left one that cannot be read gets a loss `process_incomplete` with a sentence; nothing is left out silently. The part
 directory is only read.
+
+Where the session has rolled its files (`marks`), the result is what came after the last of them.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +21,13 @@ from leadline import _package
 from leadline.profiles.align import on_one_clock
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.flight import read_flight
+from leadline.profiles.marks import going_on, last_mark, segments_at
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.meta import complete_meta, well_typed
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_segment
+from leadline.profiles.since import Between, between
 from leadline.profiles.tables import Tables, columns_from_rows
 from leadline.profiles.writer import write_profile
 from leadline.schema import LossKind
@@ -44,18 +50,33 @@ class Recovered:
     """Processes of which no segment could be read."""
 
 
-def recover_part(directory: str | os.PathLike[str]) -> Recovered:
-    """The profile in a part directory. Raises ProfileFileError when it is none, or when no segment in it can be
-    read."""
+class NothingNewError(ProfileFileError):
+    """Everything in a part directory is in its files already."""
+
+
+def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) -> Recovered:
+    """The profile in a part directory, from `mark` on (by default its last one, if it has marks). Raises
+    ProfileFileError when it is none, or when no segment in it can be read, NothingNewError when none is new."""
+    mark = mark or last_mark(Path(directory))
+    earlier = segments_at(mark)
     try:
         part = _well_typed(_package.read_part(Path(directory)))
     except _package.PackageError as error:
         raise ProfileFileError(str(error)) from error
+    part = _with_those_that_go_on(part, going_on(Path(directory)))
     found: list[Tables] = []
     absent: list[Tables] = []
     reasons: list[str] = []
     complete = 0
+    rolled = _Rolled()
     for process in part.processes:
+        before = earlier.get(process.stem)
+        if process.segment is None and process.complete:
+            rolled.finished.add(process.stem)  # it has just begun: the next file has it
+            continue
+        if before is not None and _unchanged(process, before):
+            rolled.finished.add(process.stem)
+            continue
         try:
             if process.segment is None:
                 reason = process.record.get("not_measured")
@@ -64,20 +85,77 @@ def recover_part(directory: str | os.PathLike[str]) -> Recovered:
                     if isinstance(reason, str) and reason
                     else f"Process {process.stem} ended before it had written anything."
                 )
-            tables = _opened(process.segment, process.events)
+            tables = rolled.rest_of(process, before, _opened(process.segment, process.events))
         except ProfileFileError as error:
             reasons.append(str(error))
             absent.append(_only_the_loss(process, str(error)))
             continue
         complete += process.complete
-        found.append(_with_completeness(tables, process))
+        tables = _with_completeness(tables, process)
+        found.append(tables if process.complete else _with_collectives(tables, process.flight))
+    if not found and rolled.finished and not absent:
+        raise NothingNewError(f"{os.fspath(directory)} holds nothing that its last file has not.")
     if not found:
         why = reasons[0] if reasons else "it holds no segment."
         raise ProfileFileError(f"Nothing can be recovered from {os.fspath(directory)}: {why}")
-    meta = _package.build_meta(part)
+    meta = _package.build_meta(rolled.described(part))
+    if mark is not None or (Path(directory) / _package.MARK_FILE).exists():
+        meta.update(rolled.meta(meta, found))
     meta["complete"] = bool(meta["complete"]) and not absent
     profile = on_one_clock(Profile(merge_tables([*found, *absent]), complete_meta(meta)))
     return Recovered(profile, complete, len(found) - complete, len(absent))
+
+
+class _Rolled:
+    """What was found of the processes of a file that begins where another one ended."""
+
+    def __init__(self) -> None:
+        self.finished: set[str] = set()
+        """Stems of processes that have done nothing since."""
+        self._began_ns: dict[str, int] = {}
+        self._bounds = self._extremes = 0
+
+    def rest_of(self, process: _package.ProcessPart, before: _package.ProcessPart | None, tables: Tables) -> Tables:
+        """What a process measured since the mark. Raises ProfileFileError where what it had then cannot be read."""
+        then = _opened(before.segment, before.events) if before is not None and before.segment is not None else None
+        made: Between = between(tables, then)
+        if then is not None and then.rows("processes"):
+            self._began_ns[process.stem] = int(then["processes"]["end_ns"][0])
+        self._bounds += made.bounds
+        self._extremes += made.extremes
+        return made.tables
+
+    def described(self, part: _package.Part) -> _package.Part:
+        """What processes say of themselves, those left out that are not in the file: they begin where it begins."""
+        kept = [process for process in part.processes if process.stem not in self.finished]
+        began = self._began_ns
+        changed = [
+            replace(one, record={**one.record, "started_at_ns": began[one.stem]}) if one.stem in began else one
+            for one in kept
+        ]
+        return replace(part, processes=tuple(changed))
+
+    def meta(self, meta: dict[str, Any], found: list[Tables]) -> dict[str, Any]:
+        """Keys that differ in a file of a session that rolls them (docs/file-format.md)."""
+        starts = [int(ns) for tables in found for ns in tables["processes"]["start_ns"].tolist() if ns > 0]
+        ends = [int(ns) for tables in found for ns in tables["processes"]["end_ns"].tolist()]
+        began, ended = min(starts, default=0), max(ends, default=0)
+        told = {"run_started_at_ns": meta["started_at_ns"], "bounds": self._bounds, "extremes": self._extremes}
+        return {"started_at_ns": began, "wall_ns": max(ended - began, 0), "rolled": told}
+
+
+def _with_those_that_go_on(part: _package.Part, stems: frozenset[str]) -> _package.Part:
+    """A process that goes on in the next file lacks nothing in this one."""
+    processes = (replace(one, complete=True) if one.stem in stems else one for one in part.processes)
+    return replace(part, processes=tuple(processes))
+
+
+def _unchanged(process: _package.ProcessPart, before: _package.ProcessPart) -> bool:
+    """Whether a process has written nothing since: it is the same file."""
+    try:
+        return process.segment is not None and before.segment is not None and process.segment.samefile(before.segment)
+    except OSError:
+        return False
 
 
 def write_recovered(directory: str | os.PathLike[str], output: str | os.PathLike[str]) -> Recovered:
@@ -139,18 +217,56 @@ def _incomplete_sentence(process: _package.ProcessPart) -> str:
 
 
 def _with_loss(tables: Tables, process: int, kind: LossKind, sentence: str) -> Tables:
-    """One more row in `losses`, its sentence as one more string (merging makes strings distinct again)."""
-    text = np.frombuffer(sentence.encode(), dtype="|u1")
-    data, offsets = tables["strings"]["bytes"], tables["strings"]["offsets"]
-    end = int(offsets[-1])
-    strings = {
-        "bytes": np.concatenate([data[:end], text]),
-        "offsets": np.append(offsets, np.array(end + len(text), offsets.dtype)),
-    }
+    """One more row in `losses`, its sentence as one more string."""
+    strings = _more_strings(tables, [sentence.encode()])
     added = {"process": process, "kind": int(kind), "count": 1, "detail": tables.rows("strings")}
     row = columns_from_rows("losses", [added])
     losses = {name: np.concatenate([values, row[name]]) for name, values in tables["losses"].items()}
     return Tables({**tables.columns, "strings": strings, "losses": losses})
+
+
+def _with_collectives(tables: Tables, flight: Path | None) -> Tables:
+    """The last collectives of a process that did not stop in order; without them where its recorder is damaged."""
+    if flight is None or not tables.rows("processes"):
+        return tables
+    try:
+        recorded = read_flight(flight).collectives
+    except ProfileFileError as error:
+        return _with_loss(tables, 0, LossKind.PROCESS_INCOMPLETE, f"Its last collectives are missing: {error}")
+    texts: list[bytes] = []
+
+    def row_of(text: str) -> int:
+        texts.append(text.encode())
+        return tables.rows("strings") + len(texts) - 1
+
+    rows = [
+        {
+            "process": 0,
+            "name": row_of(one.name),
+            "group": row_of(one.group.name if one.group else ""),
+            "description": row_of(one.group.description if one.group else ""),
+            "group_size": one.group.size if one.group else 0,
+            "sequence": one.sequence,
+            "elements": one.elements,
+            "start_ns": one.begin_ns,
+            "returned_ns": one.returned_ns - one.begin_ns if one.returned_ns else -1,
+            "done_ns": one.done_ns - one.begin_ns if one.done_ns else -1,
+        }
+        for one in recorded
+    ]
+    columns = {"collectives": columns_from_rows("collectives", rows), "strings": _more_strings(tables, texts)}
+    return Tables({**tables.columns, **columns})
+
+
+def _more_strings(tables: Tables, texts: Sequence[bytes]) -> dict[str, Any]:
+    """The table of strings with `texts` behind it (merging makes strings distinct again)."""
+    data, offsets = tables["strings"]["bytes"], tables["strings"]["offsets"]
+    end = int(offsets[-1])
+    ends = end + np.cumsum([len(text) for text in texts])
+    return {
+        "bytes": np.concatenate([data[:end], np.frombuffer(b"".join(texts), dtype="|u1")]),
+        "offsets": np.concatenate([offsets, ends.astype(offsets.dtype)]),
+    }
 
 
 def _only_the_loss(process: _package.ProcessPart, sentence: str) -> Tables:

@@ -14,6 +14,7 @@ from typing import Any
 from leadline.profiles import Profile
 from leadline.report.model import Cost, LossRow, Meta
 from leadline.report.timesplit import process_labels
+from leadline.report.units import number
 from leadline.schema import LOSSES
 
 
@@ -111,7 +112,20 @@ def _estimates(profile: Profile) -> tuple[str, ...]:
     said = [profile.meta, *(records if isinstance(records, list) else [])]
     about = [status for one in said for status in _mapping(_mapping(one).get("available")).values()]
     sentences = [_text(_mapping(status).get("estimated")) for status in about]
+    sentences += [_rolled(_mapping(profile.meta.get("rolled")))]
     return tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
+
+
+def _rolled(rolled: Mapping[str, Any]) -> str:
+    """What is not exact in a file of a run that goes on in the next one."""
+    bounds, extremes = _integer(rolled.get("bounds")), _integer(rolled.get("extremes"))
+    if not rolled or not bounds:
+        return ""
+    return (
+        f"This file is a part of a run that began {_iso_time(_integer(rolled.get('run_started_at_ns')))}: counts and "
+        f"sums are of this part; {number(bounds)} of {number(extremes)} least and most values are bounds (nothing was "
+        "smaller or larger), and peaks of memory are of the run so far."
+    )
 
 
 def _host(host: Mapping[str, Any]) -> str:

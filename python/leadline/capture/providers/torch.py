@@ -15,6 +15,7 @@ from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
+from leadline.capture.providers.torch_flight import CollectiveFlight
 from leadline.capture.providers.torch_dataflow import Dataflow
 from leadline.capture.providers.torch_habits import Habits
 from leadline.capture.providers.torch_loading import BatchMarks
@@ -44,7 +45,8 @@ class TorchProvider:
         self._closures: ClosurePhases | None = None
         self._batches = BatchMarks(native)
         self._waits = KnownWaits(native)
-        self._roles = DistributedRoles(changed)
+        self._flight = CollectiveFlight(native)
+        self._roles = DistributedRoles(changed, self._flight.groups_changed)
         self._habits = Habits(native, self._living_modules, changed)
         self._dataflow = Dataflow() if options.trace is not None else None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
@@ -60,6 +62,7 @@ class TorchProvider:
         self._batches.uninstall()
         self._waits.uninstall()
         self._roles.uninstall()
+        self._flight.uninstall()
         self._habits.uninstall()
         if self._dataflow is not None:
             self._dataflow.uninstall()
@@ -110,6 +113,7 @@ class TorchProvider:
             return
         self._attached = True
         self._batches.install()
+        self._flight.install()
         self._waits.install()
         self._roles.install()
         if self._dataflow is not None:

@@ -33,8 +33,11 @@ _BEFORE = ("destroy_process_group",)
 class DistributedRoles:
     """One per session; `changed` is called when this rank's coordinates have become others."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, changed: Callable[[], None], groups_changed: Callable[[list[tuple[Any, int]]], None] = lambda _: None
+    ) -> None:
         self._changed = changed
+        self._groups_changed = groups_changed
         self._replaced = Replacements()
         self._hook = ImportHook("torch.distributed.distributed_c10d", self._follow)
         self._c10d: ModuleType | None = None
@@ -61,6 +64,8 @@ class DistributedRoles:
         if c10d is None or not c10d.is_initialized():
             return
         me = c10d.get_rank()
+        members = c10d._world.pg_group_ranks.items()
+        self._groups_changed([(group, int(ranks[me])) for group, ranks in list(members) if me in ranks])
         found = dict(self.role)
         for group, ranks in list(c10d._world.pg_group_ranks.items()):
             dimension = dimension_of(str(getattr(group, "group_desc", "")))

@@ -227,10 +227,14 @@ def _sums(
     listed = {one: row for row, one in enumerate(dict.fromkeys(devices.values()))}
     pieces: list[NDArray[np.int64]] = []
     squares: list[NDArray[np.float64]] = []
+    largest = max(range(len(parts)), key=lambda number: _peak(parts[number]), default=0)
     for number, (part, new) in enumerate(zip(parts, maps, strict=True)):
         metrics = part.source.tables["metrics"]
         at = part.place[metrics["node"].astype(np.int64)]
-        rows = np.flatnonzero((at >= 0) & (metrics["count"] > 0))
+        counted = (at >= 0) & (metrics["count"] > 0)
+        if number != largest:  # files that follow one another have peaks of several moments
+            counted &= metrics["metric"] != int(MetricKind.PEAK_LIVE_BYTES)
+        rows = np.flatnonzero(counted)
         device = np.full(part.source.tables.rows("devices") + 1, -1, np.int64)
         for (owner, row), one in devices.items():
             if owner == number:
@@ -239,6 +243,13 @@ def _sums(
         pieces.append(np.stack((new[at[rows]], device[metrics["device"][rows].astype(np.int64)], *whole)))
         squares.append(metrics["sum_squares"][rows].astype(np.float64))
     return _by_column(np.concatenate(pieces, axis=1), limbs_of_floats(np.concatenate(squares)))
+
+
+def _peak(part: _Part) -> int:
+    """Bytes alive at the peaks of its processes."""
+    metrics = part.source.tables["metrics"]
+    mine = part.place[metrics["node"].astype(np.int64)] >= 0
+    return int(metrics["sum"][mine & (metrics["metric"] == int(MetricKind.PEAK_LIVE_BYTES))].sum())
 
 
 def _by_column(rows: NDArray[np.int64], squares: NDArray[np.int64]) -> dict[Column, Sums]:

@@ -1,0 +1,141 @@
+"""Which rank did not arrive: from how many collectives of each process group every rank has begun.
+
+Collectives of a group are begun in one order on all of its ranks. Those who wait have begun the n-th; whoever has begun
+fewer is behind, and waits perhaps itself, in another group. Following who waits for whom ends at ranks that are behind
+and wait for nobody: those did not arrive. "No record" and "did not arrive" are two things: of a rank that left nothing
+nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from leadline.analysis.ranks import ranges
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A rank in one process group. `begun`: collectives so far; `name`, `elements`: of the last one (-1: unknown);
+    `open`: whether it has not ended, or nobody has told. `key` is the same on all ranks of the group."""
+
+    rank: int
+    key: tuple[str, str, int]
+    begun: int
+    name: str
+    elements: int
+    open: bool
+
+    @property
+    def group(self) -> str:
+        """As a person calls it."""
+        name, description, size = self.key
+        return f"{description or 'group ' + name} ({size} ranks)"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`roots`: ranks that did not arrive. `sentences`: what a person is told, the most important first."""
+
+    roots: tuple[int, ...]
+    sentences: tuple[str, ...]
+
+
+def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Collection[int] = ()) -> Verdict:
+    """`ranks`: all of the job; `silent`: those of which nothing is known."""
+    groups: dict[tuple[str, str, int], list[Standing]] = {}
+    for one in standings:
+        groups.setdefault(one.key, []).append(one)
+    waits: dict[int, set[int]] = {}
+    behind_in: dict[int, tuple[Standing, int]] = {}
+    sentences: list[str] = []
+    lost: list[str] = []
+    for key, members in sorted(groups.items(), key=lambda item: (-item[0][2], item[0])):
+        there = {one.rank: one for one in members}
+        top = max(one.begun for one in members)
+        waiting = [one for one in members if one.begun == top and one.open]
+        unseen = sorted(set(ranks) - set(there) - set(silent)) if key[2] == len(ranks) else []
+        behind = [one for one in members if one.begun < top]
+        if not waiting:
+            continue
+        for one in behind:
+            if one.rank not in behind_in:
+                behind_in[one.rank] = one, top
+        for rank in unseen:
+            behind_in.setdefault(rank, (Standing(rank, key, 0, "", -1, False), top))
+        late = {one.rank for one in behind} | set(unseen)
+        for one in waiting:
+            waits.setdefault(one.rank, set()).update(late)
+        if not late:
+            sentences += _mismatch(key, waiting, top)
+            missing = key[2] - len(there)
+            if missing > 0 and top:
+                who = f"ranks {ranges(sorted(silent))} left no record" if silent else f"{missing} left no record"
+                lost.append(f"Of {members[0].group} {who}; whether they arrived is not known.")
+    roots = sorted(rank for rank in behind_in if not waits.get(rank))
+    arrived = [_behind(roots, behind_in, standings)] if roots else []
+    victims = sorted(rank for rank in behind_in if waits.get(rank))
+    if victims and roots:
+        arrived.append(f"{_ranks(victims)} {_are(victims)} behind, too, but {_wait(victims)} for others.")
+    if victims and not roots:
+        arrived.append(
+            f"{_ranks(victims)} wait for each other in groups that they have entered in different order: nobody can "
+            "go on."
+        )
+    return Verdict(tuple(roots), (*arrived, *sentences, *lost))
+
+
+def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], standings: Sequence[Standing]) -> str:
+    parts = []
+    by_place: dict[tuple[tuple[str, str, int], int, int], list[int]] = {}
+    for rank in roots:
+        one, top = behind_in[rank]
+        by_place.setdefault((one.key, one.begun, top), []).append(rank)
+    for (key, begun, top), ranks in sorted(by_place.items(), key=lambda item: item[1]):
+        there = [one for one in standings if one.key == key and one.begun == top]
+        what = Counter(one.name for one in there).most_common(1)[0][0]
+        parts.append(
+            f"{_ranks(ranks)} did not arrive at {what} no. {top} of {there[0].group}: "
+            f"{'it has' if len(ranks) == 1 else 'they have'} begun {begun} collectives of it, and "
+            f"{_ranks([one.rank for one in there]).lower()} {_wait([one.rank for one in there])} there."
+        )
+    return " ".join(parts)
+
+
+def _mismatch(key: tuple[str, str, int], waiting: Sequence[Standing], top: int) -> list[str]:
+    """All have arrived: do they mean the same?"""
+    kinds = Counter((one.name, one.elements) for one in waiting)
+    if len(kinds) < 2:
+        if len(waiting) == key[2] > 1:
+            name = waiting[0].name
+            return [
+                f"All ranks of {waiting[0].group} are in {name} no. {top}: the network, or a device, does not answer."
+            ]
+        return []
+    usual = kinds.most_common(1)[0][0]
+    others: dict[tuple[str, int], list[int]] = {}
+    for one in waiting:
+        if (one.name, one.elements) != usual:
+            others.setdefault((one.name, one.elements), []).append(one.rank)
+    told = "; ".join(f"{_ranks(ranks)} called {_call(kind)}" for kind, ranks in sorted(others.items()))
+    return [
+        f"Collective no. {top} of {waiting[0].group} is not the same everywhere: {told}, the others {_call(usual)}."
+    ]
+
+
+def _call(kind: tuple[str, int]) -> str:
+    name, elements = kind
+    return f"{name} of {elements} elements" if elements >= 0 else name
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {ranges(sorted(ranks))}"
+
+
+def _are(ranks: Sequence[int]) -> str:
+    return "is" if len(ranks) == 1 else "are"
+
+
+def _wait(ranks: Sequence[int]) -> str:
+    return "waits" if len(ranks) == 1 else "wait"

@@ -1,0 +1,122 @@
+"""Tells the flight recorder of which process group a collective is, and when its work has ended.
+
+Backends that describe their collectives to torch's profiler (NCCL) need none of this; gloo does not. `ProcessGroup`'s own
+methods are wrapped, below what the compiler rewrites, so compiled programs see nothing new. Collectives that C++ begins
+(DistributedDataParallel) belong to the process's only group, where it has one. Promises: never a collective; results
+and errors of what is wrapped come back as they are; `uninstall` leaves torch as it was found.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+from leadline.capture.import_hook import ImportHook
+from leadline.capture.native import Native
+from leadline.capture.providers.replaced import Replacements
+
+_METHODS = (
+    "allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "allgather_coalesced", "_allgather_base",
+    "allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base",
+    "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base", "barrier", "monitored_barrier",
+)  # fmt: skip
+_MOST_OPEN = 1024
+
+
+class FlightNative(Protocol):
+    """What this provider needs of the native module."""
+
+    def flight_announce(self, group: str, description: str, size: int, rank: int, elements: int) -> None: ...
+    def flight_announced(self) -> int: ...
+    def flight_done(self, number: int) -> None: ...
+    def flight_usual(self, group: str, description: str, size: int, rank: int) -> None: ...
+
+
+class CollectiveFlight:
+    """One per session."""
+
+    def __init__(self, native: Native) -> None:
+        self._native = cast(FlightNative, native)
+        self._replaced = Replacements()
+        self._hook = ImportHook("torch.distributed.distributed_c10d", self._follow)
+        self._open: dict[int, int] = {}  # numbers of collectives by id of their Work
+
+    def install(self) -> None:
+        """Wrap what is there, and what the program imports later."""
+        self._hook.install()
+
+    def uninstall(self) -> None:
+        """Undo `install`."""
+        self._hook.uninstall()
+        self._replaced.undo()
+        self._open.clear()
+
+    def groups_changed(self, groups: list[tuple[Any, int]]) -> None:
+        """The groups that this rank is in, with its number there."""
+        several = [(group, rank) for group, rank in groups if group.size() > 1]
+        if len(several) != 1:
+            self._native.flight_usual("", "", 0, 0)
+            return
+        ((group, rank),) = several
+        self._native.flight_usual(str(group.group_name), _description(group), group.size(), rank)
+
+    def _follow(self, c10d: ModuleType) -> None:
+        group = getattr(c10d, "ProcessGroup", None)
+        for name in _METHODS if isinstance(group, type) else ():
+            original = vars(group).get(name)
+            if callable(original):
+                self._replaced.attribute(group, name, self._announcing(original))
+        work = getattr(c10d, "Work", None)
+        if isinstance(work, type) and callable(vars(work).get("wait")):
+            self._replaced.attribute(work, "wait", self._ending(work.wait))  # type: ignore[attr-defined]
+
+    def _announcing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        native = self._native
+
+        @functools.wraps(original)
+        def announcing(group: Any, *arguments: Any, **named: Any) -> Any:
+            try:
+                native.flight_announce(
+                    str(group.group_name), _description(group), group.size(), group.rank(), _elements(arguments)
+                )
+            except Exception:
+                return original(group, *arguments, **named)
+            number = 0
+            try:
+                work = original(group, *arguments, **named)
+            finally:
+                number = native.flight_announced()
+            if number and work is not None:
+                if len(self._open) >= _MOST_OPEN:
+                    self._open.clear()  # nobody waits for them
+                self._open[id(work)] = number
+            return work
+
+        return announcing
+
+    def _ending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def ending(work: Any, *arguments: Any, **named: Any) -> Any:
+            result = original(work, *arguments, **named)
+            number = self._open.pop(id(work), 0)
+            if number:
+                self._native.flight_done(number)
+            return result
+
+        ending._torchdynamo_disable = True  # type: ignore[attr-defined]
+        return ending
+
+
+def _description(group: Any) -> str:
+    told = str(getattr(group, "group_desc", ""))
+    return "" if told == "undefined" else told
+
+
+def _elements(arguments: tuple[Any, ...]) -> int:
+    """Of the tensors that go in, where they come first in a list."""
+    tensors = arguments[0] if arguments else None
+    if isinstance(tensors, list) and tensors and all(hasattr(one, "numel") for one in tensors):
+        return sum(int(one.numel()) for one in tensors)
+    return int(tensors.numel()) if hasattr(tensors, "numel") else -1

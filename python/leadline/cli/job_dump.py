@@ -1,0 +1,248 @@
+"""`leadline dump --job DIR`: all ranks of a job side by side, and which of them did not arrive.
+
+What is read: the flight recorder and the last segment that every rank has in its part directory, and, of ranks on this
+machine that live, the memory of the process. Nothing is sent to any of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leadline._package import PackageError, ProcessPart, read_part
+from leadline.analysis.hang import Standing, Verdict, diagnose
+from leadline.analysis.ranks import ranges
+from leadline.attach.dump import ThreadDump, dump
+from leadline.attach.target import AttachError
+from leadline.capture.identity import Life, ProcessIdentity
+from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.flight import Collective, Flight, read_flight
+from leadline.profiles.standing import open_places
+from leadline.report.source import visible
+from leadline.report.units import duration
+
+_PARTS = "*.leadline.part"
+STILL_S = 2.0
+"""A job in which nothing begins for so long is said to stand."""
+
+
+@dataclass(frozen=True)
+class RankNow:
+    """A process of a job. `life`: as far as can be seen from this machine; `places`: by thread number, what it was
+    inside of when it wrote last; `problem`: why there are no stacks."""
+
+    rank: int
+    host: str
+    pid: int
+    life: Life
+    ended: bool
+    world_size: int
+    flight: Flight | None
+    places: dict[int, str]
+    threads: tuple[ThreadDump, ...] = ()
+    problem: str = ""
+
+    @property
+    def begun(self) -> int:
+        return self.flight.begun if self.flight is not None else 0
+
+    def standings(self) -> list[Standing]:
+        """In every group whose collectives it has begun."""
+        if self.flight is None:
+            return []
+        made = []
+        for group in self.flight.groups:
+            mine = [one for one in self.flight.collectives if one.group == group]
+            last = mine[-1] if mine else None
+            made.append(
+                Standing(
+                    self.rank,
+                    (group.name, group.description, group.size),
+                    group.begun,
+                    last.name if last else "a collective",
+                    last.elements if last else -1,
+                    not self.ended and (last is None or not last.done_ns),
+                )
+            )
+        return made
+
+
+@dataclass(frozen=True)
+class JobNow:
+    """All ranks by number. `moved`: whether a collective began between two looks; None where nobody lives to tell."""
+
+    ranks: tuple[RankNow, ...]
+    moved: bool | None
+    verdict: Verdict
+    silent: tuple[int, ...] = field(default=())
+
+    def as_object(self) -> dict[str, Any]:
+        """With stable keys, for JSON."""
+        return {
+            "moved": self.moved,
+            "roots": list(self.verdict.roots),
+            "sentences": list(self.verdict.sentences),
+            "silent": list(self.silent),
+            "ranks": [_rank_object(one) for one in self.ranks],
+        }
+
+
+def look_at_job(folders: Iterable[str], wait_s: float = STILL_S) -> JobNow:
+    """Raises ProfileFileError where no process of a job is found."""
+    parts = [part for folder in folders for part in _parts(Path(folder))]
+    first = _processes(parts)
+    if not first:
+        raise ProfileFileError(
+            "No rank of a job that runs, or was killed, was found there; give the folder of its profiles."
+        )
+    living = [one for one in first if one.life is not Life.GONE and not one.ended]
+    moved = None
+    if living:
+        time.sleep(wait_s)
+        again = {(one.rank, one.pid, one.host): one for one in _processes(parts)}
+        moved = any((now := again.get((one.rank, one.pid, one.host))) and now.begun != one.begun for one in living)
+        first = list(again.values()) or first
+    ranks = tuple(sorted((_with_stacks(one) for one in first), key=lambda one: (one.rank < 0, one.rank, one.pid)))
+    known = {one.rank for one in ranks if one.rank >= 0}
+    size = max((one.world_size for one in ranks), default=0)
+    everyone = known | set(range(size))
+    silent = tuple(sorted(everyone - known))
+    standings = [] if moved else [one for rank in ranks if rank.rank >= 0 for one in rank.standings()]
+    return JobNow(ranks, moved, diagnose(standings, everyone, silent), silent)
+
+
+def job_text(job: JobNow) -> str:
+    """The verdict first, then ranks that stand at the same line together."""
+    lines = [_headline(job), *job.verdict.sentences]
+    if job.silent:
+        lines.append(f"Ranks {ranges(job.silent)} left nothing here.")
+    if not job.verdict.sentences and job.moved is False:
+        lines.append("No rank waits for another in a collective, as far as the recorders show.")
+    lines.append("")
+    for rank in job.ranks:
+        lines.append(_rank_line(rank))
+    by_stack: dict[tuple[Any, ...], list[tuple[RankNow, ThreadDump]]] = {}
+    for rank in job.ranks:
+        for thread in rank.threads:
+            if thread.main or thread.state == "running":
+                by_stack.setdefault((thread.main, thread.state, thread.frames), []).append((rank, thread))
+    for (main, state, frames), there in by_stack.items():
+        who = ranges([rank.rank for rank, _ in there])
+        name = "main thread" if main else f"thread {there[0][1].name}"
+        lines += ["", f"{'rank' if len(there) == 1 else 'ranks'} {who}, {name}: {state}"]
+        inside = sorted({place for rank, thread in there if (place := rank.places.get(thread.tid))})
+        lines += [f"    inside {place}" for place in inside[:3]]
+        lines += [f"    {one.file}:{one.line} {one.name}" for one in frames] or ["    (no Python frame)"]
+    problems = sorted({one.problem for one in job.ranks if one.problem})
+    lines += [""] * bool(problems) + problems
+    return "\n".join(visible(line) for line in lines)
+
+
+def _headline(job: JobNow) -> str:
+    ranks = sum(one.rank >= 0 for one in job.ranks)
+    if job.moved is None:
+        return f"{ranks} ranks, none of which runs: what they left behind."
+    if job.moved:
+        return f"{ranks} ranks; the job goes on: collectives began while it was looked at."
+    return f"{ranks} ranks; no collective began in {STILL_S:g} s."
+
+
+def _rank_line(rank: RankNow) -> str:
+    state = (
+        "ended in order"
+        if rank.ended
+        else {Life.ALIVE: "runs", Life.GONE: "gone", Life.UNKNOWN: "elsewhere"}[rank.life]
+    )
+    last = rank.flight.last if rank.flight is not None else None
+    label = f"rank {rank.rank}" if rank.rank >= 0 else "no rank"
+    return f"{label:<10}{rank.host} {rank.pid:<10}{state:<16}{_last_text(last) if last else 'no collective recorded'}"
+
+
+def _last_text(last: Collective) -> str:
+    where = f" no. {last.sequence} of {last.group.label}" if last.group else ""
+    size = f", {last.elements} elements" if last.elements >= 0 else ""
+    age = duration(max(time.time_ns() - last.begin_ns, 0))
+    if last.done_ns:
+        return f"{last.name}{where}{size}: done, begun {age} ago"
+    return f"{last.name}{where}{size}: begun {age} ago, {'launched' if last.returned_ns else 'not even launched'}"
+
+
+def _parts(folder: Path) -> list[Path]:
+    if folder.name.endswith(".leadline.part"):
+        return [folder]
+    return sorted(folder.rglob(_PARTS))
+
+
+def _processes(parts: Sequence[Path]) -> list[RankNow]:
+    found = []
+    for part in parts:
+        try:
+            processes = read_part(part).processes
+        except PackageError:
+            continue  # its file was made meanwhile
+        found += [one for process in processes if (one := _process(process)) is not None]
+    with_rank = [one for one in found if one.rank >= 0]
+    mains: dict[tuple[int, str], RankNow] = {}
+    for one in with_rank:  # workers of a rank inherit its number, and begin no collective
+        key = (one.rank, one.host)
+        if key not in mains or (one.begun, -one.pid) > (mains[key].begun, -mains[key].pid):
+            mains[key] = one
+    return list(mains.values())
+
+
+def _process(process: ProcessPart) -> RankNow | None:
+    record = process.record
+    identity = ProcessIdentity.parse(str(record.get("identity", "")))
+    rank, pid = record.get("rank"), record.get("pid")
+    if identity is None or not isinstance(rank, int) or not isinstance(pid, int):
+        return None
+    launch = record.get("launch")
+    size = launch.get("world_size") if isinstance(launch, dict) else 0
+    try:
+        flight = read_flight(process.flight) if process.flight is not None else None
+    except ProfileFileError:
+        flight = None
+    return RankNow(
+        rank=rank,
+        host=str(record.get("hostname", "")),
+        pid=pid,
+        life=identity.life(),
+        ended=process.complete,
+        world_size=size if isinstance(size, int) else 0,
+        flight=flight,
+        places=open_places(process.segment) if process.segment is not None else {},
+    )
+
+
+def _with_stacks(one: RankNow) -> RankNow:
+    if one.life is not Life.ALIVE:
+        return one
+    try:
+        return RankNow(**{**vars(one), "threads": dump(one.pid).threads})
+    except AttachError as error:
+        return RankNow(**{**vars(one), "problem": str(error)})
+
+
+def _rank_object(one: RankNow) -> dict[str, Any]:
+    return {
+        "rank": one.rank,
+        "host": one.host,
+        "pid": one.pid,
+        "state": "ended" if one.ended else one.life.value,
+        "groups": [vars(group) for group in one.flight.groups] if one.flight else [],
+        "collectives": [_collective_object(last) for last in one.flight.collectives] if one.flight else [],
+        "threads": [
+            {**{name: getattr(thread, name) for name in ("tid", "name", "main", "state", "cpu_s")},
+             "inside": one.places.get(thread.tid, ""),
+             "frames": [vars(frame) for frame in thread.frames]}
+            for thread in one.threads
+        ],
+        "problem": one.problem,
+    }  # fmt: skip
+
+
+def _collective_object(one: Collective) -> dict[str, Any]:
+    return {**vars(one), "group": one.group.name if one.group else ""}

@@ -1,0 +1,107 @@
+"""The flight recorder of a process: the last collectives it began, in a file that is there however it ends.
+
+`native/base/flight_recorder.h` lays the file out and writes it while it is read here, so every number is checked, and
+an entry that changes while it is read is left out. Nothing is loaded for this but the standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline.profiles.errors import ProfileFileError
+
+_MAGIC = b"LDLFLT01"
+_HEAD = struct.Struct("<8sIIIIqqQ")
+_GROUP = struct.Struct("<QQQII48s48s")
+_ENTRY = struct.Struct("<QqqqQQIIq48s")
+_GROUPS_AT = 4096
+_MOST = 1 << 16
+
+
+@dataclass(frozen=True)
+class Group:
+    """A process group as this rank has used it. `begun`, `done`: collectives so far; nobody may have told of ends."""
+
+    name: str
+    description: str
+    size: int
+    rank: int
+    begun: int
+    done: int
+
+    @property
+    def label(self) -> str:
+        """As a person calls it."""
+        return self.description or self.name
+
+
+@dataclass(frozen=True)
+class Collective:
+    """`sequence`: the how manieth of its group on this rank, 0 where the group is unknown. Times in ns of
+    CLOCK_REALTIME; 0: not yet, or nobody tells."""
+
+    name: str
+    group: Group | None
+    sequence: int
+    elements: int
+    tid: int
+    begin_ns: int
+    returned_ns: int
+    done_ns: int
+
+
+@dataclass(frozen=True)
+class Flight:
+    """What a process recorded. `collectives`: the last ones, in the order they began."""
+
+    pid: int
+    begun: int
+    groups: tuple[Group, ...]
+    collectives: tuple[Collective, ...]
+
+    @property
+    def last(self) -> Collective | None:
+        return self.collectives[-1] if self.collectives else None
+
+
+def read_flight(path: str | os.PathLike[str]) -> Flight:
+    """Raises ProfileFileError for what is no such file."""
+    try:
+        data = Path(path).read_bytes()
+        again = Path(path).read_bytes()
+    except OSError as error:
+        raise ProfileFileError(f"{os.fspath(path)} cannot be read: {error.strerror}.") from error
+    if len(data) < _HEAD.size or data[:8] != _MAGIC:
+        raise ProfileFileError(f"{os.fspath(path)} is no flight recorder of this release.")
+    _, entries, groups, pid, _, realtime_ns, monotonic_ns, begun = _HEAD.unpack_from(data)
+    entries_at = _GROUPS_AT + groups * _GROUP.size
+    if max(entries, groups) > _MOST or len(data) < entries_at + entries * _ENTRY.size:
+        raise ProfileFileError(f"{os.fspath(path)} is cut off.")
+    known = [_group(data, _GROUPS_AT + row * _GROUP.size) for row in range(groups)]
+    found = []
+    for row in range(entries):
+        at = entries_at + row * _ENTRY.size
+        number = _ENTRY.unpack_from(data, at)[0]
+        if number and number == _ENTRY.unpack_from(again, at)[0]:  # else it was being written
+            found.append((number, _collective(data, at, known, realtime_ns - monotonic_ns)))
+    found.sort(key=lambda one: one[0])
+    return Flight(pid, begun, tuple(one for one in known if one is not None), tuple(one for _, one in found))
+
+
+def _group(data: bytes, at: int) -> Group | None:
+    key, begun, done, size, rank, name, description = _GROUP.unpack_from(data, at)
+    return Group(_text(name), _text(description), size, rank, begun, done) if key else None
+
+
+def _collective(data: bytes, at: int, groups: list[Group | None], clock_ns: int) -> Collective:
+    _, begin, returned, done, tid, sequence, group, _, elements, name = _ENTRY.unpack_from(data, at)
+    known = groups[group] if sequence and group < len(groups) else None
+    begin, returned, done = (ns + clock_ns if ns else 0 for ns in (begin, returned, done))
+    return Collective(_text(name), known, sequence, elements, tid, begin, returned, done)
+
+
+def _text(raw: bytes) -> str:
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
