@@ -122,6 +122,8 @@ class Options:
     """Regular expression for the kernels that tools look at."""
     every: int = 1
     """Tools look at one of so many launches."""
+    budget: float = 0.0
+    """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
     native: str = ""
     """`yes`: CPU samples have native frames too (C, C++), at the usual rate where none is given; `all`: also those of
     the interpreter."""
@@ -141,6 +143,8 @@ class Options:
             raise ProfileError(
                 f"CPU samples are taken {LOWEST_HZ:g} to {HIGHEST_HZ:g} times a second, not {self.cpu_sample:g} times."
             )
+        if not 0 <= self.budget <= 100:
+            raise ProfileError(f"A budget is a share of wall time from 0 to 100 percent, not {self.budget:g}.")
         if self.trace_max_events < 1:
             raise ProfileError(f"A trace window needs room for at least one event, not {self.trace_max_events}.")
 

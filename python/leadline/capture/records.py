@@ -100,6 +100,8 @@ class ProcessRecord:
     """What the launcher says of the job and of this rank's place in it (see `job.launch_facts`)."""
     dataflow: dict[str, Any] = field(default_factory=dict)
     """What depended on what in the trace window (see docs/timelines.md); empty without one."""
+    budget: dict[str, Any] = field(default_factory=dict)
+    """What rested, when and for how long, so that measuring kept to its cost (see budget.py)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
     """What event tools have found (docs/file-format.md)."""
     forked_from: int | None = None
@@ -115,6 +117,7 @@ class ProcessRecord:
             "sources",
             "launch",
             "dataflow",
+            "budget",
             "forked_from",
             "tools",
         ):

@@ -11,11 +11,12 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch
 from leadline.capture.claim import Claim, claim, leave
 from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.current import CURRENT
@@ -50,6 +51,8 @@ class Session:
         self._native: Native | None = None
         self._providers: tuple[Provider, ...] = ()
         self._timed_window: TimedWindow | None = None
+        self._budget: BudgetKeeper | None = None
+        self._pausing: set[str] = set()
         self._follower = Follower(self._at_os_exit, self._before_exec, self._exec_failed)
 
     @property
@@ -95,6 +98,7 @@ class Session:
             with _contained(native, f"The provider {provider.name} could not start"):
                 provider.start()
         self._provider_changed()
+        self._keep_budget(native)
         self._follower.install(self._environment())
         native.flush()  # a process that is killed young leaves at least its name
 
@@ -136,6 +140,8 @@ class Session:
             native = self._native
             if self._timed_window is not None:
                 self._timed_window.stop()
+            if self._budget is not None:
+                self._budget.stop()
             self._follower.uninstall()
             for provider in reversed(self._providers):
                 with _contained(native, f"The provider {provider.name} could not stop"):
@@ -146,15 +152,39 @@ class Session:
                 self._end_record(Stats.of(native.stop()), exit_status)
         return self._make_file() if self.owner and leave(self.part, exit_status) else None
 
-    def pause(self) -> None:
-        """Stop counting until `resume`; hooks stay."""
+    def pause(self, who: str = "program") -> None:
+        """Stop counting until whoever has paused has called `resume`; hooks stay."""
         if self._native is not None:
+            self._pausing.add(who)
             self._native.pause()
 
-    def resume(self) -> None:
+    def resume(self, who: str = "program") -> None:
         """Count again after `pause`."""
-        if self._native is not None:
+        self._pausing.discard(who)
+        if self._native is not None and not self._pausing:
             self._native.resume()
+
+    def _keep_budget(self, native: Native) -> None:
+        if not self.options.budget:
+            return
+        switches = [
+            Switch(name, provider.rest, provider.go_on)
+            for provider in self._providers
+            if (name := getattr(provider, "rests", "")) in ORDER
+        ]
+        switches.append(Switch(ORDER[-1], lambda: self.pause("budget"), lambda: self.resume("budget")))
+        switches.sort(key=lambda one: ORDER.index(one.name))
+
+        def cost() -> int:
+            told = Stats.of(native.stats()).cost
+            return int(told.get("callbacks_ns", 0)) + int(told.get("flush_ns", 0))
+
+        self._budget = BudgetKeeper(Budget(self.options.budget, switches), cost, self._note_budget)
+        self._budget.start()
+
+    def _note_budget(self, told: Mapping[str, Any]) -> None:
+        self._record.budget = dict(told)
+        self._write_record()
 
     def step(self, number: int | None) -> None:
         """A training step has ended; `number` is its number, None to count up."""
@@ -249,7 +279,7 @@ class Session:
         if native is None:
             return
         self.owner = False
-        self._timed_window = None  # its thread is not here
+        self._timed_window = self._budget = None  # their threads are not here
         if not self.options.follow:
             CURRENT.clear()
             self._follower.abandon()
@@ -269,6 +299,8 @@ class Session:
         self._record.available = self.available()
         self._introduce(native)
         self._write_record()
+        self._pausing.discard("budget")
+        self._keep_budget(native)
 
 
 def start_session(output: Path, argv: Sequence[str], options: Options, started_by: StartedBy) -> Session:

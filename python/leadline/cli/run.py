@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.capture.budget import parse_percent
 from leadline.capture.claim import claim, leave
 from leadline.capture.config import (
     CPU_SAMPLE_HZ,
@@ -108,6 +109,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="AGE|N",
         help="with --every TIME: keep the files of so long (24h), or so many; 24h,100 for both (default: all)",
     )
+    parser.add_argument(
+        "--budget",
+        default="",
+        metavar="PERCENT",
+        help="let sources rest when measuring costs more of the run than that, such as 1%%",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m does"
@@ -185,6 +192,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
+    try:
+        budget = parse_percent(arguments.budget) if arguments.budget else 0.0
+    except ValueError:
+        raise CommandError(f"Cannot read --budget {arguments.budget!r}; write a share such as 1%.") from None
     return Options.of(
         {
             "shapes": arguments.shapes,
@@ -200,6 +211,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             "cpu_sample": arguments.cpu_sample,
             **tool_options(arguments, os.environ),
             "native": arguments.native,
+            "budget": budget,
         }
     )
 

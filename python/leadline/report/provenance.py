@@ -14,7 +14,7 @@ from typing import Any
 from leadline.profiles import Profile
 from leadline.report.model import Cost, LossRow, Meta
 from leadline.report.timesplit import process_labels
-from leadline.report.units import number
+from leadline.report.units import duration, number
 from leadline.schema import LOSSES
 
 
@@ -112,8 +112,21 @@ def _estimates(profile: Profile) -> tuple[str, ...]:
     said = [profile.meta, *(records if isinstance(records, list) else [])]
     about = [status for one in said for status in _mapping(_mapping(one).get("available")).values()]
     sentences = [_text(_mapping(status).get("estimated")) for status in about]
+    sentences += [_budget(_mapping(_mapping(one).get("budget"))) for one in said]
     sentences += [_rolled(_mapping(profile.meta.get("rolled")))]
     return tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
+
+
+def _budget(budget: Mapping[str, Any]) -> str:
+    """What was not measured for a while, so that measuring kept to its cost."""
+    rested = {str(name): _integer(ns) for name, ns in _mapping(budget.get("off_ns")).items() if _integer(ns) > 0}
+    if not rested:
+        return ""
+    what = ", ".join(f"{name} for {duration(ns)}" for name, ns in rested.items())
+    times = number(_integer(budget.get("times")))
+    return (
+        f"To keep own cost below {_number(budget.get('percent'))}% of the run, this rested: {what} ({times} switches)."
+    )
 
 
 def _rolled(rolled: Mapping[str, Any]) -> str:
@@ -145,7 +158,7 @@ def _asked(asked: Mapping[str, Any]) -> str:
     for name, value in asked.items():
         if value is True:
             words.append(name)
-        elif name == "cpu_sample" and value:  # the other numbers are limits
+        elif name in ("cpu_sample", "budget") and value:  # the other numbers are limits
             words.append(f"{name}={_number(value)}")
         elif isinstance(value, Mapping):  # a trace window: what of it was given
             given = ",".join(f"{key}={_number(of)}" for key, of in value.items() if _number(of))

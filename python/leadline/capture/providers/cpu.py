@@ -52,6 +52,19 @@ class CpuProvider:
         """Timers stay with the parent: the child gets its own."""
         self.start()
 
+    @property
+    def rests(self) -> str:
+        """What of it a cost budget may let rest; empty for nothing."""
+        return "CPU samples" if self._hz else ""
+
+    def rest(self) -> None:
+        """No samples until `go_on`."""
+        self._note(self._native.provider_stop(_NAME))
+
+    def go_on(self) -> None:
+        """Samples again."""
+        self._note(self._native.provider_start(_NAME, {"hz": self._hz, "native": self._frames}))
+
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `hz`, and how many `samples` of how many `threads` were taken at what cost."""
         return dict(self._status)

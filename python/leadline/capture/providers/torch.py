@@ -15,8 +15,8 @@ from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
-from leadline.capture.providers.torch_flight import CollectiveFlight
 from leadline.capture.providers.torch_dataflow import Dataflow
+from leadline.capture.providers.torch_flight import CollectiveFlight
 from leadline.capture.providers.torch_habits import Habits
 from leadline.capture.providers.torch_loading import BatchMarks
 from leadline.capture.providers.torch_native import TorchNative

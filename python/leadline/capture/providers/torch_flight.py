@@ -1,9 +1,9 @@
 """Tells the flight recorder of which process group a collective is, and when its work has ended.
 
-Backends that describe their collectives to torch's profiler (NCCL) need none of this; gloo does not. `ProcessGroup`'s own
-methods are wrapped, below what the compiler rewrites, so compiled programs see nothing new. Collectives that C++ begins
-(DistributedDataParallel) belong to the process's only group, where it has one. Promises: never a collective; results
-and errors of what is wrapped come back as they are; `uninstall` leaves torch as it was found.
+Backends that describe their collectives to torch's profiler (NCCL) need none of this; gloo does not. Methods of
+`ProcessGroup` are wrapped, below what the compiler rewrites, so compiled programs see nothing new. Collectives that C++
+begins (DistributedDataParallel) belong to the process's only group, where it has one. Promises: never a collective;
+results and errors of what is wrapped come back as they are; `uninstall` leaves torch as it was found.
 """
 
 from __future__ import annotations

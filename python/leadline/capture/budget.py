@@ -1,0 +1,130 @@
+"""A cost budget that holds itself: what measuring costs is taken from an allowance, and sources rest until it is paid.
+
+The allowance grows by the budget's share of wall time, up to what `SAVED_S` seconds bring, and own cost is taken from
+it. Where it is used up the next source rests, in the order of `ORDER`; where half of it has come back the last one goes
+on. So the mean cost of a run stays at the budget, whatever its events cost, and nothing is switched back and forth.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ORDER = ("CPU samples", "all measuring")
+"""What rests first, where it was asked for."""
+SAVED_S = 10.0
+LOOK_S = 0.5
+_MOST_KEPT = 200
+
+
+@dataclass
+class Switch:
+    """A source that can rest."""
+
+    name: str
+    off: Callable[[], None]
+    on: Callable[[], None]
+
+
+@dataclass
+class Budget:
+    """The account. `percent`: of wall time; `switches` in the order they go off. Times in ns."""
+
+    percent: float
+    switches: list[Switch]
+    resting: int = 0
+    """So many of the first switches are off."""
+    times: int = 0
+    kept: list[tuple[int, str, bool]] = field(default_factory=list)
+    """(CLOCK_REALTIME, source, whether it went on): the first ones; `times` counts all."""
+    off_ns: dict[str, int] = field(default_factory=dict)
+    _credit_ns: float = 0.0
+    _since_ns: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._credit_ns = self.room_ns
+
+    @property
+    def room_ns(self) -> float:
+        """The most that can be saved."""
+        return self.percent / 100 * SAVED_S * 1e9
+
+    def spend(self, cost_ns: float, wall_ns: int, now_ns: int) -> None:
+        """Measuring has cost so much in so long a time, which ends now."""
+        self._credit_ns = min(self._credit_ns + self.percent / 100 * wall_ns - cost_ns, self.room_ns)
+        if self._credit_ns < 0 and self.resting < len(self.switches):
+            self._set(self.switches[self.resting], False, now_ns)
+            self.resting += 1
+        elif self._credit_ns > self.room_ns / 2 and self.resting:
+            self.resting -= 1
+            self._set(self.switches[self.resting], True, now_ns)
+
+    def close(self, now_ns: int) -> None:
+        """What rests goes on."""
+        while self.resting:
+            self.resting -= 1
+            self._set(self.switches[self.resting], True, now_ns)
+
+    def told(self, now_ns: int) -> dict[str, Any]:
+        """For the process's record: the budget, what rested for how long until now, and the switches."""
+        off = dict(self.off_ns)
+        for name, since in self._since_ns.items():
+            off[name] = off.get(name, 0) + now_ns - since
+        switches = [{"at_ns": at, "source": name, "on": on} for at, name, on in self.kept]
+        return {"percent": self.percent, "times": self.times, "off_ns": off, "switches": switches}
+
+    def _set(self, switch: Switch, on: bool, now_ns: int) -> None:
+        (switch.on if on else switch.off)()
+        self.times += 1
+        if len(self.kept) < _MOST_KEPT:
+            self.kept.append((now_ns, switch.name, on))
+        if on:
+            self.off_ns[switch.name] = self.off_ns.get(switch.name, 0) + now_ns - self._since_ns.pop(switch.name)
+        else:
+            self._since_ns[switch.name] = now_ns
+
+
+class BudgetKeeper:
+    """Looks at the cost now and then, on a thread of its own. `cost`: of the process so far, in ns."""
+
+    def __init__(self, budget: Budget, cost: Callable[[], int], changed: Callable[[Mapping[str, Any]], None]) -> None:
+        self._budget = budget
+        self._cost = cost
+        self._changed = changed
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="leadline-budget", daemon=True)
+
+    def start(self) -> None:
+        """The session begins."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The session ends."""
+        self._ended.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+        self._budget.close(time.time_ns())
+        self._changed(self._budget.told(time.time_ns()))
+
+    def _run(self) -> None:
+        cost, wall = self._cost(), time.monotonic_ns()
+        times = 0
+        while not self._ended.wait(LOOK_S):
+            cost_now, wall_now = self._cost(), time.monotonic_ns()
+            self._budget.spend(max(cost_now - cost, 0), wall_now - wall, time.time_ns())
+            cost, wall = cost_now, wall_now
+            if self._budget.times != times:
+                times = self._budget.times
+                self._changed(self._budget.told(time.time_ns()))
+
+
+def parse_percent(text: str) -> float:
+    """From `1%` or `0.5 %`; raises ValueError."""
+    number, percent, rest = text.strip().partition("%")
+    value = float(number)
+    if not percent or rest or not 0 < value <= 100:
+        raise ValueError(text)
+    return value
