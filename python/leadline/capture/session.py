@@ -26,7 +26,7 @@ from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import MeasuredProcess, first_record, native_info
-from leadline.capture.providers import Provider, create_providers
+from leadline.capture.providers import CanRest, Provider, create_providers
 from leadline.capture.records import StartedBy, Stats
 from leadline.capture.schedule import TimedWindow
 from leadline.capture.source_hashes import source_hashes
@@ -167,11 +167,8 @@ class Session:
     def _keep_budget(self, native: Native) -> None:
         if not self.options.budget:
             return
-        switches = [
-            Switch(name, provider.rest, provider.go_on)
-            for provider in self._providers
-            if (name := getattr(provider, "rests", "")) in ORDER
-        ]
+        resting = [provider for provider in self._providers if isinstance(provider, CanRest) and provider.rests]
+        switches = [Switch(provider.rests, provider.rest, provider.go_on) for provider in resting]
         switches.append(Switch(ORDER[-1], lambda: self.pause("budget"), lambda: self.resume("budget")))
         switches.sort(key=lambda one: ORDER.index(one.name))
 

@@ -25,6 +25,8 @@ from leadline.report.source import visible
 from leadline.report.units import duration
 
 _PARTS = "*.leadline.part"
+_OWN = str(Path(__file__).parents[1] / "capture")
+"""Wrappers of ours on the way into a collective say nothing."""
 STILL_S = 2.0
 """A job in which nothing begins for so long is said to stand."""
 
@@ -135,7 +137,8 @@ def job_text(job: JobNow) -> str:
         lines += ["", f"{'rank' if len(there) == 1 else 'ranks'} {who}, {name}: {state}"]
         inside = sorted({place for rank, thread in there if (place := rank.places.get(thread.tid))})
         lines += [f"    inside {place}" for place in inside[:3]]
-        lines += [f"    {one.file}:{one.line} {one.name}" for one in frames] or ["    (no Python frame)"]
+        shown = [one for one in frames if not one.file.startswith(_OWN)]
+        lines += [f"    {one.file}:{one.line} {one.name}" for one in shown] or ["    (no Python frame)"]
     problems = sorted({one.problem for one in job.ranks if one.problem})
     lines += [""] * bool(problems) + problems
     return "\n".join(visible(line) for line in lines)
@@ -162,12 +165,11 @@ def _rank_line(rank: RankNow) -> str:
 
 
 def _last_text(last: Collective) -> str:
-    where = f" no. {last.sequence} of {last.group.label}" if last.group else ""
     size = f", {last.elements} elements" if last.elements >= 0 else ""
     age = duration(max(time.time_ns() - last.begin_ns, 0))
     if last.done_ns:
-        return f"{last.name}{where}{size}: done, begun {age} ago"
-    return f"{last.name}{where}{size}: begun {age} ago, {'launched' if last.returned_ns else 'not even launched'}"
+        return f"{last}{size}: done, begun {age} ago"
+    return f"{last}{size}: begun {age} ago, {'launched' if last.returned_ns else 'not even launched'}"
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -52,6 +52,10 @@ class Collective:
     returned_ns: int
     done_ns: int
 
+    def __str__(self) -> str:
+        """`allreduce no. 4 of default_pg`."""
+        return f"{self.name} no. {self.sequence} of {self.group.label}" if self.group else self.name
+
 
 @dataclass(frozen=True)
 class Flight:
@@ -100,7 +104,9 @@ def _collective(data: bytes, at: int, groups: list[Group | None], clock_ns: int)
     _, begin, returned, done, tid, sequence, group, _, elements, name = _ENTRY.unpack_from(data, at)
     known = groups[group] if sequence and group < len(groups) else None
     begin, returned, done = (ns + clock_ns if ns else 0 for ns in (begin, returned, done))
-    return Collective(_text(name), known, sequence, elements, tid, begin, returned, done)
+    return Collective(
+        _text(name).removeprefix("c10d::").rstrip("_"), known, sequence, elements, tid, begin, returned, done
+    )
 
 
 def _text(raw: bytes) -> str:

@@ -213,7 +213,18 @@ def _incomplete_sentence(process: _package.ProcessPart) -> str:
     ended = process.record.get("exit")
     if isinstance(ended, dict) and ended.get("exec"):
         return f"Process {pid} replaced itself by another program; what it did after its last segment is missing."
-    return f"Process {pid} ended without stopping; what it did after its last segment is missing."
+    return f"Process {pid} ended without stopping; what it did after its last segment is missing.{_last(process)}"
+
+
+def _last(process: _package.ProcessPart) -> str:
+    """Where a process of a job was killed, as far as its recorder tells."""
+    try:
+        last = read_flight(process.flight).last if process.flight is not None else None
+    except ProfileFileError:
+        return ""
+    if last is None:
+        return ""
+    return f" Its last collective was {last}, which {'had ended' if last.done_ns else 'is not known to have ended'}."
 
 
 def _with_loss(tables: Tables, process: int, kind: LossKind, sentence: str) -> Tables:

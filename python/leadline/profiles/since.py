@@ -98,7 +98,8 @@ def _metrics(now: Any, before: Any, nodes: Ids) -> tuple[dict[str, Array], int]:
 
     def earlier(name: str) -> Array:
         values = now[name].dtype.type(0) if not len(before[name]) else before[name][at]
-        return np.where(had, values, now[name].dtype.type(0))
+        found: Array = np.where(had, values, now[name].dtype.type(0))
+        return found
 
     of_moment = now["metric"] == int(MetricKind.PEAK_LIVE_BYTES)
     count = now["count"].astype(np.int64) - np.where(of_moment, 0, earlier("count").astype(np.int64))

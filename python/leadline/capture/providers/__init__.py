@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from leadline.capture.config import Options
 from leadline.capture.native import Native
@@ -38,6 +38,21 @@ class Provider(Protocol):
 
     def status(self) -> dict[str, Any]:
         """`ok` (True, False, None while the framework is not there), `version`, `message` (one sentence or empty)."""
+
+
+@runtime_checkable
+class CanRest(Protocol):
+    """A provider that a cost budget may let rest."""
+
+    @property
+    def rests(self) -> str:
+        """What rests, a word of `budget.ORDER`; empty where nothing of it was asked for."""
+
+    def rest(self) -> None:
+        """Cost nothing until `go_on`."""
+
+    def go_on(self) -> None:
+        """Measure again."""
 
 
 def create_providers(native: Native, options: Options, changed: Callable[[], None]) -> tuple[Provider, ...]:

@@ -119,4 +119,5 @@ def _elements(arguments: tuple[Any, ...]) -> int:
     tensors = arguments[0] if arguments else None
     if isinstance(tensors, list) and tensors and all(hasattr(one, "numel") for one in tensors):
         return sum(int(one.numel()) for one in tensors)
-    return int(tensors.numel()) if hasattr(tensors, "numel") else -1
+    numel = getattr(tensors, "numel", None)
+    return int(numel()) if callable(numel) else -1
