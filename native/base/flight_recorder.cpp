@@ -16,6 +16,7 @@ namespace leadline {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr std::uint64_t kBusy = ~std::uint64_t{0};
 static_assert(sizeof(FlightRecorder::Header) <= 4096);
 static_assert(sizeof(FlightRecorder::Group) == 128 && sizeof(FlightRecorder::Entry) == 112);
 
@@ -125,7 +126,8 @@ std::uint64_t FlightRecorder::begin(std::string_view collective) noexcept {
   if (file == nullptr) return 0;
   const std::uint64_t number = reinterpret_cast<Header*>(file)->begun.fetch_add(1, kRelaxed) + 1;
   Entry& entry = entries_of(file)[number % kEntries];
-  entry.number.store(0, std::memory_order_release);
+  // Another thread may still be writing what it began a whole ring ago: then this one is counted only.
+  if (entry.number.exchange(kBusy, std::memory_order_acq_rel) == kBusy) return 0;
   entry.begin_ns = now_ns();
   entry.returned_ns.store(0, kRelaxed);
   entry.done_ns.store(0, kRelaxed);
@@ -151,13 +153,18 @@ void FlightRecorder::describe(std::uint64_t number, const Where& where) noexcept
   if (found == nullptr || file == nullptr) return;
   const std::uint32_t row = find_group(file, where);
   if (row == kGroups) return;
+  std::uint64_t mine = number;
+  if (!found->number.compare_exchange_strong(mine, kBusy, std::memory_order_acq_rel)) return;
   const bool again = found->sequence.load(kRelaxed) != 0;
-  if (again && found->group.load(kRelaxed) != row) return;
-  if (where.elements >= 0) found->elements = where.elements;
-  if (!where.collective.empty()) copy(found->collective, where.collective);
-  if (again) return;
-  found->group.store(row, kRelaxed);
-  found->sequence.store(groups_of(file)[row].begun.fetch_add(1, kRelaxed) + 1, std::memory_order_release);
+  if (!again || found->group.load(kRelaxed) == row) {
+    if (where.elements >= 0) found->elements = where.elements;
+    if (!where.collective.empty()) copy(found->collective, where.collective);
+  }
+  if (!again) {
+    found->group.store(row, kRelaxed);
+    found->sequence.store(groups_of(file)[row].begun.fetch_add(1, kRelaxed) + 1, kRelaxed);
+  }
+  found->number.store(number, std::memory_order_release);
 }
 
 std::uint32_t FlightRecorder::find_group(char* file, const Where& where) noexcept {

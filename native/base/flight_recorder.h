@@ -38,7 +38,7 @@ class FlightRecorder {
     char description[48];
   };
   struct Entry {
-    std::atomic<std::uint64_t> number;  // from 1; 0: nothing, or it is being written
+    std::atomic<std::uint64_t> number;  // from 1; 0: nothing; all bits: it is being written
     std::int64_t begin_ns;
     std::atomic<std::int64_t> returned_ns;  // to its caller; 0: not yet
     std::atomic<std::int64_t> done_ns;      // 0: not yet, or nobody tells

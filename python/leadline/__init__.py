@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from leadline.capture.booking import PathFrame, Place, Total, book, place
     from leadline.capture.config import Options, TraceWindow
     from leadline.capture.errors import ProfileError
+    from leadline.capture.handle import current
     from leadline.capture.region import region
     from leadline.capture.training.profiler import build_profiler
     from leadline.capture.training.timers import CUDATimer, CUDATimerCollection
@@ -41,6 +42,7 @@ __all__ = [
     "__version__",
     "book",
     "build_profiler",
+    "current",
     "diff",
     "open",
     "pause",
@@ -62,6 +64,10 @@ def _source(name: str) -> tuple[str, str] | None:
             return "leadline.capture.api", name
         case "book" | "place" | "PathFrame" | "Place" | "Total":
             return "leadline.capture.booking", name
+        case "current":
+            return "leadline.capture.handle", "current"
+        case "serving":
+            return "leadline.serving", ""
         case "region":
             return "leadline.capture.region", name
         case "Options" | "TraceWindow":

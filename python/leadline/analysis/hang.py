@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from leadline.analysis.ranks import ranges
 
+_UNSEEN = -1
+"""A member of a group that has no record of it."""
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -71,6 +74,8 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
             sentences += _mismatch(key, waiting, top)
             missing = key[2] - len(there)
             if missing > 0 and top:
+                for one in waiting:
+                    waits[one.rank].add(_UNSEEN)
                 who = f"ranks {ranges(sorted(silent))} left no record" if silent else f"{missing} left no record"
                 lost.append(f"Of {members[0].group} {who}; whether they arrived is not known.")
     roots = sorted(rank for rank in behind_in if not waits.get(rank))
@@ -78,11 +83,13 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
     victims = sorted(rank for rank in behind_in if waits.get(rank))
     if victims and roots:
         arrived.append(f"{_ranks(victims)} {_are(victims)} behind, too, but {_wait(victims)} for others.")
-    if victims and not roots:
+    if victims and not roots and not any(_UNSEEN in waits[rank] for rank in victims):
         arrived.append(
             f"{_ranks(victims)} wait for each other in groups that they have entered in different order: nobody can "
             "go on."
         )
+    if roots and not silent:
+        lost = []  # whoever left no record there has been found
     return Verdict(tuple(roots), (*arrived, *sentences, *lost))
 
 

@@ -100,6 +100,8 @@ class ProcessRecord:
     """What the launcher says of the job and of this rank's place in it (see `job.launch_facts`)."""
     dataflow: dict[str, Any] = field(default_factory=dict)
     """What depended on what in the trace window (see docs/timelines.md); empty without one."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """What the program says of this process (`leadline.current().labels`)."""
     budget: dict[str, Any] = field(default_factory=dict)
     """What rested, when and for how long, so that measuring kept to its cost (see budget.py)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
@@ -118,6 +120,7 @@ class ProcessRecord:
             "launch",
             "dataflow",
             "budget",
+            "labels",
             "forked_from",
             "tools",
         ):

@@ -152,6 +152,22 @@ class Session:
                 self._end_record(Stats.of(native.stop()), exit_status)
         return self._make_file() if self.owner and leave(self.part, exit_status) else None
 
+    @property
+    def paused(self) -> bool:
+        """Whether somebody has paused it."""
+        return bool(self._pausing)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What the program says of this process."""
+        return self._record.labels
+
+    def set_labels(self, labels: Mapping[str, str | None]) -> None:
+        """Change labels of this process; None takes one away."""
+        merged = {**self._record.labels, **labels}
+        self._record.labels = {name: value for name, value in merged.items() if value is not None}
+        self._write_record()
+
     def pause(self, who: str = "program") -> None:
         """Stop counting until whoever has paused has called `resume`; hooks stay."""
         if self._native is not None:

@@ -46,6 +46,7 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("speedscope", "leadline.convert.speedscope", (".speedscope.json",), "speedscope"),
     Exporter("collapsed", "leadline.convert.collapsed", (".collapsed", ".folded"), "flamegraph.pl, inferno"),
     Exporter("pprof", "leadline.convert.pprof", (".pb.gz", ".pprof"), "pprof, Pyroscope, Parca"),
+    Exporter("otlp", "leadline.convert.otlp", (".otlp",), "OpenTelemetry collectors"),
     Exporter("cpuprofile", "leadline.convert.cpuprofile", (".cpuprofile",), "VS Code, Chromium's DevTools"),
     Exporter("hatchet", "leadline.convert.hatchet", (".hatchet.json",), "hatchet"),
     Exporter("perfetto", "leadline.convert.perfetto", (".pftrace", ".perfetto-trace"), "Perfetto", What.WINDOW),

@@ -19,6 +19,7 @@ _GROUP = struct.Struct("<QQQII48s48s")
 _ENTRY = struct.Struct("<QqqqQQIIq48s")
 _GROUPS_AT = 4096
 _MOST = 1 << 16
+_BUSY = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def read_flight(path: str | os.PathLike[str]) -> Flight:
     for row in range(entries):
         at = entries_at + row * _ENTRY.size
         number = _ENTRY.unpack_from(data, at)[0]
-        if number and number == _ENTRY.unpack_from(again, at)[0]:  # else it was being written
+        if number not in (0, _BUSY) and number == _ENTRY.unpack_from(again, at)[0]:  # else it was being written
             found.append((number, _collective(data, at, known, realtime_ns - monotonic_ns)))
     found.sort(key=lambda one: one[0])
     return Flight(pid, begun, tuple(one for one in known if one is not None), tuple(one for _, one in found))

@@ -38,7 +38,7 @@ from leadline.profiles.fold.state import (
     ThreadSums,
     rows_of,
 )
-from leadline.profiles.fold.wide import MOST, limbs_of_floats, squares_of, sums_of
+from leadline.profiles.fold.wide import MOST, bins, limbs_of_floats, squares_of, sums_of
 from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.profiles.rollup import Shape, subtree_sums
@@ -294,14 +294,6 @@ def _spreads(shape: Shape, sums: Mapping[Column, Sums]) -> tuple[dict[int, Sprea
         spreads[metric] = Spread(node, one_rank, sums_of(value), squares_of(value), value, value, zero, zero)
         histograms[metric] = Histogram(node, bins(value), one_rank)
     return spreads, histograms
-
-
-def bins(values: NDArray[np.int64]) -> Ids:
-    """The bin of every value in 0..MOST; see the table rank_histogram."""
-    exponent = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
-    exponent -= (values >> np.clip(exponent, 0, 62)) == 0  # rounding up to the next power of two
-    inside = 8 * exponent + ((values >> np.maximum(exponent - 3, 0)) & 7)
-    return np.where(values >= 8, inside, values)
 
 
 def _threads(parts: Sequence[_Part]) -> tuple[dict[tuple[bytes, bytes], ThreadSums], list[ThreadSums]]:

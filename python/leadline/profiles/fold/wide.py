@@ -89,3 +89,11 @@ def from_pair(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> Limbs:
     """What `as_pair` gave."""
     high, low = high.astype(np.uint64), low.astype(np.uint64)
     return np.stack((low & _LOW, low >> _HALF, high & _LOW, high >> _HALF)).astype(np.int64)
+
+
+def bins(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bin of every value in 0..MOST; see the table rank_histogram."""
+    exponent = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
+    exponent -= (values >> np.clip(exponent, 0, 62)) == 0  # rounding up to the next power of two
+    inside = 8 * exponent + ((values >> np.maximum(exponent - 3, 0)) & 7)
+    return np.where(values >= 8, inside, values)

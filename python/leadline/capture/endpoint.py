@@ -1,0 +1,146 @@
+"""An HTTP endpoint on the loopback address: start, stop, snapshot, metrics. Off unless a program asks for it.
+
+    GET  /metrics     in the text format of Prometheus
+    GET  /status      what runs, as JSON
+    POST /start       go on, or begin where nothing runs
+    POST /stop        rest, or end what /start began
+    POST /snapshot    the profile as it is now; ?format=otlp (or another format of `leadline export`) converts it
+
+Every request needs the token, as `Authorization: Bearer TOKEN`; the Host header must be the server's own, so that no
+page in a browser gets here under another name. Paths are not taken from requests: files lie beside the session's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from leadline.capture.config import VARIABLES
+from leadline.capture.current import CURRENT
+from leadline.capture.errors import ProfileError
+from leadline.capture.metrics import metrics_text
+
+if TYPE_CHECKING:
+    from leadline.capture.handle import Current
+
+FORMATS = ("otlp", "pprof", "speedscope", "collapsed")
+_TEXT = "text/plain; charset=utf-8"
+
+
+class Endpoint:
+    """Serves until `close`. `address` and `token` are for whoever may ask; `port_file` holds both for this user."""
+
+    def __init__(self, current: Current, port: int = 0) -> None:
+        self._current = current
+        self.token = secrets.token_hex(16)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._server.daemon_threads = True
+        self.port = int(self._server.server_address[1])
+        self.address = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self._server.serve_forever, name="leadline-http", daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody can ask any more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def write_port_file(self, path: str | os.PathLike[str]) -> None:
+        """`ADDRESS TOKEN`, readable by this user only; raises OSError."""
+        target = Path(path)
+        target.unlink(missing_ok=True)
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f"{self.address} {self.token}\n")
+
+    def answer(self, method: str, target: str) -> tuple[int, str, bytes]:
+        """(status, content type, body) of a request that was let in."""
+        url = urlsplit(target)
+        try:
+            match method, url.path:
+                case "GET", "/metrics":
+                    return 200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(self._current).encode()
+                case "GET", "/status":
+                    return 200, "application/json", json.dumps(self._status()).encode()
+                case "POST", "/start":
+                    self._current.start()
+                    return 200, "application/json", json.dumps(self._status()).encode()
+                case "POST", "/stop":
+                    path = self._current.stop()
+                    told = {**self._status(), "file": str(path) if path is not None else None}
+                    return 200, "application/json", json.dumps(told).encode()
+                case "POST", "/snapshot":
+                    return self._snapshot(parse_qs(url.query).get("format", [""])[0])
+        except ProfileError as error:
+            return 409, _TEXT, f"{error}\n".encode()
+        except OSError as error:
+            return 500, _TEXT, f"The profile could not be read or written: {error}\n".encode()
+        return 404, _TEXT, b"There are GET /metrics and /status, POST /start, /stop and /snapshot.\n"
+
+    def _status(self) -> dict[str, Any]:
+        session = CURRENT.session
+        return {
+            "running": self._current.running,
+            "output": str(session.output) if session is not None else None,
+            "pid": os.getpid(),
+        }
+
+    def _snapshot(self, wanted: str) -> tuple[int, str, bytes]:
+        if wanted and wanted not in FORMATS:
+            return 400, _TEXT, f"There is no format {wanted[:40]!r}; there are {', '.join(FORMATS)}.\n".encode()
+        with tempfile.TemporaryDirectory(prefix="leadline-") as folder:
+            path = self._current.snapshot(Path(folder) / "snapshot.leadline")
+            if not wanted:
+                return 200, "application/octet-stream", path.read_bytes()
+            made = Path(folder) / "made"
+            environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+            command = [sys.executable, "-m", "leadline", "export", str(path), "--format", wanted, "-o", str(made)]
+            done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            if done.returncode != 0:
+                return 500, _TEXT, done.stderr[-500:]
+            kind = "application/x-protobuf" if wanted == "otlp" else "application/octet-stream"
+            return 200, kind, made.read_bytes()
+
+    def _let_in(self, headers: Any) -> bool:
+        if headers.get("Host", "") not in (f"127.0.0.1:{self.port}", f"localhost:{self.port}"):
+            return False
+        given = headers.get("Authorization", "").removeprefix("Bearer ").encode("utf-8", "replace")
+        return secrets.compare_digest(given, self.token.encode())
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            server_version = "leadline"
+            sys_version = ""
+            timeout = 30
+
+            def do_GET(self) -> None:
+                self._reply("GET")
+
+            def do_POST(self) -> None:
+                self._reply("POST")
+
+            def _reply(self, method: str) -> None:
+                if endpoint._let_in(self.headers):
+                    status, kind, body = endpoint.answer(method, self.path)
+                else:
+                    status, kind, body = 403, _TEXT, b"The token is missing, or this is not the server's own address.\n"
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Cache-Control", "no-store")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                """The program's terminal is its own."""
+
+        return Handler

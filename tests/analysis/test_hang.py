@@ -1,0 +1,102 @@
+"""Who did not arrive: simulated jobs of 16 ranks in tensor, data and pipeline groups, stopped at a random moment."""
+
+import random
+
+import pytest
+
+from leadline.analysis.hang import Standing, diagnose
+
+WORLD, TP = 16, 2
+
+
+def groups() -> list[tuple[tuple[str, str, int], list[int]]]:
+    made = [(("0", "default_pg", WORLD), list(range(WORLD)))]
+    made += [((f"tp{first}", "mesh_tp", TP), [first, first + 1]) for first in range(0, WORLD, TP)]
+    made += [((f"dp{column}", "mesh_dp", WORLD // TP), list(range(column, WORLD, TP))) for column in range(TP)]
+    return made
+
+
+def run(stopped: int, at: int, seed: int) -> list[Standing]:
+    """Every rank runs one program of collectives; `stopped` never begins its collective number `at`."""
+    choose = random.Random(seed)
+    kinds = {"0": groups()[:1], "tp": groups()[1 : 1 + WORLD // TP], "dp": groups()[1 + WORLD // TP :]}
+    program = [choose.choice(list(kinds)) for _ in range(40)]
+    place = [0] * WORLD
+    begun = {(key[0], rank): 0 for key, ranks in groups() for rank in ranks}
+    waits: dict[int, str] = {}
+    moving = True
+    while moving:
+        moving = False
+        for rank in range(WORLD):
+            if rank in waits or place[rank] == len(program) or (rank == stopped and place[rank] == at):
+                continue
+            key, _ = next((key, ranks) for key, ranks in kinds[program[place[rank]]] if rank in ranks)
+            begun[key[0], rank] += 1
+            waits[rank] = key[0]
+            moving = True
+        for key, ranks in groups():
+            if all(waits.get(rank) == key[0] for rank in ranks):
+                for rank in ranks:
+                    del waits[rank]
+                    place[rank] += 1
+                moving = True
+    return [
+        Standing(rank, key, begun[key[0], rank], "allreduce", 10, waits.get(rank) == key[0])
+        for key, ranks in groups()
+        for rank in ranks
+        if begun[key[0], rank]
+    ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_one_that_stopped_is_named_alone(seed: int) -> None:
+    choose = random.Random(seed)
+    stopped, at = choose.randrange(WORLD), choose.randrange(1, 30)
+    verdict = diagnose(run(stopped, at, seed), range(WORLD))
+    assert verdict.roots == (stopped,), verdict.sentences
+    assert verdict.sentences[0].startswith(f"Rank {stopped} did not arrive")
+
+
+def test_a_rank_that_goes_on_is_not_named() -> None:
+    assert diagnose(run(-1, 0, 1), range(WORLD)) == diagnose([], range(WORLD))
+
+
+KEY = ("0", "default_pg", 3)
+
+
+def test_a_rank_without_a_record_is_not_said_to_be_late() -> None:
+    there = [Standing(rank, KEY, 4, "allreduce", 10, True) for rank in (0, 1)]
+    verdict = diagnose(there, range(3), silent=[2])
+    assert verdict.roots == ()
+    assert verdict.sentences == ("Of default_pg (3 ranks) ranks 2 left no record; whether they arrived is not known.",)
+
+
+def test_one_that_has_begun_nothing_is_behind() -> None:
+    there = [Standing(rank, KEY, 1, "barrier", -1, True) for rank in (0, 1)]
+    verdict = diagnose(there, range(3))
+    assert verdict.roots == (2,)
+    assert "it has begun 0 collectives of it, and ranks 0-1 wait there" in verdict.sentences[0]
+
+
+def test_different_collectives_and_sizes_are_told() -> None:
+    there = [Standing(rank, KEY, 4, "allreduce", 10 + (rank == 1), True) for rank in range(3)]
+    (sentence,) = diagnose(there, range(3)).sentences
+    assert "Rank 1 called allreduce of 11 elements, the others allreduce of 10 elements" in sentence
+
+
+def test_all_arrived_is_the_network() -> None:
+    there = [Standing(rank, KEY, 4, "allreduce", 10, True) for rank in range(3)]
+    (sentence,) = diagnose(there, range(3)).sentences
+    assert "the network, or a device, does not answer" in sentence
+
+
+def test_groups_entered_in_opposite_order() -> None:
+    a, b = ("a", "", 2), ("b", "", 2)
+    there = [
+        Standing(0, a, 1, "allreduce", 1, True),
+        Standing(1, b, 1, "allreduce", 1, True),
+        Standing(1, a, 0, "allreduce", 1, False),
+        Standing(0, b, 0, "allreduce", 1, False),
+    ]
+    verdict = diagnose(there, range(2))
+    assert verdict.roots == () and "different order" in verdict.sentences[0]

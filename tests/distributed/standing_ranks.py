@@ -1,0 +1,35 @@
+"""A job that comes to stand: KIND FOLDER. Every rank leaves its number of process in FOLDER/RANK."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+kind, folder = sys.argv[1], Path(sys.argv[2])
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+folder.mkdir(exist_ok=True)
+partial = folder.with_name(f".{rank}")
+
+
+def lost() -> None:
+    time.sleep(600)
+
+
+def step(number: int) -> None:
+    if number == 3 and rank == 1:
+        if kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        lost()
+    dist.all_reduce(torch.ones(7))
+
+
+for number in range(3):
+    step(number)
+partial.write_text(str(os.getpid()))
+partial.replace(folder / str(rank))
+step(3)

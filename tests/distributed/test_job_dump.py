@@ -1,0 +1,123 @@
+"""`leadline dump --job` over real gloo ranks: one that stops, one that calls something else, one that is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.distributed.test_real_ranks import torchrun
+
+import leadline
+from leadline.cli.main import main
+from leadline.profiles import ProfileFileError
+from leadline.profiles.flight import read_flight
+
+pytest.importorskip("torch", reason="its ranks are measured")
+PROGRAM = Path(__file__).with_name("standing_ranks.py")
+RANKS = 3
+
+
+@pytest.fixture
+def job(tmp_path: Path):
+    """Starts a job and returns its ranks' numbers of processes once all stand; nobody is left at the end."""
+    started: list[subprocess.Popen] = []
+
+    def start(kind: str) -> dict[int, int]:
+        run = [
+            sys.executable,
+            "-m",
+            "leadline",
+            "run",
+            "-q",
+            "-o",
+            str(tmp_path / "job.leadline"),
+            "--flush-interval",
+            "1",
+        ]
+        command = [*run, "--", *torchrun(RANKS, PROGRAM, kind, tmp_path / "standing")]
+        started.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True))
+        end = time.monotonic() + 120
+        while len(pids := {int(one.name): int(one.read_text()) for one in tmp_path.glob("standing/*")}) < RANKS:
+            assert time.monotonic() < end and started[-1].poll() is None
+            time.sleep(0.1)
+        return pids
+
+    yield start
+    for process in started:
+        pids = [int(one.read_text()) for one in tmp_path.glob("standing/*")]
+        for group in {process.pid, *pids}:
+            try:
+                os.kill(group, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        process.wait(timeout=60)
+
+
+def looked(folder: Path, capsys) -> dict:
+    """Until every rank has begun what it will begin."""
+    end = time.monotonic() + 60
+    while True:
+        capsys.readouterr()
+        assert main(["dump", "--job", str(folder), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        if not found["moved"] and found["sentences"]:
+            return found
+        assert time.monotonic() < end, found
+
+
+def test_the_rank_that_stopped(job, tmp_path: Path, capsys) -> None:
+    pids = job("stop")
+    found = looked(tmp_path, capsys)
+    assert found["roots"] == [1]
+    assert found["sentences"][0] == (
+        "Rank 1 did not arrive at allreduce no. 4 of default_pg (3 ranks): it has begun 3 collectives of it, and "
+        "ranks 0, 2 wait there."
+    )
+    ranks = {one["rank"]: one for one in found["ranks"]}
+    assert {rank: one["pid"] for rank, one in ranks.items()} == pids
+    assert ranks[0]["collectives"][-1]["sequence"] == 4 and ranks[0]["collectives"][-1]["elements"] == 7
+    assert ranks[1]["collectives"][-1]["done_ns"] > 0
+    mains = {rank: next(one for one in seen["threads"] if one["main"]) for rank, seen in ranks.items()}
+    assert [one["name"] for one in mains[1]["frames"]][:2] == ["lost", "step"]
+    assert "all_reduce" in [one["name"] for one in mains[0]["frames"]]
+    assert mains[0]["inside"].startswith("Work.wait")
+    assert main(["dump", "--job", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "ranks 0, 2, main thread" in text and "torch_flight" not in text
+
+
+def test_what_a_killed_job_leaves_says_who_is_missing(job, tmp_path: Path, capsys) -> None:
+    pids = job("kill")
+    end = time.monotonic() + 60
+    while Path(f"/proc/{pids[1]}").exists() and time.monotonic() < end:
+        time.sleep(0.1)  # it kills itself
+    (part,) = tmp_path.glob("*.leadline.part/*")
+    assert len(list(part.glob("*.flight"))) == RANKS
+    flights = {rank: read_flight(next(part.glob(f"{pid}-*.flight"))) for rank, pid in pids.items()}
+    assert str(flights[1].last) == "allreduce no. 3 of default_pg"
+    for pid in pids.values():
+        if Path(f"/proc/{pid}").exists():
+            os.kill(pid, signal.SIGKILL)
+    assert main(["recover", str(part.parent), "-o", str(tmp_path / "left.leadline")]) == 0
+    left = leadline.open(tmp_path / "left.leadline")
+    told = [loss.detail for loss in left.losses if str(loss.kind) == "process_incomplete"]
+    assert any("Its last collective was allreduce no. 3 of default_pg" in one for one in told), told
+    assert left.tables.rows("collectives") >= RANKS * 3
+
+
+def test_nothing_there_is_one_sentence(tmp_path: Path, capsys) -> None:
+    assert main(["dump", "--job", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["dump"]) == 2
+
+
+@pytest.mark.parametrize("size", [0, 7, 40, 5000])
+def test_a_damaged_recorder_is_one_sentence(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "x.flight"
+    path.write_bytes((b"LDLFLT01" + b"\xff" * 5000)[:size])
+    with pytest.raises(ProfileFileError):
+        read_flight(path)
