@@ -89,7 +89,7 @@ TEST_CASE("threads and very many groups") {
     threads.emplace_back([&recorder] {
       for (int i = 0; i < 5000; ++i) {
         const std::uint64_t number = recorder.begin("x");
-        recorder.describe(number, {"one", "", 2});
+        recorder.describe(number, {"one", "", 2, 0, -1, {}});
         recorder.done(number);
         recorder.done(number);
       }
@@ -99,7 +99,7 @@ TEST_CASE("threads and very many groups") {
   const std::string longest(1000, 'g');
   for (std::uint32_t i = 0; i < 2 * FlightRecorder::kGroups; ++i) {
     const std::string name = std::to_string(i) + longest;
-    recorder.describe(recorder.begin(longest), {name, longest, 1});
+    recorder.describe(recorder.begin(longest), {name, longest, 1, 0, -1, {}});
   }
   for (int i = 0; i < 3; ++i) recorder.set_path("");
   CHECK(recorder.begin("over") == 0);

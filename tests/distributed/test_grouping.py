@@ -19,9 +19,9 @@ from leadline.profiles.check import check_tables
 from leadline.profiles.fold import wide
 from leadline.profiles.fold.finish import finished
 from leadline.profiles.fold.join import join
-from leadline.profiles.fold.wide import bins
 from leadline.profiles.fold.restore import restored
 from leadline.profiles.fold.state import Fold
+from leadline.profiles.fold.wide import bins
 from leadline.profiles.writer import add_columns
 
 

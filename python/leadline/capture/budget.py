@@ -1,8 +1,9 @@
 """A cost budget that holds itself: what measuring costs is taken from an allowance, and sources rest until it is paid.
 
 The allowance grows by the budget's share of wall time, up to what `SAVED_S` seconds bring, and own cost is taken from
-it. Where it is used up the next source rests, in the order of `ORDER`; where half of it has come back the last one goes
-on. So the mean cost of a run stays at the budget, whatever its events cost, and nothing is switched back and forth.
+it. Where it is used up, and what is left still costs too much, the next source rests, in the order of `ORDER`; where
+half of it has come back the last one goes on. So the mean cost of a run stays at the budget, whatever its events cost,
+and nothing is switched back and forth.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class Budget:
 
     def spend(self, cost_ns: float, wall_ns: int, now_ns: int) -> None:
         """Measuring has cost so much in so long a time, which ends now."""
-        self._credit_ns = min(self._credit_ns + self.percent / 100 * wall_ns - cost_ns, self.room_ns)
-        if self._credit_ns < 0 and self.resting < len(self.switches):
+        allowed_ns = self.percent / 100 * wall_ns
+        self._credit_ns = min(self._credit_ns + allowed_ns - cost_ns, self.room_ns)
+        if self._credit_ns < 0 and cost_ns > allowed_ns and self.resting < len(self.switches):
             self._set(self.switches[self.resting], False, now_ns)
             self.resting += 1
         elif self._credit_ns > self.room_ns / 2 and self.resting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leadline.capture.current import CURRENT
-from leadline.capture.requests import REQUESTS
+from leadline.capture.requests import REQUESTS, RouteCounts
 
 if TYPE_CHECKING:
     from leadline.capture.handle import Current
@@ -54,7 +54,7 @@ def metrics_text(current: Current) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of(routes: list[tuple[str, object]], name: str) -> list[tuple[dict[str, str], float]]:
+def _of(routes: list[tuple[str, RouteCounts]], name: str) -> list[tuple[dict[str, str], float]]:
     return [({"route": route}, float(getattr(one, name))) for route, one in routes]
 
 

@@ -62,7 +62,7 @@ class _Body:
 
     def __init__(self, answer: Iterable[bytes], name: str) -> None:
         self._answer = answer
-        self._name = name
+        self._name = f"{name} (body)"
 
     def __iter__(self) -> Iterator[bytes]:
         iterator = iter(self._answer)
@@ -91,7 +91,7 @@ def _route_of(app: Any, scope: Any) -> str:
 
 
 def _follow(route: Any) -> None:
-    dependant = getattr(route, "dependant", None)
+    dependant: Any = getattr(route, "dependant", None)
     call = getattr(dependant, "call", None)
     if call is None or inspect.iscoroutinefunction(call) or hasattr(call, _WRAPPED):
         return

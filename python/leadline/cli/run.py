@@ -165,7 +165,10 @@ def run(arguments: argparse.Namespace) -> int:
         say(sentence)
     if not options.quiet:
         shown = output if output.name == part.output.name else part.output
-        say(f"measuring {command.name} into {shown}{' (replaced)' if shown.exists() else ''}: {options.mode()}")
+        if every_s:
+            shown = shown.with_name(f"{shown.stem}_*{shown.suffix}")
+        what = " (replaced)" if shown.exists() else f" (a new file every {every_s:g} s)" if every_s else ""
+        say(f"measuring {command.name} into {shown}{what}: {options.mode()}")
     recorder = _kernel_recorder(options, part)
     rolling = Rolling(part, every_s, keep, say) if every_s else None
     try:
