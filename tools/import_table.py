@@ -151,6 +151,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
 # third-party packages inside a function only: frameworks that the profiled program brings
 PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
     "distributed": {"dask", "distributed"},
+    "profiles": {"fsspec"},
     "capture": {
         "torch",
         "numpy",

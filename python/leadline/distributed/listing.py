@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.remote import is_address, list_address
+
 SUFFIX, PART_SUFFIX = ".leadline", ".leadline.part"
 
 
@@ -25,6 +28,15 @@ def list_files(asked: Iterable[str], output: str | None = None) -> Listed:
     found: dict[str, None] = {}
     nothing = []
     for one in asked:
+        if is_address(one):
+            try:
+                there = list_address(one)
+            except ProfileFileError as error:
+                nothing.append(str(error))
+                continue
+            nothing += [] if there else [f"{one} names no file."]
+            found.update(dict.fromkeys(there))
+            continue
         path = Path(one)
         if path.is_dir() and not one.rstrip("/").endswith(PART_SUFFIX):
             here = [*path.rglob(f"*{SUFFIX}"), *path.rglob(f"*{PART_SUFFIX}")]
@@ -36,7 +48,7 @@ def list_files(asked: Iterable[str], output: str | None = None) -> Listed:
             nothing.append(f"{one} names no file.")
         found.update((str(name), None) for name in sorted(here))
     made = Path(output).resolve() if output else None
-    names = [name for name in found if Path(name).resolve() != made]
+    names = [name for name in found if is_address(name) or Path(name).resolve() != made]
     parts = {name for name in names if name.endswith(PART_SUFFIX)}
     kept = [name for name in names if not _stands_for(name, parts)]
     return Listed(tuple(sorted(kept)), tuple(nothing))

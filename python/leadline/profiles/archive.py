@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from leadline.profiles.errors import ProfileFileError
+from leadline.profiles.remote import is_address, open_address
 
 _NAME = re.compile(r"(meta\.json|[a-z_]+\.[a-z_]+\.npy)")
 _DEFLATE_MAX = 1032  # no deflate stream expands further (zlib's technical notes)
@@ -106,15 +107,19 @@ def open_archive(path: str | os.PathLike[str], limits: Limits) -> Iterator[Archi
     """The archive at `path`; raises ProfileFileError where it is missing, no ZIP, or asks for more than `limits`
     allow."""
     name = os.fspath(path)
+    raw: IO[bytes]
     try:
-        raw = Path(path).open("rb")  # noqa: SIM115 - closed below; errors of opening and of reading must not be mixed up
+        if is_address(name):
+            raw, file_bytes = open_address(name)
+        else:
+            raw = Path(path).open("rb")  # noqa: SIM115 - closed below; errors of opening and of reading differ
+            file_bytes = os.fstat(raw.fileno()).st_size
     except IsADirectoryError:
         advice = f"if it holds the segments of a run, 'leadline recover {name}' makes the file"
         raise ProfileFileError(f"{name} is a directory, not a profile; {advice}.") from None
     except (OSError, ValueError) as error:
         raise ProfileFileError(f"{name} cannot be opened: {getattr(error, 'strerror', None) or error}.") from None
     with raw:
-        file_bytes = os.fstat(raw.fileno()).st_size
         bounded = cast(IO[bytes], _BoundedReads(raw, max(limits.directory_bytes, 1 << 17)))
         try:
             archive = zipfile.ZipFile(bounded)
