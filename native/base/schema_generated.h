@@ -554,7 +554,7 @@ struct OpenPlaces {
   }
 };
 
-// The last collectives that a process began, in their order; kept of processes that did not stop in order.
+// The last collectives that a process began, in their order; kept of processes that did not stop by themselves.
 struct Collectives {
   static constexpr std::string_view kName = "collectives";
   std::vector<std::uint32_t> process;  // who

@@ -656,7 +656,7 @@ TABLES: Final[dict[str, Table]] = {
     ),
     "collectives": Table(
         "collectives",
-        "The last collectives that a process began, in their order; kept of processes that did not stop in order.",
+        "The last collectives that a process began, in their order; kept of processes that did not stop by themselves.",
         True,
         (
             Column("process", "<u4", "processes", "who"),

@@ -407,7 +407,7 @@ export interface OpenPlacesTable {
   readonly node: Uint32Array;
 }
 
-/** The last collectives that a process began, in their order; kept of processes that did not stop in order. */
+/** The last collectives that a process began, in their order; kept of processes that did not stop by themselves. */
 export interface CollectivesTable {
   /** who */
   readonly process: Uint32Array;

@@ -92,7 +92,8 @@ def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) ->
             continue
         complete += process.complete
         tables = _with_completeness(tables, process)
-        found.append(tables if process.complete else _with_collectives(tables, process.flight))
+        by_itself = process.record.get("complete") is True  # a launcher ends the ranks that one takes with it
+        found.append(tables if by_itself else _with_collectives(tables, process.flight))
     if not found and rolled.finished and not absent:
         raise NothingNewError(f"{os.fspath(directory)} holds nothing that its last file has not.")
     if not found:
