@@ -1,0 +1,137 @@
+"""Long runs in short: operators, threads that come and go, forks, windows opened and closed, files that roll.
+
+    python bench/soak.py --operators 1e7 --threads 1e5 --forks 1e4 --windows 1e3     # the issue's numbers, hours
+    python bench/soak.py                                                             # a minute
+
+Measures its own memory, handles and the part directory at each of ten marks. It fails when memory has grown by more
+than a mebibyte over the last half, when a handle is left, or when the files do not count every region.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+MARKS = 10
+MOST_GROWTH = 1 << 20
+
+
+def inside(arguments: argparse.Namespace) -> None:
+    """The program that is measured. One line of JSON for each mark."""
+    import leadline
+
+    value = None
+    if arguments.torch:
+        import torch
+
+        value = torch.ones(4)
+
+    def work(times: int) -> None:
+        for _ in range(times):
+            with leadline.region("operator"):
+                if value is not None:
+                    value.add_(1)
+
+    for mark in range(MARKS):
+        for part, times in (("threads", arguments.threads), ("forks", arguments.forks), ("windows", arguments.windows)):
+            for number in range(int(times) // MARKS):
+                one(part, number, work)
+        work(int(arguments.operators) // MARKS)
+        leadline.step()
+        print(json.dumps({"mark": mark, **standing()}), flush=True)
+
+
+def one(part: str, number: int, work: object) -> None:
+    from leadline.capture.current import CURRENT
+
+    assert callable(work)
+    if part == "threads":
+        thread = threading.Thread(target=work, args=(2,), name=f"worker-{number}")
+        thread.start()
+        thread.join()
+    elif part == "forks":
+        child = os.fork()
+        if child == 0:
+            work(2)
+            os._exit(0)
+        os.waitpid(child, 0)
+    elif CURRENT.native is not None:
+        CURRENT.native.trace_start()
+        work(2)
+        CURRENT.native.trace_stop()
+
+
+def standing() -> dict[str, int]:
+    """Bytes of memory, handles, and files in the part directory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    session = os.environ.get("LEADLINE_SESSION", "")
+    return {
+        "resident_bytes": pages * os.sysconf("SC_PAGE_SIZE"),
+        "handles": len(os.listdir("/proc/self/fd")),  # noqa: PTH208 - counted, nothing else
+        "files": len(list(Path(session).iterdir())) if session else 0,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--operators", type=float, default=2e5)
+    parser.add_argument("--threads", type=float, default=500)
+    parser.add_argument("--forks", type=float, default=50)
+    parser.add_argument("--windows", type=float, default=100)
+    parser.add_argument("--every", default="2s")
+    parser.add_argument("--torch", action="store_true", help="run an operator of torch in each region")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.inside:
+        inside(arguments)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        return outside(Path(folder), arguments)
+
+
+def outside(folder: Path, arguments: argparse.Namespace) -> int:
+    """Run the program under Leadline and judge what it says; the exit code."""
+    from leadline.profiles import open_profile
+
+    began = time.monotonic()
+    run = [sys.executable, "-m", "leadline", "run", "-q", "-o", str(folder / "soak.leadline")]
+    run += ["--every", arguments.every, "--flush-interval", "0.5", __file__, "--inside", *sys.argv[1:]]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    marks = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or len(marks) != MARKS:
+        print(done.stderr, file=sys.stderr)
+        return 1
+    for mark in marks:
+        mebibytes = mark["resident_bytes"] / 2**20
+        print(f"{mark['mark']:>3} {mebibytes:9.2f} MiB {mark['handles']:4} handles {mark['files']:5} files")
+    grown = marks[-1]["resident_bytes"] - marks[MARKS // 2]["resident_bytes"]
+    handles = marks[-1]["handles"] - marks[0]["handles"]
+    counts = dict.fromkeys(("operator",), 0)
+    files = sorted(folder.glob("soak_*.leadline"))
+    for file in files:
+        for node in open_profile(file).tree.find(kind="region", name="operator"):
+            counts["operator"] += node.exclusive("call_time").count
+    wanted = sum(int(times) // MARKS * MARKS * 2 for times in (arguments.threads, arguments.forks, arguments.windows))
+    wanted += int(arguments.operators) // MARKS * MARKS
+    said = {
+        "grown_bytes": grown,
+        "handles": handles,
+        "rolled": len(files),
+        "counted": counts["operator"],
+        "wanted": wanted,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+    print(json.dumps(said))
+    good = grown <= MOST_GROWTH and handles <= 0 and counts["operator"] == wanted and len(files) > 1
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
