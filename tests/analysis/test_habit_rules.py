@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from leadline.analysis.analyze import analyze
+from leadline.analysis.rules.processes import workers
 from leadline.profiles.build import build
 
 MS = 1_000_000
@@ -52,7 +55,7 @@ def test_pauses_of_the_collector_are_named_at_the_line_that_caused_them():
     assert found.severity.value == "warning"
     assert "20 % of the step" in found.title
     assert (found.lines[0].short, found.lines[0].line) == ("train.py", 43)
-    assert found.gain.high_ns == 2 * MS
+    assert 2 * MS < found.gain.high_ns < 4 * MS  # with a part of what runs behind them, its caches cold
 
 
 def test_pauses_before_the_loop_are_no_part_of_it():
@@ -98,3 +101,51 @@ def test_checks_for_nan_behind_backward_operators_are_anomaly_mode():
     found = one(analyze(program(*lines)), "debug_modes")
     assert "anomaly detection is on" in found.title
     assert one(analyze(program(*lines[:-1])), "debug_modes") is None
+
+
+def saving(times, ms):
+    return program("python main @ /home/ada/train.py:45", f"  phase saving | call_time={ms * MS}/{times}")
+
+
+def test_checkpoints_in_every_step_are_named_at_their_line_and_are_no_python_between_operators():
+    found = analyze(saving(10, 20))
+    named = one(found, "saving_in_loop")
+    assert (named.severity.value, named.lines[0].line) == ("warning", 45)
+    assert named.title == "Saving takes 20 % of the step"
+    assert named.evidence == ("every step waits 2.0 ms for a file",)
+    assert named.gain.high_ns == 2 * MS
+
+
+def test_a_checkpoint_now_and_then_is_told_as_that_or_not_at_all():
+    assert one(analyze(saving(1, 1)), "saving_in_loop") is None
+    seldom = one(analyze(saving(2, 4)), "saving_in_loop")
+    assert seldom.severity.value == "info"
+    assert seldom.evidence == ("one step of 5 waits 2.0 ms for a file",)
+
+
+def test_deep_copies_of_tensors_are_named_and_copies_of_other_code_are_not():
+    def copies(file):
+        frames = ("python main @ /home/ada/train.py:46", f"  python deepcopy @ {file}:137")
+        return program(*frames, f"    operator aten::clone | time={20 * MS}/40 call_time={20 * MS}/40")
+
+    named = one(analyze(copies("/usr/lib/python3.11/copy.py")), "saving_in_loop")
+    assert (named.lines[0].line, named.severity.value) == (46, "warning")
+    assert one(analyze(copies("/home/ada/mycopy.py")), "saving_in_loop") is None
+
+
+@pytest.mark.parametrize(
+    ("lives", "number"),
+    [
+        ([], 0),
+        ([(0, 100), (1, 100)], 2),
+        ([(0, 60), (0, 60), (50, 110), (50, 110)], 2),  # of two epochs, the second begins while the first ends
+        ([(0, 100), (0, 100), (0, 100), (90, 100)], 3),
+    ],
+)
+def test_workers_that_only_meet_at_the_end_of_an_epoch_are_not_added_up(lives, number):
+    parent = SimpleNamespace(pid=1, parent_pid=0, rank=-1, start_ns=0, end_ns=100)
+    children = [
+        SimpleNamespace(pid=2 + i, parent_pid=1, rank=-1, start_ns=start, end_ns=end)
+        for i, (start, end) in enumerate(lives)
+    ]
+    assert workers(SimpleNamespace(profile=SimpleNamespace(processes=[parent, *children]))) == number

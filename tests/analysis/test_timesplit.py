@@ -255,7 +255,7 @@ def test_whatever_a_file_says_the_parts_add_up_and_none_is_negative(profile):
         assert sum(split.parts_ns.values()) == split.wall_ns == profile.threads[split.thread].wall_ns
         assert min(split.parts_ns.values()) >= 0
         assert split.spun_ns is None or 0 <= split.spun_ns <= split.parts_ns["device_wait"]
-        assert set(split.estimated) <= {"python", "idle", "other_wait"}
+        assert set(split.estimated) <= {"python", "idle", "other_wait", "operators"}
 
 
 def test_a_thousand_processes():

@@ -263,7 +263,6 @@ class Case(OfSamples):
     def inner_loop(self, row: int) -> tuple[str, Block] | None:
         """The innermost loop of the user's source around a node's path that is not the training loop: its file and
         where it is. A function between the two is passed through."""
-        steps = self._step_loops
         for at in reversed(self.tree.path_rows(row)):
             if self.tree.kinds[at] != int(FrameKind.PYTHON):
                 continue
@@ -273,7 +272,7 @@ class Case(OfSamples):
             source = self.sources.of(node.file)
             loops = source.loops(node.line) if source else []
             for block in reversed(loops):
-                if (node.file, block.first) not in steps:
+                if (node.file, block.first) not in self._step_loops:
                     return node.file, block
             if loops:
                 return None
@@ -359,18 +358,22 @@ class Case(OfSamples):
 
     @cached_property
     def between_ns(self) -> float:
-        """Time of all steps that is in no operator, phase or wait, nor in a pause of the garbage collector: Python, and
-        calling operators from it. 0 where the wall time of a step is not known."""
+        """Time of all steps that is in no operator, phase or wait, nor in saving or a pause of the garbage collector:
+        Python, and calling operators from it. 0 where the wall time of a step is not known."""
         if not self.loop.measured_by:
             return 0.0
-        collecting = int(self.tree.exclusive("call_time").sum[self.pauses].sum())
-        return max(0.0, (self.loop.step_ns - self.loop.work_ns) * self.loop.steps - collecting)
+        known = self.tree.exclusive("call_time").sum[self.pauses | self.saving].sum()
+        return max(0.0, (self.loop.step_ns - self.loop.work_ns) * self.loop.steps - int(known))
+
+    @cached_property
+    def saving(self) -> Mask:
+        """Files that were written in the loop, with their pickling."""
+        return self.named(FrameKind.PHASE, "saving") & self.loop.inside
 
     @cached_property
     def pauses(self) -> Mask:
         """Whole garbage collections in the loop; of smaller ones, and of those in imports, no line is known."""
-        named = self.named(FrameKind.PHASE, "garbage collection")
-        return named & self.loop.inside & (self.user_line >= 0)
+        return self.named(FrameKind.PHASE, "garbage collection") & self.loop.inside & (self.user_line >= 0)
 
     @cached_property
     def called(self) -> Mask:

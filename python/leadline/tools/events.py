@@ -40,6 +40,7 @@ EVENTS: dict[str, EventInfo] = {
             EventColumn("time", "ns", "", "CLOCK_MONOTONIC"),
             EventColumn("duration", "ns", "", "wall time of the call (declared) or time on the device (monitor)"),
             EventColumn("flops", "", "", "multiplications and additions that the shapes imply (products, convolutions, attention); 0 elsewhere"),
+            EventColumn("inputs", "", "", "hash of what it was called with, by value; 0 for random numbers and tensors that cannot be read, and where no tool asks"),
             EventColumn("thread", "", "", "kernel thread id of the caller"),
             EventColumn("device", "", "", "number of the device, -1 for the CPU"),
             EventColumn("place", "", "place", "its call path"),

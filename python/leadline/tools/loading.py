@@ -20,6 +20,7 @@ SHIPPED: dict[str, str] = {
     "roofline": "leadline.tools.shipped.roofline",
     "uvm_advisor": "leadline.tools.shipped.uvm_advisor",
     "value_check": "leadline.tools.shipped.value_check",
+    "same_inputs": "leadline.tools.shipped.same_inputs",
 }
 """Shipped tools and their modules, each with one Tool class."""
 ENTRY_POINTS = "leadline.tools"

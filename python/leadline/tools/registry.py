@@ -147,7 +147,7 @@ class Places:
         self, read: Callable[[int], Sequence[tuple[str, str, str, int]]], is_library: Callable[[str], bool]
     ) -> None:
         self._read = read
-        self._is_library = is_library
+        self.is_library = is_library
         self._known: dict[int, tuple[PathFrame, ...]] = {}
 
     def path(self, place: int) -> tuple[PathFrame, ...]:
@@ -164,7 +164,7 @@ class Places:
     def line(self, place: int) -> str:
         """file:line of the innermost frame of the program's own code, or empty."""
         for frame in reversed(self.path(place)):
-            if frame.kind == "python" and not self._is_library(frame.file):
+            if frame.kind == "python" and not self.is_library(frame.file):
                 return f"{frame.file.rpartition('/')[2]}:{frame.line}"
         return ""
 

@@ -35,6 +35,7 @@ from leadline.analysis.rules.pageable_copies import PageableCopies
 from leadline.analysis.rules.python_overhead import PythonOverhead
 from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
+from leadline.analysis.rules.saving_in_loop import SavingInLoop
 from leadline.analysis.rules.small_copies import SmallCopies
 from leadline.analysis.rules.stall import Stall
 from leadline.analysis.rules.synchronisation import Synchronisation
@@ -71,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     GarbageCollection(),
     UnusedDevice(),
     LoggingInLoop(),
+    SavingInLoop(),
 )
 GROUP = "leadline.rules"
 

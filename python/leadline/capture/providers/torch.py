@@ -21,6 +21,7 @@ from leadline.capture.providers.torch_habits import Habits
 from leadline.capture.providers.torch_loading import BatchMarks
 from leadline.capture.providers.torch_native import TorchNative
 from leadline.capture.providers.torch_roles import DistributedRoles
+from leadline.capture.providers.torch_saving import Saves
 from leadline.capture.providers.torch_waits import KnownWaits
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class TorchProvider:
         self._closures: ClosurePhases | None = None
         self._batches = BatchMarks(native)
         self._waits = KnownWaits(native)
+        self._saves = Saves()
         self._flight = CollectiveFlight(native)
         self._roles = DistributedRoles(changed, self._flight.groups_changed)
         self._habits = Habits(native, self._living_modules, changed)
@@ -61,6 +63,7 @@ class TorchProvider:
         self._hook.uninstall()
         self._batches.uninstall()
         self._waits.uninstall()
+        self._saves.uninstall()
         self._roles.uninstall()
         self._flight.uninstall()
         self._habits.uninstall()
@@ -115,6 +118,7 @@ class TorchProvider:
         self._batches.install()
         self._flight.install()
         self._waits.install()
+        self._saves.install()
         self._roles.install()
         if self._dataflow is not None:
             self._dataflow.install(torch)

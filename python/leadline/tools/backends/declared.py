@@ -15,6 +15,7 @@ from typing import Any
 
 from leadline.tools.backends import Wants
 from leadline.tools.backends.declared_operators import OperatorFacts, Storages, facts_of, tensors_in
+from leadline.tools.backends.inputs import InputHashes
 from leadline.tools.backends.values import ValueCheck
 from leadline.tools.batch import Batch, batch_of
 from leadline.tools.ranges import Selector
@@ -25,7 +26,7 @@ EVENTS = frozenset({"launch", "touched", "value", "count"})
 TRAITS = ("any device", "operators instead of kernels", "upper bound of what is touched", "eager code only")
 DOC = "inputs and outputs of every operator, on any device"
 
-_LAUNCH = ("launch", "kernel", "time", "duration", "flops", "thread", "device", "place")
+_LAUNCH = ("launch", "kernel", "time", "duration", "flops", "inputs", "thread", "device", "place")
 _TOUCHED = ("launch", "object", "first", "end", "bytes", "elements", "reads", "writes", "time", "place")
 _VALUE = ("launch", "object", "nan", "inf", "elements", "clean", "time", "place")
 _COUNT = ("launch", "object", "value", "time", "place")
@@ -64,6 +65,7 @@ class DeclaredBackend:
         self._touched_wanted = "touched" in wants.events
         self._checks = [ValueCheck()] if "value" in wants.events else []
         self._compiled: list[Any] = []
+        self._hashes: InputHashes | None = None
         self.on = False
         self._mode: Any = None
         self._unhook: Any = None
@@ -78,6 +80,8 @@ class DeclaredBackend:
         self._storages = Storages(self._context.objects)
         if "launch" in self._wants.events and self._wants.needs("launch", "flops"):
             self._flop_formulas = importlib.import_module("torch.utils.flop_counter").flop_registry
+        if self._wants.needs("launch", "inputs"):
+            self._hashes = InputHashes()
         self.on = True
         self._mode = Everywhere(self)
         self._mode.install()
@@ -141,17 +145,26 @@ class DeclaredBackend:
         if not facts.touches or not self.on:
             return func(*args, **kwargs)
         place = self._place()
+        inputs = self._hashes.of(func, args, kwargs) if self._hashes else 0  # before any is written
         before_ns = time.monotonic_ns()
         result = func(*args, **kwargs)
         after_ns = time.monotonic_ns()
         try:
-            self._note(facts, args, kwargs, result, place, before_ns, after_ns - before_ns)
+            self._note(facts, args, kwargs, result, place, before_ns, after_ns - before_ns, inputs)
         except Exception as error:
             self.count_lost(f"operators whose tensors could not be looked at ({type(error).__name__})")
         return result
 
     def _note(
-        self, facts: OperatorFacts, args: Any, kwargs: Any, result: Any, place: int, time_ns: int, duration_ns: int
+        self,
+        facts: OperatorFacts,
+        args: Any,
+        kwargs: Any,
+        result: Any,
+        place: int,
+        time_ns: int,
+        duration_ns: int,
+        inputs: int,
     ) -> None:
         uses, device = self._storages.uses(facts, args, kwargs, result, place)
         if not any(use.reads or use.writes for use in uses):
@@ -167,7 +180,7 @@ class DeclaredBackend:
                 self._rings.append((rings.launch, rings.touched))
         flops = self._flops(facts, args, kwargs, result) if facts.counts_flops else 0
         signed = place if place < 2**63 else place - 2**64
-        full = rings.launch.put(launch, facts.number, time_ns, duration_ns, flops, rings.tid, device, signed)
+        full = rings.launch.put(launch, facts.number, time_ns, duration_ns, flops, inputs, rings.tid, device, signed)
         if self._touched_wanted:
             for use in uses:
                 full |= rings.touched.put(

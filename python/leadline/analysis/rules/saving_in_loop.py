@@ -1,0 +1,88 @@
+"""`saving_in_loop`: the steps wait for a checkpoint that is written, or for a copy of the model that is made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import Mask
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.words import duration, percent, size, times
+from leadline.schema import FrameKind
+
+_COPY = r"(^|/)copy\.py$"
+_CLONES = ("aten::clone", "aten::_to_copy", "aten::copy_", "aten::set_", "aten::empty", "aten::empty_like")
+
+
+class SavingInLoop(Rule):
+    name = "saving_in_loop"
+    asks = "Do the steps wait for checkpoints to be written, or for deep copies of tensors?"
+    options = (
+        Option("share", 5, "%", "of the step; a checkpoint now and then takes less"),
+        Option("info", 2, "%", "less than that is no reason to change anything"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        saving = case.saving | (case.named(FrameKind.PHASE, "saving") & case.rare_work)
+        written = case.tree.exclusive("call_time")
+        made = [
+            self._saved(case, group.row, group.rows, group.value, written.count, values)
+            for group in case.by_line(saving, np.where(saving, written.sum, 0))[:3]
+        ]
+        copies = self._copies(case) & ~case.below(saving)
+        made += [
+            self._copied(case, group.row, group.rows, group.value, values)
+            for group in case.by_line(copies, case.time)[:3]
+        ]
+        found = [one for one in made if one is not None]
+        return sorted(found, key=lambda one: -one.weight)[:2]
+
+    def _saved(
+        self, case: Case, row: int, rows: np.ndarray, ns: int, counts: np.ndarray, values: Values
+    ) -> Finding | None:
+        share = case.share(ns)
+        if share < values["info"]:
+            return None
+        number = int(counts[rows].sum())
+        often = "every step" if number >= 0.9 * case.loop.steps else f"one step of {times(case.loop.steps / number)}"
+        return Finding(
+            self.name,
+            Severity.WARNING if share >= values["share"] else Severity.INFO,
+            f"Saving takes {percent(share)} of the step",
+            case.gain(ns, (0.4, 0.9, 1), "the time of saving, measured"),
+            tuple(np.sort(rows)[:20].tolist()),
+            case.lines([row]),
+            (f"{often} waits {duration(ns / max(number, 1))} for a file",),
+            "Save every few hundred steps or minutes; where that is too rare, copy the state and write it in a thread "
+            "(torch.distributed.checkpoint.async_save).",
+            self.learn_more,
+            share,
+        )
+
+    def _copies(self, case: Case) -> Mask:
+        """Operators of deep copies."""
+        found: Mask = case.in_files(_COPY) & case.operators(*_CLONES)
+        return found
+
+    def _copied(self, case: Case, row: int, rows: np.ndarray, ns: int, values: Values) -> Finding | None:
+        python = case.python_ns(case.mask(rows))
+        share = case.share(ns + python)
+        if share < values["info"]:
+            return None
+        number = int(case.calls[rows].max(initial=0))
+        held = int(case.tree.exclusive("alloc_bytes").sum[case.mask(rows)].sum())
+        return Finding(
+            self.name,
+            Severity.WARNING if share >= values["share"] else Severity.INFO,
+            f"Deep copies of tensors take {percent(share)} of the step",
+            case.gain_of(rows, ns, (0.4, 0.9, 1), "the operators of copying"),
+            tuple(np.sort(rows)[:20].tolist()),
+            case.lines([row]),
+            (
+                f"{times(case.per_step(number))} tensors a step are copied, {size(case.per_step(held))}",
+                f"{duration(case.per_step(ns))} a step",
+            ),
+            "Copy only when the result is kept, such as for a best model so far; update a copy that is there with "
+            "torch._foreach_copy_ or load_state_dict, and average weights with torch.optim.swa_utils.AveragedModel.",
+            self.learn_more,
+            share,
+        )
