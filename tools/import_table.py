@@ -76,11 +76,12 @@ NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
 # package of python/leadline: packages it may import (its own, `schema`, `_version` and `_package` are always allowed)
 PYTHON: dict[str, set[str]] = {
     "": {"capture"},  # __init__.py, _autostart.py, _package.py, schema.py
-    "capture": {"_native", "_xla"},
+    "xla": set(),
+    "capture": {"_native", "_xla", "xla"},
     "tools": set(),
     "attach": {"_native"},
     "profiles": set(),
-    "trace": {"profiles"},
+    "trace": {"profiles", "xla"},
     "analysis": {"whatif", "trace", "profiles"},
     "whatif": {"trace", "profiles"},
     "convert": {"profiles", "trace"},
@@ -121,14 +122,16 @@ PYTHON_NATIVE = {"_events", "_native", "_simulate", "_xla"}
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
     "": {"profiles", "compare", "_native"},
+    "xla": {"_xla"},
     "capture": {"tools"},  # only where `--tool` asks for it
-    "trace": {"_events"},
+    "trace": {"_events", "_xla"},
     "whatif": {"_simulate"},
     "profiles": {"analysis", "query", "notebook", "trace"},
 }
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {
     "": set(),
+    "xla": set(),
     "capture": set(),
     "tools": {"numpy"},
     "attach": set(),

@@ -1,14 +1,18 @@
 // leadline._events: bytes of a trace in, NumPy columns out, the work in events.cpp; conversions only.
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "offline/arrays.h"
 #include "offline/events.h"
+#include "offline/nest.h"
 
 namespace nb = nanobind;
 using leadline::offline::array;
+using leadline::offline::Column;
 using leadline::offline::EventReader;
 using leadline::offline::Interner;
 
@@ -78,6 +82,23 @@ nb::tuple memory(EventReader& reader) {
   return nb::make_tuple(array(std::move(from.ts)), array(std::move(from.size)), array(std::move(from.device_type)));
 }
 
+// (above, end_ns, own_ns, depth) of every span.
+nb::tuple nested(const Column<int32_t>& thread, const Column<int64_t>& start_ns, const Column<int64_t>& end_ns,
+                 const Column<uint8_t>& timed) {
+  const auto threads = leadline::offline::view(thread);
+  int32_t most = -1;
+  for (const int32_t one : threads) {
+    if (one < 0) throw nb::value_error("A thread is a row of threads.");
+    most = std::max(most, one);
+  }
+  if (start_ns.shape(0) != threads.size() || end_ns.shape(0) != threads.size() || timed.shape(0) != threads.size())
+    throw nb::value_error("The columns of spans differ in length.");
+  auto found = leadline::offline::nest(threads, leadline::offline::view(start_ns), leadline::offline::view(end_ns),
+                                       leadline::offline::view(timed), static_cast<size_t>(most) + 1);
+  return nb::make_tuple(array(std::move(found.above)), array(std::move(found.end_ns)), array(std::move(found.own_ns)),
+                        array(std::move(found.depth)));
+}
+
 // (process, tid, name) of every thread; the process is a number or a text.
 nb::list threads(const EventReader& reader) {
   const auto& from = reader.threads;
@@ -95,6 +116,7 @@ nb::list threads(const EventReader& reader) {
 
 NB_MODULE(_events, module) {
   module.doc() = "Compiled core of leadline.trace; use leadline.trace.kineto.";
+  module.def("nest", &nested, nb::arg("thread"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("timed"));
   nb::class_<EventReader>(module, "EventReader")
       .def(
           "__init__",

@@ -70,6 +70,7 @@ class Module {
   uint32_t aliases() const noexcept { return aliases_; }  // results that take the place of a donated argument
   bool has_stacks() const noexcept { return !stacks_.empty(); }
   uint32_t entry() const noexcept { return entry_; }
+  const std::vector<std::string_view>& files() const noexcept { return files_; }  // of all stacks
 
   // Row of the instruction of that name, kNone for none. XLA gives a name once in a module.
   uint32_t find(std::string_view name) const noexcept;

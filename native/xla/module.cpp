@@ -121,6 +121,59 @@ nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
   return nb::make_tuple(operations, runs, problem);
 }
 
+// The memory of a column, for numpy.frombuffer.
+template <typename T>
+nb::bytes bytes_of(const std::vector<T>& column) {
+  return nb::bytes(reinterpret_cast<const char*>(column.data()), column.size() * sizeof(T));
+}
+
+// A whole profile: {planes: [(name, {stat: text})], lines: [(plane, id, name)], programs: [(id, name, module)], strings,
+// complaints, base_ns, problem, events: {column: bytes}}. Columns: line and name as uint32, start_ps and duration_ps,
+// and each number asked for as int64 (its smallest: not said), each text as uint32 (0: not said).
+nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers,
+                 const std::vector<std::string>& texts) {
+  std::string problem;
+  std::unique_ptr<Space> space;
+  {
+    const nb::gil_scoped_release no_gil;
+    space = std::make_unique<Space>(view(bytes), Wanted{numbers, texts}, &problem);
+  }
+  nb::list planes;
+  for (const Space::Plane& plane : space->planes()) {
+    nb::dict stats;
+    for (const auto& [name, value] : plane.stats) stats[text(name)] = text(value);
+    planes.append(nb::make_tuple(text(plane.name), stats));
+  }
+  nb::list lines;
+  for (const Space::Line& line : space->lines()) lines.append(nb::make_tuple(line.plane, line.id, text(line.name)));
+  nb::list programs;
+  for (const Space::Program& program : space->programs())
+    programs.append(
+        nb::make_tuple(program.id, text(program.name), nb::bytes(program.module.data(), program.module.size())));
+  nb::list strings;
+  for (const std::string& string : space->strings()) strings.append(text(string));
+  nb::list complaints;
+  for (const std::string_view complaint : space->complaints()) complaints.append(text(complaint));
+  const Space::Events& from = space->events();
+  nb::dict events;
+  events["line"] = bytes_of(from.line);
+  events["name"] = bytes_of(from.name);
+  events["start_ps"] = bytes_of(from.start_ps);
+  events["duration_ps"] = bytes_of(from.duration_ps);
+  for (size_t column = 0; column < numbers.size(); ++column) events[nb::str(numbers[column].c_str())] = bytes_of(from.numbers[column]);
+  for (size_t column = 0; column < texts.size(); ++column) events[nb::str(texts[column].c_str())] = bytes_of(from.texts[column]);
+  nb::dict found;
+  found["planes"] = planes;
+  found["lines"] = lines;
+  found["programs"] = programs;
+  found["strings"] = strings;
+  found["complaints"] = complaints;
+  found["base_ns"] = space->base_ns();
+  found["problem"] = problem;
+  found["events"] = events;
+  return found;
+}
+
 }  // namespace
 
 NB_MODULE(_xla, m) {
@@ -140,8 +193,15 @@ NB_MODULE(_xla, m) {
                        all.append(nb::make_tuple(text(parameter.name), text(parameter.shape)));
                      return all;
                    })
+      .def_prop_ro("files",
+                   [](const Program& program) {
+                     nb::list all;
+                     for (const std::string_view file : program.module().files()) all.append(text(file));
+                     return all;
+                   })
       .def_prop_ro("control_flow", &Program::control_flow)
       .def_prop_ro("entry", &Program::entry)
       .def("origins", &Program::origins, nb::arg("operation"));
   m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"));
+  m.def("profile", &profile, nb::arg("bytes"), nb::arg("numbers"), nb::arg("texts"));
 }

@@ -9,6 +9,7 @@ namespace leadline::xla {
 namespace {
 
 constexpr std::string_view kPrograms = "/host:metadata";
+constexpr std::string_view kDevices = "/device:";
 
 int place_of(const std::vector<std::string>& names, std::string_view name) noexcept {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -55,6 +56,7 @@ Space::Space(std::string_view bytes, Wanted wanted, std::string* problem) : want
   bool good = true;
   while (good && wire.next(&field)) {
     if (field.is(1, 2)) good = read_plane(field.bytes);
+    if (field.is(2, 2) || field.is(3, 2)) complaints_.push_back(field.bytes);
   }
   if (!good || !wire.ok()) *problem = "These bytes are no profile of XLA (XSpace), or they are damaged or cut off.";
   base_ns_ = INT64_MAX;
@@ -144,12 +146,14 @@ bool Space::read_event_name(std::string_view bytes, Names* names) {
   if (!read_entry(bytes, &key, &value)) return false;
   EventName known;
   std::string_view plain;
+  std::string_view shown;
   Program program;
   program.id = key;
   Wire wire(value);
   Field field;
   while (wire.next(&field)) {
     if (field.is(2, 2)) plain = field.bytes;
+    if (field.is(4, 2)) shown = field.bytes;
     if (!field.is(5, 2)) continue;
     Value stat;
     std::string_view raw;
@@ -157,7 +161,8 @@ bool Space::read_event_name(std::string_view bytes, Names* names) {
     if (stat.column >= 0) known.values.push_back(stat);
     if (!raw.empty()) program.module = raw;
   }
-  known.name = text(plain);
+  // On TPUs the plain name is the text of a whole instruction; on hosts the other one leaves out what node it was.
+  known.name = text(shown.empty() || !planes_.back().name.starts_with(kDevices) ? plain : shown);
   names->events.emplace(key, std::move(known));
   if (!program.module.empty() && planes_.back().name == kPrograms) {
     Wire proto(program.module);

@@ -64,6 +64,8 @@ class Space {
   const std::vector<Program>& programs() const noexcept { return programs_; }
   const Events& events() const noexcept { return events_; }
   const std::deque<std::string>& strings() const noexcept { return strings_; }
+  // What the profiler itself says went wrong.
+  const std::vector<std::string_view>& complaints() const noexcept { return complaints_; }
   // The earliest timestamp of a line that has events.
   int64_t base_ns() const noexcept { return base_ns_; }
   // Row of a wanted statistic; -1 for one that was not asked for.
@@ -104,6 +106,7 @@ class Space {
   std::vector<Plane> planes_;
   std::vector<Line> lines_;
   std::vector<Program> programs_;
+  std::vector<std::string_view> complaints_;
   Events events_;
   std::deque<std::string> strings_{std::string()};
   std::unordered_map<std::string_view, uint32_t> known_;

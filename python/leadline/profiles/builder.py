@@ -86,6 +86,23 @@ class ProfileBuilder:
         held[3] = max(held[3], value)
         held[4] += float(value) ** 2
 
+    def add_total(
+        self,
+        node: int,
+        metric: str | MetricKind,
+        total: tuple[int, int, int, int, float],
+        device: int = -1,
+        stream: int = -1,
+    ) -> None:
+        """Several measurements at a node: count, sum, smallest, largest, sum of squares."""
+        key = (node, int(metric_kind(metric)), device, stream)
+        held = self._metrics.setdefault(key, [0, 0, total[2], total[3], 0.0])
+        held[0] += total[0]
+        held[1] += total[1]
+        held[2] = min(held[2], total[2])
+        held[3] = max(held[3], total[3])
+        held[4] += total[4]
+
     def process(self, name: str, **facts: int) -> int:
         """A process row with its node below the root; returns its row. `facts` are further columns of the table."""
         row = {"pid": 100 + len(self._rows["processes"]), "rank": -1, "local_rank": -1, "complete": 1, **facts}

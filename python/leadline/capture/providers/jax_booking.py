@@ -10,9 +10,10 @@ import json
 from typing import Any
 
 from leadline.capture.native import Native
-from leadline.capture.providers.jax_programs import Frame, Programs
+from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.jax_windows import Timed, Windows
+from leadline.xla.parts import Frame
 
 _ESTIMATED = json.dumps({"time": "estimated"})
 _UNTIMED = json.dumps({"time": "not measured"})

@@ -12,7 +12,7 @@ from typing import Any
 
 from leadline.capture.native import Native
 from leadline.capture.providers import jax_places
-from leadline.capture.providers.jax_programs import Frame
+from leadline.xla.parts import Frame
 
 SOONEST_S = 0.02
 BETWEEN_S = 1.0

@@ -20,6 +20,7 @@ from typing import Any
 from leadline.capture.providers import jax_places
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key
+from leadline.xla.parts import program_name
 
 SHORTEST_S = 0.02
 BETWEEN_S = 1.0
@@ -267,9 +268,3 @@ def _arrays(output: Any) -> list[Any]:
     except Exception:
         leaves = []
     return [leaf for leaf in leaves if hasattr(leaf, "block_until_ready")]
-
-
-def program_name(called: str) -> str:
-    """What XLA calls the program that JAX calls `jit(f)`."""
-    plain = called.removesuffix(")").replace("(", "_", 1)
-    return "".join(character if character.isalnum() or character in "_.-" else "_" for character in plain)

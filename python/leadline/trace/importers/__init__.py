@@ -8,7 +8,7 @@ from typing import Protocol
 
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
-from leadline.trace.importers import kineto, nsys
+from leadline.trace.importers import kineto, nsys, xspace
 from leadline.trace.source import Source, sources
 from leadline.trace.tables import TraceError
 
@@ -28,7 +28,7 @@ class Importer(Protocol):
         """The profile of one file. Raises TraceError."""
 
 
-IMPORTERS: tuple[Importer, ...] = (kineto, nsys)
+IMPORTERS: tuple[Importer, ...] = (kineto, nsys, xspace)
 
 
 def import_traces(paths: Sequence[str | Path]) -> Profile:

@@ -60,7 +60,7 @@ def book_device_work(
             metric = MetricKind.COPY_BYTES if kind == Kind.COPY else MetricKind.SET_BYTES
             builder.add(at, metric, int(events["bytes"][row]), device, stream)
         elif events["detail"][row] >= 0:
-            for metric, value in _launch_shape(trace.details[int(events["detail"][row])]):
+            for metric, value in launch_shape(trace.details[int(events["detail"][row])]):
                 builder.add(at, metric, value, device, stream)
     return unattributed
 
@@ -84,7 +84,7 @@ def _frame(builder: ProfileBuilder, kind: Kind, name: str, facts: str) -> int:
     return builder.frame(FrameKind.COLLECTIVE if is_collective(name) else FrameKind.KERNEL, name, detail=facts)
 
 
-def _launch_shape(detail: Mapping[str, Any]) -> list[tuple[MetricKind, int]]:
+def launch_shape(detail: Mapping[str, Any]) -> list[tuple[MetricKind, int]]:
     """Blocks, threads, registers, shared memory and occupancy of a launch, as far as the trace says."""
     found = []
     for metric, key in ((MetricKind.GRID_BLOCKS, "grid"), (MetricKind.BLOCK_THREADS, "block")):
@@ -131,9 +131,8 @@ def book_idle(builder: ProfileBuilder, trace: Trace, node: Rows, devices: Mappin
     events = trace.events
     rows = device_rows(trace)
     for index, device in devices.items():
-        busy_until = -1
-        for row in rows[events["device"][rows] == index].tolist():
-            start = int(events["start_ns"][row])
-            if 0 <= busy_until < start:
-                builder.add(int(node[row]), MetricKind.GPU_IDLE_TIME, start - busy_until, device)
-            busy_until = max(busy_until, start + int(events["duration_ns"][row]))
+        mine = rows[events["device"][rows] == index]
+        busy_until = np.maximum.accumulate(trace.end_ns[mine])[:-1]
+        gap = events["start_ns"][mine][1:] - busy_until
+        for place in np.flatnonzero(gap > 0).tolist():
+            builder.add(int(node[mine[place + 1]]), MetricKind.GPU_IDLE_TIME, int(gap[place]), device)

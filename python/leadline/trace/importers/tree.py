@@ -33,16 +33,19 @@ from leadline.trace.steps import find_steps, main_thread
 from leadline.trace.tables import CALL_KINDS, Kind, Trace
 
 _ASKS_FOR_BACKWARD = re.compile(r"run_backward|^#* *backward *#*$")
+_PASSED_THROUGH = (Kind.PYTHON, Kind.OVERHEAD)
 _SPAN_KINDS = (Kind.OPERATOR, Kind.REGION, Kind.MODULE, Kind.PYTHON, *CALL_KINDS)
 
 
 def profile_of(trace: Trace, recorder: str) -> Profile:
     """The profile of one process's trace, which `recorder` made."""
-    return _Import(trace, recorder).profile()
+    return Import(trace, recorder).profile()
 
 
-class _Import:
+class Import:
     """One trace on its way into a profile."""
+
+    span_kinds: tuple[Kind, ...] = _SPAN_KINDS
 
     def __init__(self, trace: Trace, recorder: str) -> None:
         self.trace = trace
@@ -52,7 +55,7 @@ class _Import:
         self.main = main_thread(trace)
         self.steps = find_steps(trace)
         # rows of the trace's events that become spans: in order of start, outer first, as the trace has them
-        self.spans: Rows = np.flatnonzero(np.isin(events["kind"], _SPAN_KINDS) & (events["thread"] >= 0))
+        self.spans: Rows = np.flatnonzero(np.isin(events["kind"], self.span_kinds) & (events["thread"] >= 0))
         names = [is_backward_operator(name) for name in trace.strings]
         self.backward: Mask = np.array(names, dtype=np.bool_)[events["name"]] & (events["kind"] == Kind.OPERATOR)
         self.without_forward = 0
@@ -68,11 +71,11 @@ class _Import:
         threads = self._threads(process)
         roots = {row: builder.node_of_thread(made) for row, made in threads.items()}
         spans = self._spans()
-        booked = book(builder, spans, roots, self._place_of(threads))
+        booked = self.book(spans, roots, threads)
         node: Rows = np.full(len(trace), -1, dtype=np.int64)
         node[self.spans] = booked.node
         devices = self._devices(process)
-        unattributed = book_device_work(builder, trace, node, builder.node_of_process(process), devices)
+        unattributed = self.book_devices(node, builder.node_of_process(process), devices)
         book_idle(builder, trace, node, devices)
         self._book_waits(node, booked)
         if self.without_forward:
@@ -82,7 +85,7 @@ class _Import:
         for sentence in trace.warnings:
             builder.loss(process, LossKind.EVENTS_DROPPED, 1, sentence)
         shown = node >= 0
-        passed_through = (spans.frame == NO_FRAME) & (trace.events["kind"][self.spans] == Kind.PYTHON)
+        passed_through = (spans.frame == NO_FRAME) & np.isin(trace.events["kind"][self.spans], _PASSED_THROUGH)
         shown[self.spans[passed_through]] = False
         tables = builder.tables()
         columns = {
@@ -100,6 +103,14 @@ class _Import:
             ),
         }
         return Profile(Tables(columns), self._meta(end_ns))
+
+    def book(self, spans: Spans, roots: Mapping[int, int], threads: Mapping[int, int]) -> Booked:
+        """Adds the spans to the tree. `roots`, `threads`: node and row in the profile of each thread of the trace."""
+        return book(self.builder, spans, roots, self._place_of(threads))
+
+    def book_devices(self, node: Rows, process_node: int, devices: Mapping[int, int]) -> int:
+        """Adds what devices did, and sets `node` of it; how much of it has no launch."""
+        return book_device_work(self.builder, self.trace, node, process_node, devices)
 
     # ------------------------------------------------------------------ processes, threads and devices
 

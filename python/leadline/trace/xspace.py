@@ -1,0 +1,420 @@
+"""Profiles of XLA and TensorFlow (XSpace, `.xplane.pb`) into event tables, with what only they have: which operation of
+which compiled program an event executed, and which run of it.
+
+A profile is planes of lines of events. Planes of the host have a line per thread; planes of devices one per stream, and
+lines that were derived from these (modules, steps, name scopes), which are left out where the streams are there.
+Times count from the start of the profile, which the plane "Task Environment" tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.trace.meaning import call_kind, device_kind
+from leadline.trace.source import Source
+from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
+from leadline.trace.xspace_names import REGION_BEGINS, REGION_ENDS, Event, Named, named
+
+Rows = NDArray[np.int64]
+
+NOT_SAID = -(2**63)
+_NUMBERS = (
+    *("program_id", "run_id", "device_ordinal", "correlation_id", "step_num", "_pt", "_p", "_ct", "_c"),
+    *("allocation_bytes", "bytes_allocated", "addr"),
+)
+_TEXTS = ("hlo_op", "hlo_module", "tf_op", "kernel_details", "memcpy_details", "memset_details", "allocator_name")
+_ENVIRONMENT = "Task Environment"
+_METADATA = "/host:metadata"
+_DEVICE = re.compile(r"^/device:(?P<type>[A-Za-z_]+):(?P<index>\d{1,4})$")
+_STREAM = re.compile(r"^Stream #(?P<number>\d{1,9})")
+_OPERATIONS = ("XLA Ops", "Async XLA Ops")
+_STEPS = "Steps"
+_TID = re.compile(r"/-?(\d{1,20})(?:/|$)")
+_NUMBERED = re.compile(r"\((\d{1,19})\)$")
+_DETAIL = re.compile(r"(\w+):(\S+)")
+_HOST = "/host:"
+_REGION = (REGION_BEGINS, REGION_ENDS)
+_DAY_NS = 86_400 * 10**9
+_LARGEST = 2**31 - 1
+"""Bytes that one of these files can hold: a message of protocol buffers."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """A profile. Every array has a row per event of `trace`.
+
+    operation: row of `operations` (number of the program, name of the instruction), -1 for what executes none.
+    run: the run of the program that it belongs to, as any number; -1 where nothing tells.
+    produces, consumes: a number that the event which asked for something and the one that did it share; -1 for none.
+    meaning: row of `meanings`, what a name of a host thread's event is.
+    held: bytes of the allocator after an allocation or free; -1 for other events. `address`: of what it was about.
+    programs: name and HloModuleProto of each program that the profile carries, by its number.
+    """
+
+    trace: Trace
+    operation: Rows
+    operations: Sequence[tuple[int, str]]
+    run: Rows
+    produces: Rows
+    consumes: Rows
+    meaning: Rows
+    meanings: Sequence[Named]
+    held: Rows
+    address: Rows
+    programs: Mapping[int, tuple[str, bytes]]
+
+
+def read_xspace(source: Source) -> Space:
+    """The events of one host. Raises TraceError."""
+    from leadline import _xla
+
+    with source.open() as stream:
+        data = stream.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise TraceError(f"{source.name} has more than 2 GiB, which no profile of XLA can have; record a shorter one")
+    found = _xla.profile(data, list(_NUMBERS), list(_TEXTS))
+    del data
+    if found["problem"]:
+        raise TraceError(f"{source.name}: {found['problem']} Record it again, or copy the whole file.")
+    space = _Reader(found, source.name).space()
+    if not len(space.trace):
+        raise TraceError(
+            f"{source.name} is a profile of XLA without any event; record it while the program runs, with "
+            "jax.profiler.trace or tf.profiler.experimental"
+        )
+    return space
+
+
+class _Reader:
+    """What the native reader found, on its way into tables."""
+
+    def __init__(self, found: Mapping[str, Any], name: str) -> None:
+        self._name = name
+        self._planes: list[tuple[str, dict[str, str]]] = found["planes"]
+        self._lines: list[tuple[int, int, str]] = found["lines"]
+        self._strings: list[str] = found["strings"]
+        self._programs = {_program_number(text, key): (text, module) for key, text, module in found["programs"]}
+        self._complaints: list[str] = found["complaints"]
+        self._base_ns: int = found["base_ns"]
+        wide, narrow = np.dtype("i8"), np.dtype("u4")
+        self._events: dict[str, NDArray[Any]] = {
+            name: np.frombuffer(column, wide if name in _NUMBERS or name.endswith("_ps") else narrow)
+            for name, column in found["events"].items()
+        }
+        self._details: list[Mapping[str, Any]] = []
+
+    def space(self) -> Space:
+        threads, devices = self._threads(), self._devices()
+        line_of = self._events["line"]
+        lines = len(self._lines)
+        thread = np.array([threads.get(row, (-1, None))[0] for row in range(lines)], np.int64)[line_of]
+        place = np.array([devices.get(row, (-1, -1)) for row in range(lines)], np.int64).reshape(-1, 2)[line_of]
+        marks = np.array([name == _STEPS for _, _, name in self._lines], np.bool_)[line_of] & (place[:, 0] >= 0)
+        meanings, meaning = self._meanings(thread)
+        has_step = self._events["step_num"] != NOT_SAID
+        lasted_ps = self._lasting(meanings, meaning)
+        quiet = np.array([one.event == Event.MARK for one in meanings] or [False], np.bool_)[np.maximum(meaning, 0)]
+        on_host, on_device = thread >= 0, (place[:, 0] >= 0) & ~marks
+        own_steps = bool((has_step & on_host).any())
+        stepping = (has_step & on_host) | (marks & (not own_steps))
+        shown = (on_host & ~(quiet & (meaning >= 0) & ~self._flows())) | on_device | stepping
+        start_ns = self._events["start_ps"] // 1000
+        usable = (start_ns >= 0) & (start_ns < _DAY_NS) & (lasted_ps < _DAY_NS * 1000)
+        lost = int((shown & ~usable).sum())
+        rows = np.flatnonzero(shown & usable)
+        end_ns = (self._events["start_ps"][rows] + lasted_ps[rows]) // 1000
+        start_ns = start_ns[rows]
+        order = np.lexsort((-end_ns, start_ns))
+        rows, start_ns, end_ns = rows[order], start_ns[order], end_ns[order]
+        thread = np.where(stepping & ~on_host, 0 if threads else -1, thread)
+        columns = {
+            "start_ns": start_ns,
+            "duration_ns": end_ns - start_ns,
+            "thread": thread[rows],
+            "device": np.where(stepping, -1, place[:, 0])[rows],
+            "stream": np.where(stepping, -1, place[:, 1])[rows],
+            "correlation": self._number("correlation_id", 0)[rows],
+            "bytes": self._number("allocation_bytes", 0)[rows],
+        }
+        strings = list(self._strings)
+        kind, names, detail = self._kinds(rows, columns, meaning[rows], meanings, stepping[rows], strings)
+        columns |= {"kind": kind, "name": names, "detail": detail}
+        nothing = {"awaits_correlation": 0}
+        events = {
+            name: np.asarray(columns.get(name, np.full(rows.size, nothing.get(name, -1)))).astype(column)
+            for name, column in EVENT_COLUMNS.items()
+        }
+        warnings = [f"the profiler says: {complaint}" for complaint in self._complaints]
+        if lost:
+            warnings.append(f"{lost} events lie more than a day after the first, or last longer; they are left out")
+        trace = Trace(
+            events=events,
+            strings=strings,
+            details=self._details,
+            threads=[made for _, made in sorted(threads.values(), key=lambda one: one[0]) if made is not None],
+            devices=[self._device(index) for index in sorted({index for index, _ in devices.values()})],
+            rank=0,
+            world_size=0,
+            source=self._name,
+            origin_ns=self._origin_ns(),
+            warnings=tuple(warnings),
+        )
+        operation, operations = self._operations(rows)
+        return Space(
+            trace=trace,
+            operation=operation,
+            operations=operations,
+            run=self._runs(rows),
+            produces=_joined(self._events["_pt"], self._events["_p"])[rows],
+            consumes=_joined(self._events["_ct"], self._events["_c"])[rows],
+            meaning=np.where(thread >= 0, meaning, -1)[rows],
+            meanings=meanings,
+            held=self._number("bytes_allocated", -1)[rows],
+            address=self._number("addr", 0)[rows],
+            programs=self._programs,
+        )
+
+    # ------------------------------------------------------------------ lines
+
+    def _threads(self) -> dict[int, tuple[int, Thread | None]]:
+        """Row of the trace's threads by line. Lines of several planes may be of one thread."""
+        known: dict[tuple[int, str], int] = {}
+        found: dict[int, tuple[int, Thread | None]] = {}
+        for row, (plane, number, name) in enumerate(self._lines):
+            host = self._planes[plane][0]
+            if not host.startswith(_HOST) or host == _METADATA or host.startswith("/host:__"):
+                continue
+            told = _TID.search(name)
+            tid = (int(told[1]) if told else number) & (2**63 - 1)
+            text = name.partition("/")[0] if told else name
+            text = "" if text == "Host Threads" else text
+            key = (tid, "" if told else text)
+            first = key not in known
+            place = known.setdefault(key, len(known))
+            found[row] = (place, Thread(0, host, tid, text) if first else None)
+        return found
+
+    def _devices(self) -> dict[int, tuple[int, int]]:
+        """Device and stream by line: of streams where the plane has them, else of the operations of programs."""
+        by_plane: dict[int, list[int]] = {}
+        for row, (plane, _, _) in enumerate(self._lines):
+            by_plane.setdefault(plane, []).append(row)
+        found: dict[int, tuple[int, int]] = {}
+        for plane, rows in by_plane.items():
+            device = _DEVICE.match(self._planes[plane][0])
+            if device is None:
+                continue
+            index = int(device["index"])
+            streams = {row: int(told["number"]) for row in rows if (told := _STREAM.match(self._lines[row][2]))}
+            if not streams:
+                streams = {
+                    row: _OPERATIONS.index(self._lines[row][2]) for row in rows if self._lines[row][2] in _OPERATIONS
+                }
+            found |= {row: (index, number) for row, number in streams.items()}
+            found |= {row: (index, -1) for row in rows if self._lines[row][2] == _STEPS}
+        return found
+
+    def _device(self, index: int) -> Device:
+        for name, stats in self._planes:
+            device = _DEVICE.match(name)
+            if device is not None and int(device["index"]) == index:
+                major = stats.get("compute_cap_major", "")
+                return Device(
+                    index=index,
+                    name=stats.get("gpu_device_name") or stats.get("device_type_string") or name.removeprefix("/device:"),
+                    memory_bytes=_whole(stats.get("memory_size", "")),
+                    compute_capability=f"{major}.{stats.get('compute_cap_minor', '0')}" if major else "",
+                    multiprocessors=_whole(stats.get("core_count", "")),
+                )
+        return Device(index)
+
+    def _origin_ns(self) -> int:
+        """CLOCK_REALTIME at time 0 of the columns, as far as the profile says."""
+        stats = next((stats for name, stats in self._planes if name == _ENVIRONMENT), {})
+        started = _whole(stats.get("profile_start_time", ""))
+        return started + self._base_ns if started and self._base_ns < _DAY_NS else self._base_ns
+
+    # ------------------------------------------------------------------ events
+
+    def _number(self, name: str, nothing: int) -> Rows:
+        column = self._events[name]
+        return np.where(column == NOT_SAID, nothing, column)
+
+    def _flows(self) -> NDArray[np.bool_]:
+        return (self._events["_p"] != NOT_SAID) | (self._events["_c"] != NOT_SAID)
+
+    def _lasting(self, meanings: Sequence[Named], meaning: Rows) -> Rows:
+        """How long each event lasted. What a thread of a pool did for another one lasts from the mark of its begin to
+        that of its end."""
+        lasted = self._events["duration_ps"].copy()
+        marks = np.array([(REGION_BEGINS, REGION_ENDS).index(one.name) if one.name in _REGION else -1 for one in meanings])
+        if not (marks >= 0).any():
+            return lasted
+        rows = np.flatnonzero((meaning >= 0) & (marks[np.maximum(meaning, 0)] >= 0))
+        rows = rows[np.lexsort((self._events["start_ps"][rows], self._events["line"][rows]))]
+        ends = marks[meaning[rows]] == 1
+        following = np.flatnonzero(~ends[:-1] & ends[1:])
+        begun, ended = rows[following], rows[following + 1]
+        same = self._events["line"][begun] == self._events["line"][ended]
+        lasted[begun[same]] = self._events["start_ps"][ended[same]] - self._events["start_ps"][begun[same]]
+        return lasted
+
+    def _meanings(self, thread: Rows) -> tuple[list[Named], Rows]:
+        """What each name of an event on a host thread is, and the row of it for every event; -1 for other events."""
+        host = thread >= 0
+        texts, place = np.unique(self._events["name"][host], return_inverse=True)
+        meaning = np.full(thread.size, -1, np.int64)
+        meaning[host] = place
+        return [named(self._strings[text]) for text in texts.tolist()], meaning
+
+    def _kinds(
+        self,
+        rows: Rows,
+        columns: Mapping[str, Rows],
+        meaning: Rows,
+        meanings: Sequence[Named],
+        stepping: NDArray[np.bool_],
+        strings: list[str],
+    ) -> tuple[Rows, Rows, Rows]:
+        """Kind, name and detail of every event; `strings` gets the names that are new."""
+        known = {text: row for row, text in reversed(list(enumerate(strings)))}
+
+        def row_of(text: str) -> int:
+            place = known.setdefault(text, len(strings))
+            if place == len(strings):
+                strings.append(text)
+            return place
+
+        name = self._events["name"][rows].astype(np.int64)
+        on_host = columns["thread"] >= 0
+        kinds = np.array([int(_kind(one)) for one in meanings] or [0], np.int64)
+        texts = np.array([row_of(one.name) for one in meanings] or [0], np.int64)
+        kind = np.where(meaning >= 0, kinds[np.maximum(meaning, 0)], int(Kind.KERNEL))
+        name = np.where(meaning >= 0, texts[np.maximum(meaning, 0)], name)
+        executes = (self._events["hlo_op"][rows] != 0) & on_host
+        kind[executes], name[executes] = int(Kind.OPERATOR), self._events["hlo_op"][rows][executes]
+        device = ~on_host
+        for place in np.unique(name[device]).tolist():
+            kind[device & (name == place)] = int(device_kind(strings[place], Kind.KERNEL))
+        steps = np.flatnonzero(stepping)
+        kind[steps] = int(Kind.STEP)
+        for row in steps.tolist():
+            number = int(self._events["step_num"][rows[row]])
+            text = self._strings[int(self._events["name"][rows[row]])]
+            name[row] = row_of(text if number == NOT_SAID else f"{text} {number}")
+        return kind, name, self._shapes(rows, columns, kind, name, row_of)
+
+    def _shapes(
+        self, rows: Rows, columns: Mapping[str, Rows], kind: Rows, name: Rows, row_of: Any
+    ) -> Rows:
+        """Rows of details with the shape of a launch; copies and sets get their direction and their bytes."""
+        detail = np.full(rows.size, -1, np.int64)
+        for column, found_kind, told in (
+            ("kernel_details", Kind.KERNEL, _launch),
+            ("memcpy_details", Kind.COPY, _moved),
+            ("memset_details", Kind.SET, _moved),
+        ):
+            texts = self._events[column][rows]
+            for text in np.unique(texts[texts != 0]).tolist():
+                mine = (texts == text) & (columns["thread"] < 0)
+                facts = told(dict(_DETAIL.findall(self._strings[text])))
+                kind[mine] = int(found_kind)
+                columns["bytes"][mine] = facts.pop("bytes", 0)
+                if found_kind == Kind.KERNEL:
+                    detail[mine] = len(self._details)
+                    self._details.append(facts)
+                else:
+                    for place in np.unique(name[mine]).tolist():
+                        name[mine & (name == place)] = row_of(_copy_name(self._strings[place], facts))
+        return detail
+
+    def _operations(self, rows: Rows) -> tuple[Rows, list[tuple[int, str]]]:
+        """Which operation each event executed: by its program's number, else by the name of its module."""
+        name = self._events["hlo_op"][rows].astype(np.int64)
+        program, module = self._events["program_id"][rows], self._events["hlo_module"][rows].astype(np.int64)
+        by_name = {text.partition("(")[0]: number for number, (text, _) in self._programs.items()}
+        found = np.full(rows.size, -1, np.int64)
+        executes = np.flatnonzero(name != 0)
+        keys, place = np.unique(np.stack((name, program, module))[:, executes], axis=1, return_inverse=True)
+        found[executes] = place.reshape(-1)
+        operations = []
+        for text, number, inside in keys.T.tolist():
+            if number == NOT_SAID:
+                number = by_name.get(self._strings[inside].partition("(")[0], NOT_SAID)
+            operations.append((number, self._strings[text]))
+        return found, operations
+
+    def _runs(self, rows: Rows) -> Rows:
+        """Runs of programs as numbers from 0, by what tells them apart."""
+        run = self._events["run_id"][rows]
+        found = np.full(rows.size, -1, np.int64)
+        told = np.flatnonzero(run != NOT_SAID)
+        _, found[told] = np.unique(run[told], return_inverse=True)
+        return found
+
+
+def _program_number(name: str, key: int) -> int:
+    """The number that events call a program by: newer profiles have it in the name only, `jit_step(58)`."""
+    told = _NUMBERED.search(name)
+    return int(told[1]) if told else key
+
+
+def _joined(types: Rows, numbers: Rows) -> Rows:
+    """One number for the type and the id of a flow."""
+    found = np.full(numbers.size, -1, np.int64)
+    told = numbers != NOT_SAID
+    mixed = numbers[told] * 64 + np.where(types[told] == NOT_SAID, 0, types[told])
+    found[told] = mixed & (2**62 - 1)
+    return found
+
+
+def _kind(one: Named) -> Kind:
+    if one.event in (Event.PYTHON, Event.BUILTIN):
+        return Kind.PYTHON
+    if one.event in (Event.CALL, Event.NODE, Event.PIPELINE):
+        return Kind.OPERATOR
+    if one.event in (Event.MARK, Event.PASSES):
+        return Kind.OVERHEAD  # not shown, and still tells who asked for what
+    if one.event in (Event.ALLOCATE, Event.FREE):
+        return Kind.ALLOCATE
+    if one.event == Event.WAITS:
+        return Kind.API
+    if one.event == Event.RUNTIME:
+        return call_kind(one.name)
+    return Kind.REGION
+
+
+def _launch(told: Mapping[str, str]) -> dict[str, Any]:
+    shape = {
+        key: [_whole(part) for part in told.get(key, "").split(",")] for key in ("grid", "block") if told.get(key)
+    }
+    shared = _whole(told.get("dynamic_shared", ""))
+    occupancy = {"est. achieved occupancy %": float(told["occ_pct"])} if _is_number(told.get("occ_pct", "")) else {}
+    return {**shape, "registers per thread": _whole(told.get("regs", "")), "shared memory": shared, **occupancy}
+
+
+def _moved(told: Mapping[str, str]) -> dict[str, Any]:
+    size = _whole(told.get("size", told.get("num_bytes", "")))
+    return {"bytes": size, "from": told.get("kind_src", told.get("kind", "")), "to": told.get("kind_dst", "")}
+
+
+def _copy_name(name: str, facts: Mapping[str, Any]) -> str:
+    """`Memcpy HtoD (pinned -> device)`, as other profilers call what is `MemcpyH2D` here."""
+    direction = name.removeprefix("Memcpy").replace("2", "to") if name.startswith("Memcpy") else name
+    if name.lower().startswith("memset"):
+        return f"Memset ({facts['from'].title() or 'Unknown'})"
+    return f"Memcpy {direction} ({facts['from'].title() or 'Unknown'} -> {facts['to'].title() or 'Unknown'})"
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isdigit() and len(text) < 20 else 0
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d{1,6}(\.\d+)?", text) is not None
