@@ -8,10 +8,10 @@
 namespace leadline::offline {
 
 struct Nesting {
-  std::vector<int32_t> above;    // row of the innermost span that is open on its thread, -1 for none
-  std::vector<int64_t> end_ns;   // cut to what is around
-  std::vector<int64_t> own_ns;   // less what timed spans inside took; of spans that are not timed: 0
-  std::vector<int32_t> depth;    // spans around
+  std::vector<int32_t> above;   // row of the innermost span that is open on its thread, -1 for none
+  std::vector<int64_t> end_ns;  // cut to what is around
+  std::vector<int64_t> own_ns;  // less what timed spans inside took; of spans that are not timed: 0
+  std::vector<int32_t> depth;   // spans around
 };
 
 // Spans ordered by start, outer ones first; `thread` counts from 0 to `threads`. The lengths are equal, and no start is

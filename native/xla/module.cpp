@@ -127,9 +127,9 @@ nb::bytes bytes_of(const std::vector<T>& column) {
   return nb::bytes(reinterpret_cast<const char*>(column.data()), column.size() * sizeof(T));
 }
 
-// A whole profile: {planes: [(name, {stat: text})], lines: [(plane, id, name)], programs: [(id, name, module)], strings,
-// complaints, base_ns, problem, events: {column: bytes}}. Columns: line and name as uint32, start_ps and duration_ps,
-// and each number asked for as int64 (its smallest: not said), each text as uint32 (0: not said).
+// A whole profile: {planes: [(name, {stat: text})], lines: [(plane, id, name)], programs: [(id, name, module)],
+// strings, complaints, base_ns, problem, events: {column: bytes}}. Columns: line and name as uint32, start_ps and
+// duration_ps, and each number asked for as int64 (its smallest: not said), each text as uint32 (0: not said).
 nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers,
                  const std::vector<std::string>& texts) {
   std::string problem;
@@ -160,8 +160,10 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
   events["name"] = bytes_of(from.name);
   events["start_ps"] = bytes_of(from.start_ps);
   events["duration_ps"] = bytes_of(from.duration_ps);
-  for (size_t column = 0; column < numbers.size(); ++column) events[nb::str(numbers[column].c_str())] = bytes_of(from.numbers[column]);
-  for (size_t column = 0; column < texts.size(); ++column) events[nb::str(texts[column].c_str())] = bytes_of(from.texts[column]);
+  for (size_t column = 0; column < numbers.size(); ++column)
+    events[nb::str(numbers[column].c_str())] = bytes_of(from.numbers[column]);
+  for (size_t column = 0; column < texts.size(); ++column)
+    events[nb::str(texts[column].c_str())] = bytes_of(from.texts[column]);
   nb::dict found;
   found["planes"] = planes;
   found["lines"] = lines;

@@ -24,7 +24,13 @@ PROGRAM = module(
         "main": [Operation("fusion.1", "fusion", calls="fused"), Operation("while.2", "while")],
         "fused": [
             Operation("mul.3", "multiply", "jit(step)/jvp(head)/mul", STACK, 300),
-            Operation("tanh.4", "tanh", "jit(step)/transpose(jvp(head))/tanh", (*STACK[:2], ("/home/me/train.py", "act", 15)), 100),
+            Operation(
+                "tanh.4",
+                "tanh",
+                "jit(step)/transpose(jvp(head))/tanh",
+                (*STACK[:2], ("/home/me/train.py", "act", 15)),
+                100,
+            ),
         ],
     },
 )
@@ -46,7 +52,13 @@ def gpu() -> bytes:
             Line("XLA Modules", [("jit_step(7)", 1_300, 1_400, {"run_id": 5})], 15),
             Line("XLA Ops", [("fusion.1", 1_300, 400, {})], 16),
         ],
-        {"gpu_device_name": "H100", "memory_size": 80 << 30, "core_count": 132, "compute_cap_major": 9, "compute_cap_minor": 0},
+        {
+            "gpu_device_name": "H100",
+            "memory_size": 80 << 30,
+            "core_count": 132,
+            "compute_cap_major": 9,
+            "compute_cap_minor": 0,
+        },
     )
     host = Plane("/host:CPU", [Line("python3/77", [*steps, *runs, *calls], 77)])
     programs = Plane("/host:metadata", programs={"jit_step(7)": (7, PROGRAM)})
@@ -71,9 +83,7 @@ def made(folder: Path, data: bytes) -> Profile:
 def paths(profile: Profile, kind: str) -> dict[tuple[str, ...], int]:
     """Paths below the thread or process of all nodes of a kind, with their number of measurements."""
     tree = profile.tree
-    return {
-        tuple(str(one.name) for one in node.path())[2:]: node.row for node in tree.find(kind=kind)
-    }
+    return {tuple(str(one.name) for one in node.path())[2:]: node.row for node in tree.find(kind=kind)}
 
 
 def test_a_kernel_stands_on_the_lines_that_its_fusion_was_made_from(opened: Profile) -> None:
@@ -101,3 +111,180 @@ def test_device_copy_shapes_steps_and_clock_are_read(opened: Profile) -> None:
     losses = {(str(loss.kind), loss.detail): loss.count for loss in opened.losses}
     assert losses["gpu_record_unattributed", "The trace does not hold its launch."] == 1  # the copy
     assert losses["events_dropped", "the profiler says: a buffer was full"] == 1
+
+
+def tpu() -> bytes:
+    """One TPU: a line of operations with a loop around those of its body, and steps that only the device knows."""
+    ops = [
+        ("while.2", 1_000, 500, {"hlo_op": "while.2", "program_id": 7}),
+        ("%fusion.1 = f32[300] fusion(...)", 1_100, 200, {"hlo_op": "fusion.1", "program_id": 7}),
+        ("%fusion.1 = f32[300] fusion(...)", 1_300, 100, {"hlo_op": "fusion.1", "program_id": 7}),
+    ]
+    steps = [("0", 900, 300, {}), ("1", 1_200, 400, {})]
+    device = Plane(
+        "/device:TPU:3",
+        [Line("Steps", steps, 1), Line("XLA Modules", [("jit_step(7)", 1_000, 500, {})], 2), Line("XLA Ops", ops, 3)],
+        shown={"%fusion.1 = f32[300] fusion(...)": "fusion.1"},
+    )
+    host = Plane("/host:CPU", [Line("main/1", [("log", 100, 50, {})], 1)])
+    return space(device, host, Plane("/host:metadata", programs={"jit_step": (7, PROGRAM)}))
+
+
+def test_time_inside_a_loop_of_a_tpu_is_counted_once(tmp_path: Path) -> None:
+    profile = made(tmp_path, tpu())
+    times = profile.tree.exclusive("gpu_time")
+    assert int(times.sum.sum()) == 500
+    whole = {path[-1]: 0 for path in paths(profile, "kernel")}
+    for path, row in paths(profile, "kernel").items():
+        whole[path[-1]] += int(times.sum[row])
+    assert whole == {"while.2": 200, "fusion.1": 300}
+    assert all(path[0] == "jit(step)" for path in paths(profile, "kernel"))
+    steps = profile.tables["events"]["step"][profile.tables["events"]["kind"] == 3]
+    assert steps.tolist() == [0, 1]
+
+
+def cpu(calls: int, runs: int) -> bytes:
+    """A program on the threads of a pool, with numbers of runs and no flows; the last `runs` of the calls ran."""
+    made = [("PjitFunction(step)", 1_000 * n, 100, {}) for n in range(1, calls + 1)]
+    told = {"hlo_op": "fusion.1", "program_id": 7, "device_ordinal": 0}
+    ran = [("fusion.1", 1_000 * n + 300, 200, {**told, "run_id": n}) for n in range(calls - runs + 1, calls + 1)]
+    early = [] if runs <= calls else [("fusion.1", 100, 50, {**told, "run_id": 0})]
+    planes = [Plane("/host:CPU", [Line("python", made, 5), Line("tf_XLAEigen/9", early + ran[-calls:], 9)])]
+    return space(*planes, Plane("/host:metadata", programs={"jit_step(7)": (7, PROGRAM)}))
+
+
+@pytest.mark.parametrize("runs", [3, 2])
+def test_runs_of_a_pool_stand_below_the_call_of_the_program(tmp_path: Path, runs: int) -> None:
+    profile = made(tmp_path, cpu(3, runs))
+    below = [path for path in paths(profile, "operator") if path[-1] in ("mul", "tanh")]
+    assert {path[1:3] for path in below} == {("jit(step)", "on another thread")}
+    assert int(profile.tree.exclusive("time").sum.sum()) == 3 * 100 + runs * 200
+
+
+def test_a_run_from_before_the_profile_began_hangs_below_no_call(tmp_path: Path) -> None:
+    profile = made(tmp_path, cpu(2, 3))
+    alone = [path for path in paths(profile, "operator") if path[-1] == "tanh" and "on another thread" not in path]
+    assert {path[:2] for path in alone} == {("tf_XLAEigen", "jit(step)")}
+
+
+def test_what_a_thread_of_a_pool_did_between_its_marks_was_asked_for_by_who_left_the_number(tmp_path: Path) -> None:
+    asks = [
+        ("Trace of mine", 1_000, 900, {}),
+        ("ThreadpoolListener::Record", 1_500, 0, {"_pt": 15, "_p": 4}),
+    ]
+    does = [
+        ("ThreadpoolListener::StartRegion", 1_600, 0, {"_ct": 15, "_c": 4}),
+        ("scope/layer/MatMul:MatMul", 1_700, 200, {}),
+        ("ThreadpoolListener::StopRegion", 2_000, 0, {}),
+        ("gradient_tape/scope/MatMul:MatMul", 2_100, 100, {}),
+    ]
+    host = Plane("/host:CPU", [Line("python", asks, 5), Line("tf_Compute/9", does, 9)])
+    found = set(paths(made(tmp_path, space(host)), "operator"))
+    assert found == {
+        ("main", "Trace of mine", "on another thread", "scope", "layer", "MatMul"),
+        ("tf_Compute", "scope", "backward", "MatMul"),
+    }
+
+
+# ---------------------------------------------------------------------- what profilers wrote
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def test_a_profile_of_jax_has_each_operation_on_its_line() -> None:
+    profile = open_profile(str(RECORDED / "jax-0.10.2.xplane.pb.gz"))
+    assert contradictions(profile) == []
+    source = (RECORDED / "train_jax.py").read_text().splitlines()
+    tree = profile.tree
+    products = list(tree.find(kind="operator", name="dot_general"))
+    lines = {source[node.nearest("python").line - 1].strip() for node in products if node.nearest("python")}
+    assert lines == {"return jnp.tanh(x @ weights)"}
+    # two forward; of the gradient two for the weights and one for the input of the second layer
+    assert sum(int(node.exclusive("call_time").count) for node in products) == 3 * 5
+    backward = [node for node in products if "backward" in [one.name for one in node.path()]]
+    assert sum(int(node.exclusive("call_time").count) for node in backward) == 3 * 3
+    assert all("jit(train_step)" in [one.name for one in node.path()] for node in products)
+    assert [node.exclusive("call_time").count for node in tree.find(name="log")] == [3]
+    assert sorted(set(profile.tables["events"]["step"].tolist()) - {-1}) == [0, 1, 2]
+
+
+def test_a_profile_of_tensorflow_has_nodes_below_their_function_and_their_scopes() -> None:
+    profile = open_profile(str(RECORDED / "tensorflow-2.21.xplane.pb.gz"))
+    assert contradictions(profile) == []
+    tree = profile.tree
+    products = ["/".join(one.name for one in node.path()) for node in tree.find(kind="operator")]
+    products = [path for path in products if path.endswith("MatMul")]
+    assert any("/tf.function(one_step_on_data)/on another thread/sequential_1/up_1/" in path for path in products)
+    assert any(path.endswith("/backward/MatMul") for path in products)
+    stages = {
+        node.name.rpartition("::")[2] for node in tree.find(kind="operator") if node.name.startswith("Iterator::")
+    }
+    assert {"Prefetch", "FiniteTake"} <= stages
+    assert any(node.name == "data loading" for node in tree.find(kind="phase"))
+    assert int(tree.exclusive("alloc_bytes").sum.sum()) > 0
+    assert int(tree.exclusive("peak_live_bytes").sum.sum()) > 0
+
+
+@pytest.mark.parametrize("name", ["jax-0.10.2", "tensorflow-2.21"])
+def test_events_and_their_times_are_those_of_another_reader(name: str) -> None:
+    import gzip
+
+    jax = pytest.importorskip("jax", reason="jax's own reader of these files is the second opinion")
+    from leadline.trace.source import sources
+    from leadline.trace.xspace import read_xspace
+
+    path = RECORDED / f"{name}.xplane.pb.gz"
+    theirs: dict[str, list[int]] = {}
+    for plane in jax.profiler.ProfileData.from_serialized_xspace(gzip.decompress(path.read_bytes())).planes:
+        for line in plane.lines:
+            for event in line.events:
+                text = event.name
+                if ":" in text and "::" not in text and " " not in text:
+                    theirs.setdefault(text.rpartition(":")[2], []).append(round(event.duration_ns))
+                elif any(key == "hlo_op" for key, _ in event.stats):
+                    theirs.setdefault(text, []).append(round(event.duration_ns))
+    trace = read_xspace(sources(path)[0]).trace
+    ours: dict[str, list[int]] = {}
+    for row in range(len(trace)):
+        ours.setdefault(trace.name(row), []).append(int(trace.events["duration_ns"][row]))
+    assert theirs
+    for text, durations in theirs.items():
+        assert len(ours[text]) >= len(durations), text
+    nodes = {text for text in theirs if len(ours[text]) == len(theirs[text])}
+    for text in nodes:
+        assert all(abs(a - b) <= 1 for a, b in zip(sorted(ours[text]), sorted(theirs[text]), strict=True)), text
+    assert len(nodes) >= len(theirs) / 2
+
+
+# ---------------------------------------------------------------------- files that are no good
+
+
+def test_a_file_that_is_cut_off_is_one_sentence(tmp_path: Path) -> None:
+    whole = gpu()
+    path = tmp_path / "cut.xplane.pb"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TraceError, match=r"^cut.xplane.pb: .*cut off.*copy the whole file\.$"):
+        import_traces([path])
+
+
+def test_a_profile_without_events_says_how_to_record_one(tmp_path: Path) -> None:
+    path = tmp_path / "empty.xplane.pb"
+    path.write_bytes(space(Plane("/host:CPU")))
+    with pytest.raises(TraceError, match="without any event"):
+        import_traces([path])
+
+
+def test_damaged_files_are_a_sentence_or_a_profile_without_contradictions(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    path = tmp_path / "damaged.xplane.pb"
+    for whole in (gpu(), tpu(), cpu(3, 2)):
+        for _ in range(60):
+            data = bytearray(whole)
+            for _ in range(chance.randrange(1, 5)):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            path.write_bytes(bytes(data[: chance.choice([len(data), chance.randrange(1, len(data))])]))
+            try:
+                profile = import_traces([path])
+            except TraceError:
+                continue
+            assert contradictions(profile) == []

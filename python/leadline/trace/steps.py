@@ -92,7 +92,10 @@ def _unsteady(steps: list[Step]) -> str:
 
 
 def main_thread(trace: Trace) -> int:
-    """Row of the thread that runs the training loop: it holds the marks, else most operators; -1 without threads."""
+    """Row of the thread that runs the training loop: what the reader says, else it holds the marks, else most
+    operators; -1 without threads."""
+    if "main_thread" in trace.facts:
+        return int(trace.facts["main_thread"])
     for kind in (Kind.STEP, Kind.REGION, Kind.OPERATOR, Kind.API):
         rows = trace.of_kind(kind)
         threads = trace.events["thread"][rows]

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.source import Source
-from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
+from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
+from leadline.trace.xspace_details import copy_name, facts_of, launch, moved, program_number, whole
 from leadline.trace.xspace_names import REGION_BEGINS, REGION_ENDS, Event, Named, named
 
 Rows = NDArray[np.int64]
@@ -36,8 +37,8 @@ _STREAM = re.compile(r"^Stream #(?P<number>\d{1,9})")
 _OPERATIONS = ("XLA Ops", "Async XLA Ops")
 _STEPS = "Steps"
 _TID = re.compile(r"/-?(\d{1,20})(?:/|$)")
-_NUMBERED = re.compile(r"\((\d{1,19})\)$")
-_DETAIL = re.compile(r"(\w+):(\S+)")
+_BEGUN_BY_PYTHON = (Event.CALL, Event.PYTHON, Event.BUILTIN, Event.RANGE)
+_DRIVER = re.compile(r"^(?:cu|cuda|hip|nccl|rccl)[A-Z]")
 _HOST = "/host:"
 _REGION = (REGION_BEGINS, REGION_ENDS)
 _DAY_NS = 86_400 * 10**9
@@ -99,7 +100,7 @@ class _Reader:
         self._planes: list[tuple[str, dict[str, str]]] = found["planes"]
         self._lines: list[tuple[int, int, str]] = found["lines"]
         self._strings: list[str] = found["strings"]
-        self._programs = {_program_number(text, key): (text, module) for key, text, module in found["programs"]}
+        self._programs = {program_number(text, key): (text, module) for key, text, module in found["programs"]}
         self._complaints: list[str] = found["complaints"]
         self._base_ns: int = found["base_ns"]
         wide, narrow = np.dtype("i8"), np.dtype("u4")
@@ -164,6 +165,7 @@ class _Reader:
             source=self._name,
             origin_ns=self._origin_ns(),
             warnings=tuple(warnings),
+            facts=_main_thread(events, np.where(self._events["hlo_op"][rows] != 0, -1, meaning[rows]), meanings),
         )
         operation, operations = self._operations(rows)
         return Space(
@@ -227,17 +229,19 @@ class _Reader:
                 major = stats.get("compute_cap_major", "")
                 return Device(
                     index=index,
-                    name=stats.get("gpu_device_name") or stats.get("device_type_string") or name.removeprefix("/device:"),
-                    memory_bytes=_whole(stats.get("memory_size", "")),
+                    name=stats.get("gpu_device_name")
+                    or stats.get("device_type_string")
+                    or name.removeprefix("/device:"),
+                    memory_bytes=whole(stats.get("memory_size", "")),
                     compute_capability=f"{major}.{stats.get('compute_cap_minor', '0')}" if major else "",
-                    multiprocessors=_whole(stats.get("core_count", "")),
+                    multiprocessors=whole(stats.get("core_count", "")),
                 )
         return Device(index)
 
     def _origin_ns(self) -> int:
         """CLOCK_REALTIME at time 0 of the columns, as far as the profile says."""
         stats = next((stats for name, stats in self._planes if name == _ENVIRONMENT), {})
-        started = _whole(stats.get("profile_start_time", ""))
+        started = whole(stats.get("profile_start_time", ""))
         return started + self._base_ns if started and self._base_ns < _DAY_NS else self._base_ns
 
     # ------------------------------------------------------------------ events
@@ -247,13 +251,16 @@ class _Reader:
         return np.where(column == NOT_SAID, nothing, column)
 
     def _flows(self) -> NDArray[np.bool_]:
-        return (self._events["_p"] != NOT_SAID) | (self._events["_c"] != NOT_SAID)
+        found: NDArray[np.bool_] = (self._events["_p"] != NOT_SAID) | (self._events["_c"] != NOT_SAID)
+        return found
 
     def _lasting(self, meanings: Sequence[Named], meaning: Rows) -> Rows:
         """How long each event lasted. What a thread of a pool did for another one lasts from the mark of its begin to
         that of its end."""
         lasted = self._events["duration_ps"].copy()
-        marks = np.array([(REGION_BEGINS, REGION_ENDS).index(one.name) if one.name in _REGION else -1 for one in meanings])
+        marks = np.array(
+            [(REGION_BEGINS, REGION_ENDS).index(one.name) if one.name in _REGION else -1 for one in meanings]
+        )
         if not (marks >= 0).any():
             return lasted
         rows = np.flatnonzero((meaning >= 0) & (marks[np.maximum(meaning, 0)] >= 0))
@@ -310,20 +317,18 @@ class _Reader:
             name[row] = row_of(text if number == NOT_SAID else f"{text} {number}")
         return kind, name, self._shapes(rows, columns, kind, name, row_of)
 
-    def _shapes(
-        self, rows: Rows, columns: Mapping[str, Rows], kind: Rows, name: Rows, row_of: Any
-    ) -> Rows:
+    def _shapes(self, rows: Rows, columns: Mapping[str, Rows], kind: Rows, name: Rows, row_of: Any) -> Rows:
         """Rows of details with the shape of a launch; copies and sets get their direction and their bytes."""
         detail = np.full(rows.size, -1, np.int64)
         for column, found_kind, told in (
-            ("kernel_details", Kind.KERNEL, _launch),
-            ("memcpy_details", Kind.COPY, _moved),
-            ("memset_details", Kind.SET, _moved),
+            ("kernel_details", Kind.KERNEL, launch),
+            ("memcpy_details", Kind.COPY, moved),
+            ("memset_details", Kind.SET, moved),
         ):
             texts = self._events[column][rows]
             for text in np.unique(texts[texts != 0]).tolist():
                 mine = (texts == text) & (columns["thread"] < 0)
-                facts = told(dict(_DETAIL.findall(self._strings[text])))
+                facts = told(facts_of(self._strings[text]))
                 kind[mine] = int(found_kind)
                 columns["bytes"][mine] = facts.pop("bytes", 0)
                 if found_kind == Kind.KERNEL:
@@ -331,7 +336,7 @@ class _Reader:
                     self._details.append(facts)
                 else:
                     for place in np.unique(name[mine]).tolist():
-                        name[mine & (name == place)] = row_of(_copy_name(self._strings[place], facts))
+                        name[mine & (name == place)] = row_of(copy_name(self._strings[place], facts))
         return detail
 
     def _operations(self, rows: Rows) -> tuple[Rows, list[tuple[int, str]]]:
@@ -341,10 +346,10 @@ class _Reader:
         by_name = {text.partition("(")[0]: number for number, (text, _) in self._programs.items()}
         found = np.full(rows.size, -1, np.int64)
         executes = np.flatnonzero(name != 0)
-        keys, place = np.unique(np.stack((name, program, module))[:, executes], axis=1, return_inverse=True)
-        found[executes] = place.reshape(-1)
+        columns = (name[executes], program[executes], module[executes])
+        first, found[executes] = distinct(*columns)
         operations = []
-        for text, number, inside in keys.T.tolist():
+        for text, number, inside in zip(*(column[first].tolist() for column in columns), strict=True):
             if number == NOT_SAID:
                 number = by_name.get(self._strings[inside].partition("(")[0], NOT_SAID)
             operations.append((number, self._strings[text]))
@@ -359,10 +364,15 @@ class _Reader:
         return found
 
 
-def _program_number(name: str, key: int) -> int:
-    """The number that events call a program by: newer profiles have it in the name only, `jit_step(58)`."""
-    told = _NUMBERED.search(name)
-    return int(told[1]) if told else key
+def _main_thread(events: Mapping[str, NDArray[Any]], meaning: Rows, meanings: Sequence[Named]) -> dict[str, int]:
+    """The thread with the program's loop: that of its steps, else with most of what only Python begins; pools have more
+    operators than it. Empty where nothing tells."""
+    begins = np.array([one.event in _BEGUN_BY_PYTHON for one in meanings] or [False], np.bool_)
+    for found in (events["kind"] == Kind.STEP, begins[np.maximum(meaning, 0)] & (meaning >= 0)):
+        threads = events["thread"][found & (events["thread"] >= 0)]
+        if threads.size:
+            return {"main_thread": int(np.bincount(threads).argmax())}
+    return {}
 
 
 def _joined(types: Rows, numbers: Rows) -> Rows:
@@ -383,38 +393,6 @@ def _kind(one: Named) -> Kind:
         return Kind.OVERHEAD  # not shown, and still tells who asked for what
     if one.event in (Event.ALLOCATE, Event.FREE):
         return Kind.ALLOCATE
-    if one.event == Event.WAITS:
-        return Kind.API
-    if one.event == Event.RUNTIME:
+    if one.event == Event.RUNTIME and _DRIVER.match(one.name):
         return call_kind(one.name)
     return Kind.REGION
-
-
-def _launch(told: Mapping[str, str]) -> dict[str, Any]:
-    shape = {
-        key: [_whole(part) for part in told.get(key, "").split(",")] for key in ("grid", "block") if told.get(key)
-    }
-    shared = _whole(told.get("dynamic_shared", ""))
-    occupancy = {"est. achieved occupancy %": float(told["occ_pct"])} if _is_number(told.get("occ_pct", "")) else {}
-    return {**shape, "registers per thread": _whole(told.get("regs", "")), "shared memory": shared, **occupancy}
-
-
-def _moved(told: Mapping[str, str]) -> dict[str, Any]:
-    size = _whole(told.get("size", told.get("num_bytes", "")))
-    return {"bytes": size, "from": told.get("kind_src", told.get("kind", "")), "to": told.get("kind_dst", "")}
-
-
-def _copy_name(name: str, facts: Mapping[str, Any]) -> str:
-    """`Memcpy HtoD (pinned -> device)`, as other profilers call what is `MemcpyH2D` here."""
-    direction = name.removeprefix("Memcpy").replace("2", "to") if name.startswith("Memcpy") else name
-    if name.lower().startswith("memset"):
-        return f"Memset ({facts['from'].title() or 'Unknown'})"
-    return f"Memcpy {direction} ({facts['from'].title() or 'Unknown'} -> {facts['to'].title() or 'Unknown'})"
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdigit() and len(text) < 20 else 0
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\d{1,6}(\.\d+)?", text) is not None

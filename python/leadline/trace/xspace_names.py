@@ -39,18 +39,20 @@ class Named:
 
 _PYTHON = re.compile(r"^\$(?P<file>[^\s:]*\.py|<[^>]*>|[^\s:]+):(?P<line>\d{1,9}) (?P<function>.+)$", re.DOTALL)
 _CALL = re.compile(r"^(?:PjitFunction|PmapFunction)\((?P<name>.*)\)$", re.DOTALL)
-_NODE = re.compile(r"^(?P<path>[A-Za-z0-9.][\w.\\/>-]*):(?P<type>[A-Z_]\w*)$")
+_NODE = re.compile(r"^(?P<path>[A-Za-z0-9._][\w.\\/>-]*):(?P<type>[A-Z_]\w*)$")
 _EAGER = re.compile(r"^(?:EagerLocalExecute|EagerExecute|EagerRemoteExecute|EagerKernelExecute): (?P<type>\w+)$")
 _FUNCTION = re.compile(r"^EagerLocalExecute: __(?:inference|forward|backward)_(?P<name>\w+?)(?:_\d+)*$")
 _MARKS = re.compile(r"^(?:end: |ThreadpoolListener::|ExecutorDoneCallback$)")
 _PASSES = re.compile(
     r"^(?:EagerExecute|EagerKernelExecute|TFE_Py_\w+|KernelAndDeviceFunc::Run|ExecutorState::Process"
-    r"|ThunkExecutor::Execute)$"
+    r"|ThunkExecutor::Execute|FunctionRun|EagerCopyToDevice|ValidateInputTypeAndPlacement)$"
 )
 """What only hands on to what is inside."""
 _WAITS = re.compile(r"\(wait for completion\)$|::(?:Await|BlockUntilReady|BlockHostUntil\w+)$")
 _STAGE = re.compile(r"^(?:Iterator::.*|[A-Z][A-Za-z]*(?:Produce|Consume|InitializeInput))$")
-_RUNTIME = re.compile(r"::|^(?:FunctionRun|RunGraph|SessionRun|TraceContext|XlaModule:|Thunk:|TFE_|Eager[A-Z]\w*$)")
+_RUNTIME = re.compile(
+    r"::|^(?:cu|cuda|hip|nccl|rccl)[A-Z]|^(?:RunGraph|SessionRun|TraceContext|XlaModule:|Thunk:|TFE_|Eager[A-Z]\w*$)"
+)
 REGION_BEGINS, REGION_ENDS = "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"
 """Around what a thread of a pool does for another thread; neither lasts."""
 

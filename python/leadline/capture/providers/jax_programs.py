@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from leadline._xla import Program
 
 
-
 @dataclass
 class Compiled:
     """A program. `above`: (file, function) of the Python frames that the call of the program stood on."""

@@ -19,7 +19,7 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import FrameKind
 from leadline.trace.importers.spans import Mask, Rows
 from leadline.trace.meaning import is_collective
-from leadline.trace.tables import Kind
+from leadline.trace.tables import Kind, distinct
 from leadline.trace.xspace import Space
 from leadline.trace.xspace_names import Event, Named, graph_scopes, python_frame
 from leadline.xla.parts import Frame, parts_of
@@ -27,7 +27,12 @@ from leadline.xla.parts import Frame, parts_of
 if TYPE_CHECKING:
     from leadline._xla import Program
 
-_LOADING = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional", "MultiDeviceIteratorGetNextFromShard")
+_LOADING = (
+    "IteratorGetNext",
+    "IteratorGetNextSync",
+    "IteratorGetNextAsOptional",
+    "MultiDeviceIteratorGetNextFromShard",
+)
 _SILENT = 1
 """A key: what is inside stands below what is around."""
 _ALONE = -2
@@ -58,19 +63,20 @@ class Frames:
         """The key of every event. `crossed`: done by a thread for another one; `alone`: by a program whose call is not
         there; `silent`: stands for nothing itself."""
         space, events = self._space, self._space.trace.events
-        pools = np.array([row for row in range(len(space.trace.threads))], np.int64)
+        pools = np.arange(len(space.trace.threads))
         names = [thread.name for thread in space.trace.threads]
         for row, name in enumerate(names):
             pools[row] = names.index(name)
         pool = np.where(crossed, pools[np.maximum(events["thread"], 0)] if pools.size else -1, -1)
         pool = np.where(alone, _ALONE, pool)
-        table = np.stack((events["kind"].astype(np.int64), events["name"].astype(np.int64), space.operation, pool))
         meaning = np.where(space.operation >= 0, -1, space.meaning)
-        distinct, place = np.unique(np.vstack((table, meaning)), axis=1, return_inverse=True)
+        columns = (events["kind"], events["name"], space.operation, pool, meaning)
+        rows, place = distinct(*columns)
         first = len(self._keys)
-        self._keys += [(kind, name, operation, one) for kind, name, operation, one, _ in distinct.T.tolist()]
-        self._meaning += distinct[4].tolist()
-        return np.where(silent, _SILENT, place.reshape(-1) + first)
+        keys = [column[rows].tolist() for column in columns]
+        self._keys += list(zip(*keys[:4], strict=True))
+        self._meaning += keys[4]
+        return np.where(silent, _SILENT, place + first)
 
     def losses(self) -> dict[str, int]:
         """Sentences on what the profile lacks, with how often."""
@@ -88,7 +94,7 @@ class Frames:
             detail = json.dumps({"pool": self._space.trace.threads[pool].name or "threads"})
             start = self._child(node, self._builder.frame(FrameKind.PHASE, "on another thread", detail=detail))
         if pool == _ALONE:
-            start = self._child(node, self._builder.frame(FrameKind.OPERATOR, self._program_name(operation)))
+            start = self._child(node, self._builder.frame(FrameKind.REGION, self._program_name(operation)))
         if operation >= 0:
             return self._operation(start, Kind(kind), name, operation)
         return self._plain(start, Kind(kind), name, self._meaning[key])

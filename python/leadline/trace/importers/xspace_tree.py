@@ -8,7 +8,6 @@ profiles of ours; those of devices likewise, with the kernel at the end.
 
 from __future__ import annotations
 
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -351,5 +350,3 @@ class _XspaceImport(Import):
         meta = super()._meta(end_ns)
         meta["available"]["import"]["programs"] = len(self.space.programs)
         return meta
-
-

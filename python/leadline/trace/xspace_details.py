@@ -1,0 +1,52 @@
+"""What profiles of XLA say of work on a device in one text, such as `regs:32 grid:2,2,1 block:128,1,1`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_DETAIL = re.compile(r"(\w+):(\S+)")
+_NUMBERED = re.compile(r"\((\d{1,19})\)$")
+
+
+def facts_of(text: str) -> dict[str, str]:
+    """Names and values."""
+    return dict(_DETAIL.findall(text))
+
+
+def launch(told: Mapping[str, str]) -> dict[str, Any]:
+    """The shape of a launch, as traces of torch.profiler have it."""
+    shape = {key: [whole(part) for part in told.get(key, "").split(",")] for key in ("grid", "block") if told.get(key)}
+    shared = whole(told.get("dynamic_shared", ""))
+    occupancy = {"est. achieved occupancy %": float(told["occ_pct"])} if _is_number(told.get("occ_pct", "")) else {}
+    return {**shape, "registers per thread": whole(told.get("regs", "")), "shared memory": shared, **occupancy}
+
+
+def moved(told: Mapping[str, str]) -> dict[str, Any]:
+    """Bytes and kinds of memory of a copy or set."""
+    size = whole(told.get("size", told.get("num_bytes", "")))
+    return {"bytes": size, "from": told.get("kind_src", told.get("kind", "")), "to": told.get("kind_dst", "")}
+
+
+def copy_name(name: str, facts: Mapping[str, Any]) -> str:
+    """`Memcpy HtoD (pinned -> device)`, as other profilers call what is `MemcpyH2D` here."""
+    direction = name.removeprefix("Memcpy").replace("2", "to") if name.startswith("Memcpy") else name
+    if name.lower().startswith("memset"):
+        return f"Memset ({facts['from'].title() or 'Unknown'})"
+    return f"Memcpy {direction} ({facts['from'].title() or 'Unknown'} -> {facts['to'].title() or 'Unknown'})"
+
+
+def whole(text: str) -> int:
+    """The number, 0 where it is none."""
+    return int(text) if text.isdigit() and len(text) < 20 else 0
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d{1,6}(\.\d+)?", text) is not None
+
+
+def program_number(name: str, key: int) -> int:
+    """The number that events call a program by: newer profiles have it in the name only, `jit_step(58)`."""
+    told = _NUMBERED.search(name)
+    return int(told[1]) if told else key
