@@ -288,3 +288,13 @@ def test_damaged_files_are_a_sentence_or_a_profile_without_contradictions(tmp_pa
             except TraceError:
                 continue
             assert contradictions(profile) == []
+
+
+def test_a_folder_of_logs_stands_for_its_latest_profile(tmp_path: Path) -> None:
+    for time, data in (("2026_01_01_00_00_00", cpu(3, 2)), ("2026_01_02_00_00_00", gpu())):
+        place = tmp_path / "logs" / "plugins" / "profile" / time
+        place.mkdir(parents=True)
+        (place / "host.xplane.pb").write_bytes(data)
+        (place / "host.trace.json.gz").write_bytes(b"not looked at")
+    profile = open_profile(str(tmp_path / "logs"))
+    assert [device.name for device in profile.devices] == ["H100"]

@@ -14,6 +14,9 @@ from typing import BinaryIO
 from leadline.trace.tables import TraceError
 
 _TRACE_SUFFIXES = (".json", ".json.gz")
+_XSPACE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
+_XSPACE_FOLDER = ("plugins", "profile")
+"""Where JAX and TensorFlow put their profiles below a folder of logs: a folder for each time, a file for each host."""
 _ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 
 
@@ -41,6 +44,9 @@ def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
         return [source for item in path for source in sources(item)]
     place = Path(path)
     if place.is_dir():
+        profiles = xspaces(place)
+        if profiles:
+            return [_file(item) for item in profiles]
         found = sorted(item for item in place.iterdir() if item.name.endswith(_TRACE_SUFFIXES))
         if not found:
             archives = sorted(item.name for item in place.iterdir() if item.name.endswith(_ARCHIVE_SUFFIXES))
@@ -57,6 +63,17 @@ def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
     except (EOFError, zlib.error):
         # a gzip that is damaged within its first block; its reader says so
         return [_file(place)]
+
+
+def xspaces(folder: Path) -> list[Path]:
+    """The profiles of XLA or TensorFlow in a folder, one for each host: its own, or the latest of a folder of logs."""
+    inner = folder.joinpath(*_XSPACE_FOLDER)
+    times = sorted(item for item in inner.iterdir() if item.is_dir()) if inner.is_dir() else []
+    for place in (folder, *reversed(times)):
+        found = sorted(item for item in place.iterdir() if item.name.endswith(_XSPACE_SUFFIXES))
+        if found:
+            return found
+    return []
 
 
 def _file(place: Path) -> Source:

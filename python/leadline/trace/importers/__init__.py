@@ -9,7 +9,7 @@ from typing import Protocol
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
 from leadline.trace.importers import kineto, nsys, xspace
-from leadline.trace.source import Source, sources
+from leadline.trace.source import Source, sources, xspaces
 from leadline.trace.tables import TraceError
 
 HEAD_BYTES = 4096
@@ -41,9 +41,10 @@ def import_traces(paths: Sequence[str | Path]) -> Profile:
 
 
 def recognised(path: Path) -> bool:
-    """Whether `path` is a file that an importer would try to read."""
+    """Whether `path` is a file that an importer would try to read, or a folder of JAX's or TensorFlow's profiles."""
     try:
-        return path.is_file() and any(_known(source) for source in sources(path))
+        there = path.is_file() or (path.is_dir() and bool(xspaces(path)))
+        return there and any(_known(source) for source in sources(path))
     except (TraceError, OSError):
         return False
 
