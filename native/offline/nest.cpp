@@ -4,10 +4,10 @@
 
 namespace leadline::offline {
 
-Nesting nest(std::span<const int32_t> thread, std::span<const int64_t> start_ns, std::span<const int64_t> end_ns,
-             std::span<const uint8_t> timed, size_t threads) {
+Nested nest(std::span<const int32_t> thread, std::span<const int64_t> start_ns, std::span<const int64_t> end_ns,
+            std::span<const uint8_t> timed, size_t threads) {
   const size_t count = thread.size();
-  Nesting found;
+  Nested found;
   found.above.resize(count);
   found.end_ns.resize(count);
   found.own_ns.assign(count, 0);

@@ -7,7 +7,7 @@
 
 namespace leadline::offline {
 
-struct Nesting {
+struct Nested {
   std::vector<int32_t> above;   // row of the innermost span that is open on its thread, -1 for none
   std::vector<int64_t> end_ns;  // cut to what is around
   std::vector<int64_t> own_ns;  // less what timed spans inside took; of spans that are not timed: 0
@@ -16,7 +16,7 @@ struct Nesting {
 
 // Spans ordered by start, outer ones first; `thread` counts from 0 to `threads`. The lengths are equal, and no start is
 // after its end.
-Nesting nest(std::span<const int32_t> thread, std::span<const int64_t> start_ns, std::span<const int64_t> end_ns,
-             std::span<const uint8_t> timed, size_t threads);
+Nested nest(std::span<const int32_t> thread, std::span<const int64_t> start_ns, std::span<const int64_t> end_ns,
+            std::span<const uint8_t> timed, size_t threads);
 
 }  // namespace leadline::offline
