@@ -19,6 +19,7 @@
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
 #   make test-jax VERSION=0.8.0   tests/jax on another release of JAX (downloads 100 MB)
+#   make test-tf       tests/tensorflow on real TensorFlow (TENSORFLOW=2.21.0; downloads 300 MB)
 #   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
 #   make test-foreign  invariants over programs of other people: transformers, diffusers, torch_geometric, ... (downloads)
 #   make bench         measure cost on this machine; writes bench/results/
@@ -45,7 +46,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-triton test-foreign test-vscode test-package \
+.PHONY: help ui vsix test-ui build demo test lint format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-tf test-triton test-foreign test-vscode test-package \
   wheel cross-wheel test-wheel bench fuzz stress long-run nightly clean
 
 help:
@@ -149,6 +150,14 @@ test-jax: $(STAMPS)/test
 	.venv-jax-$(VERSION)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
 	.venv-jax-$(VERSION)/bin/python -m pytest -q tests/jax
 
+TENSORFLOW ?= 2.21.0
+test-tf: $(STAMPS)/test
+	"$(PYTHON)" -m venv .venv-tf-$(TENSORFLOW)
+	.venv-tf-$(TENSORFLOW)/bin/python -m pip install -q tensorflow-cpu==$(TENSORFLOW)
+	.venv-tf-$(TENSORFLOW)/bin/python -m pip install -q rich scikit-build-core nanobind pytest pytest-timeout
+	.venv-tf-$(TENSORFLOW)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
+	.venv-tf-$(TENSORFLOW)/bin/python -m pytest -q tests/tensorflow
+
 TRITON ?= 3.6.0
 test-triton: $(STAMPS)/test
 	"$(PYTHON)" -m venv .venv-triton
@@ -197,7 +206,7 @@ long-run: $(STAMPS)/build
 	$(BIN)/python bench/long_run.py --results build/long-run
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test test-vscode test-pythons test-torch test-jax test-triton test-foreign fuzz stress long-run wheel cross-wheel test-wheel
+NIGHTLY := test test-vscode test-pythons test-torch test-jax test-tf test-triton test-foreign fuzz stress long-run wheel cross-wheel test-wheel
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

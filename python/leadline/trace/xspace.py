@@ -20,7 +20,7 @@ from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_details import copy_name, facts_of, launch, moved, program_number, whole
-from leadline.trace.xspace_names import REGION_BEGINS, REGION_ENDS, Event, Named, named
+from leadline.xla.events import REGION_BEGINS, REGION_ENDS, Event, Named, named
 
 Rows = NDArray[np.int64]
 

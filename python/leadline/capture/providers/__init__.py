@@ -15,6 +15,7 @@ PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.inductor",
     "leadline.capture.providers.cpu",
     "leadline.capture.providers.jax",
+    "leadline.capture.providers.tensorflow",
     "leadline.capture.providers.tools",
     "leadline.capture.providers.garbage",
 )

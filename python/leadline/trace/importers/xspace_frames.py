@@ -21,7 +21,7 @@ from leadline.trace.importers.spans import Mask, Rows
 from leadline.trace.meaning import is_collective
 from leadline.trace.tables import Kind, distinct
 from leadline.trace.xspace import Space
-from leadline.trace.xspace_names import Event, Named, graph_scopes, python_frame
+from leadline.xla.events import Event, Named, graph_scopes, python_frame
 from leadline.xla.parts import Frame, parts_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from leadline.schema import MetricKind
 from leadline.trace.importers.spans import Rows
 from leadline.trace.tables import Kind
 from leadline.trace.xspace import Space
-from leadline.trace.xspace_names import Event
+from leadline.xla.events import Event
 
 
 def book_memory(builder: ProfileBuilder, space: Space, node: Rows) -> None:

@@ -23,7 +23,7 @@ from leadline.trace.importers.tree import Import
 from leadline.trace.importers.xspace_memory import book_memory
 from leadline.trace.tables import CALL_KINDS, Kind
 from leadline.trace.xspace import Space
-from leadline.trace.xspace_names import Event
+from leadline.xla.events import Event
 from leadline.xla.parts import program_name
 
 if TYPE_CHECKING:

@@ -1,0 +1,194 @@
+"""The TensorFlow provider: attaches when the program has imported TensorFlow 2, counts and times what it runs.
+
+Promises: never imports TensorFlow by itself; a release that cannot be measured is named in one sentence; nothing of
+ours raises into the program; the program's own profiler sessions go first.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+from leadline.capture.config import Options
+from leadline.capture.import_hook import ImportHook
+from leadline.capture.native import Native
+from leadline.capture.providers.replaced import Replacements
+from leadline.capture.providers.tf_booking import Booking
+from leadline.capture.providers.tf_graphs import Graphs
+from leadline.capture.providers.tf_runs import Runs
+from leadline.capture.providers.tf_windows import Windows
+
+OLDEST = (2, 16)
+_SERVER = (
+    "The program started TensorFlow's profiler server, which may begin a session at any moment, so nodes are not timed "
+    "from there on; counts go on."
+)
+
+
+class TensorFlowNative(Native, Protocol):
+    """What this provider alone needs of the native module."""
+
+    def hide_folder(self, folder: str) -> None: ...
+
+
+class TensorFlowProvider:
+    """One per session."""
+
+    name = "tensorflow"
+
+    def __init__(self, native: TensorFlowNative, options: Options, changed: Callable[[], None]) -> None:
+        self._native = native
+        self._changed = changed
+        self._hook = ImportHook("tensorflow", self._imported)
+        self._keras_hook = ImportHook("keras", self._keras_imported)
+        self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import TensorFlow."}
+        self._said: set[str] = set()
+        self._replaced = Replacements()
+        self._windows = Windows(self._loss)
+        self._graphs = Graphs("")
+        self._booking = Booking(native, self._graphs, self._windows)
+        self._runs: Runs | None = None
+        self._booked_windows = 0
+
+    def start(self) -> None:
+        """Attach now when TensorFlow is there, or as soon as it is."""
+        self._hook.install()
+        self._keras_hook.install()
+
+    def stop(self) -> None:
+        """Put in what is known, and take every hook out."""
+        self._hook.uninstall()
+        self._keras_hook.uninstall()
+        if self._runs is None:
+            return
+        runs, self._runs = self._runs, None
+        atexit.unregister(self._windows.close)
+        self._windows.close()
+        self._replaced.undo()
+        runs.uninstall()
+        self._graphs.uninstall()
+        untimed = self._booking.book(runs.totals, last=True)
+        self._booking.book_stages()
+        self._graphs.forget()
+        if untimed and not self._windows.off:
+            self._loss(f"{untimed:,} calls of tf.functions are timed as a whole only: no call of them was in a window.")
+        every = sum(total[0] for (_, name), total in runs.totals.items() if name.startswith("__"))
+        timed = sum(sums.runs for sums in self._windows.functions.values())
+        self._status |= {"windows": self._windows.count, "calls": every, "timed_calls": timed}
+        self._status |= {"nodes": self._graphs.nodes, "nodes_without_line": self._graphs.without_line}
+        if timed and every:
+            self._status["estimated"] = (
+                f"Times of nodes in graphs are estimates from {timed:,} timed calls of {every:,}; counts and times of "
+                "whole calls are exact."
+            )
+
+    def forked(self) -> None:
+        """TensorFlow does not survive a fork, and what it counted is the parent's."""
+        if self._runs is not None:
+            self._runs.totals.clear()
+            self._runs.uninstall()
+            self._runs = None
+
+    def status(self) -> dict[str, Any]:
+        """See `Provider.status`."""
+        return dict(self._status)
+
+    def _imported(self, tensorflow: ModuleType) -> None:
+        try:
+            self._attach(tensorflow)
+        except Exception as error:
+            self._refuse(tensorflow, f"TensorFlow could not be attached ({type(error).__name__}: {error}).")
+        self._changed()
+
+    def _attach(self, tensorflow: ModuleType) -> None:
+        version = str(tensorflow.__version__)
+        if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST:
+            self._refuse(tensorflow, f"TensorFlow {version} is not measured: it is older than 2.16; use a newer one.")
+            return
+        folder = f"{Path(str(tensorflow.__file__)).parent}/"
+        runs = Runs(self._native, self._windows.before, self._after)
+        self._graphs = Graphs(folder)
+        self._booking = Booking(self._native, self._graphs, self._windows)
+        if not runs.install(sys.modules.get("tensorflow.python.pywrap_tfe")):
+            self._refuse(tensorflow, f"TensorFlow {version} is not measured: what it runs cannot be followed.")
+            return
+        self._runs = runs
+        for hidden in (folder, folder.removesuffix("tensorflow/") + "keras/"):
+            self._native.hide_folder(hidden)
+        if not self._graphs.install(sys.modules.get("tensorflow.python.eager.polymorphic_function.atomic_function")):
+            self._loss("This TensorFlow does not tell the graphs of its functions, so their nodes have no lines.")
+        self._yield()
+        atexit.register(self._windows.close)
+        self._status = {"ok": True, "version": version, "message": ""}
+
+    def _yield(self) -> None:
+        """What begins a session of TensorFlow's profiler closes our window first."""
+        for place in ("profiler_v2", "profiler_v1"):
+            module = sys.modules.get(f"tensorflow.python.profiler.{place}")
+            if module is None:
+                continue
+            for name in ("start", "start_server"):
+                original = vars(module).get(name)
+                if callable(original):
+                    self._replaced.everywhere(name, original, self._first(original, server=name == "start_server"))
+            server = vars(module).get("ProfilerServer")
+            if isinstance(server, type) and "start" in vars(server):
+                self._replaced.attribute(server, "start", self._first(vars(server)["start"], server=True))
+
+    def _first(self, original: Callable[..., Any], *, server: bool) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def first(*arguments: Any, **named: Any) -> Any:
+            with self._windows.closed():
+                if server:
+                    self._windows.end_for_good(_SERVER)
+                return original(*arguments, **named)
+
+        return first
+
+    def _keras_imported(self, keras: ModuleType) -> None:
+        """Keras says when a batch of training ends, which is a step."""
+        try:
+            found = sys.modules.get("keras.src.callbacks.callback_list")
+            callbacks = getattr(found, "CallbackList", None)
+            original = vars(callbacks).get("on_train_batch_end") if isinstance(callbacks, type) else None
+            if original is None:
+                return
+            step = self._native.step
+
+            @functools.wraps(original)
+            def on_train_batch_end(this: Any, *arguments: Any, **named: Any) -> Any:
+                result = original(this, *arguments, **named)
+                step()
+                return result
+
+            self._replaced.attribute(callbacks, "on_train_batch_end", on_train_batch_end)
+        except Exception as error:
+            self._loss(f"Steps of Keras are not marked ({error!r}).")
+
+    def _after(self, name: str, took_ns: int) -> None:
+        try:
+            self._windows.after(name, took_ns)
+            if self._windows.count != self._booked_windows and self._runs is not None:
+                self._booked_windows = self._windows.count
+                self._booking.book(self._runs.totals, last=False)
+        except Exception as error:
+            self._loss(f"A call of TensorFlow could not be followed ({error!r}).")
+
+    def _refuse(self, tensorflow: ModuleType, sentence: str) -> None:
+        self._status = {"ok": False, "version": str(getattr(tensorflow, "__version__", "")), "message": sentence}
+        self._native.count_loss("provider_unavailable", 1, sentence)
+
+    def _loss(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._native.count_loss("provider_unavailable", 1, sentence)
+
+
+def create(native: Native, options: Options, changed: Callable[[], None]) -> TensorFlowProvider:
+    """See `leadline.capture.providers`."""
+    return TensorFlowProvider(cast(TensorFlowNative, native), options, changed)

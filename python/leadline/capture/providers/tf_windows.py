@@ -1,0 +1,254 @@
+"""Short windows in which TensorFlow's profiler times the nodes of graphs and the stages of tf.data.
+
+A window is opened before a call from Python and closed after one, so functions in it are whole. TensorFlow has one
+profiler session per process, and the program's own goes first. What a window costs decides when the next one comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from leadline.capture.providers.tf_runs import FUNCTION
+from leadline.xla.events import Event, Named, named
+
+SHORTEST_S = 0.03
+BETWEEN_S = 1.0
+COST_SHARE = 0.02
+FIRST_RUNS_SHARE = 0.03
+_FOLDER = "ram://leadline"
+_LOCAL = "EagerLocalExecute: "
+_PROCESS = "ExecutorState::Process"
+_OPTIONS = {"host_tracer_level": 3, "device_tracer_level": 0, "python_tracer_level": 0}
+"""Below 3 TensorFlow leaves out nodes that it found to be cheap."""
+_NOT_SAID = -(2**63)
+
+
+@dataclass
+class Sums:
+    """Over all windows, in picoseconds: count, whole, own, shortest, longest."""
+
+    runs: int = 0
+    timed: int = 0
+    timed_ns: int = 0
+    """Calls from Python in windows, and how long they took; functions called by others have none."""
+    early: bool = True
+    """From the second call of the function only, which still makes what later calls find made."""
+    nodes: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """By name of the node and type of its operation."""
+
+
+class Windows:
+    """Opens, closes and sums windows; every method may be called on any thread."""
+
+    def __init__(self, loss: Callable[[str], None]) -> None:
+        self._loss = loss
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._opened_s = 0.0
+        self._next_s = 0.0
+        self._began_s = time.monotonic()
+        self._first_runs_s = 0.0
+        self._for_first_run = False
+        self._ran: set[str] = set()
+        self._seen: dict[str, list[int]] = {}
+        self._profile: Any = None
+        self.off = ""
+        self.functions: dict[str, Sums] = {}
+        """By function as TensorFlow calls it."""
+        self.stages: dict[str, list[int]] = {}
+        self.count = 0
+        self.cost_s = 0.0
+        self.open_s = 0.0
+
+    def before(self, name: str) -> None:
+        """An operation or a function is about to run."""
+        if self._session is not None or self.off:
+            return
+        now_s = time.monotonic()
+        first = name in self._ran and name not in self.functions and FUNCTION.match(name) is not None
+        if first and self._first_runs_s < 0.05 + FIRST_RUNS_SHARE * (now_s - self._began_s):
+            self._open(first_run=True)
+        elif now_s >= self._next_s and self._ran:
+            self._open(first_run=False)
+
+    def after(self, name: str, took_ns: int) -> None:
+        """It has ended."""
+        if self._session is None:
+            if name.startswith("__"):
+                self._ran.add(name)
+            return
+        if name.startswith("__"):
+            seen = self._seen.setdefault(name, [0, 0])
+            seen[0] += 1
+            seen[1] += took_ns
+        if self._for_first_run or time.monotonic() - self._opened_s >= SHORTEST_S:
+            self.close()
+
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """No window is open, and none is opened meanwhile."""
+        with self._lock:
+            self._close()
+            yield
+
+    def end_for_good(self, why: str) -> None:
+        """No more windows; to be called inside `closed`."""
+        self.off = why
+        self._loss(why)
+
+    def close(self) -> None:
+        """End the window that is open, if any, and add up what was in it."""
+        if self._session is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._close()
+        finally:
+            self._lock.release()
+
+    def _open(self, *, first_run: bool) -> None:
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._session is not None or self.off:
+                return
+            module = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
+            session = module.ProfilerSession()
+            self._next_s = time.monotonic() + BETWEEN_S
+            session.start(_FOLDER, _OPTIONS)
+            self._for_first_run = first_run
+            self._opened_s = time.monotonic()
+            self._session = session
+        except Exception as error:
+            if "ALREADY_EXISTS" not in str(error) and "lready" not in str(error):
+                self.off = f"TensorFlow's profiler could not be used, so nodes of graphs have no times ({error})."
+                self._loss(self.off)
+        finally:
+            self._lock.release()
+
+    def _close(self) -> None:
+        """With the lock held."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        began_s = time.monotonic()
+        self.open_s += began_s - self._opened_s
+        seen, self._seen = self._seen, {}
+        try:
+            self._add(_exported(session), seen)
+        except Exception as error:
+            self._loss(f"A window of TensorFlow's profiler could not be added up ({error!r}).")
+        took_s = time.monotonic() - began_s
+        self.cost_s += took_s
+        if self._for_first_run:
+            self._first_runs_s += took_s
+        else:
+            self._next_s = time.monotonic() + max(BETWEEN_S, took_s / COST_SHARE)
+
+    def _add(self, data: bytes, seen: dict[str, list[int]]) -> None:
+        if not data:
+            return
+        if self._profile is None:
+            self._profile = importlib.import_module("leadline._xla").profile
+        found = self._profile(data, ["id"], [])
+        if found["problem"]:
+            self._loss(f"A window of TensorFlow's profiler could not be read: {found['problem']}")
+            return
+        self.count += 1
+        columns = found["events"]
+        line, name = (memoryview(columns[one]).cast("I") for one in ("line", "name"))
+        start, duration, step = (memoryview(columns[one]).cast("q") for one in ("start_ps", "duration_ps", "id"))
+        meanings = [named(text) for text in found["strings"]]
+        order = sorted(range(len(line)), key=lambda row: (line[row], start[row], -duration[row]))
+        sweep = _Sweep(found["strings"], meanings)
+        for row in order:
+            sweep.span(line[row], name[row], start[row], duration[row], step[row])
+        self._take(sweep, seen)
+
+    def _take(self, sweep: _Sweep, seen: dict[str, list[int]]) -> None:
+        for function in sweep.steps.values():
+            sums = self.functions.setdefault(function, Sums())
+            if sums.early and not self._for_first_run:
+                sums = self.functions[function] = Sums(early=False)
+            sums.runs += 1
+        for function, (count, took_ns) in seen.items():
+            if function in self.functions:
+                self.functions[function].timed += count
+                self.functions[function].timed_ns += took_ns
+        for (step_id, node, kind), values in sweep.nodes.items():
+            called = sweep.steps.get(step_id)
+            if called is not None:
+                _add_up(self.functions[called].nodes, (node, kind), values)
+        for stage, values in sweep.stages.items():
+            _add_up(self.stages, stage, values)
+
+
+class _Sweep:
+    """Spans of all lines, ordered by line and start, outer first."""
+
+    def __init__(self, strings: list[str], meanings: list[Named]) -> None:
+        self._strings = strings
+        self._meanings = meanings
+        self._line = -1
+        self._open: list[tuple[int, str, int, list[int] | None]] = []
+        """End, function called from Python or empty, number of the step, sums of the node."""
+        self.steps: dict[int, str] = {}
+        self.nodes: dict[tuple[int, str, str], list[int]] = {}
+        self.stages: dict[str, list[int]] = {}
+
+    def span(self, line: int, name: int, start: int, duration: int, step: int) -> None:
+        if line != self._line:
+            self._line = line
+            self._open.clear()
+        while self._open and self._open[-1][0] <= start:
+            self._open.pop()
+        _, function, around, holder = self._open[-1] if self._open else (0, "", _NOT_SAID, None)
+        text, one = self._strings[name], self._meanings[name]
+        if text.startswith(_LOCAL) and FUNCTION.match(text.removeprefix(_LOCAL)):
+            function = text.removeprefix(_LOCAL)
+        elif text == "FunctionRun" and function and step != _NOT_SAID:
+            self.steps.setdefault(step, function)
+        elif text == _PROCESS:
+            around = step
+        elif one.event == Event.NODE and one.scope and around != _NOT_SAID:
+            holder = self._count(self.nodes, (around, one.scope, one.name), duration, holder)
+        elif one.event == Event.PIPELINE and text.startswith("Iterator::"):
+            holder = self._count(self.stages, text, duration, holder)
+        self._open.append((start + duration, function, around, holder))
+
+    def _count(self, sums: dict[Any, list[int]], key: Any, duration: int, holder: list[int] | None) -> list[int]:
+        if holder is not None:
+            holder[2] -= duration
+        values = sums.setdefault(key, [0, 0, 0, duration, duration])
+        values[0] += 1
+        values[1] += duration
+        values[2] += duration
+        values[3] = min(values[3], duration)
+        values[4] = max(values[4], duration)
+        return values
+
+
+def _add_up(sums: dict[Any, list[int]], key: Any, values: list[int]) -> None:
+    held = sums.setdefault(key, [0, 0, 0, values[3], values[4]])
+    for place in range(3):
+        held[place] += values[place]
+    held[3] = min(held[3], values[3])
+    held[4] = max(held[4], values[4])
+
+
+def _exported(session: Any) -> bytes:
+    """The profile of a session as bytes, through TensorFlow's file system in memory."""
+    files = importlib.import_module("tensorflow.python.lib.io.file_io")
+    session.export_to_tb()
+    data = b""
+    for folder, _, names in files.walk_v2(_FOLDER):
+        for name in names:
+            if name.endswith(".xplane.pb"):
+                data = bytes(files.FileIO(f"{folder}/{name}", "rb").read())
+    files.delete_recursively_v2(_FOLDER)
+    return data
