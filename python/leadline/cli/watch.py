@@ -11,6 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="DIR", nargs="+", help="where the ranks of the job leave their profiles")
     parser.add_argument("--every", type=float, default=10.0, metavar="S", help="seconds between looks (default: 10)")
     parser.add_argument("--once", action="store_true", help="look once and leave; also where the output is no terminal")
+    parser.add_argument("--history", action="store_true", help="who was late when, from the files of a run that rolls")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -21,6 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
     from leadline.report.source import visible
     from leadline.report.watch import Look, watch_text
 
+    if arguments.history:
+        return _history(arguments.files)
     once = arguments.once or not sys.stdout.isatty()
     before: Look | None = None
     while True:
@@ -38,3 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
         if once:
             return 0
         time.sleep(max(arguments.every - (time.monotonic() - began), 0.5))
+
+
+def _history(files: list[str]) -> int:
+    from leadline.cli.errors import CommandError
+    from leadline.distributed.stretches import stretches
+    from leadline.profiles import ProfileFileError
+    from leadline.report.lateness import lateness, lateness_text
+
+    try:
+        late, looked = lateness((one.start_ns, one.end_ns, one.profile) for one in stretches(files))
+    except ProfileFileError as error:
+        raise CommandError(str(error)) from error
+    print(lateness_text(late, looked))
+    return 0
