@@ -13,9 +13,10 @@ from tests.terminal.looking import screen
 from leadline.cli.errors import CommandError
 from leadline.cli.main import main
 from leadline.cli.top import find_part
-from leadline.profiles import ProfileFileError
+from leadline.profiles import ProfileFileError, open_profile
 from leadline.profiles.live import LiveRun
 from leadline.report.live import live_facts, live_text
+from leadline.report.live_view import LiveView
 from leadline.terminal.top import TopApp
 
 PROGRAM = """
@@ -100,8 +101,21 @@ def test_what_a_program_does_now(running, tmp_path: Path, capsys) -> None:
     assert "since the start" in seen[1][0] and "held" in seen[4][0]
     assert any("work" in line for line in seen[2])  # the tree
 
+    view = LiveView(part)
+
+    def counted() -> int:
+        assert view.answer("", {}) is not None  # the page is loaded
+        _, data = view.answer("profile/0", {}) or ("", b"")
+        (tmp_path / "seen.leadline").write_bytes(data)
+        nodes = open_profile(tmp_path / "seen.leadline").tree.find(name="work")
+        return sum(node.exclusive("call_time").count for node in nodes)
+
+    begun = counted()
+    until(lambda: counted() > begun)
+
     running.terminate()
     running.wait(timeout=60)
+    assert counted() > begun  # its file, now
     with pytest.raises(ProfileFileError):
         LiveRun(part).look()
     with pytest.raises(CommandError, match="has ended"):

@@ -9,14 +9,21 @@ import contextlib
 import importlib.util
 import sys
 import webbrowser
+from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from leadline.report.server import View
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .leadline file")
     parser.add_argument("after", metavar="FILE2", nargs="?", help="another one, from after a change, to compare with")
     parser.add_argument("--tui", action="store_true", help="show it in this terminal (needs leadline[tui])")
+    parser.add_argument(
+        "--live", action="store_true", help="FILE is a process that runs, or the file its run will end in"
+    )
     parser.add_argument(
         "--port", type=_port, default=0, help="port on the loopback address (default: any that is free)"
     )
@@ -34,16 +41,36 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.tui:
         if arguments.after is not None:
             raise CommandError("leadline view --tui shows one profile; `leadline diff A B` compares two in text.")
+        if arguments.live:
+            raise CommandError("leadline view --live is for the browser; `leadline top` shows a run in the terminal.")
         return _in_terminal(arguments.file)
-    return _in_browser(arguments)
-
-
-def _in_browser(arguments: argparse.Namespace) -> int:
+    if arguments.live:
+        if arguments.after is not None:
+            raise CommandError("leadline view --live shows one run; compare files of it with `leadline diff`.")
+        return _live(arguments)
     from leadline.cli.files import open_profile
-    from leadline.report.server import View, ViewServer
+    from leadline.report.server import View
 
     names = [name for name in (arguments.file, arguments.after) if name is not None]
-    view = View([(name, open_profile(name)) for name in names])
+    return _in_browser(View([(name, open_profile(name)) for name in names]), arguments)
+
+
+def _live(arguments: argparse.Namespace) -> int:
+    from leadline.cli.top import find_part
+    from leadline.profiles import ProfileFileError
+    from leadline.report.live_view import LiveView
+
+    try:
+        view = LiveView(find_part(arguments.file))
+    except ProfileFileError as error:
+        raise CommandError(str(error)) from error
+    print("whenever the page is loaded it shows the run as it is then")
+    return _in_browser(view, arguments)
+
+
+def _in_browser(view: View, arguments: argparse.Namespace) -> int:
+    from leadline.report.server import ViewServer
+
     try:
         server = ViewServer(view, arguments.port)
     except OSError as error:

@@ -77,8 +77,20 @@ class View:
         data = Path(self._names[index]).read_bytes()
         if zipfile.is_zipfile(io.BytesIO(data)):
             return data
+        return self.packed(index)
+
+    def packed(self, index: int) -> bytes:
+        """A profile as it is in memory, as a file."""
         profile = self._profiles[index]
         return packed(profile.tables, profile.meta)
+
+    def replace(self, index: int, profile: Profile) -> None:
+        """Show another one in its place; answers are made anew."""
+        with self._lock, self._reading:
+            self._profiles = [profile if at == index else one for at, one in enumerate(self._profiles)]
+            self._made.clear()
+            self._sources = None
+            self._predictors.clear()
 
     def _report(self, index: int) -> dict[str, Any]:
         options = ReportOptions(top=_TOP, frames=False, merge_layers=False)
