@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +136,27 @@ def test_axe_finds_no_violation(profiles, browse):
     command = [sys.executable, "-m", "leadline.cli.main", "report", before.name, "-o", "axe.html"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=100)
     assert browse("axe.mjs", folder / "axe.html") == []
+
+
+PROBLEM = Path(__file__).parents[2] / "examples" / "problems" / "growing_cat" / "problem.py"
+
+
+def test_a_finding_leads_to_its_line_and_to_its_path_and_the_tree_is_turned_over(profiles, browse):
+    folder, *_ = profiles
+    command = [sys.executable, "-m", "leadline.cli.main", "run", "-q", "-o", "problem.leadline", str(PROBLEM)]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=200)
+    server = ViewServer(View([(str(folder / "problem.leadline"), leadline.open(folder / "problem.leadline"))]))
+    threading.Thread(target=server.serve, daemon=True).start()
+    try:
+        seen = browse("finding.mjs", server.address)
+    finally:
+        server.close()
+    assert seen["errors"] == []
+    assert "redundant_work" in seen["finding"]
+    assert "# problem" in seen["line"]
+    assert "What ran on this line" in seen["beside"]
+    assert "copies a tensor that grows" in seen["beside"]
+    assert seen["frame"].startswith("aten::cat")
+    assert "copies a tensor that grows" in seen["badge"]
+    assert "Bottom-up" in seen["pressed"]
+    assert "Called from" in seen["bottomUp"]
