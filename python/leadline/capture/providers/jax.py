@@ -81,6 +81,7 @@ class JaxProvider:
         untimed = self._booking.book(runs.counts, last=True)
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
+        self._say_what_is_stale()
         self._status |= {"programs": self._compiling.compiled, "windows": self._windows.count}
         self._status["runs"] = every = sum(runs.counts.values())
         self._status["timed_runs"] = timed = sum(one.runs for one in self._windows.timed.values())
@@ -154,6 +155,16 @@ class JaxProvider:
             self._loss(
                 "jax_traceback_in_locations_limit is 0, so operations inside compiled programs have no lines; leave it "
                 "out to see them."
+            )
+
+    def _say_what_is_stale(self) -> None:
+        cached, stale = self._programs.stale()
+        self._status["cached_programs"] = cached
+        if stale:
+            self._loss(
+                f"{cached:,} programs came from JAX's persistent cache, with the lines of the source that filled it; "
+                f"{stale:,} of these lines are not in their function any more. Empty the cache, or set "
+                "jax_compilation_cache_include_metadata_in_key, to see today's."
             )
 
     def _before(self, name: str) -> None:

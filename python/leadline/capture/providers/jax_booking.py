@@ -16,6 +16,7 @@ from leadline.capture.providers.jax_windows import Timed, Windows
 from leadline.xla.parts import Frame
 
 _ESTIMATED = json.dumps({"time": "estimated"})
+_CACHED = json.dumps({"time": "estimated", "lines": "of the source that filled JAX's cache"})
 _UNTIMED = json.dumps({"time": "not measured"})
 
 
@@ -78,10 +79,10 @@ class Booking:
                 self._book_program(key, runs, number, timed)
 
     def _book_program(self, key: Key, runs: int, number: int, timed: Timed) -> None:
-        top = _program(key[1], _ESTIMATED)
+        compiled = self._programs.get(number)
+        top = _program(key[1], _CACHED if compiled is not None and compiled.cached else _ESTIMATED)
         wall_ns = timed.wall_ns * runs // timed.runs
         self._put(key[0], (top,), [_total("call_time", runs, wall_ns, timed.shortest_ns, timed.longest_ns)])
-        compiled = self._programs.get(number)
         for operation, (count, whole_ps, self_ps, shortest_ps, longest_ps) in timed.operations.items():
             times = max(round(count * runs / timed.runs), 1)
             spent_ns = round(self_ps * runs / timed.runs / 1000)

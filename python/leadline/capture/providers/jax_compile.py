@@ -41,6 +41,7 @@ class _Thread(threading.local):
         self.parts: list[tuple[str, int]] = []
         self.ended: list[tuple[int, int]] = []
         self.spent_ns = 0
+        self.hit = False
 
 
 class Compiling:
@@ -148,11 +149,15 @@ class Compiling:
     def _happened(self, event: str, **_named: Any) -> None:
         if event == _CACHE_HIT:
             self.cache_hits += 1
+            self._here.hit = True
 
     def _learn(self) -> None:
         self.compiled += 1
         path = self._native.callpath(_PYTHON)
-        compiled = self._programs.learn_newest([(frame["file"], frame["name"]) for frame in path])
+        compiled = self._programs.learn_newest(
+            [(frame["file"], frame["name"]) for frame in path], cached=self._here.hit
+        )
+        self._here.hit = False
         place = self._native.place() if compiled is not None and compiled.change else 0
         if compiled is not None and place:
             detail = json.dumps({"function": jax_runs.function_name(compiled.name), "change": compiled.change})

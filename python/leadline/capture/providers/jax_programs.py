@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leadline.capture.providers import jax_places
+from leadline.capture.providers.jax_cached import Sources
 from leadline.xla.parts import Part, parts_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Compiled:
     above: tuple[tuple[str, str], ...]
     change: str = ""
     """Which argument is another one than when a program of this name was last compiled; empty for the first."""
+    cached: bool = False
+    """Whether it came from JAX's persistent cache, so that its lines may be those of an older source."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
 
     @property
@@ -51,24 +54,49 @@ class Programs:
         self._missing: set[int] = set()
         self.unread = 0
 
-    def learn_newest(self, above: Sequence[tuple[str, str]]) -> Compiled | None:
-        """To be called when a program has been compiled: the newest one that is not known yet."""
+    def learn_newest(self, above: Sequence[tuple[str, str]], *, cached: bool) -> Compiled | None:
+        """To be called when a program has been compiled, or found in the cache: the newest that is not known yet."""
         for client in jax_places.clients():
             for executable in client.live_executables()[:4]:
                 compiled = self._read(executable, tuple(above))
                 if compiled is not None:
+                    compiled.cached = cached
                     return compiled
         return None
 
-    def get(self, number: int) -> Compiled | None:
-        """The program of that number; one that was compiled before measuring began is looked for now."""
+    def stale(self) -> tuple[int, int]:
+        """How many programs came from the persistent cache, and how many lines of theirs are not in their function any
+        more; of the operations that were seen running."""
+        sources = Sources()
+        cached = list({id(one): one for one in self._known.values() if one.cached}.values())
+        frames = {
+            (frame[3], frame[1], frame[5])
+            for one in cached
+            for parts in one.parts.values()
+            for part in parts
+            for frame in part.frames
+            if frame[0] == "python"
+        }
+        return len(cached), len(sources.stale(frames))
+
+    def get(self, number: int, name: str = "") -> Compiled | None:
+        """The program of that number; one that was compiled before measuring began is looked for now. One from the
+        persistent cache runs under another number than it says of itself, so there the `name` decides."""
         found = self._known.get(number)
         if found is None and number not in self._missing:
             self._look_for(number)
-            found = self._known.get(number)
+            found = self._known.get(number) or self._from_cache(name)
             if found is None:
                 self._missing.add(number)
+            else:
+                self._known[number] = found
         return found
+
+    def _from_cache(self, name: str) -> Compiled | None:
+        """The first program of that name from the cache that no other number stands for."""
+        taken = {id(one) for number, one in self._known.items() if number != one.program.id}
+        found = [one for one in self._known.values() if one.cached and one.name == name and id(one) not in taken]
+        return found[0] if found else None
 
     def control_flow(self) -> dict[int, list[str]]:
         """Operations that run others, by program."""

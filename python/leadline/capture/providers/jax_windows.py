@@ -197,8 +197,8 @@ class Windows:
         if self._fold is None:
             self._fold = importlib.import_module("leadline._xla").fold
         _, runs, _ = self._fold(data, {})
-        for number in {run[0] for run in runs}:
-            self._programs.get(number)
+        for number, name in {(run[0], run[1]) for run in runs}:
+            self._programs.get(number, name)
         operations, runs, problem = self._fold(data, self._programs.control_flow())
         if problem:
             self._loss(f"A window of XLA's profiler could not be read: {problem}")
