@@ -77,6 +77,8 @@ def test_the_rank_that_stopped(job, tmp_path: Path, capsys) -> None:
         "Rank 1 did not arrive at allreduce no. 4 of default_pg (3 ranks): it has begun 3 collectives of it, and "
         "ranks 0, 2 wait there."
     )
+    flight = read_flight(next(tmp_path.glob(f"*.leadline.part/*/{pids[1]}-*.flight")))
+    assert str(flight.last) == "allreduce no. 3 of default_pg"
     ranks = {one["rank"]: one for one in found["ranks"]}
     assert {rank: one["pid"] for rank, one in ranks.items()} == pids
     assert ranks[0]["collectives"][-1]["sequence"] == 4 and ranks[0]["collectives"][-1]["elements"] == 7
@@ -90,23 +92,21 @@ def test_the_rank_that_stopped(job, tmp_path: Path, capsys) -> None:
     assert "ranks 0, 2, main thread" in text and "torch_flight" not in text
 
 
-def test_what_a_killed_job_leaves_says_who_is_missing(job, tmp_path: Path, capsys) -> None:
-    pids = job("kill")
-    end = time.monotonic() + 60
-    while Path(f"/proc/{pids[1]}").exists() and time.monotonic() < end:
-        time.sleep(0.1)  # it kills itself
-    (part,) = tmp_path.glob("*.leadline.part/*")
-    assert len(list(part.glob("*.flight"))) == RANKS
-    flights = {rank: read_flight(next(part.glob(f"{pid}-*.flight"))) for rank, pid in pids.items()}
-    assert str(flights[1].last) == "allreduce no. 3 of default_pg"
-    for pid in pids.values():
-        if Path(f"/proc/{pid}").exists():
-            os.kill(pid, signal.SIGKILL)
-    assert main(["recover", str(part.parent), "-o", str(tmp_path / "left.leadline")]) == 0
-    left = leadline.open(tmp_path / "left.leadline")
+def test_the_file_of_a_killed_rank_says_where_it_was(job, tmp_path: Path) -> None:
+    """It kills itself; the launcher then ends the others, and `leadline run` makes the file of what is left."""
+    job("kill")
+    file = tmp_path / "job.leadline"
+    end = time.monotonic() + 200
+    while not file.exists():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    left = leadline.open(file)
     told = [loss.detail for loss in left.losses if str(loss.kind) == "process_incomplete"]
     assert any("Its last collective was allreduce no. 3 of default_pg" in one for one in told), told
-    assert left.tables.rows("collectives") >= RANKS * 3
+    table, text = left.tables["collectives"], left.tables.strings
+    assert {text[row] for row in table["name"].tolist()} == {"allreduce"}
+    killed = [row for row, one in enumerate(left.processes) if one.rank == 1]
+    assert table["sequence"][table["process"] == killed[0]].tolist() == [1, 2, 3]
 
 
 def test_nothing_there_is_one_sentence(tmp_path: Path, capsys) -> None:
