@@ -160,3 +160,4 @@ def test_a_finding_leads_to_its_line_and_to_its_path_and_the_tree_is_turned_over
     assert "copies a tensor that grows" in seen["badge"]
     assert "Bottom-up" in seen["pressed"]
     assert "Called from" in seen["bottomUp"]
+    assert seen["again"] == {"pressed": seen["pressed"], "search": "aten::", "colour": "module"}
