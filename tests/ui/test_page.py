@@ -161,3 +161,15 @@ def test_a_finding_leads_to_its_line_and_to_its_path_and_the_tree_is_turned_over
     assert "Bottom-up" in seen["pressed"]
     assert "Called from" in seen["bottomUp"]
     assert seen["again"] == {"pressed": seen["pressed"], "search": "aten::", "colour": "module"}
+
+
+def test_a_folded_job_says_why_it_has_no_timeline_and_no_curves(profiles, browse):
+    folder, before, after = profiles
+    leadline_is = [sys.executable, "-m", "leadline.cli.main"]
+    merge = ["merge", "-o", "folded.leadline", before.name, after.name]
+    for words in (merge, ["report", "folded.leadline", "-o", "folded.html"]):
+        subprocess.run([*leadline_is, *words], cwd=folder, check=True, capture_output=True, timeout=100)
+    seen = browse("folded.mjs", folder / "folded.html")
+    assert seen["errors"] == []
+    assert "A folded job holds no trace window, so it says where time went but not when." in seen["timeline"]
+    assert "Open the file of one of its ranks to see one." in seen["time"]
