@@ -27,7 +27,7 @@ class Communication final : public ObserverContext {
  public:
   // nullptr for want of memory. Not `launching`: a mere wrapper, at which no work shall hang. `flight`: its number in
   // the flight recorder.
-  static std::unique_ptr<ObserverContext> open(const Symbols& symbols, bool launching, uint64_t flight) noexcept;
+  static std::unique_ptr<ObserverContext> open(const Symbols& symbols, bool launching, uint64_t flight = 0) noexcept;
 
   Communication(const Symbols* symbols, uint64_t flight) noexcept;
   ~Communication() override = default;
