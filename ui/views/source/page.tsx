@@ -44,7 +44,13 @@ function Shown({ opened, place }: { opened: Opened; place: SourcePlace }) {
       current = false;
     };
   }, [file]);
-  if (!files.length) return <Nothing>No measurement of this profile stands below a Python line.</Nothing>;
+  if (!files.length)
+    return (
+      <>
+        <h2>Source</h2>
+        <Nothing>No measurement of this profile stands below a Python line.</Nothing>
+      </>
+    );
   const heat = files.find((one) => one.file === file);
   return (
     <>
