@@ -25,6 +25,8 @@ def test_runs_are_counted_exactly_and_operations_stand_on_the_users_lines(run: C
     assert f"from {told['timed_runs']:,} timed runs of {told['runs']:,}" in told["estimated"]
 
     [step] = ran.rows("jit(train_step)")
+    planned = ran.profile.tree.node(step).detail["planned_bytes"]
+    assert planned["temporaries"] > 0 and planned["arguments"] > 0
     assert ran.line(ran.parents[step]) == _line("weights, loss = train_step")
     products = [row for row in ran.rows("dot_general") if "jit(train_step)" in ran.path(row)]
     assert {ran.line(_python_above(ran, row)) for row in products} == {_line("jnp.tanh(x @ w)")}

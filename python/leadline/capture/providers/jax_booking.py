@@ -10,13 +10,11 @@ import json
 from typing import Any
 
 from leadline.capture.native import Native
-from leadline.capture.providers.jax_programs import Programs
+from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.jax_windows import Timed, Windows
 from leadline.xla.parts import Frame
 
-_ESTIMATED = json.dumps({"time": "estimated"})
-_CACHED = json.dumps({"time": "estimated", "lines": "of the source that filled JAX's cache"})
 _UNTIMED = json.dumps({"time": "not measured"})
 
 
@@ -80,7 +78,7 @@ class Booking:
 
     def _book_program(self, key: Key, runs: int, number: int, timed: Timed) -> None:
         compiled = self._programs.get(number)
-        top = _program(key[1], _CACHED if compiled is not None and compiled.cached else _ESTIMATED)
+        top = _program(key[1], _detail(compiled))
         wall_ns = timed.wall_ns * runs // timed.runs
         self._put(key[0], (top,), [_total("call_time", runs, wall_ns, timed.shortest_ns, timed.longest_ns)])
         for operation, (count, whole_ps, self_ps, shortest_ps, longest_ps) in timed.operations.items():
@@ -107,6 +105,15 @@ class Booking:
                 return
             self._nodes[place, frames] = node
         self._native.book(node, (), totals, "cpu", -1, -1)
+
+
+def _detail(compiled: Compiled | None) -> str:
+    facts: dict[str, Any] = {"time": "estimated"}
+    if compiled is not None and compiled.memory:
+        facts["planned_bytes"] = compiled.memory
+    if compiled is not None and compiled.cached:
+        facts["lines"] = "of the source that filled JAX's cache"
+    return json.dumps(facts)
 
 
 def _program(name: str, detail: str) -> Frame:

@@ -27,6 +27,8 @@ class Compiled:
     above: tuple[tuple[str, str], ...]
     change: str = ""
     """Which argument is another one than when a program of this name was last compiled; empty for the first."""
+    memory: dict[str, int] = field(default_factory=dict)
+    """What XLA has planned for one run, in bytes: arguments, results, temporaries, donated, peak; what it tells."""
     cached: bool = False
     """Whether it came from JAX's persistent cache, so that its lines may be those of an older source."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
@@ -121,9 +123,30 @@ class Programs:
         if program.id in self._known:
             return None
         compiled = Compiled(program, above, changed(self._latest.get(program.name), program.parameters))
+        compiled.memory = planned_memory(executable)
         self._known[program.id] = compiled
         self._latest[program.name] = program.parameters
         return compiled
+
+
+_PLANNED = {
+    "argument_size_in_bytes": "arguments",
+    "output_size_in_bytes": "results",
+    "temp_size_in_bytes": "temporaries",
+    "alias_size_in_bytes": "donated",
+    "peak_memory_in_bytes": "peak",
+}
+
+
+def planned_memory(executable: Any) -> dict[str, int]:
+    """Bytes of one run of a program by what they are for, as XLA's buffer assignment has them; empty where it does not
+    tell."""
+    try:
+        told = executable.get_compiled_memory_stats()
+        found = {name: getattr(told, key, None) for key, name in _PLANNED.items()}
+    except Exception:  # of a client that keeps no assignment
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, int) and value >= 0}
 
 
 def changed(before: Sequence[tuple[str, str]] | None, now: Sequence[tuple[str, str]]) -> str:

@@ -170,9 +170,9 @@ class TensorFlowProvider:
         except Exception as error:
             self._loss(f"Steps of Keras are not marked ({error!r}).")
 
-    def _after(self, name: str, took_ns: int) -> None:
+    def _after(self, name: str) -> None:
         try:
-            self._windows.after(name, took_ns)
+            self._windows.after(name)
             if self._windows.count != self._booked_windows and self._runs is not None:
                 self._booked_windows = self._windows.count
                 self._booking.book(self._runs.totals, last=False)

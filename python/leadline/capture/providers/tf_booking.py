@@ -5,6 +5,7 @@ of nodes and of stages of tf.data, estimated from windows.
 from __future__ import annotations
 
 import json
+import os
 
 from leadline.capture.native import Native
 from leadline.capture.providers.tf_graphs import Graphs
@@ -75,11 +76,12 @@ class Booking:
     ) -> None:
         top = _function(function, "estimated")
         self._put(key[0], (top,), [whole])
-        # calls in windows may have been shorter or longer than all: nodes take their part of what all took
+        # early calls are slow: the nodes of a call cannot take longer than all cores for as long as a call took
         whole_ns = sum(total[1] for other, total in totals.items() if other[1] == key[1])
         calls = sum(total[0] for other, total in totals.items() if other[1] == key[1])
-        scale = (whole_ns / calls) / (timed.timed_ns / timed.timed) if timed.timed and timed.timed_ns else 1.0
-        scale = scale * new / timed.runs / 1000
+        own_ps = sum(values[2] for values in timed.nodes.values())
+        most_ps = 1000 * (os.cpu_count() or 1) * timed.runs * whole_ns / calls
+        scale = min(most_ps / own_ps if own_ps > 0 else 1.0, 1.0) * new / timed.runs / 1000
         for (node, kind), (count, whole_ps, own_ps, shortest_ps, longest_ps) in timed.nodes.items():
             times = max(round(count * new / timed.runs), 1)
             own_ns = round(own_ps * scale)

@@ -27,10 +27,9 @@ def function_name(name: str) -> str | None:
 
 
 class Runs:
-    """`before(name)` and `after(name, took_ns)` are called around each run. `totals`: count, sum, shortest and longest
-    in nanoseconds."""
+    """`before(name)` and `after(name)` are called around each run. `totals`: count, sum, shortest and longest in ns."""
 
-    def __init__(self, native: Native, before: Callable[[str], None], after: Callable[[str, int], None]) -> None:
+    def __init__(self, native: Native, before: Callable[[str], None], after: Callable[[str], None]) -> None:
         self._native = native
         self._before = before
         self._after = after
@@ -72,7 +71,7 @@ class Runs:
                     total[2] = took_ns
                 elif took_ns > total[3]:
                     total[3] = took_ns
-            after(name, took_ns)
+            after(name)
             return output
 
         return execute

@@ -34,9 +34,6 @@ class Sums:
     """Over all windows, in picoseconds: count, whole, own, shortest, longest."""
 
     runs: int = 0
-    timed: int = 0
-    timed_ns: int = 0
-    """Calls from Python in windows, and how long they took; functions called by others have none."""
     early: bool = True
     """From the second call of the function only, which still makes what later calls find made."""
     nodes: dict[tuple[str, str], list[int]] = field(default_factory=dict)
@@ -56,7 +53,6 @@ class Windows:
         self._first_runs_s = 0.0
         self._for_first_run = False
         self._ran: set[str] = set()
-        self._seen: dict[str, list[int]] = {}
         self._profile: Any = None
         self.off = ""
         self.functions: dict[str, Sums] = {}
@@ -77,16 +73,12 @@ class Windows:
         elif now_s >= self._next_s and self._ran:
             self._open(first_run=False)
 
-    def after(self, name: str, took_ns: int) -> None:
+    def after(self, name: str) -> None:
         """It has ended."""
         if self._session is None:
             if name.startswith("__"):
                 self._ran.add(name)
             return
-        if name.startswith("__"):
-            seen = self._seen.setdefault(name, [0, 0])
-            seen[0] += 1
-            seen[1] += took_ns
         if self._for_first_run or time.monotonic() - self._opened_s >= SHORTEST_S:
             self.close()
 
@@ -138,9 +130,8 @@ class Windows:
             return
         began_s = time.monotonic()
         self.open_s += began_s - self._opened_s
-        seen, self._seen = self._seen, {}
         try:
-            self._add(_exported(session), seen)
+            self._add(_exported(session))
         except Exception as error:
             self._loss(f"A window of TensorFlow's profiler could not be added up ({error!r}).")
         took_s = time.monotonic() - began_s
@@ -150,7 +141,7 @@ class Windows:
         else:
             self._next_s = time.monotonic() + max(BETWEEN_S, took_s / COST_SHARE)
 
-    def _add(self, data: bytes, seen: dict[str, list[int]]) -> None:
+    def _add(self, data: bytes) -> None:
         if not data:
             return
         if self._profile is None:
@@ -168,18 +159,14 @@ class Windows:
         sweep = _Sweep(found["strings"], meanings)
         for row in order:
             sweep.span(line[row], name[row], start[row], duration[row], step[row])
-        self._take(sweep, seen)
+        self._take(sweep)
 
-    def _take(self, sweep: _Sweep, seen: dict[str, list[int]]) -> None:
+    def _take(self, sweep: _Sweep) -> None:
         for function in sweep.steps.values():
             sums = self.functions.setdefault(function, Sums())
             if sums.early and not self._for_first_run:
                 sums = self.functions[function] = Sums(early=False)
             sums.runs += 1
-        for function, (count, took_ns) in seen.items():
-            if function in self.functions:
-                self.functions[function].timed += count
-                self.functions[function].timed_ns += took_ns
         for (step_id, node, kind), values in sweep.nodes.items():
             called = sweep.steps.get(step_id)
             if called is not None:
