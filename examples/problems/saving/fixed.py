@@ -11,7 +11,7 @@ net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.L
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 
 with tempfile.TemporaryDirectory() as folder:
-    for step in range(60):
+    for _ in range(60):
         loss = net(torch.randn(32, 256)).square().mean()
         optimizer.zero_grad()
         loss.backward()
