@@ -16,4 +16,4 @@ with tempfile.TemporaryDirectory() as folder:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    torch.save({"step": step, "net": net.state_dict()}, Path(folder) / "last.pt")
+    torch.save({"net": net.state_dict()}, Path(folder) / "last.pt")
