@@ -6,8 +6,10 @@ from pathlib import Path
 from tests.distributed.simulated import MS, SimulatedRank
 
 from leadline.cli.main import main
+from leadline.distributed.merge import merge_files
 from leadline.distributed.stretches import stretches
 from leadline.profiles import write_profile
+from leadline.profiles.merge import merge_profiles
 from leadline.report.lateness import lateness
 
 RANKS, STRETCHES, LENGTH = 5, 7, 1_700 * MS
@@ -52,3 +54,14 @@ def test_nobody_was(tmp_path: Path, capsys) -> None:
 def test_nothing_there(tmp_path: Path, capsys) -> None:
     assert main(["watch", str(tmp_path), "--history"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_launcher_alone_in_a_file_is_no_rank(tmp_path: Path) -> None:
+    """It runs before its ranks do, and has a file of its own where files roll."""
+    launcher = replace(SimulatedRank(-1), pid=7, start_ns=BEGAN, end_ns=BEGAN + LENGTH)
+    write_profile(tmp_path / "first.leadline", launcher.profile())
+    later = replace(launcher, start_ns=BEGAN + LENGTH, end_ns=BEGAN + 2 * LENGTH)
+    ranks = [SimulatedRank(rank, start_ns=BEGAN + LENGTH) for rank in range(2)]
+    write_profile(tmp_path / "second.leadline", merge_profiles([one.profile() for one in (later, *ranks)]))
+    merged = merge_files([str(tmp_path)])
+    assert merged.ranks == 2 and len(merged.plan.beside) == 2

@@ -37,7 +37,7 @@ class Finished:
     """What went wrong or is missing, for a person; empty when all went well."""
 
 
-_NOTHING_NEW = 3
+NOTHING_NEW = 3
 
 
 def finish(part: PartDirectory, rest: Path | None = None) -> Finished:
@@ -85,7 +85,7 @@ def _merge(part: PartDirectory, output: Path) -> bool:
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     command = [sys.executable, "-c", _MERGE, str(part.directory), str(output)]
     result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if result.returncode == _NOTHING_NEW:
+    if result.returncode == NOTHING_NEW:
         return False
     if result.returncode != 0 or not output.exists():
         lines = result.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -38,7 +38,7 @@ from leadline._package import (
 from leadline.capture.config import SUFFIX, VARIABLES
 from leadline.capture.durations import is_duration, seconds
 from leadline.capture.errors import ProfileError
-from leadline.capture.finish import Finished, finish
+from leadline.capture.finish import NOTHING_NEW, Finished, finish
 from leadline.capture.identity import Life, ProcessIdentity
 from leadline.capture.part import PartDirectory
 
@@ -175,6 +175,10 @@ class Rolling:
         said = maker.stderr.read().decode("utf-8", "replace").strip().splitlines() if maker.stderr else []
         self._maker = None
         mark = self._marks / str(self._number)
+        if maker.returncode == NOTHING_NEW:  # no process has written since: the next file holds this time, too
+            shutil.rmtree(mark, ignore_errors=True)
+            self._number -= 1
+            return
         if maker.returncode != 0 or not makes.exists():
             shutil.rmtree(mark, ignore_errors=True)
             self._number -= 1

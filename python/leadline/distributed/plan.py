@@ -240,6 +240,7 @@ def _units(heads: Sequence[Head], left_out: list[str]) -> tuple[list[Unit], list
     units: dict[tuple[int, str], Unit] = {}
     beside: list[ProcessHead] = []
     seen: set[str] = set()
+    launchers = _launchers(heads)
     for head in heads:
         fresh = [one for one in head.processes if one.identity not in seen]
         with_ranks = any(one.rank >= 0 for one in fresh)
@@ -258,7 +259,7 @@ def _units(heads: Sequence[Head], left_out: list[str]) -> tuple[list[Unit], list
             pids = {(one.pid) for one in processes}
             for one in sorted(processes, key=lambda one: (one.start_ns, one.pid, one.row)):
                 inherited = one.parent_pid in pids and one.parent_pid != one.pid
-                if rank < 0 and with_ranks:
+                if rank < 0 and (with_ranks or _process(one) in launchers):
                     beside.append(one)
                     continue
                 key = (rank, "") if rank >= 0 else (rank, processes[0].identity)
@@ -270,6 +271,17 @@ def _units(heads: Sequence[Head], left_out: list[str]) -> tuple[list[Unit], list
         unit.mains.sort(key=lambda one: (one.start_ns, one.identity))
         unit.identity = unit.mains[0].identity
     return sorted(units.values(), key=lambda unit: (unit.rank < 0, unit.rank, unit.identity)), beside
+
+
+def _launchers(heads: Sequence[Head]) -> set[str]:
+    """Processes without a rank beside those that have one. Of files that roll, some hold a launcher alone."""
+    of_jobs = [head.processes for head in heads if any(one.rank >= 0 for one in head.processes)]
+    return {_process(one) for processes in of_jobs for one in processes if one.rank < 0}
+
+
+def _process(one: ProcessHead) -> str:
+    """A process, whatever stretch of it a file holds."""
+    return _text(one.record.get("identity")) or f"{one.host}:{one.pid}"
 
 
 def _clash(

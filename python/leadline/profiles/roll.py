@@ -1,7 +1,7 @@
 """Makes the file between two marks of a session: `python -m leadline.profiles.roll PART MARK`.
 
 A program of its own, as `finish` is: NumPy never comes into the supervisor, and a failure costs one file, whose time
-the next one holds. Exit code 0, or 2 with one sentence as the last line on stderr.
+the next one holds. Exit code 0, 2 with one sentence as the last line on stderr, or 3 where nothing was written since.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.marks import file_of, last_mark
-from leadline.profiles.recover import recover_part
+from leadline.profiles.recover import NothingNewError, recover_part
 from leadline.profiles.symbols import symbolized
 from leadline.profiles.writer import write_profile
 
@@ -28,6 +28,8 @@ def main(argv: list[str] | None = None) -> int:
         if profile.meta["asked"].get("native"):
             profile = symbolized(profile).profile  # while the files that ran are surely there
         write_profile(file_of(arguments.mark), profile)
+    except NothingNewError:
+        return 3
     except ProfileFileError as error:
         print(error, file=sys.stderr)
         return 2
