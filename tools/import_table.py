@@ -29,7 +29,9 @@ NATIVE: dict[str, set[str]] = {
         "providers/cpu",
     },
     "tools": {"base"},
-    "bindings": {"session", "tools", "gpu", "providers", "providers/nvidia", "stack", "base"},
+    "bindings": {
+        *("session", "tools", "gpu", "providers", "providers/cpu", "providers/nvidia", "stack", "unwind", "base"),
+    },
     "offline": set(),
     "xla": set(),
     "testing": {
@@ -171,6 +173,7 @@ PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
         "fsspec",
     },
     "cli": {"torch"},
+    "profiles": {"symbolic"},
     "whatif": {"pyarrow"},
     "agent": {"mcp"},
     "notebook": {"IPython"},

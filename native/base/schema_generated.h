@@ -163,9 +163,33 @@ enum class MetricKind : std::uint8_t {
   kInstructionSamples = 24,  // samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was
   kCpuSample = 25,  // CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran
   kSyncRunningTime = 26,  // CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps
+  kPageFaults = 27,  // counter: page faults of the thread, those that needed the disk included
+  kMinorFaults = 28,  // counter: page faults that needed no disk
+  kMajorFaults = 29,  // counter: page faults that needed the disk
+  kContextSwitches = 30,  // counter: how often the thread left its core, waiting or made to
+  kCpuMigrations = 31,  // counter: how often the thread went on another core
+  kCycles = 32,  // counter: cycles of the processor
+  kInstructions = 33,  // counter: instructions that the processor finished
+  kRefCycles = 34,  // counter: cycles at the processor's constant rate
+  kBusCycles = 35,  // counter: cycles of the bus
+  kCacheReferences = 36,  // counter: accesses to the last cache, as the processor defines them
+  kCacheMisses = 37,  // counter: accesses that the last cache did not hold, as the processor defines them
+  kBranches = 38,  // counter: branch instructions
+  kBranchMisses = 39,  // counter: branches that were guessed wrong
+  kStalledCyclesFrontend = 40,  // counter: cycles without instructions to begin
+  kStalledCyclesBackend = 41,  // counter: cycles without room or data for instructions
+  kL1DcacheLoads = 42,  // counter: loads from the first data cache
+  kL1DcacheLoadMisses = 43,  // counter: loads that the first data cache did not hold
+  kL1IcacheLoadMisses = 44,  // counter: instructions that the first cache did not hold
+  kLlcLoads = 45,  // counter: loads from the last cache
+  kLlcLoadMisses = 46,  // counter: loads that the last cache did not hold
+  kDtlbLoads = 47,  // counter: addresses of data looked up
+  kDtlbLoadMisses = 48,  // counter: addresses of data that the table did not hold
+  kItlbLoadMisses = 49,  // counter: addresses of code that the table did not hold
+  kWait = 50,  // wall time by samples that a thread did not run: the frame at which it is booked says what it waited for
 };
-inline constexpr std::size_t kMetricKindCount = 27;
-inline constexpr std::array<std::string_view, 27> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 51;
+inline constexpr std::array<std::string_view, 51> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -193,6 +217,30 @@ inline constexpr std::array<std::string_view, 27> kMetricKindNames{{
     "instruction_samples",
     "cpu_sample",
     "sync_running_time",
+    "page_faults",
+    "minor_faults",
+    "major_faults",
+    "context_switches",
+    "cpu_migrations",
+    "cycles",
+    "instructions",
+    "ref_cycles",
+    "bus_cycles",
+    "cache_references",
+    "cache_misses",
+    "branches",
+    "branch_misses",
+    "stalled_cycles_frontend",
+    "stalled_cycles_backend",
+    "l1_dcache_loads",
+    "l1_dcache_load_misses",
+    "l1_icache_load_misses",
+    "llc_loads",
+    "llc_load_misses",
+    "dtlb_loads",
+    "dtlb_load_misses",
+    "itlb_load_misses",
+    "wait",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -274,7 +322,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 27> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 51> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -302,6 +350,30 @@ inline constexpr std::array<MetricInfo, 27> kMetricInfo{{
     {"instruction_samples", "1", true},
     {"cpu_sample", "ns", true},
     {"sync_running_time", "ns", true},
+    {"page_faults", "1", true},
+    {"minor_faults", "1", true},
+    {"major_faults", "1", true},
+    {"context_switches", "1", true},
+    {"cpu_migrations", "1", true},
+    {"cycles", "1", true},
+    {"instructions", "1", true},
+    {"ref_cycles", "1", true},
+    {"bus_cycles", "1", true},
+    {"cache_references", "1", true},
+    {"cache_misses", "1", true},
+    {"branches", "1", true},
+    {"branch_misses", "1", true},
+    {"stalled_cycles_frontend", "1", true},
+    {"stalled_cycles_backend", "1", true},
+    {"l1_dcache_loads", "1", true},
+    {"l1_dcache_load_misses", "1", true},
+    {"l1_icache_load_misses", "1", true},
+    {"llc_loads", "1", true},
+    {"llc_load_misses", "1", true},
+    {"dtlb_loads", "1", true},
+    {"dtlb_load_misses", "1", true},
+    {"itlb_load_misses", "1", true},
+    {"wait", "ns", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -24,6 +24,9 @@ nb::object frame_layout() {
   found["thread_frame"] = layout.thread_frame;
   found["through_cframe"] = layout.through_cframe;
   found["cframe_frame"] = layout.cframe_frame;
+  found["cframe"] = layout.cframe;
+  found["cframe_previous"] = layout.cframe_previous;
+  found["entry"] = layout.entry;
   found["previous"] = layout.previous;
   found["code"] = layout.code;
   found["code_mask"] = static_cast<uint64_t>(layout.code_mask);

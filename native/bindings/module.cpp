@@ -290,6 +290,7 @@ NB_MODULE(_native, m) {
   bindings::define_providers(m);
   bindings::define_booking(m);
   bindings::define_layout(m);
+  bindings::define_unwind(m);
   bindings::define_torch(m);
   bindings::define_gpu(m);
   bindings::define_nvidia(m);

@@ -10,6 +10,7 @@
 
 #include "base/losses.h"
 #include "bindings/bindings.h"
+#include "providers/cpu/provider.h"
 #include "session/session.h"
 
 namespace nb = nanobind;
@@ -93,6 +94,8 @@ void define_providers(nb::module_& m) {
       "provider_status",
       [](const std::string& name) { return answered([&] { return Session::instance().provider_status(name); }); },
       nb::arg("name"));
+  // A sentence for each of these counters that this machine cannot count.
+  m.def("refused_counters", &cpu::Provider::refused_counters, nb::arg("names"));
 }
 
 }  // namespace leadline::bindings

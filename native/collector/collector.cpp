@@ -76,12 +76,12 @@ void Collector::bind(Lane& lane, uint64_t framework_thread) noexcept {
 }
 
 // The deepest level that has a node is where to go on from; usually the one just below the leaf.
-NodeId Collector::resolve(Lane& lane, CallPath& path) noexcept {
+NodeId Collector::resolve(Lane& lane, CallPath& path, size_t end) noexcept {
   StackOf<PathEntry>& entries = path.entries();
-  size_t known = entries.size();
+  size_t known = end;
   while (known > 0 && entries[known - 1].slot == 0) --known;
   NodeId node = known == 0 ? lane.tree->root() : NodeId{static_cast<uint32_t>(entries[known - 1].slot - 1)};
-  for (; known < entries.size(); ++known) {
+  for (; known < end; ++known) {
     node = lane.tree->child(node, lane.frame(entries[known].frame));
     entries[known].slot = uint64_t{raw(node)} + 1;
   }

@@ -90,11 +90,15 @@ class Collector final : public Subscriber {
   Lane* make_lane(ThreadState& thread) noexcept;
   static ThreadTree::Place* innermost_place(Lane& lane, CallPath& path) noexcept;
   static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames, const char* name);
+  ThreadTree::Place* below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token) noexcept;
+  NodeId resolve_operator(Lane& lane, CallPath& path) noexcept;
   void retire(Lane& lane) noexcept;
   // The clock of threads' wall times: `time_ns` less the pauses before it. Under lanes_busy_.
   int64_t measured_ns(int64_t time_ns) const noexcept;
   void bind(Lane& lane, uint64_t framework_thread) noexcept;
-  NodeId resolve(Lane& lane, CallPath& path) noexcept;
+  NodeId resolve(Lane& lane, CallPath& path) noexcept { return resolve(lane, path, path.entries().size()); }
+  // Of the levels before `end` only.
+  NodeId resolve(Lane& lane, CallPath& path, size_t end) noexcept;
   NodeId resolve_scope(Lane& lane, CallPath& path) noexcept;
   NodeId home_backward(const leadline_operator_event& op, CallPath& path, Lane& lane) noexcept;
   static NodeId settle(Lane& lane, PathEntry& entry, NodeId parent) noexcept;

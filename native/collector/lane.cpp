@@ -12,6 +12,8 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   translated_.clear();
   copies_.clear();
   places.clear();
+  native_places.clear();
+  native_frames_.clear();
   tree = &its_tree;
   tree->forget_names();  // of whoever had the tree before
   backward_phase = phase("backward");

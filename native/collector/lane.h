@@ -14,6 +14,7 @@
 #include "collector/event_window.h"
 #include "collector/forward_threads.h"
 #include "collector/place_cache.h"
+#include "stack/native_source.h"
 #include "stack/path_frames.h"
 
 namespace leadline {
@@ -47,6 +48,8 @@ class Lane {
   // The tree's frame for a frame that somebody else names.
   FrameId frame(const leadline_path_frame& named) noexcept;
   FrameId phase(std::string_view name) noexcept;
+  // Of a call in native code; kNoFrame for what is not shown.
+  FrameId native_frame(uintptr_t address, const NativeSource& source);
   FrameId plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail,
                 uint64_t address = 0) noexcept;
 
@@ -56,6 +59,9 @@ class Lane {
   NodeId copy_path(const ThreadTree& other, NodeId node, NodeId parent) noexcept;
 
   leadline_context token(NodeId node) const noexcept { return packed_place(collector, tree->index(), node); }
+
+  // Where operators hang below native frames, by the place above and the calls between.
+  std::unordered_map<uint64_t, ThreadTree::Place*> native_places;
 
   // Device work that this thread reports: its places.
   PlaceCache places;
@@ -98,6 +104,7 @@ class Lane {
   std::atomic<int64_t> cpu_stands_ns_{kCpuRuns};  // where cpu_ns() stands while measuring is paused
   std::atomic<int64_t> cpu_paused_ns_{0};
   std::vector<FrameId> translated_;
+  std::unordered_map<uintptr_t, FrameId> native_frames_;
   // A path that was copied, and to where.
   struct Copy {
     ThreadIndex tree;

@@ -85,7 +85,7 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
   } else {
     settle_wrapper(*own, path);
   }
-  if (node == kNoNode && !scope.deferred) node = resolve(*own, path);
+  if (node == kNoNode && !scope.deferred) node = resolve_operator(*own, path);
   if (node != kNoNode) own->tree->prefetch(node);
   thread.published.enter(path.scopes().size(), node == kNoNode ? thread.published.innermost() : own->token(node),
                          PublishedPlaces::anchor_of(scope), scope.token);
@@ -152,8 +152,10 @@ bool Collector::begin_operator(const leadline_operator_event& op, const void* to
     if (scope != nullptr && scope->deferred && entries[scope->entry].slot == 0) return false;
     resolve(*own, path);
   }
-  ThreadTree::Place* const above = innermost_place(*own, path);
+  ThreadTree::Place* above = innermost_place(*own, path);
   if (above == nullptr) return false;
+  if (Monitor::instance().native() != nullptr) [[unlikely]]
+    above = below_native(*own, path, above, token);
   ThreadTree::Place* const place = operator_place(*own, *above, path.frames(), op.name);
   if (place == nullptr) return false;
   place->prefetch(*above);

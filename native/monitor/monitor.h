@@ -15,6 +15,7 @@
 #include "leadline/monitor.h"
 #include "monitor/this_thread.h"
 #include "monitor/thread_state.h"
+#include "stack/native_source.h"
 
 namespace leadline {
 
@@ -69,6 +70,9 @@ class Monitor {
   // Set before the first event; nullptr: no Python frames.
   void set_python(const PythonSource* python) noexcept { python_ = python; }
   const PythonSource* python() const noexcept { return python_; }
+  // Native frames at operators; nullptr: there are none.
+  void set_native(const NativeSource* native) noexcept { native_.store(native, std::memory_order_release); }
+  const NativeSource* native() const noexcept { return native_.load(std::memory_order_acquire); }
   ModuleNames& modules() noexcept { return modules_; }
 
   leadline_status subscribe(uint32_t domains, Subscriber* subscriber, leadline_subscription* out) noexcept;
@@ -117,6 +121,8 @@ class Monitor {
   // Signal-safe: the calling thread's innermost place, 0 where none is known.
   leadline_context published() const noexcept;
   leadline_status threads(leadline_thread* threads, size_t* count) const noexcept;
+  // What another thread has published; nullptr where it has no events. Serves the next thread when that one has ended.
+  const PublishedPlaces* published_by(uint64_t tid) const noexcept;
 
   // Scopes that are open now are forgotten by their threads: they belong to another session or process.
   void forget_open_scopes() noexcept { version_.fetch_add(kForgets, std::memory_order_seq_cst); }
@@ -192,6 +198,7 @@ class Monitor {
   void refresh_active() noexcept;
 
   const PythonSource* python_ = nullptr;
+  std::atomic<const NativeSource*> native_{nullptr};
   ModuleNames modules_;
   std::array<Slot, kMaxSubscribers> slots_;
   std::atomic<uint32_t> active_{0};

@@ -1,5 +1,7 @@
 // What may be asked of the monitor: where a thread is, and what measuring has cost.
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/losses.h"
@@ -24,6 +26,25 @@ uint32_t source_of(FrameKind kind) noexcept {
     default:
       return LEADLINE_SOURCE_REGION;
   }
+}
+
+// Of what has been called since the innermost operator began, or Python called out; outermost first.
+std::vector<PathFrameId> native_frames(const NativeSource& source, CallPath& path) {
+  constexpr size_t kMost = 192;
+  std::array<uintptr_t, kMost> calls;
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  uintptr_t end = path.innermost_evaluation();
+  if (end <= here) end = UINTPTR_MAX;
+  const Scope* const scope = path.innermost();
+  const auto token = scope == nullptr ? 0 : reinterpret_cast<uintptr_t>(scope->token);
+  if (scope != nullptr && scope->kind == ScopeKind::kOperator && token > here && token < end) end = token;
+  bool whole = true;
+  size_t left = source.walk(here, end, calls.data(), kMost, &whole);
+  std::vector<PathFrameId> found;
+  for (NativeText text; left-- > 0; text = {}) {
+    if (source.describe(calls[left], &text)) found.push_back(path.frames().native(text));
+  }
+  return found;
 }
 
 }  // namespace
@@ -103,22 +124,26 @@ leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, siz
   const size_t room = *count;
   size_t needed = 0;
   const Busy busy(*this, *state);
+  std::vector<PathFrameId> inner;
   try {
     if (busy) state->path.sync();  // inside an event the path is up to date already
+    if ((sources & LEADLINE_SOURCE_NATIVE) != 0 && native() != nullptr) inner = native_frames(*native(), state->path);
   } catch (...) {
     losses().count(LossKind::kInternalError, 1, "a call path could not be read for want of memory");
     forget_scopes(*state);
     *count = 0;
     return LEADLINE_ERROR_NO_MEMORY;
   }
-  for (const PathEntry& entry : state->path.entries()) {
-    const PathFrame& frame = state->path.frames()[entry.frame];
-    if ((source_of(frame.kind) & sources) == 0) continue;
+  const auto put = [&](PathFrameId id) {
+    const PathFrame& frame = state->path.frames()[id];
+    if ((source_of(frame.kind) & sources) == 0) return;
     if (needed < room) {
       frames[needed] = {static_cast<uint8_t>(frame.kind), frame.line, frame.name, frame.file, frame.address};
     }
     ++needed;
-  }
+  };
+  for (const PathEntry& entry : state->path.entries()) put(entry.frame);
+  for (const PathFrameId id : inner) put(id);
   *count = needed;
   return needed > room ? LEADLINE_ERROR_FULL : LEADLINE_OK;
 }

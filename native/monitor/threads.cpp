@@ -124,6 +124,14 @@ leadline_status Monitor::threads(leadline_thread* threads, size_t* count) const 
   return needed > room ? LEADLINE_ERROR_FULL : LEADLINE_OK;
 }
 
+const PublishedPlaces* Monitor::published_by(uint64_t tid) const noexcept {
+  for (const ThreadState* state = threads_.load(std::memory_order_acquire); state != nullptr; state = state->next) {
+    if (state->alive.load(std::memory_order_acquire) && state->tid.load(std::memory_order_relaxed) == tid)
+      return &state->published;
+  }
+  return nullptr;
+}
+
 void Monitor::after_fork() noexcept {
   new (&change_) std::mutex();
   modules_.after_fork();

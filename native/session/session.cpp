@@ -150,6 +150,11 @@ WriteResult Session::write(bool complete) noexcept {
     }
   }
   writer_bytes_.store(writer_.held_bytes());
+  if (complete) {
+    whereabouts_.forget();
+  } else {
+    whereabouts_.publish();
+  }
   flush_ns_.fetch_add(now_ns() - begin_ns);
   return result;
 }
@@ -296,6 +301,7 @@ void Session::after_fork(const std::string& segment_path) {
   abandon(status_);
   abandon(writer_);
   Monitor::instance().after_fork();
+  whereabouts_.after_fork();
   for (Provider* provider : providers()) provider->after_fork_child();
   if (there == nullptr || segment_path.empty()) {
     flight_recorder().set_path({});

@@ -12,6 +12,7 @@
 #include "collector/collector.h"
 #include "monitor/monitor.h"
 #include "providers/provider.h"
+#include "session/whereabouts.h"
 #include "writer/segment.h"
 
 namespace leadline {
@@ -116,6 +117,7 @@ class Session {
   mutable std::mutex providers_busy_;  // one call to a provider at a time
   mutable std::mutex writing_;         // one segment at a time; also guards options_, process_ and status_
   SegmentWriter writer_;               // guarded by writing_
+  Whereabouts whereabouts_;            // guarded by writing_
   std::string status_;
   std::atomic<int64_t> flush_ns_{0};
   std::atomic<uint64_t> writer_bytes_{0};      // what writer_ holds

@@ -161,6 +161,11 @@ class CallPath {
   size_t shown() const noexcept { return shown_.size(); }
   size_t entries_up_to(size_t level) const noexcept { return shown_[level].entries; }
 
+  // See PythonSource::home().
+  uintptr_t innermost_evaluation() const {
+    return python_ == nullptr || python_->home == nullptr ? 0 : python_->home();
+  }
+
   // For tests (walk_check.cpp): from now on compare with whole walks, or no longer. Returns what was found until now.
   struct WalkCheck {
     uint64_t checked;

@@ -24,12 +24,12 @@ std::atomic<const CodeRoles*> g_roles{&g_no_roles};
 uint64_t hash_of(const PathFrame& frame) noexcept {
   const uint64_t text = hash_mix(reinterpret_cast<uintptr_t>(frame.name), reinterpret_cast<uintptr_t>(frame.file));
   const uint64_t lines = uint64_t{static_cast<uint32_t>(frame.line)} << 32 | static_cast<uint32_t>(frame.first_line);
-  return hash_mix(hash_mix(text, lines), frame.address ^ (uint64_t{frame.image} << 48));
+  return hash_mix(hash_mix(text, lines), frame.address);
 }
 
 bool equal(const PathFrame& a, const PathFrame& b) noexcept {
   return a.kind == b.kind && a.name == b.name && a.file == b.file && a.line == b.line && a.first_line == b.first_line &&
-         a.address == b.address && a.image == b.image;
+         a.address == b.address;
 }
 
 }  // namespace
@@ -109,12 +109,13 @@ PathFrameId PathFrames::interned(const PathFrame& frame) {
   return id;
 }
 
-PathFrameId PathFrames::native(uint64_t address, uint32_t image, std::string_view image_path) {
+PathFrameId PathFrames::native(const NativeText& text) {
   PathFrame frame;
   frame.kind = FrameKind::kNative;
-  frame.address = address;
-  frame.image = image;
-  frame.module = keep(image_path);
+  frame.name = keep(text.name);
+  frame.file = keep(text.file);
+  frame.module = keep(text.build_id);
+  frame.address = text.address;
   return interned(frame);
 }
 

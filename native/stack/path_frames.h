@@ -15,6 +15,7 @@
 #include "base/index_table.h"
 #include "base/schema_generated.h"
 #include "stack/module_names.h"
+#include "stack/native_source.h"
 #include "stack/python_source.h"
 
 namespace leadline {
@@ -30,9 +31,7 @@ struct PathFrame {
   const char* detail = "";
   int32_t line = 0;
   int32_t first_line = 0;
-  // Native frames: the address within the loaded file, the number of that file, and in `module` its build id.
-  uint64_t address = 0;
-  uint32_t image = 0;
+  uint64_t address = 0;  // native frames: within the file, whose build id is in `module`
 };
 
 // What a code object means to the path.
@@ -64,7 +63,7 @@ class PathFrames {
 
   explicit PathFrames(const PythonSource* python, ModuleNames* modules, uint32_t max_frames = kMaxFrames);
 
-  PathFrameId native(uint64_t address, uint32_t image, std::string_view image_path);
+  PathFrameId native(const NativeText& text);
   PathFrameId named(FrameKind kind, std::string_view name, std::string_view detail = {});
   // As `id`, with the place of another frame: where a region was opened.
   PathFrameId placed(PathFrameId id, PathFrameId at);

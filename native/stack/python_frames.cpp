@@ -47,6 +47,16 @@ uintptr_t top() {
   return thread == 0 ? 0 : skip_shims(raw_top(thread));
 }
 
+uintptr_t home() {
+  const uintptr_t thread = thread_state();
+  if (thread == 0) return 0;
+  if (g_layout.cframe >= 0) return read_at<uintptr_t>(thread, static_cast<uint32_t>(g_layout.cframe));
+  for (uintptr_t frame = raw_top(thread); frame != 0; frame = read_at<uintptr_t>(frame, g_layout.previous)) {
+    if (is_shim(frame)) return frame;
+  }
+  return 0;
+}
+
 RawFrame read_frame(uintptr_t frame) noexcept {
   RawFrame raw;
   raw.frame = frame;
@@ -317,6 +327,7 @@ constexpr PythonSource kSource = {
     .local_name_of = local_name_of,
     .type_of = type_of,
     .suspends = suspends,
+    .home = home,
     .entered_from_c = entered_from_c,
     .samples = &kPythonSamples,
 };

@@ -1,8 +1,15 @@
 #include "stack/python_samples.h"
 
 #include <Python.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "stack/path_frames.h"
@@ -119,6 +126,62 @@ void capture(SafePages& memory, SampledStack& out) {
   if (thread != 0) Capture(memory, out).run(thread);
 }
 
+// ---------------------------------------------------------------- other threads
+
+// Where the C library keeps the number of a thread in what pthread_self() is the address of; 0: not known.
+uintptr_t place_of_tid() noexcept {
+  constexpr uintptr_t kMost = 2048;
+  const auto begin = static_cast<uintptr_t>(pthread_self());
+  const auto wanted = static_cast<pid_t>(syscall(SYS_gettid));
+  for (uintptr_t at = 0; at < kMost; at += sizeof(pid_t)) {
+    pid_t found = 0;
+    if (read_safely(begin + at, &found, sizeof found) && found == wanted) return at;
+  }
+  return 0;
+}
+
+// The list may change while it is read, so nothing of it is taken for granted.
+uintptr_t state_of(SafePages& memory, pid_t tid) noexcept {
+  constexpr size_t kMostThreads = 1u << 14;
+  static const uintptr_t at = place_of_tid();
+  if (at == 0) return 0;
+  auto state = reinterpret_cast<uintptr_t>(PyInterpreterState_ThreadHead(PyInterpreterState_Main()));
+  for (size_t steps = 0; state != 0 && steps < kMostThreads; ++steps) {
+    unsigned long ident = 0;
+    pid_t found = 0;
+    if (!memory.read(state + offsetof(PyThreadState, thread_id), &ident)) return 0;
+    if (ident != 0 && memory.read(ident + at, &found) && found == tid) return state;
+    if (!memory.read(state + offsetof(PyThreadState, next), &state)) return 0;
+  }
+  return 0;
+}
+
+void capture_of(SafePages& memory, pid_t tid, SampledStack& out) {
+  out.frame_count = out.self_count = out.run_count = 0;
+  const uintptr_t state = state_of(memory, tid);
+  if (state != 0) Capture(memory, out).run(state);
+}
+
+bool is_own_lock(uintptr_t address) {
+  struct Runtime {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+  };
+  static const Runtime runtime = [] {
+    Runtime found;
+    void* const symbol = dlsym(RTLD_DEFAULT, "_PyRuntime");
+    Dl_info info;
+    const ElfW(Sym)* about = nullptr;
+    if (symbol == nullptr) return found;
+    found.begin = reinterpret_cast<uintptr_t>(symbol);
+    const bool known =
+        dladdr1(symbol, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&about)), RTLD_DL_SYMENT);
+    found.end = found.begin + (known && about != nullptr ? about->st_size : 0);
+    return found;
+  }();
+  return address >= runtime.begin && address < runtime.end;
+}
+
 bool is_code(uintptr_t code) {
   if (code != 0 && code == g_dying.load(std::memory_order_acquire)) return true;
   ObjectHead head{};
@@ -228,6 +291,8 @@ bool begin(const PythonSource& live) {
 const PythonSamples kPythonSamples = {
     .begin = begin,
     .capture = capture,
+    .capture_of = capture_of,
+    .is_own_lock = is_own_lock,
     .is_code = is_code,
     .before_code_dies = before_code_dies,
     .source = &g_source,

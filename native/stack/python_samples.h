@@ -7,6 +7,8 @@
 // is called, and whoever has samples that are not named yet names them first.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -44,6 +46,11 @@ struct PythonSamples {
   bool (*begin)(const PythonSource& live) = nullptr;
   // Signal handler: the frames of the calling thread.
   void (*capture)(SafePages& memory, SampledStack& out) = nullptr;
+  // Any thread: those of another one, by its number in the kernel, which must stand still meanwhile for them to be
+  // right.
+  void (*capture_of)(SafePages& memory, pid_t tid, SampledStack& out) = nullptr;
+  // Whether this address is a lock that the interpreter keeps for itself, such as that for who may run.
+  bool (*is_own_lock)(uintptr_t address) = nullptr;
   // Whether this is the code object of a frame that a sample may hold. Any thread.
   bool (*is_code)(uintptr_t code) = nullptr;
   // Called on the thread on which a code object dies, before it does.

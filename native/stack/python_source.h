@@ -71,6 +71,8 @@ struct PythonSource {
   uintptr_t (*type_of)(uintptr_t object) = nullptr;
   // Whether a frame of this code may be left and entered again (generators, coroutines).
   bool (*suspends)(uintptr_t code) = nullptr;
+  // An object on the native stack frame of the innermost evaluation of the interpreter; 0 where there is none.
+  uintptr_t (*home)() = nullptr;
   // Whether C called the interpreter for this frame: between it and the next one outwards lie native frames.
   bool (*entered_from_c)(uintptr_t frame) = nullptr;
   // How CPU samples read this interpreter (stack/python_samples.h); nullptr: they do not.

@@ -243,14 +243,15 @@ TEST_CASE("names without end are kept up to a limit, and the rest is counted") {
   CHECK(std::string(frames[frames.named(FrameKind::kRegion, "step 999")].name) == "(names beyond the limit)");
 }
 
-TEST_CASE("native frames are told apart by address and image") {
+TEST_CASE("native frames are told apart by address and file") {
   ModuleNames modules;
   PathFrames frames(FakePython::source(), &modules);
-  const PathFrameId frame = frames.native(0x1234, 1, "libtorch_cpu.so");
-  CHECK(frames.native(0x1234, 1, "libtorch_cpu.so") == frame);
-  CHECK(frames.native(0x1238, 1, "libtorch_cpu.so") != frame);
-  CHECK(frames.native(0x1234, 2, "libc10.so") != frame);
+  const PathFrameId frame = frames.native({"mm", "libtorch_cpu.so", "b1", 0x1234});
+  CHECK(frames.native({"mm", "libtorch_cpu.so", "b1", 0x1234}) == frame);
+  CHECK(frames.native({"mm", "libtorch_cpu.so", "b1", 0x1238}) != frame);
+  CHECK(frames.native({"mm", "libc10.so", "b2", 0x1234}) != frame);
   CHECK(frames[frame].kind == FrameKind::kNative);
   CHECK(frames[frame].address == 0x1234);
-  CHECK(std::string(frames[frame].module) == "libtorch_cpu.so");
+  CHECK(std::string(frames[frame].file) == "libtorch_cpu.so");
+  CHECK(std::string(frames[frame].module) == "b1");
 }

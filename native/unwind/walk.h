@@ -31,6 +31,11 @@ enum class End : uint8_t {
 // `stack_end`: no frame lies at or beyond it. Returns how many frames there are in `out`.
 size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end) noexcept;
 
+// Of frames that end beyond `above` and not beyond `stop`, the addresses of their calls (less one than where they go
+// on), leaf first. `whole`: none is missing between those and `stop`, or the end of the stack.
+size_t walk_between(Registers from, uintptr_t stack_end, uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room,
+                    bool* whole) noexcept;
+
 // The end of the stack that a thread of this address of `pthread_self()` runs on, when its stack pointer is `sp`; 0
 // where that is another one (a coroutine's, an alternate one). `main`: the process's first thread.
 uintptr_t stack_end(uintptr_t sp, bool main) noexcept;

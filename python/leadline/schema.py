@@ -137,6 +137,30 @@ class MetricKind(_Kind):
     INSTRUCTION_SAMPLES = 24
     CPU_SAMPLE = 25
     SYNC_RUNNING_TIME = 26
+    PAGE_FAULTS = 27
+    MINOR_FAULTS = 28
+    MAJOR_FAULTS = 29
+    CONTEXT_SWITCHES = 30
+    CPU_MIGRATIONS = 31
+    CYCLES = 32
+    INSTRUCTIONS = 33
+    REF_CYCLES = 34
+    BUS_CYCLES = 35
+    CACHE_REFERENCES = 36
+    CACHE_MISSES = 37
+    BRANCHES = 38
+    BRANCH_MISSES = 39
+    STALLED_CYCLES_FRONTEND = 40
+    STALLED_CYCLES_BACKEND = 41
+    L1_DCACHE_LOADS = 42
+    L1_DCACHE_LOAD_MISSES = 43
+    L1_ICACHE_LOAD_MISSES = 44
+    LLC_LOADS = 45
+    LLC_LOAD_MISSES = 46
+    DTLB_LOADS = 47
+    DTLB_LOAD_MISSES = 48
+    ITLB_LOAD_MISSES = 49
+    WAIT = 50
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -371,6 +395,150 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "ns",
         True,
         "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps",
+    ),
+    MetricInfo(
+        MetricKind.PAGE_FAULTS,
+        "1",
+        True,
+        "counter: page faults of the thread, those that needed the disk included",
+    ),
+    MetricInfo(
+        MetricKind.MINOR_FAULTS,
+        "1",
+        True,
+        "counter: page faults that needed no disk",
+    ),
+    MetricInfo(
+        MetricKind.MAJOR_FAULTS,
+        "1",
+        True,
+        "counter: page faults that needed the disk",
+    ),
+    MetricInfo(
+        MetricKind.CONTEXT_SWITCHES,
+        "1",
+        True,
+        "counter: how often the thread left its core, waiting or made to",
+    ),
+    MetricInfo(
+        MetricKind.CPU_MIGRATIONS,
+        "1",
+        True,
+        "counter: how often the thread went on another core",
+    ),
+    MetricInfo(
+        MetricKind.CYCLES,
+        "1",
+        True,
+        "counter: cycles of the processor",
+    ),
+    MetricInfo(
+        MetricKind.INSTRUCTIONS,
+        "1",
+        True,
+        "counter: instructions that the processor finished",
+    ),
+    MetricInfo(
+        MetricKind.REF_CYCLES,
+        "1",
+        True,
+        "counter: cycles at the processor's constant rate",
+    ),
+    MetricInfo(
+        MetricKind.BUS_CYCLES,
+        "1",
+        True,
+        "counter: cycles of the bus",
+    ),
+    MetricInfo(
+        MetricKind.CACHE_REFERENCES,
+        "1",
+        True,
+        "counter: accesses to the last cache, as the processor defines them",
+    ),
+    MetricInfo(
+        MetricKind.CACHE_MISSES,
+        "1",
+        True,
+        "counter: accesses that the last cache did not hold, as the processor defines them",
+    ),
+    MetricInfo(
+        MetricKind.BRANCHES,
+        "1",
+        True,
+        "counter: branch instructions",
+    ),
+    MetricInfo(
+        MetricKind.BRANCH_MISSES,
+        "1",
+        True,
+        "counter: branches that were guessed wrong",
+    ),
+    MetricInfo(
+        MetricKind.STALLED_CYCLES_FRONTEND,
+        "1",
+        True,
+        "counter: cycles without instructions to begin",
+    ),
+    MetricInfo(
+        MetricKind.STALLED_CYCLES_BACKEND,
+        "1",
+        True,
+        "counter: cycles without room or data for instructions",
+    ),
+    MetricInfo(
+        MetricKind.L1_DCACHE_LOADS,
+        "1",
+        True,
+        "counter: loads from the first data cache",
+    ),
+    MetricInfo(
+        MetricKind.L1_DCACHE_LOAD_MISSES,
+        "1",
+        True,
+        "counter: loads that the first data cache did not hold",
+    ),
+    MetricInfo(
+        MetricKind.L1_ICACHE_LOAD_MISSES,
+        "1",
+        True,
+        "counter: instructions that the first cache did not hold",
+    ),
+    MetricInfo(
+        MetricKind.LLC_LOADS,
+        "1",
+        True,
+        "counter: loads from the last cache",
+    ),
+    MetricInfo(
+        MetricKind.LLC_LOAD_MISSES,
+        "1",
+        True,
+        "counter: loads that the last cache did not hold",
+    ),
+    MetricInfo(
+        MetricKind.DTLB_LOADS,
+        "1",
+        True,
+        "counter: addresses of data looked up",
+    ),
+    MetricInfo(
+        MetricKind.DTLB_LOAD_MISSES,
+        "1",
+        True,
+        "counter: addresses of data that the table did not hold",
+    ),
+    MetricInfo(
+        MetricKind.ITLB_LOAD_MISSES,
+        "1",
+        True,
+        "counter: addresses of code that the table did not hold",
+    ),
+    MetricInfo(
+        MetricKind.WAIT,
+        "ns",
+        True,
+        "wall time by samples that a thread did not run: the frame at which it is booked says what it waited for",
     ),
 )
 

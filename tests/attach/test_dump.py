@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -183,3 +185,76 @@ except AttachError as error:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert result.stdout == f"Process {program.pid} belongs to another user; look at it as that user, or as root.\n"
+
+
+CHAIN = """
+typedef void (*callback)(void);
+__attribute__((noinline)) void chain_middle(callback call) { call(); __asm__ volatile(""); }
+void chain_outer(callback call) { chain_middle(call); __asm__ volatile(""); }
+"""
+
+NATIVE = """
+import ctypes, threading, leadline
+chain = ctypes.PyDLL("./chain.so")
+CALLBACK = ctypes.CFUNCTYPE(None)
+lock = threading.Lock()
+lock.acquire()
+def innermost():
+    print("ready", flush=True)
+    lock.acquire()
+def caller():
+    with leadline.region("the region"):
+        chain.chain_outer(CALLBACK(innermost))
+sorted([1], key=lambda _: caller())
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="rules for other processors are not written")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
+@pytest.mark.parametrize("measured", [False, True])
+def test_native_frames_stand_between_python_frames_of_a_program_that_hangs(tmp_path: Path, measured: bool) -> None:
+    (tmp_path / "chain.c").write_text(CHAIN)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "chain.c", "-o", "chain.so"], cwd=tmp_path, check=True)
+    (tmp_path / "hangs.py").write_text(NATIVE)
+    before = ["run", "-q", "--flush-interval", "0.2", "hangs.py"] if measured else []
+    command = [*LEADLINE, *before] if measured else [sys.executable, "hangs.py"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        pid = next(
+            (
+                int(one)
+                for one in children
+                if b"hangs.py" in Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")[1:2]
+            ),
+            process.pid,
+        )
+        deadline = time.monotonic() + 30
+        while True:
+            result = leadline("dump", "--native", "--json", str(pid))
+            assert result.returncode == 0, result.stderr
+            seen = json.loads(result.stdout)
+            main = next(one for one in seen["threads"] if one["main"])
+            if not measured or main["scopes"] or time.monotonic() > deadline:
+                break
+        names = [frame["name"] for frame in main["joined"]]
+        mine = [name for name in names if name in ("innermost", "chain_middle", "chain_outer", "caller", "<lambda>")]
+        assert mine == ["innermost", "chain_middle", "chain_outer", "caller", "<lambda>"], names
+        assert "[no unwind information]" not in names
+        assert not any("PyEval" in name or "_native" in name for name in names), names
+        assert ("the region" in [scope["name"] for scope in main["scopes"]]) == measured
+        assert (seen["scopes_age_s"] is not None) == measured
+        everything = json.loads(leadline("dump", "--native=all", "--json", str(pid)).stdout)
+        (main,) = (one for one in everything["threads"] if one["main"])
+        assert len(main["joined"]) > len(names)
+        text = leadline("dump", "--native", str(pid)).stdout
+        assert "chain_middle  [chain.so]" in text and ("in the region" in text) == measured
+    finally:
+        for one in (
+            *map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()),
+            process.pid,
+        ):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        process.communicate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -143,8 +144,11 @@ def test_operators_hold_their_native_frames_and_no_others(sample) -> None:
     assert (
         sum(ns for path, ns in of_product.items() if any("gemm" in name.lower() for name in inside[path])) > 0.6 * whole
     )
-    for path in of_product:  # between the line and its outermost operator nothing is said of how Python called it
-        assert path[path.index("products") + 1].startswith("aten::"), path
+    for path in of_product:  # between the line and its outermost operator stands torch's binding, and no interpreter
+        binding = path[
+            path.index("products") + 1 : path.index(next(name for name in path if name.startswith("aten::")))
+        ]
+        assert binding and all("at::" in name or "torch::" in name or "c10::" in name for name in binding), path
     assert not any("RecordFunction" in name for names in inside.values() for name in names if "callback" in name)
 
 
@@ -164,3 +168,132 @@ def test_threads_of_libraries_have_native_frames_only(sample, place) -> None:
     assert below(seen, "work", "chain_outer", "chain_middle", "chain_leaf") > 0.35e9
     path = next(path for path in paths(seen) if "chain_leaf" in path)
     assert path[0] == "work"  # neither clone nor start_thread
+
+
+OPERATORS = """
+#include <leadline/monitor.h>
+typedef void (*emit_t)(const leadline_event*);
+typedef void (*callback)(void);
+__attribute__((noinline)) void run_op(emit_t emit, const char* name, callback inside) {
+  volatile char token = 0;
+  leadline_event event = leadline_event_of(LEADLINE_DOMAIN_OPERATOR, LEADLINE_BEGIN);
+  event.token = (const void*)&token;
+  event.of.op.name = name;
+  event.of.op.sequence = -1;
+  emit(&event);
+  if (inside) inside();
+  event.phase = LEADLINE_END;
+  emit(&event);
+}
+static emit_t g_emit;
+static callback g_back;
+__attribute__((noinline)) void inner_call(void) { run_op(g_emit, "inner", g_back); __asm__ volatile(""); }
+__attribute__((noinline)) void middle_call(void) { run_op(g_emit, "outer", inner_call); __asm__ volatile(""); }
+void outer_call(emit_t emit, callback back) { g_emit = emit; g_back = back; middle_call(); __asm__ volatile(""); }
+void last_call(emit_t emit) { run_op(emit, "last", 0); __asm__ volatile(""); }
+"""
+
+
+def test_operators_stand_below_the_native_frames_that_called_them(sample, place) -> None:
+    build(place, "operators", OPERATORS, f"-I{Path(__file__).parents[2] / 'native/include'}")
+    seen = sample(
+        """
+        import ctypes
+        from leadline import _native
+        emit = ctypes.cast(ctypes.PyDLL(_native.__file__).leadline_monitor_emit, ctypes.c_void_p)
+        chain = ctypes.PyDLL("./operators.so")
+        BACK = ctypes.CFUNCTYPE(None)
+        def back():
+            chain.last_call(emit)
+        def caller():
+            chain.outer_call(emit, BACK(back))
+        for _ in range(50):
+            caller()
+        """,
+        "--native",
+    )
+    tree = seen.profile.tree
+    calls = tree.exclusive("call_time").count
+    found = {
+        node.name: ([n.name for n in node.path() if n.kind in ("python", "native", "operator")], int(calls[node.row]))
+        for node in tree.walk()
+        if node.kind == "operator"
+    }
+    outer, inner, last = (found[name][0] for name in ("outer", "inner", "last"))
+    assert outer[-4:] == ["outer_call", "middle_call", "run_op", "outer"], outer
+    assert outer[outer.index("caller") - 1] == "<module>"
+    assert inner == [*outer, "inner_call", "run_op", "inner"]
+    assert last[: len(inner)] == inner
+    assert [name for name in last[len(inner) :] if "ffi" not in name and "+0x" not in name][-3:] == [
+        "last_call",
+        "run_op",
+        "last",
+    ]
+    assert "back" in last and last.index("back") > len(inner) - 1
+    assert {name: count for name, (_, count) in found.items()} == {"outer": 50, "inner": 50, "last": 50}
+    assert not any("leadline" in name.lower() for path, _ in found.values() for name in path)
+
+
+def test_operators_of_torch_have_native_callers_and_lose_nothing(sample) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    program = """
+        import torch
+        torch.set_num_threads(1)
+        model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.LayerNorm(16))
+        for _ in range(20):
+            model(torch.ones(4, 16)).sum().backward()
+        """
+
+    def calls(seen) -> dict[str, int]:
+        tree = seen.profile.tree
+        counts = tree.exclusive("call_time").count
+        sums: dict[str, int] = {}
+        for node in tree.walk():
+            if node.kind == "operator":
+                sums[node.name] = sums.get(node.name, 0) + int(counts[node.row])
+        return sums
+
+    plain = calls(sample(program))
+    seen = sample(program, "--native")
+    assert calls(seen) == plain
+    inner = next(node for node in seen.profile.tree.walk() if node.name == "aten::addmm")
+    names = [node.name for node in inner.path()]
+    between = names[names.index("aten::linear") + 1 : -1]
+    assert "at::native::linear" in between and not any("RecordFunction" in name for name in between), names
+    kinds = [node.kind for node in inner.path()]
+    assert kinds[names.index("aten::linear") - 1] == "native"  # Python called it through its binding
+    assert seen.losses() == {}
+
+
+def test_a_call_path_that_is_asked_for_in_c_has_native_frames(sample, place) -> None:
+    source = """
+    #include <leadline/monitor.h>
+    typedef leadline_status (*get_t)(uint32_t, leadline_frame*, size_t*);
+    static leadline_frame g_frames[64];
+    static size_t g_count;
+    __attribute__((noinline)) void asks(get_t get) {
+      g_count = 64;
+      if (get(LEADLINE_SOURCE_NATIVE | LEADLINE_SOURCE_PYTHON, g_frames, &g_count) != LEADLINE_OK) g_count = 0;
+    }
+    __attribute__((noinline)) void between(get_t get) { asks(get); __asm__ volatile(""); }
+    size_t count(get_t get) { between(get); return g_count; }
+    const char* name(size_t i) { return g_frames[i].name; }
+    """
+    build(place, "asking", source, f"-I{Path(__file__).parents[2] / 'native/include'}")
+    seen = sample(
+        """
+        import ctypes
+        from leadline import _native
+        get = ctypes.cast(ctypes.PyDLL(_native.__file__).leadline_callpath_get, ctypes.c_void_p)
+        asking = ctypes.PyDLL("./asking.so")
+        asking.name.restype = ctypes.c_char_p
+        def caller():
+            number = asking.count(get)
+            return [asking.name(i).decode() for i in range(number)]
+        print(json.dumps(caller()))
+        """,
+        "--native",
+    )
+    after = seen.said[seen.said.index("caller") + 1 :]
+    assert [name.partition("+")[0] for name in after][-3:] == ["asking.so"] * 3, after
+    assert not any(name.startswith("_native") for name in after), after

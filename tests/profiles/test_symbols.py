@@ -132,3 +132,77 @@ def test_spoilt_files_never_crash_the_reader(library: Path, tmp_path: Path) -> N
 )
 def test_names_fit_on_a_line(name: str, shown: str) -> None:
     assert readable(name) == shown
+
+
+LINES = """
+static volatile int g_sum;
+static inline __attribute__((always_inline)) int deepest(int n) {
+  for (int i = 0; i < n; ++i) g_sum += i;
+  return g_sum;
+}
+static inline __attribute__((always_inline)) int middle(int n) {
+  g_sum = 1;
+  return deepest(n) + 2;
+}
+int outer_one(int n) {
+  g_sum = n;
+  return middle(n) * 3;
+}
+"""
+
+
+@pytest.fixture(params=["inside", "moved away"])
+def with_lines(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, Path]:
+    """A library, and the file that has its debug information."""
+    pytest.importorskip("symbolic", reason="the extra `lines` is not installed")
+    if shutil.which("addr2line") is None or shutil.which("objcopy") is None:
+        pytest.skip("no binutils are installed")
+    (tmp_path / "lines.c").write_text(LINES)
+    command = ["cc", "-g", "-O2", "-shared", "-fPIC", "-Wl,--build-id", "lines.c", "-o", "liblines.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    library, debug = tmp_path / "liblines.so", tmp_path / "liblines.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", library, debug], check=True)
+    if request.param == "moved away":
+        strip = ["objcopy", "--strip-debug", "--add-gnu-debuglink=liblines.debug", library]
+        subprocess.run(strip, cwd=tmp_path, check=True)
+    return library, debug
+
+
+def test_inlined_functions_and_lines_are_those_that_addr2line_says(with_lines: tuple[Path, Path]) -> None:
+    library, debug = with_lines
+    start, size = functions(library)["outer_one"]
+    addresses = list(range(start, start + size))
+    asked = [hex(address) for address in addresses]
+    said = subprocess.run(
+        ["addr2line", "-a", "-f", "-i", "-e", debug, *asked], capture_output=True, text=True, check=True
+    ).stdout.split("0x")[1:]
+    done = symbolized(drawn(library, ElfFile(library).build_id, addresses))
+    assert (done.named, done.unnamed, done.sentences) == (len(addresses), 0, ())
+    tree = done.profile.tree
+    found: dict[tuple[tuple[str, int], ...], int] = {}
+    for node in tree.walk():
+        if count := int(tree.exclusive("cpu_sample").count[node.row]):
+            path = tuple((one.name, one.detail.get("line", 0)) for one in node.path() if one.kind == "native")
+            found[path] = found.get(path, 0) + count
+    expected: dict[tuple[tuple[str, int], ...], int] = {}
+    for block in said:
+        lines = block.splitlines()[1:]
+        place = [line.rsplit(":", 1)[1].split()[0] for line in lines[1::2]]
+        path = tuple((name, int(at) if at.isdigit() else 0) for name, at in zip(lines[::2], place, strict=True))[::-1]
+        expected[path] = expected.get(path, 0) + 1
+    assert any(len(path) == 3 for path in expected)
+    assert {path: n for path, n in found.items() if path[-1][1]} == {p: n for p, n in expected.items() if p[-1][1]}
+    assert sum(found.values()) == len(addresses)
+    again = symbolized(done.profile)
+    assert len(again.profile.tree) == len(tree) and again.sentences == ()
+
+
+def test_debug_information_of_another_file_is_not_taken(with_lines: tuple[Path, Path]) -> None:
+    library, debug = with_lines
+    (library.parent / "other.c").write_text(LINES.replace("outer_one", "outer_two"))
+    command = ["cc", "-g", "-shared", "-fPIC", "-Wl,--build-id", "other.c", "-o", str(debug)]
+    subprocess.run(command, cwd=library.parent, check=True)
+    start, _ = functions(library)["outer_one"]
+    done = symbolized(drawn(library, ElfFile(library).build_id, [start + 4]))
+    (node,) = (node for node in done.profile.tree.walk() if node.name == "outer_one")
+    assert str(node.detail.get("source", "")).endswith(("lines.c", "")) and "other" not in str(node.detail)

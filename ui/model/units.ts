@@ -79,6 +79,7 @@ const METRIC_NAMES: Record<string, string> = {
   device_alloc_bytes: "memory taken from the driver",
   device_free_bytes: "memory given back to the driver",
   cpu_sample: "CPU time (samples)",
+  wait: "waiting (samples)",
   count: "calls",
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -58,6 +57,7 @@ void Booker::read(const std::vector<uint64_t>& words, SampleHead* head) {
   fill(&selves_, head->selves);
   fill(&runs_, head->runs);
   fill(&native_, head->native);
+  fill(&counted_, head->counters);
   end_ = static_cast<unwind::End>(head->end);
 }
 
@@ -65,6 +65,7 @@ void Booker::book(SampledThread& thread, const std::vector<uint64_t>& words) {
   SampleHead head{};
   read(words, &head);
   thread.unbooked_ns += static_cast<int64_t>(head.weight_ns);
+  if (!counted_.empty()) count(thread, counted_.data());
   if (samples_ != nullptr) drop_strangers();
   leadline_context place = place_of(thread);
   if (head.own != 0) place = child(thread, place, path_of(thread).frames().named(FrameKind::kNative, kOwn));
@@ -154,7 +155,7 @@ leadline_context Booker::place_of(SampledThread& thread) {
       if (by_token ? border > base.token : !inside) continue;
       const Image* const image = images_.find(frame.pc);
       leading = leading && is_beginning(image);
-      if (leading || (!all_native_ && is_interpreter(image))) continue;
+      if (leading || (!all_native_ && (is_interpreter(image) || is_own(image)))) continue;
       place = add_native(place, frame, image, piece.at == 0);
     }
   }
@@ -208,6 +209,13 @@ bool Booker::is_interpreter(const Image* image) const noexcept {
   return image != nullptr && interpreter_ >= image->begin && interpreter_ < image->end;
 }
 
+// Calls that are followed pass through Leadline's own module.
+bool Booker::is_own(const Image* image) noexcept {
+  static const char here = 0;
+  const auto address = reinterpret_cast<uintptr_t>(&here);
+  return image != nullptr && address >= image->begin && address < image->end;
+}
+
 // What stands at the root of every stack: the C library, the program, the interpreter.
 bool Booker::is_beginning(const Image* image) {
   if (image == nullptr) return false;
@@ -223,15 +231,12 @@ leadline_context Booker::add_native(leadline_context below, const unwind::Native
   if (known != 0) return known;
   leadline_path_frame named{};
   named.kind = static_cast<uint8_t>(FrameKind::kNative);
-  char text[64];
   std::string name = "[code made at run time]";
   if (image != nullptr) {
     named.address = at - image->base;
     named.file = image->path.c_str();
     named.module = image->build_id.c_str();
-    snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(named.address));
-    const size_t slash = image->path.rfind('/');
-    name = (slash == std::string::npos ? image->path : image->path.substr(slash + 1)) + text;
+    name = name_in(*image, at);
   }
   named.name = name.c_str();
   known = place_at(below, named);
@@ -278,22 +283,37 @@ leadline_context Booker::child(SampledThread& thread, leadline_context below, Pa
 // With what could not be booked before.
 bool Booker::add(SampledThread& thread, leadline_context place, int64_t weight_ns) noexcept {
   thread.unbooked_ns += weight_ns;
-  const int64_t value = thread.unbooked_ns;
-  if (value <= 0 || place == 0) return false;
-  const leadline_total total{static_cast<uint32_t>(MetricKind::kCpuSample), 1, value, value, value, 0};
+  std::array<leadline_total, 1 + kMostCounters> totals;
+  uint32_t count = 0;
+  const auto put = [&](MetricKind metric, int64_t value) {
+    if (value > 0) totals[count++] = {static_cast<uint32_t>(metric), 1, value, value, value, 0};
+  };
+  put(MetricKind::kCpuSample, thread.unbooked_ns);
+  const bool sampled = count != 0;
+  if (const CounterPlan* const counted = plan(); counted != nullptr) {
+    for (size_t i = 0; i < counted->counters().size(); ++i)
+      put(counted->counters()[i].kind->metric, thread.unbooked_counts[i]);
+  }
+  if (count == 0 || place == 0) return false;
   leadline_booking booking = leadline_booking_of(place);
-  booking.totals = &total;
-  booking.total_count = 1;
+  booking.totals = totals.data();
+  booking.total_count = count;
   if (Monitor::instance().book(booking, nullptr) != LEADLINE_OK) return false;
   thread.unbooked_ns = 0;
+  thread.unbooked_counts = {};
   thread.last = place;
+  if (!sampled) return true;
   booked_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
+void Booker::count(SampledThread& thread, const uint64_t* words) noexcept {
+  if (const CounterPlan* const counted = plan(); counted != nullptr)
+    thread.books.take(*counted, words, thread.unbooked_counts.data());
+}
+
 void Booker::book_rest(SampledThread& thread, int64_t weight_ns) noexcept {
-  if (weight_ns > 0 || thread.unbooked_ns > 0)
-    add(thread, thread.last != 0 ? thread.last : thread.root, std::max<int64_t>(weight_ns, 0));
+  add(thread, thread.last != 0 ? thread.last : thread.root, std::max<int64_t>(weight_ns, 0));
 }
 
 void Booker::book_unseen(SampledThread& thread, int64_t weight_ns) noexcept {

@@ -8,11 +8,14 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/safe_pages.h"
 #include "providers/cpu/images.h"
 #include "providers/cpu/sampled_thread.h"
+#include "providers/cpu/waiting.h"
 
 namespace leadline::cpu {
 
@@ -31,12 +34,24 @@ class Booker {
   void book(SampledThread& thread) noexcept;
   // CPU time that no sample holds, where the thread was last seen.
   void book_rest(SampledThread& thread, int64_t weight_ns) noexcept;
+  // What was counted up to a reading, for the next booking.
+  static void count(SampledThread& thread, const uint64_t* words) noexcept;
   // CPU time of a thread whose signals do not arrive.
   void book_unseen(SampledThread& thread, int64_t weight_ns) noexcept;
 
+  // What a thread that is not the caller waits for and where; 0 with Wait::kRunning where it does not, or did not stand
+  // still while it was looked at.
+  leadline_context waiting_at(SampledThread& thread, Wait* what) noexcept;
+  // The frame below a place that says what is waited for.
+  leadline_context wait_place(leadline_context below, Wait what) noexcept;
+  static void book_wait(leadline_context place, int64_t ns) noexcept;
+
   std::mutex& lock() const noexcept { return lock_; }
   // Of a session that is over.
-  void forget_places() noexcept { native_places_.clear(); }
+  void forget_places() noexcept {
+    native_places_.clear();
+    in_api_.clear();
+  }
   // Samples whose native frames were not all known.
   uint64_t gaps() const noexcept { return gaps_; }
   uint64_t booked() const noexcept { return booked_.load(std::memory_order_relaxed); }
@@ -65,6 +80,8 @@ class Booker {
   void book(SampledThread& thread, const std::vector<uint64_t>& words);
   void drop_strangers();
   leadline_context place_of(SampledThread& thread);
+  bool capture_other(SampledThread& thread, Wait* what);
+  bool in_api(leadline_context place);
   Base base_of(SampledThread& thread);
   void weave();
   leadline_context add_entries(SampledThread& thread, leadline_context place, size_t from, size_t to, bool* in_module);
@@ -72,6 +89,7 @@ class Booker {
                               bool is_leaf);
   leadline_context add_gap(leadline_context below);
   bool is_interpreter(const Image* image) const noexcept;
+  static bool is_own(const Image* image) noexcept;
   bool is_beginning(const Image* image);
   leadline_context child(SampledThread& thread, leadline_context below, PathFrameId frame);
   static leadline_context place_at(leadline_context below, const leadline_path_frame& frame);
@@ -86,10 +104,13 @@ class Booker {
   std::vector<SampledSelf> selves_;
   std::vector<SampledRun> runs_;
   std::vector<unwind::NativeFrame> native_;
+  std::vector<uint64_t> counted_;
   std::vector<Piece> woven_;
   unwind::End end_ = unwind::End::kFull;
   Images images_;
   NativePlaces native_places_;
+  std::unordered_map<leadline_context, bool> in_api_;
+  SafePages pages_;
   uint64_t gaps_ = 0;
   bool all_native_ = false;
   uintptr_t interpreter_ = 0;

@@ -28,6 +28,7 @@ struct Block {
 // A signal handler can reach only globals; all are lock-free.
 std::array<Block, kMostBlocks> g_blocks;
 std::atomic<const PythonSamples*> g_samples{nullptr};
+std::atomic<const CounterPlan*> g_plan{nullptr};
 std::atomic<bool> g_sampling{false};
 std::atomic<bool> g_native{false};
 std::atomic<pid_t> g_process{0};
@@ -47,11 +48,18 @@ SampledThread* ours(void* pointer) noexcept {
   return nullptr;
 }
 
+// Of the calling thread, without what taking samples took.
+Usage program_usage(const SampledThread& thread) noexcept {
+  return without(own_usage(), thread.own_minor.load(std::memory_order_relaxed),
+                 thread.own_major.load(std::memory_order_relaxed));
+}
+
 // At the end of a thread that was sampled: all that it ran is known for the last time.
 void on_end(void* pointer) {
   auto* const thread = static_cast<SampledThread*>(pointer);
   if (thread->tid.load(std::memory_order_relaxed) != static_cast<pid_t>(syscall(SYS_gettid))) return;
   thread->ran_at_end_ns.store(thread_cpu_ns(), std::memory_order_relaxed);
+  thread->used_at_end = program_usage(*thread);
   thread->over.store(true, std::memory_order_release);
 }
 
@@ -80,6 +88,12 @@ void take_native(SampledThread& thread, const ucontext_t& context, SampleHead* h
 
 __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, const ucontext_t& context) noexcept {
   SampleHead head{};
+  if (const CounterPlan* const counted = plan(); counted != nullptr) {
+    thread.counted = {};
+    if (counted->uses_usage()) put_usage(*counted, program_usage(thread), thread.counted.data());
+    thread.files.read(*counted, thread.counted.data());
+    head.counters = counted->words();
+  }
   head.weight_ns = static_cast<uint64_t>(weight_ns);
   const ThreadState* const state = t_state;
   if (state != nullptr) {
@@ -100,8 +114,8 @@ __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, co
   } else {
     head.runs = 0;
   }
-  const size_t words =
-      1 + kHeadWords + head.levels * 3 + head.frames * 3 + head.selves * 2 + head.runs * 2 + head.native * 3;
+  const size_t words = 1 + kHeadWords + head.levels * 3 + head.frames * 3 + head.selves * 2 + head.runs * 2 +
+                       head.native * 3 + head.counters;
   if (!thread.ring.begin(words)) {
     // Its time goes to the next sample.
     thread.accounted_ns.fetch_sub(weight_ns, std::memory_order_relaxed);
@@ -119,6 +133,7 @@ __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, co
   put_all(ring, thread.selves.data(), head.selves);
   put_all(ring, thread.runs.data(), head.runs);
   put_all(ring, thread.native.data(), head.native);
+  put_all(ring, thread.counted.data(), head.counters);
   g_waiting.fetch_add(1, std::memory_order_release);
   ring.end();
 }
@@ -139,6 +154,9 @@ void on_signal(int, siginfo_t* info, void* context) {
   if (thread->tid.load(std::memory_order_acquire) == static_cast<pid_t>(syscall(SYS_gettid))) {
     const int64_t now = thread_cpu_ns();
     if (g_sampling.load(std::memory_order_acquire) && has_room(context)) {
+      const CounterPlan* const counted = plan();
+      const bool faults = counted != nullptr && counted->uses_usage();
+      const Usage before = faults ? own_usage() : Usage{};
       const int64_t weight_ns = now - thread->accounted_ns.load(std::memory_order_relaxed);
       if (weight_ns > 0) {
         thread->accounted_ns.fetch_add(weight_ns, std::memory_order_relaxed);
@@ -149,6 +167,11 @@ void on_signal(int, siginfo_t* info, void* context) {
         pthread_setspecific(g_end_key, thread);
       }
       thread->taken.fetch_add(1, std::memory_order_relaxed);
+      if (faults) {
+        const Usage after = own_usage();
+        thread->own_minor.fetch_add(after.minor_faults - before.minor_faults, std::memory_order_relaxed);
+        thread->own_major.fetch_add(after.major_faults - before.major_faults, std::memory_order_relaxed);
+      }
       const int64_t took_ns = thread_cpu_ns() - now;
       thread->accounted_ns.fetch_add(took_ns, std::memory_order_relaxed);
       thread->handlers_ns.fetch_add(took_ns, std::memory_order_relaxed);
@@ -188,6 +211,8 @@ int install_handler() noexcept {
 void set_samples(const PythonSamples* samples) noexcept { g_samples.store(samples, std::memory_order_release); }
 void set_native(bool on) noexcept { g_native.store(on, std::memory_order_release); }
 bool samples_native() noexcept { return g_native.load(std::memory_order_acquire); }
+void set_plan(const CounterPlan* plan) noexcept { g_plan.store(plan, std::memory_order_release); }
+const CounterPlan* plan() noexcept { return g_plan.load(std::memory_order_acquire); }
 void set_sampling(bool on) noexcept {
   g_process.store(getpid(), std::memory_order_relaxed);
   g_sampling.store(on, std::memory_order_release);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "providers/cpu/counters.h"
 #include "providers/cpu/sampled_thread.h"
 #include "stack/python_samples.h"
 
@@ -22,6 +23,9 @@ void set_samples(const PythonSamples* samples) noexcept;
 // Whether samples have native frames.
 void set_native(bool on) noexcept;
 bool samples_native() noexcept;
+// What samples count; nullptr: nothing. A plan that was set once stays as it is.
+void set_plan(const CounterPlan* plan) noexcept;
+const CounterPlan* plan() noexcept;
 // Samples are taken, or time passes unsampled.
 void set_sampling(bool on) noexcept;
 // Whether a signal carries one of these; told by its address only.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -81,6 +82,13 @@ uint64_t library_changes() noexcept {
 }
 
 }  // namespace
+
+std::string name_in(const Image& image, uintptr_t address) {
+  char text[64];
+  snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(address - image.base));
+  const size_t slash = image.path.rfind('/');
+  return (slash == std::string::npos ? image.path : image.path.substr(slash + 1)) + text;
+}
 
 void Images::list() {
   images_.clear();

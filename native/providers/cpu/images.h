@@ -15,6 +15,9 @@ struct Image {
   std::string build_id;  // hexadecimal; empty where the file has none
 };
 
+// As a frame is called until it has the name of its function: `libc.so.6+0x1f2a0`.
+std::string name_in(const Image& image, uintptr_t address);
+
 class Images {
  public:
   // The image that holds an address of code, nullptr where none does (code made at run time). Valid until the next

@@ -12,6 +12,7 @@
 #include "monitor/monitor.h"
 #include "providers/cpu/booker.h"
 #include "providers/cpu/handler.h"
+#include "providers/cpu/operator_frames.h"
 #include "providers/cpu/threads.h"
 #include "unwind/rule_cache.h"
 
@@ -61,6 +62,7 @@ std::string read_python() {
 // Why samples have no native frames; empty where they have, or where nobody wants them.
 std::string start_native(const std::string& wanted) {
   set_native(false);
+  Monitor::instance().set_native(nullptr);
   booker().forget_places();
   if (wanted.empty()) return "";
   if (!unwind::available()) {
@@ -69,12 +71,28 @@ std::string start_native(const std::string& wanted) {
     losses().count(LossKind::kProviderUnavailable, 1, why);
     return why;
   }
-  booker().set_native(wanted == "all", reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "PyEval_EvalCode")));
+  const auto interpreter = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "PyEval_EvalCode"));
+  booker().set_native(wanted == "all", interpreter);
+  Monitor::instance().set_native(operator_frames(wanted == "all", interpreter));
   set_native(true);
   return "";
 }
 
+// What readers of the counters have to know. Plans are few and never freed: a handler may be reading one.
+std::string start_counters(const std::vector<std::string>& names) {
+  set_plan(nullptr);
+  if (names.empty()) return "";
+  auto* const made = new CounterPlan();
+  for (const std::string& why : made->make(names)) losses().count(LossKind::kProviderUnavailable, 1, why);
+  if (!made->counters().empty()) set_plan(made);
+  return made->caution();
+}
+
 }  // namespace
+
+std::vector<std::string> Provider::refused_counters(const std::vector<std::string>& names) {
+  return CounterPlan().make(names);
+}
 
 Provider& Provider::instance() {
   static auto* const made = new Provider();  // never destroyed: threads may outlive main
@@ -86,9 +104,18 @@ ProviderStatus Provider::start(const ProviderOptions& options) {
   const std::string missing = read_python();
   if (!missing.empty()) losses().count(LossKind::kPythonFramesUnavailable, 1, missing);
   const std::string unwound = start_native(options.get<std::string>("native", ""));
+  threads().stop();  // nobody counts while the plan changes
+  caution_ = start_counters(options.get<std::vector<std::string>>("counters", {}));
   std::string why;
   g_process.store(getpid());
-  const bool ok = threads().start(hz, &why);
+  double wait_hz = options.get("wait_hz", 0.0);
+  if (wait_hz > 0 && !Waits::available()) {
+    losses().count(LossKind::kProviderUnavailable, 1,
+                   "What threads wait for is not known here: this system does not say in which system call they are "
+                   "(/proc/self/task/TID/syscall).");
+    wait_hz = 0;
+  }
+  const bool ok = threads().start(hz, wait_hz, &why);
   if (!ok) losses().count(LossKind::kProviderUnavailable, 1, why);
   answer_ = {{"ok", ok}, {"message", !ok ? why : !missing.empty() ? missing : unwound}, {"hz", hz}};
   return status();
@@ -105,7 +132,10 @@ void Provider::after_fork_child() noexcept {
   threads().forget();
 }
 
-void Provider::stop() noexcept { threads().stop(); }
+void Provider::stop() noexcept {
+  Monitor::instance().set_native(nullptr);
+  threads().stop();
+}
 
 int64_t Provider::cost_ns() const noexcept {
   const Threads::Count count = threads().count();
@@ -119,6 +149,12 @@ ProviderStatus Provider::status() const {
   status["threads"] = static_cast<int64_t>(count.threads);
   status["handlers_ns"] = count.handlers_ns;
   status["helper_ns"] = count.helper_ns;
+  std::string estimated = caution_;
+  if (count.scaled) {
+    estimated += std::string(estimated.empty() ? "" : " ") +
+                 "More counters than the processor has took turns; their values are scaled up.";
+  }
+  if (!estimated.empty()) status["estimated"] = estimated;
   return status;
 }
 

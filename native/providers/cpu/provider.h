@@ -1,6 +1,10 @@
 // CPU samples of every thread, as a provider of the session. Options of its own: `hz`, samples per second of CPU
-// time; `native`: empty, "yes" or "all" (with the interpreter's own frames).
+// time; `native`: empty, "yes" or "all" (with the interpreter's own frames); `counters`: names as perf has them;
+// `wait_hz`: how often waiting threads are looked at, 0 for never.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "providers/provider.h"
 
@@ -21,10 +25,13 @@ class Provider final : public leadline::Provider {
   void stop() noexcept override;
   ProviderStatus status() const override;
   int64_t cost_ns() const noexcept override;
+  // A sentence for each of these counters that cannot be counted here.
+  static std::vector<std::string> refused_counters(const std::vector<std::string>& names);
 
  private:
   Provider() = default;
   ProviderStatus answer_;
+  std::string caution_;  // of the counters
 };
 
 }  // namespace leadline::cpu

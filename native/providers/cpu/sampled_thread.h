@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/safe_pages.h"
 #include "leadline/monitor.h"
+#include "providers/cpu/counters.h"
 #include "providers/cpu/sample_ring.h"
 #include "stack/call_path.h"
 #include "stack/python_samples.h"
@@ -31,7 +32,7 @@ inline constexpr size_t kMostRuns = 512;     // evaluations of the interpreter, 
 inline constexpr size_t kMostNative = 1024;  // native frames
 
 // A sample as words: these, then levels (place, anchor, token), frames (frame, code, instruction), selves (frame,
-// object), runs (home, frames), native frames (pc, sp, cfa).
+// object), runs (home, frames), native frames (pc, sp, cfa), a reading of the counters.
 struct SampleHead {
   uint64_t weight_ns;
   uint64_t own;  // 1: the thread was in the monitor, measuring
@@ -41,8 +42,20 @@ struct SampleHead {
   uint64_t selves;
   uint64_t runs;
   uint64_t native;
+  uint64_t counters;
 };
 inline constexpr size_t kHeadWords = sizeof(SampleHead) / sizeof(uint64_t);
+
+// What is known of a thread's waiting; see Waits.
+struct SampledWait {
+  int64_t looked_ns = 0;  // when; 0: never
+  int64_t ran_ns = 0;     // CPU time then
+  int64_t for_core_ns = 0;
+  leadline_context place = 0;  // what it waits for and where; 0: it did not wait then
+  leadline_context last = 0;   // the last that it was seen in
+  int64_t here_ns = 0;         // of that wait, not booked yet; less than nothing: too much was booked
+  int64_t unseen_ns = 0;       // waited, and never looked at meanwhile
+};
 
 struct SampledThread {
   // A native frame below a place.
@@ -63,6 +76,10 @@ struct SampledThread {
   std::atomic<uint32_t> taken{0};         // samples
   std::atomic<int64_t> ran_at_end_ns{0};  // all that it ran, once it is over
   std::atomic<bool> over{false};          // the thread is ending
+  Usage used_at_end;                      // the same, of its usage; written before `over`
+  std::atomic<uint64_t> own_minor{0};     // page faults that taking samples made
+  std::atomic<uint64_t> own_major{0};
+  CounterFiles files;  // opened and closed while no sample is taken
   SampleRing ring;
 
   // --- the handler
@@ -72,6 +89,7 @@ struct SampledThread {
   std::array<SampledSelf, kMostSelves> selves;
   std::array<SampledRun, kMostRuns> runs;
   std::array<unwind::NativeFrame, kMostNative> native;
+  CounterWords counted;
 
   // --- who books, under Booker's lock
   struct Step {
@@ -85,12 +103,15 @@ struct SampledThread {
     }
   };
   leadline_context root = 0;
-  leadline_context last = 0;       // where the last sample was booked
-  int64_t unbooked_ns = 0;         // could not be booked when it came
+  leadline_context last = 0;  // where the last sample was booked
+  int64_t unbooked_ns = 0;    // could not be booked when it came
+  std::array<int64_t, kMostCounters> unbooked_counts{};
+  CounterBooks books;
   std::unique_ptr<CallPath> path;  // made with the first Python frame
   std::unordered_map<Step, leadline_context, StepHash> places;
 
   // --- the thread that looks after timers
+  SampledWait wait;
   std::string name;
   clockid_t clock{};
   timer_t timer{};

@@ -25,47 +25,14 @@
 namespace leadline::cpu {
 namespace {
 
-constexpr auto kListing = std::chrono::milliseconds(50);
-constexpr std::string_view kOwnThreads = "leadline-";  // their CPU time is the cost of measuring
+constexpr auto kListing = std::chrono::microseconds(50'000);
 constexpr uint32_t kForgetOwn = 64;  // listings after which they are told anew: numbers of threads come again
-constexpr uint32_t kSilentListings = 4;
-constexpr int64_t kDeafIntervals = 8;  // a thread that ran for so long without a sample is asked why
-
-// The CPU clock of any thread of this process, as the kernel numbers it (posix-timers.h: CPUCLOCK_PERTHREAD | SCHED).
-clockid_t clock_of(pid_t tid) noexcept { return (~static_cast<clockid_t>(tid) << 3) | 6; }
 
 pid_t own_tid() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
-std::string read_file(const char* path) {
-  char text[4096];
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  const ssize_t got = read(file, text, sizeof text);
-  close(file);
-  return got > 0 ? std::string(text, static_cast<size_t>(got)) : std::string();
-}
-
-std::string name_of(pid_t tid) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
-  std::string name = read_file(path);
-  if (!name.empty() && name.back() == '\n') name.pop_back();
-  return name;
-}
-
-bool blocks(pid_t tid, int signal) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
-  const std::string status = read_file(path);
-  const size_t at = status.find("SigBlk:");
-  if (at == std::string::npos) return false;
-  const uint64_t mask = strtoull(status.c_str() + at + 7, nullptr, 16);
-  return (mask >> (signal - 1) & 1) != 0;
-}
-
 }  // namespace
 
-bool Threads::start(double hz, std::string* why) {
+bool Threads::start(double hz, double wait_hz, std::string* why) {
   stop();
   signal_ = install_handler();
   if (signal_ == 0) {
@@ -73,6 +40,11 @@ bool Threads::start(double hz, std::string* why) {
     return false;
   }
   hz_ = hz;
+  with_waits_ = wait_hz > 0;
+  interval_ = kListing;
+  wait_interval_ns_ = with_waits_ ? static_cast<int64_t>(1e9 / wait_hz) : 0;
+  look_at_ns_ = 0;
+  if (with_waits_) interval_ = std::min(interval_, std::chrono::microseconds(static_cast<int64_t>(1e6 / wait_hz)));
   {
     const std::lock_guard lock(booker_.lock());
     first_listing_ = true;
@@ -117,6 +89,7 @@ void Threads::pause() noexcept {
     if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
     booker_.book(*thread);
     account(*thread, thread_cpu_ns(thread->clock));
+    waits_.rest(*thread);
   }
 }
 
@@ -126,7 +99,10 @@ void Threads::resume() noexcept {
   paused_ = false;
   for (SampledThread* thread : all_) {
     const int64_t ran_ns = thread_cpu_ns(thread->clock);
-    if (thread->tid.load(std::memory_order_relaxed) != 0 && ran_ns >= 0) thread->accounted_ns.store(ran_ns);
+    if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
+    if (ran_ns >= 0) thread->accounted_ns.store(ran_ns);
+    thread->books.begin(counted(*thread));
+    if (with_waits_) Waits::begin(*thread);
   }
   set_sampling(true);
 }
@@ -141,6 +117,7 @@ void Threads::wake() {
 
 void Threads::forget() noexcept {
   set_sampling(false);
+  for (SampledThread* thread : all_) thread->files.close();
   waiting_samples().store(0);
   abandon(all_);
   abandon(own_);
@@ -158,11 +135,12 @@ void Threads::book_waiting() noexcept {
 
 Threads::Count Threads::count() const noexcept {
   const std::lock_guard lock(booker_.lock());
-  Count count{samples_, handlers_ns_, helper_ns_.load(std::memory_order_relaxed), parted_};
+  Count count{samples_, handlers_ns_, helper_ns_.load(std::memory_order_relaxed), parted_, scaled_};
   for (const SampledThread* thread : all_) {
     if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
     count.samples += thread->taken.load(std::memory_order_relaxed);
     count.handlers_ns += thread->handlers_ns.load(std::memory_order_relaxed);
+    count.scaled = count.scaled || thread->books.scaled();
     ++count.threads;
   }
   return count;
@@ -207,7 +185,7 @@ void Threads::run() {
   for (;;) {
     {
       std::unique_lock waiting(waking_);
-      if (wake_.wait_for(waiting, kListing, [this] { return ending_; })) return;
+      if (wake_.wait_for(waiting, interval_, [this] { return ending_; })) return;
     }
     const std::lock_guard lock(booker_.lock());
     try {
@@ -223,6 +201,9 @@ void Threads::list() {
   if (!handler_in_place()) arm_anew();
   if (samples_native()) unwind::renew();
   for (SampledThread* thread : all_) thread->seen = false;
+  const int64_t now = now_ns();
+  const bool look = with_waits_ && !paused_ && now >= look_at_ns_;
+  if (look) look_at_ns_ = now + wait_interval_ns_ / 2;  // listings come late, never early
   if (++listings_ % kForgetOwn == 0) own_.clear();
   DIR* const tasks = opendir("/proc/self/task");
   if (tasks == nullptr) return;
@@ -240,6 +221,7 @@ void Threads::list() {
     } else {
       thread->seen = true;
       look_at(*thread);
+      if (look) waits_.look(*thread);
     }
   }
   closedir(tasks);
@@ -265,120 +247,6 @@ SampledThread* Threads::fresh() {
   all_.push_back(made.get());
   add_sampled(made.get(), 1);
   return made.release();
-}
-
-void Threads::meet(pid_t tid, bool new_born) {
-  if (std::find(own_.begin(), own_.end(), tid) != own_.end()) return;
-  std::string name = name_of(tid);
-  if (name.starts_with(kOwnThreads)) return own_.push_back(tid);
-  SampledThread* const thread = fresh();
-  if (thread == nullptr) {
-    losses().count(LossKind::kSamplesMissing, 1, "more threads at a time than are sampled");
-    return;
-  }
-  thread->name = tid == getpid() ? "main" : std::move(name);
-  thread->clock = clock_of(tid);
-  const int64_t ran_ns = std::max<int64_t>(thread_cpu_ns(thread->clock), 0);
-  thread->accounted_ns.store(new_born && !paused_ ? 0 : ran_ns);
-  thread->handlers_ns.store(0);
-  thread->taken.store(0);
-  thread->over.store(false);
-  thread->marked = false;
-  thread->deaf = false;
-  thread->silent = 0;
-  thread->taken_before = 0;
-  thread->ran_ns = ran_ns;
-  thread->unbooked_ns = 0;
-  thread->last = 0;
-  thread->places.clear();
-  thread->root = Monitor::instance().thread_place(static_cast<uint64_t>(tid), thread->name, thread->clock, new_born);
-  thread->seen = true;
-  thread->tid.store(tid, std::memory_order_release);
-  if (!arm(*thread)) refused_ = true;
-}
-
-void Threads::look_at(SampledThread& thread) {
-  booker_.book(thread);
-  const int64_t ran_ns = thread_cpu_ns(thread.clock);
-  if (ran_ns < 0 || paused_) return;
-  thread.ran_ns = ran_ns;
-  const int64_t waiting_ns = ran_ns - thread.accounted_ns.load(std::memory_order_relaxed);
-  if (!thread.deaf) {
-    if (static_cast<double>(waiting_ns) * hz_ < static_cast<double>(kDeafIntervals) * 1e9) return;
-    // The handler blocks the signal too while it runs, so once is not enough.
-    const uint32_t taken = thread.taken.load(std::memory_order_relaxed);
-    const bool silent = !thread.has_timer ||
-                        (taken == thread.taken_before && blocks(thread.tid.load(std::memory_order_relaxed), signal_));
-    thread.taken_before = taken;
-    thread.silent = silent ? thread.silent + 1 : 0;
-    if (thread.silent < kSilentListings) return;
-    thread.deaf = true;
-    const std::string sentence =
-        "The thread " + thread.name +
-        (thread.has_timer ? " blocks all signals, so what it ran is booked at the thread itself."
-                          : " could not be given a timer, so what it ran is booked at the "
-                            "thread itself.");
-    losses().count(LossKind::kSamplesMissing, 1, sentence);
-  }
-  if (waiting_ns > 0) {
-    thread.accounted_ns.fetch_add(waiting_ns, std::memory_order_relaxed);
-    booker_.book_unseen(thread, waiting_ns);
-  }
-}
-
-// It has ended, or is sampled no more.
-void Threads::part(SampledThread& thread) noexcept {
-  disarm(thread);
-  booker_.book(thread);
-  const int64_t now_ns = thread.over.load(std::memory_order_acquire)
-                             ? thread.ran_at_end_ns.load(std::memory_order_relaxed)
-                             : std::max(thread_cpu_ns(thread.clock), thread.ran_ns);
-  if (!paused_) account(thread, now_ns);
-  Monitor::instance().thread_over(static_cast<uint64_t>(thread.tid.load()), now_ns);
-  samples_ += thread.taken.load();
-  handlers_ns_ += thread.handlers_ns.load();
-  ++parted_;
-  thread.tid.store(0, std::memory_order_release);
-}
-
-bool Threads::arm(SampledThread& thread) noexcept {
-  sigevent event{};
-  event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = signal_;
-  event.sigev_value.sival_ptr = &thread;
-  event._sigev_un._tid = thread.tid.load(std::memory_order_relaxed);
-  thread.has_timer = timer_create(thread.clock, &event, &thread.timer) == 0;
-  if (!thread.has_timer) return false;
-  const auto interval_ns = static_cast<int64_t>(1e9 / hz_);
-  itimerspec every{};
-  every.it_interval.tv_sec = interval_ns / 1'000'000'000;
-  every.it_interval.tv_nsec = interval_ns % 1'000'000'000;
-  every.it_value = every.it_interval;
-  if (timer_settime(thread.timer, 0, &every, nullptr) == 0) return true;
-  disarm(thread);
-  return false;
-}
-
-void Threads::disarm(SampledThread& thread) noexcept {
-  if (thread.has_timer) timer_delete(thread.timer);
-  thread.has_timer = false;
-}
-
-// The program has taken our signal for itself.
-void Threads::arm_anew() noexcept {
-  signal_ = install_handler();
-  for (SampledThread* thread : all_) {
-    if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
-    disarm(*thread);
-    if (signal_ != 0) arm(*thread);
-  }
-}
-
-// What a thread has run up to now belongs to where it was seen last.
-void Threads::account(SampledThread& thread, int64_t ran_ns) noexcept {
-  const int64_t rest_ns = ran_ns - thread.accounted_ns.load(std::memory_order_relaxed);
-  if (rest_ns > 0) thread.accounted_ns.fetch_add(rest_ns, std::memory_order_relaxed);
-  booker_.book_rest(thread, rest_ns);
 }
 
 }  // namespace leadline::cpu

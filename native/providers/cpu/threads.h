@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "providers/cpu/booker.h"
 #include "providers/cpu/sampled_thread.h"
+#include "providers/cpu/waits.h"
 
 namespace leadline::cpu {
 
@@ -21,10 +23,11 @@ class Threads {
  public:
   static constexpr size_t kMost = 1024;  // threads sampled at a time
 
-  explicit Threads(Booker& booker) : booker_(booker) {}
+  explicit Threads(Booker& booker) : booker_(booker), waits_(booker) {}
 
-  // Arms every thread. False with a sentence when the system refuses.
-  bool start(double hz, std::string* why);
+  // Arms every thread. False with a sentence when the system refuses. `wait_hz`: how often waiting threads are looked
+  // at; 0: never.
+  bool start(double hz, double wait_hz, std::string* why);
   // Disarms them and books what is left.
   void stop() noexcept;
   // What was sampled so far is booked; until resume() time passes unsampled.
@@ -43,6 +46,7 @@ class Threads {
     int64_t handlers_ns = 0;  // CPU time that taking samples took
     int64_t helper_ns = 0;    // CPU time of the helper thread
     uint32_t threads = 0;
+    bool scaled = false;  // counters took turns
   };
   Count count() const noexcept;
 
@@ -59,9 +63,15 @@ class Threads {
   bool arm(SampledThread& thread) noexcept;
   void disarm(SampledThread& thread) noexcept;
   void account(SampledThread& thread, int64_t ran_ns) noexcept;
+  static CounterWords counted(const SampledThread& thread) noexcept;
   void arm_anew() noexcept;
 
   Booker& booker_;
+  Waits waits_;
+  bool with_waits_ = false;
+  int64_t wait_interval_ns_ = 0;
+  int64_t look_at_ns_ = 0;                // when waiting threads are looked at next
+  std::chrono::microseconds interval_{};  // from listing to listing
   double hz_ = 0;
   int signal_ = 0;
   bool first_listing_ = true;
@@ -79,6 +89,7 @@ class Threads {
   uint64_t samples_ = 0;     // of threads that are over; under the booker's lock, as all below
   int64_t handlers_ns_ = 0;  // the same
   uint32_t parted_ = 0;
+  bool scaled_ = false;
   bool refused_ = false;
 };
 

@@ -41,12 +41,14 @@ def functions(tree: Tree, kept: Mask) -> list[FunctionRow]:
         node = tree.node(int(best[one]))
         if node.kind == str(FrameKind.THREAD) and not selves[one]:
             continue
+        source, line = node.detail.get("source"), node.detail.get("line")  # of native frames with debug information
+        lined = isinstance(source, str) and isinstance(line, int)
         rows.append(
             FunctionRow(
                 node.kind,
                 f"[{node.file.rpartition('/')[2]}]" if unnamed[tree.frame_of[node.row]] else node.name,
-                node.file,
-                node.line,
+                str(source) if lined else node.file,
+                int(line) if lined else node.line,
                 int(selves[one]),
                 int(whole[one]),
                 int(samples[one]),

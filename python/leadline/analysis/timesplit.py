@@ -14,6 +14,10 @@ Measured, per thread: wall and CPU time, time in outermost operators and in data
     python          CPU time of the thread that is none of the above (estimate)
     idle            the rest (estimate: it includes standing in line for a core or for the interpreter's lock)
 
+Where waiting was looked at (`--wait`, metric `wait`), what a thread waited for outside of operators and data loading
+is known: a device, or others (locks, the interpreter's among them, input and output, children, a core). Idle is then
+sleep, and what nothing has seen.
+
 Assumptions make the estimates. Operators run on the CPU for as long as they last, less their waits. So do data loading
 and compilation where a file has no `running_time`, and waits for a device where it has no `sync_running_time`.
 
@@ -33,6 +37,8 @@ from numpy.typing import NDArray
 from leadline.analysis.columns import Mask, Rows, above, at_rows, factorized, group_sums, nearest
 from leadline.analysis.scopes import Scopes, within
 from leadline.analysis.threads import main_threads
+from leadline.analysis.waiting import METRIC as WAIT
+from leadline.analysis.waiting import STATES, states_of
 from leadline.profiles import Profile, Thread, Tree
 from leadline.profiles.communication import says_communication
 from leadline.schema import FrameKind
@@ -105,7 +111,14 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
     facts = _facts(nodes, len(threads), time, wait + (sync - spun), spun, running if running.any() else None)
     spun_of = group_sums(nodes.thread, spun, len(threads))
     guessed = group_sums(np.where(told, -1, nodes.thread), spun, len(threads)) != 0
-    places = _places(tree, scopes, nodes, _with_samples(tree, nodes, booked))
+    seen = _seen_waits(tree, scopes, nodes)
+    facts |= {
+        PARTS[part]: group_sums(np.where(seen == part, nodes.thread, -1), tree.exclusive(WAIT).sum, len(threads))
+        for part in (_DEVICE, _OTHER)
+        if (seen >= 0).any()
+    }
+    waits = (seen, np.where(seen >= 0, tree.exclusive(WAIT).sum, 0))
+    places = _places(tree, scopes, nodes, [*_with_samples(tree, nodes, booked), waits])
     mains = main_threads(profile)
     longest = max(thread.wall_ns for thread in threads)
     made = []
@@ -123,6 +136,18 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
         split = Split(row, main, thread.wall_ns, named, estimated, spun_ns, shown)
         made.append((thread.process, not main, -busy, split))
     return [one[-1] for one in sorted(made, key=lambda one: one[:3])]
+
+
+def _seen_waits(tree: Tree, scopes: Scopes, nodes: _Nodes) -> Rows:
+    """By samples of waiting: the part that each node's `wait` belongs to, outside of operators and data loading; -1
+    where there is none. A library's own threads that wait for work are idle: no line of the user waits there."""
+    if not tree.exclusive(WAIT).sum.any():
+        return np.full(len(tree), -1, np.int64)
+    parts = {"device": _DEVICE, "sleep": _IDLE}
+    of_state = np.array([*(parts.get(state, _OTHER) for state in STATES), -1], np.int64)  # the last: no wait
+    elsewhere = nodes.in_operator | nodes.loading | (nodes.part != _PYTHON) | (scopes.user < 0)
+    found: Rows = np.where(elsewhere, -1, of_state[states_of(tree)])
+    return found
 
 
 def _with_samples(tree: Tree, nodes: _Nodes, booked: list[tuple[Rows, Rows]]) -> list[tuple[Rows, Rows]]:
@@ -221,6 +246,8 @@ def _split(thread: Thread, amounts: list[list[int]], facts: dict[str, int]) -> t
         room, ran = take(room, _OPERATORS, own), ran + own
         estimated.append(PARTS[_OPERATORS])
     room = take(room, _PYTHON, thread.cpu_ns - ran)
+    for part in (_DEVICE, _OTHER):  # what samples saw beyond what scopes had told
+        room = take(room, part, facts.get(PARTS[part], 0) - outside[part])
     if room and facts["away"] > 0:
         estimated.append(PARTS[_OTHER])
         room = take(room, _OTHER, facts["away"])

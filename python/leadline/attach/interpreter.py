@@ -31,6 +31,15 @@ class Frame:
     line: int
 
 
+@dataclass(frozen=True)
+class Run:
+    """One evaluation of the interpreter: its Python frames, the innermost first, and an object on its native frame (0
+    where there is none)."""
+
+    home: int
+    frames: tuple[Frame, ...]
+
+
 class Interpreter:
     """The interpreter of a process. Raises AttachError where it is none that can be read."""
 
@@ -39,6 +48,7 @@ class Interpreter:
         self._at = offsets
         self._frames = offsets.frames
         self.runtime = target.runtime()
+        self.file = target.file_at(self.runtime)
         self._codes: dict[int, tuple[str, str, int, bytes]] = {}
         self._code_type = 0
 
@@ -74,23 +84,48 @@ class Interpreter:
         except AttachError:
             return []
 
+    def runs(self, state: int) -> list[Run]:
+        """The same frames by evaluations of the interpreter; of a thread that stands still."""
+        try:
+            found: list[Run] = []
+            frames: list[Frame] = []
+            for code, instruction, home in self._links(state):
+                if code:
+                    frames.append(self._frame(code, instruction))
+                if home and frames:
+                    found.append(Run(home, tuple(frames)))
+                    frames = []
+            return [*found, Run(0, tuple(frames))] if frames else found
+        except AttachError:
+            return []
+
     def _chain(self, state: int) -> Iterator[tuple[int, int]]:
         """(code, instruction) of each frame, the innermost first."""
+        return ((code, instruction) for code, instruction, _ in self._links(state) if code)
+
+    def _links(self, state: int) -> Iterator[tuple[int, int, int]]:
+        """(code, instruction, home) of each frame, the innermost first; home where an evaluation ends with it; without
+        code only that."""
         at, read = self._frames, self._target.word
+        c_frame = read(state + at["cframe"]) if at["cframe"] >= 0 else 0
         frame = read(state + at["thread_frame"])
         if at["through_cframe"] and frame:
             frame = read(frame + at["cframe_frame"])
         for _ in range(_MOST_FRAMES):
             if not frame:
                 return
-            mark = at["owner"] >= 0 and self._target.read(frame + at["owner"], 1)[0] == at["shim_owner"]
-            if not mark:
+            if at["owner"] >= 0 and self._target.read(frame + at["owner"], 1)[0] == at["shim_owner"]:
+                yield 0, 0, frame
+            else:
                 code = read(frame + at["code"]) & at["code_mask"]
                 if at["instruction_is_index"]:
                     instruction = struct.unpack("<i", self._target.read(frame + at["instruction"], 4))[0]
                 else:
                     instruction = read(frame + at["instruction"])
-                yield code, instruction
+                entry = at["owner"] < 0 and (at["entry"] < 0 or self._target.read(frame + at["entry"], 1)[0] != 0)
+                yield code, instruction, c_frame if entry else 0
+                if entry and c_frame:
+                    c_frame = read(c_frame + at["cframe_previous"])
             frame = read(frame + at["previous"])
 
     def _frame(self, code: int, instruction: int) -> Frame:

@@ -37,11 +37,20 @@ def _symbol_address(data: bytes, name: bytes, loaded_at: int) -> int:
         if kind not in (_DYNSYM, _SYMTAB) or link >= len(tables):
             continue
         texts = data[tables[link][4] : tables[link][4] + tables[link][5]]
-        wanted = texts.find(b"\0" + name + b"\0") + 1
+        wanted = _places(texts, name + b"\0")  # linkers let names share their ends
         if not wanted:
             continue
         for at in range(offset, offset + size, 24):
             text, _, _, section, value = struct.unpack_from("<IBBHQ", data, at)
-            if text == wanted and section:
+            if text in wanted and section:
                 return int(value - (lowest & ~0xFFF) + loaded_at)
     return 0
+
+
+def _places(texts: bytes, wanted: bytes) -> set[int]:
+    found = set()
+    at = texts.find(wanted)
+    while at >= 0:
+        found.add(at)
+        at = texts.find(wanted, at + 1)
+    return found

@@ -43,8 +43,8 @@ class Target:
             self._memory = os.open(self._folder / "mem", os.O_RDONLY | os.O_CLOEXEC)
             self.mappings = self._read_mappings()
         except OSError as error:
-            raise AttachError(self._refusal(error)) from error
-        self.command = self._text("cmdline").replace("\0", " ").strip()
+            raise AttachError(self.refusal(error)) from error
+        self.command = self.text("cmdline").replace("\0", " ").strip()
 
     def close(self) -> None:
         """Let go of its memory."""
@@ -60,13 +60,20 @@ class Target:
             raise AttachError(f"The memory of process {self.pid} ends at {address + len(found):#x}.")
         return found
 
+    def read_some(self, address: int, most: int) -> bytes:
+        """Bytes of its memory from an address on, up to the end of what is there."""
+        try:
+            return os.pread(self._memory, most, address)
+        except (OSError, OverflowError) as error:
+            raise AttachError(f"The memory of process {self.pid} at {address:#x} cannot be read: {error}.") from error
+
     def word(self, address: int) -> int:
         """A pointer in its memory."""
         return int(struct.unpack("<Q", self.read(address, 8))[0])
 
     def text_of_thread(self, tid: int, name: str) -> str:
         """A file of `/proc/PID/task/TID`; empty where it is gone or may not be read."""
-        return self._text(f"task/{tid}/{name}")
+        return self.text(f"task/{tid}/{name}")
 
     def threads(self) -> list[int]:
         """Numbers of its threads; the first one is the main thread."""
@@ -76,6 +83,16 @@ class Target:
         except OSError:
             return []
 
+    def file(self, path: str) -> Path:
+        """A file as this process sees it, which may be in another container."""
+        return self._folder / "root" / path.lstrip("/")
+
+    def file_at(self, address: int) -> str:
+        """The file that this address is mapped from, as the process names it; the nearest before it, as variables that
+        begin with zeros are in no file. Empty where there is none."""
+        before = [one for one in self.mappings if one.begin <= address and one.path.startswith("/")]
+        return max(before, key=lambda one: one.begin).path if before else ""
+
     def runtime(self) -> int:
         """Address of its interpreter's `_PyRuntime`."""
         seen: set[str] = set()
@@ -83,7 +100,7 @@ class Target:
             if mapping.path in seen or mapping.offset != 0 or not _PYTHON.search(mapping.path):
                 continue
             seen.add(mapping.path)
-            address = symbol_address(self._folder / "root" / mapping.path.lstrip("/"), "_PyRuntime", mapping.begin)
+            address = symbol_address(self.file(mapping.path), "_PyRuntime", mapping.begin)
             if address:
                 self._same_version(mapping.path)
                 return address
@@ -109,13 +126,15 @@ class Target:
                 found.append(Mapping(begin, end, int(fields[2], 16), fields[5].removesuffix(" (deleted)")))
         return found
 
-    def _text(self, name: str) -> str:
+    def text(self, name: str) -> str:
+        """A file of `/proc/PID`; empty where it is gone or may not be read."""
         try:
             return (self._folder / name).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 
-    def _refusal(self, error: OSError) -> str:
+    def refusal(self, error: OSError) -> str:
+        """The sentence for what the system has answered."""
         if not self._folder.is_dir():
             return f"Process {self.pid} has ended."
         try:

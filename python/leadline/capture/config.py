@@ -24,6 +24,9 @@ VARIABLES = (OUTPUT_VARIABLE, SESSION_VARIABLE, OPTIONS_VARIABLE, KERNEL_VARIABL
 
 CPU_SAMPLE_HZ = 99.0
 """Samples per second where none are named: close to 100, and in step with no clock."""
+WAIT_HZ = 20.0
+"""How often waiting threads are looked at where no rate is named."""
+HIGHEST_WAIT_HZ = 1000.0
 LOWEST_HZ = 0.1
 HIGHEST_HZ = 10_000.0
 
@@ -106,6 +109,9 @@ class Options:
     """Print nothing but errors."""
     cpu_sample: float = 0.0
     """CPU samples per second of CPU time, of every thread with its Python frames; 0 takes none."""
+    wait: float = 0.0
+    """How often a second waiting threads are looked at, for what and where they wait; 0 for never. With CPU samples at
+    the usual rate where none is given."""
     tools: tuple[str, ...] = ()
     """Event tools to run, by name or file (see docs/how-to/tools.md)."""
     tool_options: tuple[str, ...] = ()
@@ -124,6 +130,8 @@ class Options:
     """Tools look at one of so many launches."""
     budget: float = 0.0
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
+    counters: tuple[str, ...] = ()
+    """Counters to read with CPU samples, by the names that perf gives them (`page-faults`, `cycles`)."""
     native: str = ""
     """`yes`: CPU samples have native frames too (C, C++), at the usual rate where none is given; `all`: also those of
     the interpreter."""
@@ -145,13 +153,18 @@ class Options:
             )
         if not 0 <= self.budget <= 100:
             raise ProfileError(f"A budget is a share of wall time from 0 to 100 percent, not {self.budget:g}.")
+        if self.wait != 0 and not LOWEST_HZ <= self.wait <= HIGHEST_WAIT_HZ:
+            raise ProfileError(
+                f"Waiting threads are looked at {LOWEST_HZ:g} to {HIGHEST_WAIT_HZ:g} times a second, not "
+                f"{self.wait:g} times."
+            )
         if self.trace_max_events < 1:
             raise ProfileError(f"A trace window needs room for at least one event, not {self.trace_max_events}.")
 
     @property
     def sample_hz(self) -> float:
         """CPU samples per second; 0 for none."""
-        return self.cpu_sample or (CPU_SAMPLE_HZ if self.native else 0.0)
+        return self.cpu_sample or (CPU_SAMPLE_HZ if self.native or self.counters or self.wait else 0.0)
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Options:
@@ -204,6 +217,10 @@ class Options:
             parts.append("memory")
         if self.sample_hz:
             parts.append(f"CPU samples at {self.sample_hz:g} Hz{' with native frames' if self.native else ''}")
+        if self.wait:
+            parts.append(f"waiting at {self.wait:g} Hz")
+        if self.counters:
+            parts.append(f"counters {', '.join(self.counters)}")
         if self.tools:
             parts.append(f"tools {', '.join(self.tools)}")
         parts.append("children followed" if self.follow else "first process only")

@@ -67,6 +67,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
     Verb("tools", "leadline.cli.tools", "list event tools and where their events come from"),
     Verb("dump", "leadline.cli.dump", "what each thread of a running process does now, also of one that hangs"),
+    Verb("attach", "leadline.cli.attach", "measure a process that runs already, for a while"),
+    Verb("detach", "leadline.cli.detach", "end what attach began, before its time"),
     Verb("symbolize", "leadline.cli.symbolize", "name the native frames of a profile, in the file itself"),
     Verb("doctor", "leadline.cli.doctor", "say what can be measured here, and how to get what cannot"),
     Verb("recover", "leadline.cli.recover", "make a profile from what a killed run left behind"),

@@ -20,6 +20,7 @@ from leadline.capture.config import (
     OPTIONS_VARIABLE,
     OUTPUT_VARIABLE,
     SESSION_VARIABLE,
+    WAIT_HZ,
     Options,
 )
 from leadline.capture.durations import is_duration, seconds
@@ -40,9 +41,13 @@ if TYPE_CHECKING:
 
 _WITH_VALUE = (
     "-o", "--output", "--nvtx", "--trace", "--kernel", "--trace-max-events", "--flush-interval", "--max-nodes",
-    "--keep", "--budget",
+    "--keep", "--budget", "--counter",
     *TOOL_OPTIONS_WITH_VALUES,
 )  # fmt: skip
+
+
+_RATES = {"--cpu-sample": CPU_SAMPLE_HZ, "--wait": WAIT_HZ}
+"""Options whose value may be left out."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +101,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HZ",
         help=f"take CPU samples of every thread, with its Python lines (HZ may be left out: {CPU_SAMPLE_HZ:g})",
     )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="HZ",
+        help=f"look at what every thread waits for, and on which line (HZ may be left out: {WAIT_HZ:g})",
+    )
+    parser.add_argument(
+        "--counter",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="count it too where CPU samples are taken, by its name in perf: page-faults, cycles; may be repeated",
+    )
     add_tool_arguments(parser)
     parser.add_argument(
         "--native",
@@ -122,6 +141,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
 
 
+def split_rates(words: Sequence[str]) -> list[str]:
+    """The same where no program follows."""
+    return [
+        "--native=yes"
+        if word == "--native"
+        else f"{word}={_RATES[word]:g}"
+        if word in _RATES and not _is_number("".join(words[place + 1 : place + 2]))
+        else word
+        for place, word in enumerate(words)
+    ]
+
+
 def split(words: Sequence[str]) -> list[str]:
     """Options whose value may be left out get one, so that the program behind them is not taken for it."""
     found: list[str] = []
@@ -134,11 +165,11 @@ def split(words: Sequence[str]) -> list[str]:
             return [*found, *words[place:]]  # the program and its own arguments
         elif word == "--native":
             found.append("--native=yes")
-        elif word == "--cpu-sample" and not _is_number("".join(words[place + 1 : place + 2])):
-            found.append(f"{word}={CPU_SAMPLE_HZ:g}")
+        elif word in _RATES and not _is_number("".join(words[place + 1 : place + 2])):
+            found.append(f"{word}={_RATES[word]:g}")
         else:
             found.append(word)
-            of_option = word in (*_WITH_VALUE, "--cpu-sample")
+            of_option = word in (*_WITH_VALUE, *_RATES)
     return found
 
 
@@ -154,6 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the program under measurement; returns its exit code (or dies by its signal). 2: it was never started."""
     try:
         options = _options(arguments)
+        _check_counters(options)
         command = _command(arguments)
         every_s, keep = _rolling(arguments, options)
         output = Path(arguments.output) if arguments.output else default_output([command.name])
@@ -186,7 +218,7 @@ def run(arguments: argparse.Namespace) -> int:
         recorder.discard()
     release_signals()
     if path is not None and options.native:
-        _symbolize(path)
+        symbolize_here(path)
     if path is not None and not options.quiet:
         _print_summary(path)
         if rolling is not None and rolling.told():
@@ -213,6 +245,8 @@ def _options(arguments: argparse.Namespace) -> Options:
             "quiet": arguments.quiet,
             "cpu_sample": arguments.cpu_sample,
             **tool_options(arguments, os.environ),
+            "wait": arguments.wait,
+            "counters": arguments.counter,
             "native": arguments.native,
             "budget": budget,
         }
@@ -235,6 +269,16 @@ def _rolling(arguments: argparse.Namespace, options: Options) -> tuple[float, Ke
     if options.kernel:
         raise CommandError("The kernel is recorded into one file; leave out --kernel or --every.")
     return every_s, Keep.parse(arguments.keep)
+
+
+def _check_counters(options: Options) -> None:
+    """A run without what was asked for would be for nothing; the first that cannot be counted says so."""
+    if not options.counters:
+        return
+    from leadline.capture.native import load_native
+
+    for sentence in load_native().refused_counters(list(options.counters)):
+        raise ProfileError(sentence)
 
 
 def _command(arguments: argparse.Namespace) -> Command:
@@ -331,7 +375,7 @@ def _finish(part: PartDirectory, status: ExitStatus, rolling: Rolling | None) ->
     return finished.path
 
 
-def _symbolize(path: Path) -> None:
+def symbolize_here(path: Path) -> None:
     """Names while the files that ran are surely there."""
     try:
         from leadline.profiles import open_profile

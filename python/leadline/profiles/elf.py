@@ -31,6 +31,7 @@ class ElfError(ValueError):
 
 @dataclass(frozen=True)
 class _Section:
+    name: int
     kind: int
     address: int
     offset: int
@@ -51,6 +52,7 @@ class ElfFile:
         if self._data[:6] != b"\x7fELF\x02\x01" or len(self._data) < 64:
             self._data.close()
             raise ElfError(f"{path} is no 64-bit ELF file.")
+        self.path = path
         self._sections = self._read_sections()
         self._starts: Addresses | None = None
 
@@ -64,6 +66,21 @@ class ElfFile:
         for section in self._sections:
             if section.kind == _NOTE and (found := self._build_id_in(section)):
                 return found
+        return ""
+
+    @property
+    def debug_link(self) -> str:
+        """Name of the file that its debug information was moved to; empty where none is named."""
+        (names,) = struct.unpack_from("<H", self._data, 0x3E)
+        if not 0 < names < len(self._sections):
+            return ""
+        texts = self._sections[names]
+        at = self._data.find(b"\0.gnu_debuglink\0", texts.offset, texts.offset + texts.size)
+        wanted = at + 1 - texts.offset
+        for section in self._sections if at >= 0 else ():
+            if section.name == wanted:
+                end = self._data.find(b"\0", section.offset, section.offset + section.size)
+                return self._data[section.offset : max(end, section.offset)].decode("utf-8", "replace")
         return ""
 
     def functions_at(self, addresses: Addresses) -> list[tuple[int, str]]:
@@ -87,16 +104,18 @@ class ElfFile:
             return []
         sections = []
         for number in range(count):
-            _, kind, _, address, at, length, link = struct.unpack_from("<IIQQQQI", self._data, offset + number * size)
+            name, kind, _, address, at, length, link = struct.unpack_from(
+                "<IIQQQQI", self._data, offset + number * size
+            )
             if at <= len(self._data) and length <= len(self._data) - at:
-                sections.append(_Section(kind, address, at, length, link))
+                sections.append(_Section(name, kind, address, at, length, link))
             else:  # such as .bss, which is not in the file
-                sections.append(_Section(0, 0, 0, 0, 0))
+                sections.append(_Section(0, 0, 0, 0, 0, 0))
         return sections
 
     def _read_functions(self) -> None:
         """Of .symtab, which has local functions too; of .dynsym where that was stripped. Sorted, one name per start."""
-        self._text = _Section(0, 0, 0, 0, 0)
+        self._text = _Section(0, 0, 0, 0, 0, 0)
         symbols = np.empty(0, _SYMBOL)
         for wanted in (_SYMTAB, _DYNSYM):
             table = next((one for one in self._sections if one.kind == wanted), None)

@@ -7,6 +7,7 @@ as they are. Frames of one function become one.
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from leadline.profiles.dwarf import DebugLines, SourceLine, debug_lines
 from leadline.profiles.elf import ElfError, ElfFile
+from leadline.profiles.inlined import with_frames_above
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Array, StringBuilder, Tables
@@ -38,6 +41,10 @@ def symbolized(profile: Profile, folders: Sequence[Path] = ()) -> Symbolized:
     native = np.flatnonzero(
         (frames["kind"] == int(FrameKind.NATIVE)) & (frames["address"] != 0) & (frames["file"] != 0)
     )
+    texts = profile.tables.strings
+    lined = [row for row in np.unique(frames["detail"][native]).tolist() if '"source"' in texts[row]]
+    native = native[~np.isin(frames["detail"][native], lined)]  # those were looked up before
+    inlined = _Inlined()
     strings = StringBuilder()
     for text in profile.tables.strings.all_raw():
         strings.add(text)
@@ -56,13 +63,54 @@ def symbolized(profile: Profile, folders: Sequence[Path] = ()) -> Symbolized:
             sentences.append(str(error))
             continue
         try:
+            lines = debug_lines(elf.path, elf.build_id, elf.debug_link, folders)
+            if lines is not None:
+                inlined.add_lines(columns, rows, lines)
             named += _name(columns, rows, elf, strings)
         finally:
             elf.close()
+    columns = inlined.applied(columns, strings)
     # Names were added; rows of strings stay as they were.
-    whole = {**profile.tables.columns, "frames": columns, "strings": strings.columns()}
-    tables = merge_tables([Tables(whole)], within=True) if named else profile.tables
+    whole = Tables({**profile.tables.columns, "frames": columns, "strings": strings.columns()})
+    tables = merge_tables([with_frames_above(whole, inlined.above)], within=True) if named else profile.tables
     return Symbolized(Profile(tables, profile.meta), named, len(native) - named, tuple(sentences))
+
+
+class _Inlined:
+    """Lines of frames, and the functions that were inlined there; all are known before rows are added."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, list[SourceLine]] = {}
+        self.above: dict[int, list[int]] = {}
+
+    def add_lines(self, columns: dict[str, Array], rows: Array, lines: DebugLines) -> None:
+        """By the addresses that the frames still have."""
+        for row in rows.tolist():
+            if found := lines.at(int(columns["address"][row])):
+                self._found[row] = found
+
+    def applied(self, columns: dict[str, Array], strings: StringBuilder) -> dict[str, Array]:
+        """The frames with their lines in `detail`; those of functions around inlined ones are put behind them."""
+        demangle = demangler()
+        added: dict[str, list[int]] = {name: [] for name in columns}
+        size = len(columns["kind"])
+        for row, found in self._found.items():
+            columns["detail"][row] = strings.add(_source(found[0]))
+            if found[0].name and len(found) > 1:  # the symbol table knows the outermost only
+                columns["name"][row] = strings.add(readable(demangle(found[0].name)))
+            for one in reversed(found[1:]):
+                self.above.setdefault(row, []).append(size + len(added["kind"]))
+                for name in columns:
+                    added[name].append(int(columns[name][row]))
+                added["name"][-1] = strings.add(readable(demangle(one.name)))
+                added["detail"][-1] = strings.add(_source(one))
+                added["address"][-1] = 0  # it is named already
+        return {name: np.concatenate([values, np.array(added[name], values.dtype)]) for name, values in columns.items()}
+
+
+def _source(line: SourceLine) -> str:
+    """As `detail` of a frame."""
+    return json.dumps({"source": line.file, "line": line.line}) if line.file else ""
 
 
 def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path]) -> ElfFile:

@@ -15,7 +15,7 @@ from leadline.analysis.findings import Findings, from_object
 from leadline.analysis.functions import METRIC, functions, imports
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tree import present_name
-from leadline.report import devices, provenance
+from leadline.report import devices, provenance, sampled
 from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total
 from leadline.report.paths import PathWords
 from leadline.report.ranks import ranks_of, with_spreads
@@ -54,7 +54,8 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
 
     additive = [str(info.kind) for info in tree.measured if info.additive]
     operators = _ordered(breakdown.operators(tree, scope, kept), sort)
-    sampled = functions(tree, kept)
+    by_function = functions(tree, kept)
+    waiting, waiting_hidden = sampled.waiting(analysis, words)
     modules = breakdown.modules(tree, scope, kept, options.merge_layers)
     top = max(options.top, 0)
     counted = kept & ~imports(tree) if path_metric == METRIC and sort != options.sort and focus is None else kept
@@ -71,8 +72,8 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         splits=time_splits(analysis, words),
         paths=with_spreads(profile, [words.path(entry) for entry in paths.entries], path_metric),
         paths_hidden=paths.of - len(paths.entries),
-        functions=tuple(words.function(row) for row in sampled[:top]),
-        functions_hidden=max(0, len(sampled) - top),
+        functions=tuple(words.function(row) for row in by_function[:top]),
+        functions_hidden=max(0, len(by_function) - top),
         operators=tuple(operators[:top]),
         operators_hidden=max(0, len(operators) - top),
         modules=tuple(modules[:top]),
@@ -85,6 +86,9 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         findings=_saved_findings(profile),
         ranks=ranks_of(profile),
         waits=wait_sentences(profile),
+        counters=sampled.counters(analysis, kept, words),
+        waiting=waiting,
+        waiting_hidden=waiting_hidden,
     )
     return replace(report, next_commands=_next_commands(report, len(profile.events["start_ns"]) > 0))
 

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from leadline.analysis.findings import as_object
-from leadline.report.model import Distribution, HotPath, Report, TimeSplit
+from leadline.report.model import CounterLine, Distribution, HotPath, Report, TimeSplit, WaitingLine
 
 FORMAT_VERSION = 1
 
@@ -41,11 +41,14 @@ def report_object(report: Report) -> dict[str, Any]:
         "memory": _memory(report),
         "gpu": _gpu(report),
         "waits": list(report.waits),
+        "counters": [{**vars(one), "lines": [_counter_line(line) for line in one.lines]} for one in report.counters],
+        "waiting": [{**vars(one), "lines": [_waiting_line(line) for line in one.lines]} for one in report.waiting],
         "losses": [vars(loss) for loss in report.losses],
         "cost": vars(report.cost),
         "hidden": {
             "paths": report.paths_hidden,
             "functions": report.functions_hidden,
+            "waiting": report.waiting_hidden,
             "operators": report.operators_hidden,
             "modules": report.modules_hidden,
             "kernels": report.gpu.kernels_hidden if report.gpu else 0,
@@ -80,6 +83,14 @@ def _distribution(one: Distribution) -> dict[str, int | float]:
 def _split(split: TimeSplit) -> dict[str, Any]:
     places = [{"part": one.part, **vars(one.place), "time_ns": one.time_ns} for one in split.places]
     return {**vars(split), "estimated": list(split.estimated), "places": places}
+
+
+def _counter_line(line: CounterLine) -> dict[str, Any]:
+    return {**vars(line.place), "count": line.count}
+
+
+def _waiting_line(line: WaitingLine) -> dict[str, Any]:
+    return {"state": line.state, **vars(line.place), "ns": line.ns}
 
 
 def _path(path: HotPath) -> dict[str, Any]:

@@ -15,8 +15,17 @@ from leadline.report.units import duration, in_unit, number, share, size
 
 def render_markdown(report: Report) -> str:
     """The whole report; ends with a newline."""
-    parts = [_header(report), markdown_ranks(report.ranks), _time(report), _waits(report), _paths(report)]
-    parts += [_functions(report), _gpu(report), _operators(report), _modules(report), _phases(report), _memory(report)]
+    parts = [_header(report), markdown_ranks(report.ranks), _time(report), _waits(report), _waiting(report)]
+    parts += [
+        _paths(report),
+        _functions(report),
+        _counters(report),
+        _gpu(report),
+        _operators(report),
+        _modules(report),
+        _phases(report),
+        _memory(report),
+    ]
     parts += [_findings(report), _quality(report), _next(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -102,6 +111,33 @@ def _functions(report: Report) -> str:
         rows.append([code(phrases.function_text(row)), escaped(phrases.function_place(row)), *times])
     note = escaped(phrases.samples_text(report)) + ".\n\n"
     return "### CPU time by function\n\n" + note + table(["function", "at", "self", "", "total", ""], rows)
+
+
+def _waiting(report: Report) -> str:
+    if not report.waiting:
+        return ""
+    states = phrases.waits_shown(report.waiting)
+    heads = ["thread", "wall", "running", *(phrases.WAIT_NAMES[state] for state in states), "most on"]
+    rows = []
+    for one in report.waiting:
+        values = (one.ran_ns, *(one.states_ns.get(state, 0) for state in states))
+        cells = [share(value, one.wall_ns) if value else "" for value in values]
+        lines = phrases.waiting_lines(one)
+        rows.append([escaped(phrases.thread_text(one)), duration(one.wall_ns), *cells, code(lines) if lines else ""])
+    note = phrases.WAITING_NOTE[0].upper() + phrases.WAITING_NOTE[1:]
+    hidden = phrases.waiting_hidden(report.waiting_hidden)
+    return f"### Waiting\n\n{note}.\n\n" + table(heads, rows) + (f"\n\n{hidden}." if hidden else "")
+
+
+def _counters(report: Report) -> str:
+    if not report.counters:
+        return ""
+    rows = [
+        [*map(escaped, phrases.counter_cells(one)[:3]), code(phrases.counter_cells(one)[3])] for one in report.counters
+    ]
+    note = "; ".join(filter(None, [phrases.COUNTERS_NOTE, phrases.instructions_text(report.counters)]))
+    note = note[0].upper() + note[1:]
+    return f"### Counters\n\n{note}.\n\n" + table(["counter", "total", "per CPU second", "most on"], rows)
 
 
 def _operators(report: Report) -> str:

@@ -100,6 +100,48 @@ class FunctionTime:
 
 
 @dataclass(frozen=True)
+class CounterLine:
+    """A user's line on which much of a counter was counted."""
+
+    place: Place
+    count: int
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A counter by its name in perf; `metric` is what `--sort` takes. `per_cpu_second`: None without CPU samples."""
+
+    name: str
+    metric: str
+    total: int
+    per_cpu_second: float | None
+    lines: tuple[CounterLine, ...]
+
+
+@dataclass(frozen=True)
+class WaitingLine:
+    """A user's line on which a thread waited; `state` is one of `leadline.analysis.waiting.STATES`."""
+
+    state: str
+    place: Place
+    ns: int
+
+
+@dataclass(frozen=True)
+class ThreadWaiting:
+    """What one thread waited for, by samples. `states_ns` has the states that occurred; with `ran_ns`, its CPU time,
+    they make up the wall time as far as the thread was looked at."""
+
+    process: str
+    thread: str
+    main: bool
+    wall_ns: int
+    ran_ns: int
+    states_ns: dict[str, int]
+    lines: tuple[WaitingLine, ...]
+
+
+@dataclass(frozen=True)
 class SplitPlace:
     """A user's line on which much of one part of a thread's time was spent."""
 
@@ -285,6 +327,11 @@ class Report:
     gpu: Gpu | None
     losses: tuple[LossRow, ...]
     cost: Cost
+    counters: tuple[Counter, ...] = ()
+    waiting: tuple[ThreadWaiting, ...] = ()
+    """Where waiting threads were looked at."""
+    waiting_hidden: int = 0
+    """Threads that did nothing but wait."""
     next_commands: tuple[str, ...] = field(default=())
     waits: tuple[str, ...] = ()
     """What the loop's threads waited for, phase by phase, where the kernel was recorded."""

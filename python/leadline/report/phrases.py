@@ -7,7 +7,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.analysis.origin import is_library
-from leadline.report.model import Cost, Device, FunctionTime, HotPath, LossRow, Meta, Place, Report, TimeSplit
+from leadline.report.model import (
+    Cost,
+    Counter,
+    Device,
+    FunctionTime,
+    HotPath,
+    LossRow,
+    Meta,
+    Place,
+    Report,
+    ThreadWaiting,
+    TimeSplit,
+)
 from leadline.report.source import visible
 from leadline.report.units import duration, in_unit, number, share
 
@@ -30,6 +42,7 @@ METRIC_NAMES = {
     "device_alloc_bytes": "memory taken from the driver",
     "device_free_bytes": "memory given back to the driver",
     "cpu_sample": "CPU time (samples)",
+    "wait": "waiting (samples)",
     "count": "calls",
 }
 
@@ -154,6 +167,54 @@ def samples_text(report: Report) -> str:
     return f"{number(total.count)} samples of CPU time, {duration(total.sum)} in all"
 
 
+WAIT_NAMES = {
+    "gil": "GIL",
+    "lock": "lock",
+    "io": "I/O",
+    "sleep": "sleep",
+    "child": "child",
+    "device": "device",
+    "core": "core",
+    "other": "other",
+}
+WAITING_NOTE = "shares of each thread's wall time; places are samples, amounts are measured"
+COUNTERS_NOTE = "by lines as CPU samples met them"
+
+
+def waits_shown(waiting: Sequence[ThreadWaiting]) -> list[str]:
+    """States that a table of these threads has columns for."""
+    return [state for state in WAIT_NAMES if any(one.states_ns.get(state) for one in waiting)]
+
+
+def waiting_lines(one: ThreadWaiting) -> str:
+    """`lock 2.30 s train.py:12 load, I/O 1.10 s train.py:20 read`: the lines that matter."""
+    worth = [line for line in one.lines if line.ns >= _WORTH_A_PLACE * one.wall_ns]
+    return visible(
+        ", ".join(f"{WAIT_NAMES[line.state]} {duration(line.ns)} {place_text(line.place)}" for line in worth)
+    )
+
+
+def waiting_hidden(count: int) -> str:
+    """What is said of threads that are left out; empty where there are none."""
+    if not count:
+        return ""
+    return "1 more thread only waits" if count == 1 else f"{number(count)} more threads only wait"
+
+
+def counter_cells(counter: Counter) -> list[str]:
+    """Name, sum and rate, and the line with most of it."""
+    rate = "n/a" if counter.per_cpu_second is None else number(round(counter.per_cpu_second))
+    most = [f"{place_text(line.place)} {share(line.count, counter.total)}" for line in counter.lines[:1]]
+    return [counter.name, number(counter.total), rate, *(most or [""])]
+
+
+def instructions_text(counters: Sequence[Counter]) -> str:
+    """`1.73 instructions per cycle`, where both were counted."""
+    sums = {one.metric: one.total for one in counters}
+    cycles, instructions = sums.get("cycles", 0), sums.get("instructions", 0)
+    return f"{instructions / cycles:.2f} instructions per cycle" if cycles and instructions else ""
+
+
 def function_text(row: FunctionTime) -> str:
     """`Parser.parse`; of a thread what nothing else explains."""
     if row.kind == "thread":
@@ -193,7 +254,7 @@ def device_wait_text(split: TimeSplit) -> str:
     return f"of {duration(waited)} of waiting for a device it {how}"
 
 
-def thread_text(split: TimeSplit) -> str:
+def thread_text(split: TimeSplit | ThreadWaiting) -> str:
     thread = "main thread" if split.main else (split.thread or "thread")
     return visible(f"{split.process}, {thread}" if split.process else thread)
 

@@ -158,11 +158,13 @@ def _asked(asked: Mapping[str, Any]) -> str:
     for name, value in asked.items():
         if value is True:
             words.append(name)
-        elif name in ("cpu_sample", "budget") and value:  # the other numbers are limits
+        elif name in ("cpu_sample", "wait", "budget") and value:  # the other numbers are limits
             words.append(f"{name}={_number(value)}")
         elif isinstance(value, Mapping):  # a trace window: what of it was given
             given = ",".join(f"{key}={_number(of)}" for key, of in value.items() if _number(of))
             words.append(f"{name}={given}" if given else name)
+        elif name == "counters" and isinstance(value, list) and value:
+            words.append(f"{name}={'+'.join(map(_text, value))}")
         elif _text(value) not in ("", "auto"):  # what is chosen by itself was not asked for
             words.append(f"{name}={value}")
     return ", ".join(words)

@@ -139,6 +139,41 @@ def functions(console: Console, report: Report) -> None:
     more(console, report.functions_hidden, "more functions")
 
 
+def waiting(console: Console, report: Report) -> None:
+    """What threads waited for, by samples."""
+    if not report.waiting:
+        return
+    title(console, "Waiting", phrases.WAITING_NOTE)
+    states = phrases.waits_shown(report.waiting)
+    columns = [("thread", "left"), ("wall", "right"), ("running", "right")]
+    columns += [(phrases.WAIT_NAMES[state], "right") for state in states]
+    rows = []
+    for one in report.waiting:
+        values = (one.ran_ns, *(one.states_ns.get(state, 0) for state in states))
+        rows.append(
+            [phrases.thread_text(one), duration(one.wall_ns)]
+            + [share(value, one.wall_ns) if value else "-" for value in values]
+        )
+    table(console, columns, rows)
+    for one in report.waiting:
+        if lines := phrases.waiting_lines(one):
+            whose = "" if len(report.waiting) == 1 else f"{phrases.thread_text(one)}: "
+            console.print(Padding(Text(f"{whose}{lines}", style="bright_black"), (0, 0, 0, 2)))
+    if hidden := phrases.waiting_hidden(report.waiting_hidden):
+        console.print(Text(f"  {hidden}", style="bright_black"))
+
+
+def counters(console: Console, report: Report) -> None:
+    """Counters, and the line with most of each."""
+    if not report.counters:
+        return
+    title(console, "Counters", phrases.COUNTERS_NOTE)
+    columns = [("counter", "left"), ("total", "right"), ("per CPU second", "right"), ("most on", "left")]
+    table(console, columns, [phrases.counter_cells(one) for one in report.counters])
+    if said := phrases.instructions_text(report.counters):
+        console.print(Text(f"  {said}", style="bright_black"))
+
+
 def modules(console: Console, report: Report) -> None:
     """Modules by qualified name."""
     if not report.modules:

@@ -26,6 +26,8 @@ class CpuProvider:
         self._native = native
         self._hz = options.sample_hz
         self._frames = options.native
+        self._wait_hz = options.wait
+        self._counters = list(options.counters)
         self._own: set[int] = set()
         self._replaced: Replacements | None = None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "CPU samples were not asked for."}
@@ -34,7 +36,8 @@ class CpuProvider:
         """Give every thread its timer."""
         if self._hz:
             before = _caught()
-            self._note(self._native.provider_start(_NAME, {"hz": self._hz, "native": self._frames}))
+            wanted = {"hz": self._hz, "native": self._frames, "counters": self._counters, "wait_hz": self._wait_hz}
+            self._note(self._native.provider_start(_NAME, wanted))
             self._own |= _caught() - before
             if not self._replaced:
                 self._replaced = Replacements()

@@ -1,0 +1,89 @@
+// Native frames between an operator and what called it: Python code, or the operator around it.
+#include <array>
+#include <new>
+
+#include "base/hash.h"
+#include "base/losses.h"
+#include "collector/collector.h"
+#include "monitor/monitor.h"
+
+namespace leadline {
+namespace {
+
+constexpr size_t kMostFrames = 192;
+constexpr uintptr_t kGap = 1;  // as an address: frames are missing here
+
+// Where frames belong to the operator around this one. Operators lie on the stack of who calls them.
+uintptr_t end_of_inner(CallPath& path, uintptr_t above) noexcept {
+  const StackOf<Scope>& scopes = path.scopes();
+  for (size_t level = scopes.size(); level-- > 0;) {
+    const auto token = reinterpret_cast<uintptr_t>(scopes[level].token);
+    if (scopes[level].kind == ScopeKind::kOperator && token > above) return token;
+  }
+  return UINTPTR_MAX;
+}
+
+}  // namespace
+
+FrameId Lane::native_frame(uintptr_t address, const NativeSource& source) {
+  const auto known = native_frames_.find(address);
+  if (known != native_frames_.end()) return known->second;
+  NativeText text;
+  FrameId made = kNoFrame;
+  if (address == kGap) {
+    text.name = "[no unwind information]";
+  }
+  if (address == kGap || source.describe(address, &text)) {
+    leadline_path_frame named{};
+    named.kind = static_cast<uint8_t>(FrameKind::kNative);
+    named.name = text.name.c_str();
+    named.file = text.file.c_str();
+    named.module = text.build_id.c_str();
+    named.address = text.address;
+    made = frame(named);
+  }
+  native_frames_.emplace(address, made);
+  return made;
+}
+
+// `above` itself where there are none, or no room.
+ThreadTree::Place* Collector::below_native(Lane& lane, CallPath& path, ThreadTree::Place* above,
+                                           const void* token) noexcept try {
+  const NativeSource* const source = Monitor::instance().native();
+  if (source == nullptr || token == nullptr) return above;
+  const auto begin = reinterpret_cast<uintptr_t>(token);
+  uintptr_t end = end_of_inner(path, begin);
+  const uintptr_t evaluation = path.innermost_evaluation();
+  if (evaluation > begin && evaluation < end) end = evaluation;
+  std::array<uintptr_t, kMostFrames> calls;
+  bool whole = true;
+  size_t count = source->walk(begin, end, calls.data(), kMostFrames - 1, &whole);
+  if (!whole) calls[count++] = kGap;
+  if (count == 0) return above;
+  uint64_t key = hash_mix(raw(above->id()), count);
+  for (size_t i = 0; i < count; ++i) key = hash_mix(key, calls[i]);
+  ThreadTree::Place*& known = lane.native_places[key];
+  if (known != nullptr) return known;
+  NodeId node = above->id();
+  for (size_t i = count; i-- > 0;) {
+    const FrameId frame = lane.native_frame(calls[i], *source);
+    if (frame != kNoFrame) node = lane.tree->child(node, frame);
+  }
+  known = lane.tree->place(node);
+  return known;
+} catch (const std::bad_alloc&) {
+  losses().count(LossKind::kInternalError, 1, "an operator has no native frames for want of memory");
+  return above;
+}
+
+// As resolve(), with native frames between the operator and what is around it.
+NodeId Collector::resolve_operator(Lane& lane, CallPath& path) noexcept {
+  StackOf<PathEntry>& entries = path.entries();
+  const Scope& scope = path.scopes().back();
+  if (Monitor::instance().native() == nullptr || entries[scope.entry].slot != 0) return resolve(lane, path);
+  const NodeId around = resolve(lane, path, scope.entry);
+  ThreadTree::Place* const above = below_native(lane, path, lane.tree->place(around), scope.token);
+  return settle(lane, entries[scope.entry], above->id());
+}
+
+}  // namespace leadline

@@ -1,0 +1,304 @@
+#include "providers/cpu/counters.h"
+
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace leadline::cpu {
+namespace {
+
+perf_event_attr attributes(const PlannedCounter& counter) noexcept {
+  perf_event_attr wanted{};
+  wanted.size = sizeof wanted;
+  wanted.type = counter.kind->type;
+  wanted.config = counter.kind->config;
+  wanted.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  wanted.exclude_hv = 1;
+  wanted.exclude_kernel = counter.user_only ? 1 : 0;
+  return wanted;
+}
+
+int open_counter(const PlannedCounter& counter, pid_t tid, int leader) noexcept {
+  perf_event_attr wanted = attributes(counter);
+  return static_cast<int>(syscall(SYS_perf_event_open, &wanted, tid, -1, leader, PERF_FLAG_FD_CLOEXEC));
+}
+
+// The form of what read() gives of a group.
+struct GroupReading {
+  uint64_t count = 0;
+  uint64_t enabled_ns = 0;
+  uint64_t running_ns = 0;
+  std::array<uint64_t, kMostCounters> values{};
+};
+
+bool read_group(int file, size_t count, GroupReading* out) noexcept {
+  const auto bytes = static_cast<ssize_t>((3 + count) * sizeof(uint64_t));
+  return ::read(file, out, static_cast<size_t>(bytes)) == bytes && out->count == count;
+}
+
+std::string name_of(const CounterKind& kind) { return std::string(kind.name); }
+
+std::string refusal(const CounterKind& kind, int error) {
+  const std::string name = name_of(kind);
+  if (error == EACCES || error == EPERM || error == ENOSYS) {
+    if (kind.source == CounterSource::kSoftware) {
+      return "The kernel counts " + name +
+             ", and this user may not count what the kernel does (kernel.perf_event_paranoid above 1); count it as "
+             "root, or leave it out.";
+    }
+    return "This system lets nobody count " + name +
+           " (perf_event_open is forbidden: a container's rules, or kernel.perf_event_paranoid above 2); allow it, or "
+           "leave it out.";
+  }
+  if (error == EMFILE || error == ENFILE) return "There are too many open files to count " + name + "; see ulimit -n.";
+  return "This machine has no counter for " + name +
+         " (a virtual machine often has none of its processor's); leave it out.";
+}
+
+std::string known_names() {
+  std::string names;
+  for (const CounterKind& kind : kCounterKinds) names += (names.empty() ? "" : ", ") + name_of(kind);
+  return names;
+}
+
+void run_a_little() noexcept {
+  volatile uint64_t sum = 0;
+  for (uint64_t i = 0; i < 100'000; ++i) sum = sum + i;
+}
+
+// Empty where the counter counts; it may turn out to count the user's part only.
+std::string why_not(PlannedCounter* counter) {
+  if (counter->kind->source == CounterSource::kUsage) return {};
+  int file = open_counter(*counter, 0, -1);
+  if (file < 0 && (errno == EACCES || errno == EPERM) && counter->kind->source == CounterSource::kHardware) {
+    counter->user_only = true;
+    file = open_counter(*counter, 0, -1);
+  }
+  if (file < 0) return refusal(*counter->kind, errno);
+  run_a_little();
+  GroupReading reading;
+  const bool read = read_group(file, 1, &reading);
+  close(file);
+  const bool counts = read && reading.running_ns != 0 && (!counter->kind->always || reading.values[0] != 0);
+  return counts ? std::string()
+                : "The counter " + name_of(*counter->kind) +
+                      " reads only zero on this machine; leave it out (a virtual machine may pretend to have it).";
+}
+
+// Whether these are ever on the processor together.
+bool fit(const std::vector<PlannedCounter>& counters, const std::vector<size_t>& group) noexcept {
+  std::array<int, kMostCounters> files{};
+  size_t opened = 0;
+  for (; opened < group.size(); ++opened) {
+    files[opened] = open_counter(counters[group[opened]], 0, opened == 0 ? -1 : files[0]);
+    if (files[opened] < 0) break;
+  }
+  bool together = opened == group.size();
+  if (together) {
+    run_a_little();
+    GroupReading reading;
+    together = read_group(files[0], group.size(), &reading) && reading.running_ns != 0;
+  }
+  while (opened > 0) close(files[--opened]);
+  return together;
+}
+
+}  // namespace
+
+std::vector<std::string> CounterPlan::make(const std::vector<std::string>& names) {
+  std::vector<std::string> refused;
+  counters_.clear();
+  for (const std::string& name : names) {
+    PlannedCounter counter{find_counter(name)};
+    if (counter.kind == nullptr) {
+      refused.push_back("There is no counter named " + name + "; there are " + known_names() + ".");
+      continue;
+    }
+    const auto same = [&](const PlannedCounter& one) { return one.kind == counter.kind; };
+    if (std::any_of(counters_.begin(), counters_.end(), same)) continue;
+    if (counters_.size() == kMostCounters) {
+      refused.push_back("No more than " + std::to_string(kMostCounters) + " counters are read at a time; leave out " +
+                        name_of(*counter.kind) + ".");
+      continue;
+    }
+    std::string why = why_not(&counter);
+    if (why.empty()) {
+      counters_.push_back(counter);
+    } else {
+      refused.push_back(std::move(why));
+    }
+  }
+  arrange();
+  return refused;
+}
+
+// Counters of the processor as one group where it can hold them all, so that their ratios are of the same moments.
+void CounterPlan::arrange() {
+  groups_.clear();
+  uses_usage_ = false;
+  std::vector<size_t> hardware;
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    switch (counters_[i].kind->source) {
+      case CounterSource::kUsage:
+        uses_usage_ = true;
+        break;
+      case CounterSource::kSoftware:
+        groups_.push_back({i});
+        break;
+      case CounterSource::kHardware:
+        hardware.push_back(i);
+        break;
+    }
+  }
+  if (!hardware.empty() && (hardware.size() == 1 || fit(counters_, hardware))) {
+    groups_.push_back(std::move(hardware));
+  } else {
+    for (const size_t one : hardware) groups_.push_back({one});
+  }
+  words_ = uses_usage_ ? kUsageWords : 0;
+  for (const auto& group : groups_) words_ += kGroupWords + group.size();
+}
+
+std::string CounterPlan::caution() const {
+  std::string names;
+  for (const PlannedCounter& counter : counters_) {
+    if (counter.user_only) names += (names.empty() ? "" : ", ") + name_of(*counter.kind);
+  }
+  if (names.empty()) return names;
+  return "Counted outside of the kernel only, since this user may not count what the kernel does: " + names + ".";
+}
+
+// ---------------------------------------------------------------- one thread
+
+bool CounterFiles::open(const CounterPlan& plan, pid_t tid) noexcept {
+  close();
+  bool all = true;
+  for (const auto& group : plan.groups()) {
+    const size_t leader = group.front();
+    for (const size_t one : group) {
+      File& file = files_[one];
+      file.number = open_counter(plan.counters()[one], tid, one == leader ? -1 : files_[leader].number);
+      if (file.number < 0) {
+        all = false;
+        break;
+      }
+      if (ioctl(file.number, PERF_EVENT_IOC_ID, &file.id) != 0) file.id = 0;
+    }
+  }
+  return all;
+}
+
+void CounterFiles::close() noexcept {
+  for (File& file : files_) {
+    if (file.number >= 0 && is_ours(file)) ::close(file.number);
+    file = {};
+  }
+}
+
+bool CounterFiles::is_ours(const File& file) const noexcept {
+  uint64_t id = 0;
+  return file.number >= 0 && ioctl(file.number, PERF_EVENT_IOC_ID, &id) == 0 && id == file.id;
+}
+
+void CounterFiles::read(const CounterPlan& plan, uint64_t* words) const noexcept {
+  if (plan.uses_usage()) words += kUsageWords;
+  for (const auto& group : plan.groups()) {
+    const File& leader = files_[group.front()];
+    GroupReading reading;
+    if (is_ours(leader) && read_group(leader.number, group.size(), &reading)) {
+      words[0] = reading.enabled_ns;
+      words[1] = reading.running_ns;
+      std::copy_n(reading.values.begin(), group.size(), words + kGroupWords);
+    }
+    words += kGroupWords + group.size();
+  }
+}
+
+Usage own_usage() noexcept {
+  rusage now{};
+  if (getrusage(RUSAGE_THREAD, &now) != 0) return {};
+  return {static_cast<uint64_t>(now.ru_minflt), static_cast<uint64_t>(now.ru_majflt),
+          static_cast<uint64_t>(now.ru_nvcsw) + static_cast<uint64_t>(now.ru_nivcsw)};
+}
+
+bool usage_of(pid_t tid, Usage* out) noexcept {
+  char path[64];
+  char text[4096];
+  const auto load = [&](const char* name) {
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid, name);
+    FILE* const file = fopen(path, "re");
+    if (file == nullptr) return false;
+    const size_t got = fread(text, 1, sizeof text - 1, file);
+    text[got] = '\0';
+    fclose(file);
+    return got != 0;
+  };
+  // proc(5): the fields behind the name, which may hold anything, begin with the third
+  if (!load("stat")) return false;
+  const char* const behind = strrchr(text, ')');
+  unsigned long long minor = 0;
+  unsigned long long major = 0;
+  if (behind == nullptr || sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &minor, &major) != 2) {
+    return false;
+  }
+  if (!load("status")) return false;
+  uint64_t switches = 0;
+  for (const char* name : {"\nvoluntary_ctxt_switches:", "\nnonvoluntary_ctxt_switches:"}) {
+    const char* const at = strstr(text, name);
+    if (at != nullptr) switches += strtoull(at + strlen(name), nullptr, 10);
+  }
+  *out = {minor, major, switches};
+  return true;
+}
+
+void put_usage(const CounterPlan& plan, const Usage& usage, uint64_t* words) noexcept {
+  if (!plan.uses_usage()) return;
+  words[0] = usage.minor_faults;
+  words[1] = usage.major_faults;
+  words[2] = usage.switches;
+}
+
+void CounterBooks::take(const CounterPlan& plan, const uint64_t* words, int64_t* counts) noexcept {
+  const auto grown = [&](size_t at) { return words[at] > last_[at] ? words[at] - last_[at] : 0; };
+  size_t at = 0;
+  if (plan.uses_usage()) {
+    for (size_t i = 0; i < plan.counters().size(); ++i) {
+      const CounterKind& kind = *plan.counters()[i].kind;
+      if (kind.source != CounterSource::kUsage) continue;
+      for (size_t member = 0; member < kUsageWords; ++member) {
+        if ((kind.config >> member & 1) != 0) counts[i] += static_cast<int64_t>(grown(member));
+      }
+    }
+    for (; at < kUsageWords; ++at) last_[at] = std::max(last_[at], words[at]);
+  }
+  for (const auto& group : plan.groups()) {
+    const size_t end = at + kGroupWords + group.size();
+    const uint64_t enabled_ns = grown(at);
+    const uint64_t running_ns = grown(at + 1);
+    if (running_ns == 0) {  // it was not on the processor: the next reading tells more
+      at = end;
+      continue;
+    }
+    // The kernel's two clocks differ by its own work.
+    const auto enabled = static_cast<double>(enabled_ns);
+    const auto running = static_cast<double>(running_ns);
+    const bool all_the_time = enabled <= 1.001 * running + 1000;
+    const double scale = all_the_time ? 1.0 : enabled / running;
+    scaled_ = scaled_ || !all_the_time;
+    for (size_t i = 0; i < group.size(); ++i) {
+      const auto raw = static_cast<double>(grown(at + kGroupWords + i));
+      counts[group[i]] += static_cast<int64_t>(raw * scale + 0.5);
+    }
+    std::copy(words + at, words + end, last_.begin() + static_cast<ptrdiff_t>(at));
+    at = end;
+  }
+}
+
+}  // namespace leadline::cpu
