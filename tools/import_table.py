@@ -156,7 +156,7 @@ PYTHON_FOREIGN: dict[str, set[str]] = {
 # third-party packages inside a function only: frameworks that the profiled program brings
 PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
     "distributed": {"dask", "distributed"},
-    "profiles": {"fsspec"},
+    "profiles": {"fsspec", "symbolic"},
     "capture": {
         "torch",
         "numpy",
@@ -173,7 +173,6 @@ PYTHON_FOREIGN_LAZY: dict[str, set[str]] = {
         "fsspec",
     },
     "cli": {"torch"},
-    "profiles": {"symbolic"},
     "whatif": {"pyarrow"},
     "agent": {"mcp"},
     "notebook": {"IPython"},

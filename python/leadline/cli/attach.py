@@ -77,7 +77,7 @@ def _finish(pid: int, news: dict[str, Any], quiet: bool, native: bool) -> int:
         raise CommandError(f"Process {pid} was not measured: {news.get('message')}")
     path = Path(str(news["path"]))
     if native:
-        from leadline.cli.run import symbolize_here
+        from leadline.cli.symbolize import symbolize_here
 
         symbolize_here(path)
     if not quiet:

@@ -218,6 +218,8 @@ def run(arguments: argparse.Namespace) -> int:
         recorder.discard()
     release_signals()
     if path is not None and options.native:
+        from leadline.cli.symbolize import symbolize_here
+
         symbolize_here(path)
     if path is not None and not options.quiet:
         _print_summary(path)
@@ -373,22 +375,6 @@ def _finish(part: PartDirectory, status: ExitStatus, rolling: Rolling | None) ->
     if finished.sentence:
         say(finished.sentence)
     return finished.path
-
-
-def symbolize_here(path: Path) -> None:
-    """Names while the files that ran are surely there."""
-    try:
-        from leadline.profiles import open_profile
-        from leadline.profiles.symbols import symbolized
-        from leadline.profiles.writer import write_profile
-
-        done = symbolized(open_profile(path))
-        for sentence in done.sentences:
-            say(sentence)
-        if done.named:
-            write_profile(path, done.profile)
-    except Exception as error:
-        say(f"Native frames have no names ({error}); `leadline symbolize {path}` may find them.")
 
 
 def _print_summary(path: Path) -> None:

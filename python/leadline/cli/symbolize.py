@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from leadline.capture.messages import say
 from leadline.cli.errors import CommandError
 
 
@@ -47,3 +48,19 @@ def symbolize(file: str, output: str, folders: list[Path]) -> None:
         raise CommandError(str(error)) from error
     left = f"; {done.unnamed:,} stay addresses" if done.unnamed else ""
     print(f"leadline: named {done.named:,} native frames in {output}{left}.", file=sys.stderr)
+
+
+def symbolize_here(path: Path) -> None:
+    """Names while the files that ran are surely there."""
+    try:
+        from leadline.profiles import open_profile
+        from leadline.profiles.symbols import symbolized
+        from leadline.profiles.writer import write_profile
+
+        done = symbolized(open_profile(path))
+        for sentence in done.sentences:
+            say(sentence)
+        if done.named:
+            write_profile(path, done.profile)
+    except Exception as error:
+        say(f"Native frames have no names ({error}); `leadline symbolize {path}` may find them.")
