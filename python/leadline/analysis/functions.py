@@ -42,13 +42,12 @@ def functions(tree: Tree, kept: Mask) -> list[FunctionRow]:
         if node.kind == str(FrameKind.THREAD) and not selves[one]:
             continue
         source, line = node.detail.get("source"), node.detail.get("line")  # of native frames with debug information
-        lined = isinstance(source, str) and isinstance(line, int)
+        place = (source, line) if isinstance(source, str) and isinstance(line, int) else (node.file, node.line)
         rows.append(
             FunctionRow(
                 node.kind,
                 f"[{node.file.rpartition('/')[2]}]" if unnamed[tree.frame_of[node.row]] else node.name,
-                str(source) if lined else node.file,
-                int(line) if lined else node.line,
+                *place,
                 int(selves[one]),
                 int(whole[one]),
                 int(samples[one]),

@@ -15,8 +15,8 @@ def with_frames_above(tables: Tables, above: Mapping[int, Sequence[int]]) -> Tab
     was measured stays at the node itself."""
     nodes = tables["nodes"]
     count_of = np.zeros(tables.rows("frames"), np.int64)
-    for frame, more in above.items():
-        count_of[frame] = len(more)
+    for row, more in above.items():
+        count_of[row] = len(more)
     counts = count_of[nodes["frame"]]
     row_of = np.cumsum(counts + 1) - 1  # the last of its rows is the node itself
     total = int(row_of[-1]) + 1 if len(row_of) else 0
@@ -28,9 +28,9 @@ def with_frames_above(tables: Tables, above: Mapping[int, Sequence[int]]) -> Tab
     frame[row_of] = nodes["frame"]
     for node in np.flatnonzero(counts).tolist():
         rows = range(int(row_of[node] - counts[node]), int(row_of[node]))
-        for at, (row, outer) in enumerate(zip(rows, above[int(nodes["frame"][node])], strict=True)):
-            parent[row] = new_parent[node] if at == 0 else row - 1
-            frame[row] = outer
+        for at, (place, outer) in enumerate(zip(rows, above[int(nodes["frame"][node])], strict=True)):
+            parent[place] = new_parent[node] if at == 0 else place - 1
+            frame[place] = outer
     columns = {name: dict(table) for name, table in tables.columns.items()}
     columns["nodes"] = {"parent": parent, "frame": frame}
     for name, table in TABLES.items():
