@@ -18,12 +18,15 @@ constexpr double kLargest = 4611686018427387904.0;  // 2^62: sequence numbers ab
 bool starts(std::string_view text, std::string_view with) noexcept { return text.substr(0, with.size()) == with; }
 
 // A number, or the first one in a text such as "stream 7"; 0 without any; nothing where it does not fit.
-std::optional<int64_t> loose_number(const JsonValue& value) noexcept {
+std::optional<int64_t> loose_number(const JsonValue& value) {
   if (value.type == JsonType::number) {
     const auto found = number_of(value);
     return found ? found->whole : std::nullopt;
   }
-  const std::string_view raw = value.raw;
+  // the digits of an escape such as \u00e9 are no number
+  const bool escaped = value.type == JsonType::text && value.raw.find('\\') != std::string_view::npos;
+  const std::string plain = escaped ? unescaped(value.raw) : std::string();
+  const std::string_view raw = escaped ? std::string_view(plain) : std::string_view(value.raw);
   const size_t at = raw.find_first_of("0123456789");
   if (value.type == JsonType::none || at == std::string_view::npos) return 0;
   int64_t whole = 0;
@@ -33,7 +36,7 @@ std::optional<int64_t> loose_number(const JsonValue& value) noexcept {
 }
 
 // CUPTI's all-ones for "none" as -1.
-std::optional<int64_t> known_stream(const JsonValue& value) noexcept {
+std::optional<int64_t> known_stream(const JsonValue& value) {
   if (value.type == JsonType::none) return -1;
   if (value.type == JsonType::number) {
     const auto found = number_of(value);

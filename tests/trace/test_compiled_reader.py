@@ -123,6 +123,11 @@ def test_made_traces_are_read_as_by_python(events: list[Any], piece: int, escape
     same(told(reader), expected(json.loads(text.encode("utf-8", "replace")), python=escaped))
 
 
+def test_digits_of_an_escape_are_no_number() -> None:
+    text = '{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":1,"pid":1,"tid":"\\ud83d\\ude00 worker 7"}]'
+    assert told(compiled(text.encode(), 5))["events"][0][4] == (1, 7)
+
+
 def test_of_two_members_with_one_name_the_last_counts() -> None:
     text = '{"ph":"i","ph":"X","cat":"kernel","cat":"cpu_op","name":"a","name":"b","ts":1,"ts":2.5,"pid":1,"tid":2,'
     text += '"args":{"Sequence number":1},"args":{"Sequence number":2,"Sequence number":3},"\\u0064ur":4}]'
