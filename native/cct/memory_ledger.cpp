@@ -313,6 +313,7 @@ std::vector<PeakShare> MemoryLedger::peak_shares() {
 std::vector<FreedLater> MemoryLedger::freed_later() {
   std::vector<FreedLater> freed;
   const Hold hold(*this);
+  freed.reserve(books_->freed.size());
   for (std::uint32_t i = 0; i < books_->freed.size(); ++i) freed.push_back(books_->freed[i]);
   for (std::uint32_t i = 0; i < books_->owners.size(); ++i) {
     const Books::Owner& owner = books_->owners[i];

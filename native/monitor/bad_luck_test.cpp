@@ -95,7 +95,7 @@ TEST_CASE("Without memory a call path is refused and counted, and the next one i
     run_operator();
     FakePython::reset();
     for (uintptr_t frame = 1; frame <= 2'000; ++frame) {
-      FakePython::functions[frame] = "f" + std::to_string(frame);
+      FakePython::functions[frame] = std::string("f").append(std::to_string(frame));
       FakePython::chain.push_back({frame, frame, 1});
     }
     leadline_frame frames[4];

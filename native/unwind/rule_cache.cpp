@@ -37,6 +37,14 @@ Rule computed(uintptr_t pc) noexcept {
   return find_sections(pc, &sections) ? find_rule(pc, sections) : Rule{};
 }
 
+// Never given back: somebody may be reading it. Mapped, so that what is not used costs nothing.
+Table* new_table() noexcept {
+  void* const memory = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<Table*>(memory);
+}
+
+}  // namespace
+
 uint64_t library_changes() noexcept {
   uint64_t changes = 0;
   dl_iterate_phdr(
@@ -47,14 +55,6 @@ uint64_t library_changes() noexcept {
       &changes);
   return changes;
 }
-
-// Never given back: somebody may be reading it. Mapped, so that what is not used costs nothing.
-Table* new_table() noexcept {
-  void* const memory = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<Table*>(memory);
-}
-
-}  // namespace
 
 Rule rule_at(uintptr_t pc) noexcept {
   Table* const table = g_table.load(std::memory_order_acquire);

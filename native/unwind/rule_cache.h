@@ -19,6 +19,8 @@ void renew() noexcept;
 // Whether this process can be unwound at all: the C library finds modules for signal handlers (glibc 2.35), and the
 // processor is one whose rules are known. Call it once before rule_at().
 bool available() noexcept;
+// Loads and unloads of libraries so far; who keeps what is true of them looks again when it has changed.
+uint64_t library_changes() noexcept;
 // Addresses known, for tests and reports.
 uint64_t rules_known() noexcept;
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -294,7 +295,7 @@ void CounterBooks::take(const CounterPlan& plan, const uint64_t* words, int64_t*
     scaled_ = scaled_ || !all_the_time;
     for (size_t i = 0; i < group.size(); ++i) {
       const auto raw = static_cast<double>(grown(at + kGroupWords + i));
-      counts[group[i]] += static_cast<int64_t>(raw * scale + 0.5);
+      counts[group[i]] += std::llround(raw * scale);
     }
     std::copy(words + at, words + end, last_.begin() + static_cast<ptrdiff_t>(at));
     at = end;

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "unwind/rule_cache.h"
+
 namespace leadline::cpu {
 namespace {
 
@@ -70,17 +72,6 @@ int add_image(dl_phdr_info* info, size_t, void* to) {
   return 0;
 }
 
-uint64_t library_changes() noexcept {
-  uint64_t changes = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* to) {
-        *static_cast<uint64_t*>(to) = info->dlpi_adds + info->dlpi_subs;
-        return 1;
-      },
-      &changes);
-  return changes;
-}
-
 }  // namespace
 
 std::string name_in(const Image& image, uintptr_t address) {
@@ -109,7 +100,7 @@ const Image* Images::among_known(uintptr_t pc) const noexcept {
 
 const Image* Images::find(uintptr_t pc) {
   if (const Image* const known = among_known(pc)) return known;
-  const uint64_t changes = library_changes();
+  const uint64_t changes = unwind::library_changes();
   if (changes == changes_) return nullptr;
   changes_ = changes;
   list();

@@ -71,9 +71,9 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
         if (j != 0) text_ += ", ";
         text_ += std::to_string(shapes[i][j]);
       }
-      text_ += "]";
+      text_ += ']';
     }
-    text_ += "]";
+    text_ += ']';
     if (symbols.input_types != nullptr || symbols.old_input_types != nullptr) {
       Types types;
       if (symbols.input_types != nullptr) {
@@ -86,12 +86,12 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
       for (size_t i = 0; i < types.size(); ++i) {
         text_ += i == 0 ? "\"" : ", \"";
         append_escaped(&text_, types[i]);
-        text_ += "\"";
+        text_ += '"';
       }
-      text_ += "]";
+      text_ += ']';
     }
     append_arguments(symbols, function, inputs_at);
-    text_ += "}";
+    text_ += '}';
     return text_.c_str();
   } catch (...) {
     return role;
@@ -114,7 +114,7 @@ void InputText::append_arguments(const Symbols& symbols, const RecordFunction& f
     const bool number = tag != kNothing && tag != kTensor;
     text_ += ", " + (number ? as_json(symbols.value_text(&inputs.first[i], false)) : "null");
   }
-  text_ += "]";
+  text_ += ']';
 }
 
 }  // namespace leadline::torch

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from leadline.profiles import Profile
 from leadline.profiles.fold.restore import stored_ranks
-from leadline.profiles.fold.state import MISSING, PARTIAL, Rank
+from leadline.profiles.fold.state import LAWFUL, MISSING, PARTIAL, Rank
 from leadline.profiles.fold.wide import as_float, from_pair
 from leadline.profiles.tree import metric_kind
 
@@ -31,8 +31,6 @@ _ORDER = (
 )  # fmt: skip
 NOT_PARTS = ("wall", "cpu", "peak", "steps", "collectives")
 """Values that are no part of a rank's time."""
-LAWFUL = ("pp", "ep")
-"""Coordinates by which the work of ranks differs lawfully."""
 
 
 @dataclass(frozen=True)

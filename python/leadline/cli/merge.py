@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0 when a file was made, also where files were left out: each is named."""
+    from leadline.analysis.ranks import ranges
     from leadline.distributed.engines import SchedulerError, engine_for
     from leadline.distributed.merge import merge_files
     from leadline.profiles import ProfileFileError, write_profile
@@ -63,14 +64,3 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def ranges(numbers: tuple[int, ...]) -> str:
-    """`3, 8-11`."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number])
-    return ", ".join("-".join(map(str, run)) for run in runs)

@@ -21,12 +21,10 @@ from typing import Any
 
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.fold.restore import is_folded
-from leadline.profiles.fold.state import MISSING, Rank
+from leadline.profiles.fold.state import LAWFUL, MISSING, Rank
 from leadline.profiles.reader import open_head
 
 BY = ("role", "node", "rank")
-_LAWFUL_DIMENSIONS = ("pp", "ep")
-"""Coordinates by which the work of ranks differs lawfully: pipeline stages, experts."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ def label_of(unit: Unit, by: str) -> str:
     if by == "node":
         return f"ranks on {unit.mains[0].host or 'an unknown machine'}"
     role = role_of(unit.mains[0].record)
-    lawful = {name: place for name, place in role.items() if name in _LAWFUL_DIMENSIONS}
+    lawful = {name: place for name, place in role.items() if name in LAWFUL}
     return (
         "ranks of " + ", ".join(f"{name} {place}" for name, place in sorted(lawful.items())) if lawful else "all ranks"
     )

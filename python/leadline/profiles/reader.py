@@ -6,7 +6,8 @@ Also reads the segments that a running process leaves (the same archive without 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from leadline._version import __version__
@@ -28,35 +29,21 @@ def open_profile(path: str | os.PathLike[str], limits: Limits | None = None, *, 
     Raises ProfileFileError, with one sentence, when the file is missing, cut off, changed, of a newer format, or not a
     profile. Memory is bounded by `limits` (4 GiB of contents, and 300 times the file's size, unless told otherwise).
     """
-    with open_archive(path, limits or Limits()) as archive:
-        if "meta.json" not in archive:
-            raise ProfileFileError(f"{archive.name} is a ZIP archive but not a Leadline profile: it has no meta.json.")
-        try:
-            meta = parse_meta(archive.read("meta.json", archive.limits.meta_bytes))
-            format = _format_of(archive.name, meta, FORMATS)
-            raw = upgraded(RawProfile(_read_columns(archive, format.tables, with_events), meta), format.version)
-            return Profile(_checked(archive.name, raw.columns), complete_meta(raw.meta))
-        except MetaError as error:
-            raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
+    with _opened(path, limits) as (archive, meta, format):
+        raw = upgraded(RawProfile(_read_columns(archive, format.tables, with_events), meta), format.version)
+        return Profile(_checked(archive.name, raw.columns), complete_meta(raw.meta))
 
 
 def open_head(path: str | os.PathLike[str], limits: Limits | None = None) -> tuple[dict[str, Any], Columns]:
     """meta.json and the table of processes, whose references are not checked: enough to tell whose file it is. Raises
     ProfileFileError as `open_profile` does."""
-    with open_archive(path, limits or Limits()) as archive:
-        if "meta.json" not in archive:
-            raise ProfileFileError(f"{archive.name} is a ZIP archive but not a Leadline profile: it has no meta.json.")
-        try:
-            meta = parse_meta(archive.read("meta.json", archive.limits.meta_bytes))
-            format = _format_of(archive.name, meta, FORMATS)
-            columns = _read_columns(archive, {"processes": format.tables["processes"]})["processes"]
-            if len({len(values) for values in columns.values()}) > 1:
-                raise ProfileFileError(
-                    f"{archive.name} cannot be read: the columns of its table processes differ in length."
-                )
-            return complete_meta(meta), columns
-        except MetaError as error:
-            raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
+    with _opened(path, limits) as (archive, meta, format):
+        columns = _read_columns(archive, {"processes": format.tables["processes"]})["processes"]
+        if len({len(values) for values in columns.values()}) > 1:
+            raise ProfileFileError(
+                f"{archive.name} cannot be read: the columns of its table processes differ in length."
+            )
+        return complete_meta(meta), columns
 
 
 def open_segment(
@@ -79,6 +66,19 @@ def open_segment(
         if beside is not None and not own:
             columns["events"] = beside
         return _checked(archive.name, columns)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str], limits: Limits | None) -> Iterator[tuple[Archive, dict[str, Any], Format]]:
+    """The file, its meta.json and its format; a fault of meta.json, also found later, is a ProfileFileError."""
+    with open_archive(path, limits or Limits()) as archive:
+        if "meta.json" not in archive:
+            raise ProfileFileError(f"{archive.name} is a ZIP archive but not a Leadline profile: it has no meta.json.")
+        try:
+            meta = parse_meta(archive.read("meta.json", archive.limits.meta_bytes))
+            yield archive, meta, _format_of(archive.name, meta, FORMATS)
+        except MetaError as error:
+            raise ProfileFileError(f"{archive.name} cannot be read: its part meta.json {error}.") from None
 
 
 def _format_of(name: str, meta: dict[str, Any], formats: Sequence[Format]) -> Format:

@@ -8,39 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.schema import EventKind
+
 
 class TraceError(ValueError):
     """A trace cannot be read or used; the message says why and what to do."""
 
 
-class Kind(IntEnum):
-    """Kind of an event; the numbers are those of EventKind in the schema."""
-
-    OPERATOR = 0
-    REGION = 1
-    PHASE = 2
-    STEP = 3
-    API = 4
-    KERNEL = 5
-    COPY = 6
-    SET = 7
-    SYNCHRONIZE = 8
-    STREAM_WAIT = 9
-    EVENT_RECORD = 10
-    ALLOCATE = 11
-    COLLECTIVE = 12
-    GRAPH_LAUNCH = 13
-    OVERHEAD = 14
-    MODULE = 15  # span of an nn.Module's call
-    PYTHON = 16  # span of a Python function's call
-
+Kind = EventKind
+"""Of an event; a short name, since every rule says it."""
 
 DEVICE_KINDS = (Kind.KERNEL, Kind.COPY, Kind.SET, Kind.COLLECTIVE)
 CALL_KINDS = (Kind.API, Kind.SYNCHRONIZE, Kind.STREAM_WAIT, Kind.EVENT_RECORD, Kind.GRAPH_LAUNCH)

@@ -22,6 +22,8 @@ COST = ("callbacks_ns", "flush_ns", "events", "held_bytes")
 """What processes say of their own cost, as in meta.json."""
 WHOLE, PARTIAL, MISSING = 0, 1, 2
 """Status of a rank: stopped in order, taken from its last segment, not there."""
+LAWFUL = ("pp", "ep")
+"""Coordinates by which the work of ranks differs lawfully: pipeline stages, experts."""
 
 
 @dataclass(frozen=True)

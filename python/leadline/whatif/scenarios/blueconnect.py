@@ -14,6 +14,7 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import LaneKind, Phase, TaskKind
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count, gpu_of
 from leadline.whatif.scenarios.gradient_exchange import (
+    BUCKETS,
     NETWORK,
     bucketed,
     collective_overhead,
@@ -38,8 +39,7 @@ class BlueConnect(Scenario):
         Parameter(
             "local_bandwidth", Unit.BANDWIDTH, "what one worker can send inside a machine; default: the GPU's link"
         ),
-        Parameter("bucket_size", Unit.SIZE, "gradients per all-reduce", "25MiB"),
-        Parameter("first_bucket_size", Unit.SIZE, "size of the first bucket", "1MiB"),
+        *BUCKETS,
     )
 
     def title(self, values: Values) -> str:

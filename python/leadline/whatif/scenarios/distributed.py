@@ -21,6 +21,7 @@ from leadline.whatif.kinds import LaneKind, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import steps_of
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, ScenarioError, Values, count
 from leadline.whatif.scenarios.gradient_exchange import (
+    BUCKETS,
     DEFAULT_LATENCY_NS,
     NETWORK,
     bucketed,
@@ -44,8 +45,7 @@ class Distributed(Scenario):
     advice = "train data-parallel on more workers"
     parameters = (
         *NETWORK,
-        Parameter("bucket_size", Unit.SIZE, "gradients per all-reduce", "25MiB"),
-        Parameter("first_bucket_size", Unit.SIZE, "size of the first bucket", "1MiB"),
+        *BUCKETS,
         Parameter("algorithm", Unit.TEXT, "all-reduce algorithm", "auto", ("auto", "ring", "tree")),
     )
 

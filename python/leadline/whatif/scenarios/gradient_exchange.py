@@ -33,6 +33,10 @@ NETWORK = (
     ),
     Parameter("gradient_bytes", Unit.SIZE, "size of all gradients, where the trace has no shapes"),
 )
+BUCKETS = (
+    Parameter("bucket_size", Unit.SIZE, "gradients per all-reduce", "25MiB"),
+    Parameter("first_bucket_size", Unit.SIZE, "size of the first bucket", "1MiB"),
+)
 DEFAULT_LATENCY_NS = 5000.0
 
 
