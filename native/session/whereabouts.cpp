@@ -73,7 +73,7 @@ void Whereabouts::publish() noexcept try {
   head_->changes.fetch_add(1, std::memory_order_acq_rel);
   head_->time_ns = now_ns();
   head_->bytes = text.size();
-  std::memcpy(head_ + 1, text.data(), text.size());
+  std::memcpy(reinterpret_cast<char*>(head_) + sizeof(Head), text.data(), text.size());
   head_->changes.fetch_add(1, std::memory_order_release);
 } catch (...) {
   return;  // for want of memory
