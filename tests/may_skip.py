@@ -24,6 +24,11 @@ ALWAYS: list[Row] = [
         "Triton is a download of 190 MB; `make test-triton` runs these",
     ),
     (
+        "tests/tensorflow",
+        "make test-tf",
+        "TensorFlow is a download of 600 MB; `make test-tf` runs these, and its recorded files are read everywhere",
+    ),
+    (
         "tests/convert/test_ctf.py",
         "CTF 2 is read by babeltrace2 2.1",
         "Debian 12 has 2.0.4; the packets are compared with those of CTF 1.8, which it reads",

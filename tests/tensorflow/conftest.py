@@ -15,8 +15,6 @@ import leadline
 from leadline.profiles import Profile
 from leadline.profiles.tree import Node
 
-pytest.importorskip("tensorflow", reason="these tests measure real TensorFlow; make test-tf runs them")
-
 PROGRAMS = Path(__file__).parent / "programs"
 
 

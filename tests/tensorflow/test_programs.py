@@ -11,6 +11,8 @@ from tests.truth.invariants import contradictions
 
 from leadline.profiles.tree import Node
 
+pytest.importorskip("tensorflow", reason="these tests measure real TensorFlow; make test-tf runs them")
+
 pytestmark = pytest.mark.timeout(240)
 
 

@@ -93,7 +93,7 @@ class _Writer:
         """By row of the tree: the stack and the attributes of every node that measured something."""
         tree = self._tree
         columns = [Weights(tree, info).own for info in chosen_metrics(tree, metric)]
-        measured = [any(values) for values in zip(*columns, strict=True)]
+        measured = [any(column[row] for column in columns) for row in range(len(tree))]
         check_size_of_paths(tree, iter(measured), [1] * len(tree.frames["kind"]), _MOST_LOCATIONS)
         locations = [self._location(text.label, text.file, text.line, text.first_line) for text in frame_texts(tree)]
         parent, frame_of, own = tree.parent.tolist(), tree.frame_of.tolist(), self._own_attributes()
