@@ -61,6 +61,6 @@ def _later(event: dict[str, Any], shift_us: float, highest: int, steps: int = 0)
     if steps and moved["name"].startswith(_STEP):
         moved["name"] = f"{_STEP}{int(moved['name'].removeprefix(_STEP)) + steps}"
     arguments = moved.get("args")
-    if arguments and "correlation" in arguments:
+    if arguments and arguments.get("correlation"):  # 0 stands for none
         moved["args"] = {**arguments, "correlation": arguments["correlation"] + highest}
     return moved
