@@ -59,6 +59,11 @@ ALWAYS: list[Row] = [
         "Slurm is several daemons that no developer's machine has; the test runs where Debian's slurmd, slurmctld and slurm-client are",
     ),
     (
+        "tests/cpu/",
+        "lets nobody count tasks",
+        "containers and hardened kernels forbid perf_event_open; samples are then taken by timers, which is tested everywhere",
+    ),
+    (
         "tests/capture/",
         "lets no user (make a process namespace|mount a file system)",
         "containers and hardened kernels forbid unshare to users",

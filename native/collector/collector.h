@@ -90,6 +90,7 @@ class Collector final : public Subscriber {
   Lane* make_lane(ThreadState& thread) noexcept;
   static ThreadTree::Place* innermost_place(Lane& lane, CallPath& path) noexcept;
   static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames, const char* name);
+  bool begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread);
   ThreadTree::Place* below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token) noexcept;
   NodeId resolve_operator(Lane& lane, CallPath& path) noexcept;
   void retire(Lane& lane) noexcept;

@@ -135,8 +135,26 @@ ThreadTree::Place* Collector::operator_place(Lane& lane, ThreadTree::Place& abov
   return place;
 }
 
+// Autograd's, and those with names or inputs of their own: what the monitor does for all who listen, for one.
+bool Collector::begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) {
+  CallPath& path = thread.path;
+  path.sync();
+  if (path.take_moved()) [[unlikely]] {
+    on_scopes_moved(thread);
+    path.departed().clear();
+  }
+  const PathFrameId frame = path.frames().operator_named(op.name, op.stable_name != 0, op.inputs);
+  Scope& scope = path.push(token, ScopeKind::kOperator, frame);
+  scope.sequence = op.sequence;
+  scope.forward_thread = op.forward_thread;
+  ++thread.operators_open;
+  on_operator_begin(op, thread);
+  return true;
+}
+
 bool Collector::begin_operator(const leadline_operator_event& op, const void* token, ThreadState& thread) {
-  if (op.stable_name == 0 || op.backward != 0 || op.inputs != nullptr || op.wrapped != nullptr) return false;
+  if (op.stable_name == 0 || op.backward != 0 || op.inputs != nullptr || op.wrapped != nullptr)
+    return begin_other_operator(op, token, thread);
   Lane* const own = lane(thread);
   if (own == nullptr) return false;
   CallPath& path = thread.path;
@@ -149,7 +167,8 @@ bool Collector::begin_operator(const leadline_operator_event& op, const void* to
   if (!entries.empty() && entries.back().slot == 0) {
     // Below a wrapper that waits for its operator, what comes first says where the wrapper belongs.
     const Scope* scope = path.innermost();
-    if (scope != nullptr && scope->deferred && entries[scope->entry].slot == 0) return false;
+    if (scope != nullptr && scope->deferred && entries[scope->entry].slot == 0)
+      return begin_other_operator(op, token, thread);
     resolve(*own, path);
   }
   ThreadTree::Place* above = innermost_place(*own, path);
@@ -181,11 +200,18 @@ bool Collector::end_operator(const void* token, int64_t time_ns, ThreadState& th
   StackOf<Scope>& scopes = path.scopes();
   if (scopes.empty()) return false;
   const Scope& scope = scopes.back();
-  if (scope.token != token || scope.place == nullptr || scope.earlier_ns != 0 || scope.data_row != 0 ||
-      thread.unheard != 0 || path.is_disturbed())
+  if (scope.token != token || scope.kind != ScopeKind::kOperator || scope.unheard || scope.earlier_ns != 0 ||
+      scope.data_row != 0 || thread.unheard != 0 || path.is_disturbed())
     return false;
   Lane* const own = lane(thread);
   if (own == nullptr) return false;
+  if (scope.place == nullptr) {
+    if (thread.operators_open > 0) --thread.operators_open;
+    on_operator_end(time_ns, thread);
+    path.pop();
+    thread.published.leave(path.scopes().size());
+    return true;
+  }
   ThreadTree& tree = *own->tree;
   ThreadTree::Place& place = *place_of(scope);
   const int64_t duration_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);

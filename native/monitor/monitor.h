@@ -194,6 +194,8 @@ class Monitor {
   template <typename Direct, typename Make>
   void hand_out(uint32_t domain, Scope* scope, ThreadState& thread, const Direct& direct, const Make& make);
   void deliver(const leadline_event& event, Scope* scope, ThreadState& thread);
+  template <typename Answer, typename Ask>
+  Answer ask_subscriber(Answer otherwise, const Ask& ask) noexcept;
   void wait_until_idle() noexcept;
   void refresh_active() noexcept;
 

@@ -49,72 +49,52 @@ std::vector<PathFrameId> native_frames(const NativeSource& source, CallPath& pat
 
 }  // namespace
 
-leadline_context Monitor::context() noexcept {
+// What the core's own subscriber answers; `otherwise` where there is none.
+template <typename Answer, typename Ask>
+Answer Monitor::ask_subscriber(Answer otherwise, const Ask& ask) noexcept {
   const uint32_t used = used_.load(std::memory_order_acquire);
   ThreadState* state = used == 0 ? nullptr : thread();
-  if (state == nullptr) return 0;
+  if (state == nullptr) return otherwise;
   // A provider asks from inside its own event as well as between events. Busy before the slot is looked at: what is
   // found there stays until this thread is idle again.
   const Busy busy(*this, *state);
   for (uint32_t i = 0; i < used; ++i) {
     const Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
-    if (paused()) return 0;  // it has no part in what begins now
-    return slot.subscriber->context(*state);
+    if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
+      return ask(*slot.subscriber, *state);
   }
-  return 0;
+  return otherwise;
+}
+
+leadline_context Monitor::context() noexcept {
+  return ask_subscriber(leadline_context{0}, [this](Subscriber& subscriber, ThreadState& state) {
+    return paused() ? 0 : subscriber.context(state);  // paused: it has no part in what begins now
+  });
 }
 
 bool Monitor::context_in_file(leadline_context context, std::string_view file) noexcept {
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  ThreadState* state = used == 0 ? nullptr : thread();
-  if (state == nullptr) return false;
-  const Busy busy(*this, *state);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
-    return slot.subscriber->context_in_file(context, file);
-  }
-  return false;
+  return ask_subscriber(
+      false, [&](Subscriber& subscriber, ThreadState&) { return subscriber.context_in_file(context, file); });
 }
 
 leadline_context Monitor::thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept {
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  ThreadState* state = used == 0 ? nullptr : thread();
-  if (state == nullptr) return 0;
-  const Busy busy(*this, *state);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
-    return slot.subscriber->thread_place(tid, name, cpu, new_born);
-  }
-  return 0;
+  return ask_subscriber(leadline_context{0}, [&](Subscriber& subscriber, ThreadState&) {
+    return subscriber.thread_place(tid, name, cpu, new_born);
+  });
 }
 
 void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  ThreadState* state = used == 0 ? nullptr : thread();
-  if (state == nullptr) return;
-  const Busy busy(*this, *state);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
-      slot.subscriber->thread_over(tid, cpu_ns);
-  }
+  ask_subscriber(false, [&](Subscriber& subscriber, ThreadState&) {
+    subscriber.thread_over(tid, cpu_ns);
+    return true;
+  });
 }
 
 leadline_status Monitor::path_to(leadline_context context, leadline_frame* frames, size_t* count) noexcept {
   if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  ThreadState* state = used == 0 ? nullptr : thread();
-  if (state == nullptr) return LEADLINE_ERROR_UNAVAILABLE;
-  const Busy busy(*this, *state);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) == 0 || slot.subscriber == nullptr) continue;
-    return slot.subscriber->path_to(context, frames, count);
-  }
-  return LEADLINE_ERROR_UNAVAILABLE;
+  return ask_subscriber(LEADLINE_ERROR_UNAVAILABLE, [&](Subscriber& subscriber, ThreadState&) {
+    return subscriber.path_to(context, frames, count);
+  });
 }
 
 leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {

@@ -30,9 +30,10 @@ class PublishedPlaces {
   // `token`: that of the scope; where it lies on the thread's stack, native frames below it are inside the scope.
   void enter(size_t open, leadline_context place, uintptr_t anchor = kUnknown, const void* token = nullptr) noexcept {
     const auto depth = static_cast<uint32_t>(std::min<size_t>(open, kDepth));
-    places_[depth - 1].store(place, std::memory_order_relaxed);
-    anchors_[depth - 1].store(open > kDepth ? kUnknown : anchor, std::memory_order_relaxed);
-    tokens_[depth - 1].store(reinterpret_cast<uintptr_t>(token), std::memory_order_relaxed);
+    Level& level = levels_[depth - 1];
+    level.place.store(place, std::memory_order_relaxed);
+    level.anchor.store(open > kDepth ? kUnknown : anchor, std::memory_order_relaxed);
+    level.token.store(reinterpret_cast<uintptr_t>(token), std::memory_order_relaxed);
     depth_.store(depth, std::memory_order_release);
   }
   void leave(size_t open) noexcept {
@@ -41,20 +42,23 @@ class PublishedPlaces {
   }
   // Open scopes that are told apart. Signal-safe, any thread, like all that follow.
   uint32_t depth() const noexcept { return depth_.load(std::memory_order_acquire); }
-  leadline_context place(uint32_t level) const noexcept { return places_[level].load(std::memory_order_relaxed); }
-  uintptr_t anchor(uint32_t level) const noexcept { return anchors_[level].load(std::memory_order_relaxed); }
-  uintptr_t token(uint32_t level) const noexcept { return tokens_[level].load(std::memory_order_relaxed); }
+  leadline_context place(uint32_t level) const noexcept { return levels_[level].place.load(std::memory_order_relaxed); }
+  uintptr_t anchor(uint32_t level) const noexcept { return levels_[level].anchor.load(std::memory_order_relaxed); }
+  uintptr_t token(uint32_t level) const noexcept { return levels_[level].token.load(std::memory_order_relaxed); }
   // 0: outside every scope.
   leadline_context innermost() const noexcept {
     const uint32_t depth = depth_.load(std::memory_order_acquire);
-    return depth == 0 ? 0 : places_[depth - 1].load(std::memory_order_relaxed);
+    return depth == 0 ? 0 : place(depth - 1);
   }
 
  private:
+  struct Level {
+    std::atomic<leadline_context> place{0};
+    std::atomic<uintptr_t> anchor{0};
+    std::atomic<uintptr_t> token{0};
+  };
   std::atomic<uint32_t> depth_{0};
-  std::array<std::atomic<leadline_context>, kDepth> places_{};
-  std::array<std::atomic<uintptr_t>, kDepth> anchors_{};
-  std::array<std::atomic<uintptr_t>, kDepth> tokens_{};
+  std::array<Level, kDepth> levels_{};
 };
 
 struct ThreadState {

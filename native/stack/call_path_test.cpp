@@ -235,6 +235,21 @@ TEST_CASE("operator names are told apart by text unless the pointer is stable") 
   CHECK(std::string(frames[second].name) == "other");
   CHECK(frames.operator_named("first", false) == first);
   CHECK(frames.operator_named("first", true, "{\"shapes\": []}") != first);
+  const PathFrameId wrapper = frames.operator_named("one engine: AddmmBackward0", false);
+  const PathFrameId same_end = frames.operator_named("two engine: AddmmBackward0", false);
+  CHECK(wrapper != same_end);
+  CHECK(frames.operator_named("one engine: AddmmBackward0", false) == wrapper);
+  CHECK(frames.operator_named("", false) == frames.operator_named("", false));
+}
+
+TEST_CASE("names beyond the limit share a frame, whatever their length") {
+  ModuleNames modules;
+  PathFrames frames(nullptr, &modules, 4);
+  for (int i = 0; i < 8; ++i) frames.operator_named(std::to_string(i).c_str(), false);
+  const std::string longer(200, 'x');
+  const PathFrameId shared = frames.operator_named(longer.c_str(), false);
+  CHECK(frames.operator_named(longer.c_str(), false) == shared);
+  CHECK(frames.operator_named((longer.substr(1) + "y").c_str(), false) == shared);
 }
 
 TEST_CASE("a module whose address came again has the new name") {

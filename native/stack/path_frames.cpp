@@ -32,6 +32,17 @@ bool equal(const PathFrame& a, const PathFrame& b) noexcept {
          a.address == b.address;
 }
 
+// Of a text by its last letters and its length: what autograd puts together begins alike.
+uint64_t hash_of_ends(const char* text, size_t length) noexcept {
+  uint64_t ends[2] = {0, 0};
+  if (length >= sizeof ends) {
+    std::memcpy(ends, text + length - sizeof ends, sizeof ends);
+  } else {
+    std::memcpy(ends, text, length);
+  }
+  return hash_mix(ends[0] ^ length, ends[1]);
+}
+
 }  // namespace
 
 PathFrames::PathFrames(const PythonSource* python, ModuleNames* modules, uint32_t max_frames)
@@ -39,7 +50,8 @@ PathFrames::PathFrames(const PythonSource* python, ModuleNames* modules, uint32_
       modules_(modules),
       max_frames_(max_frames),
       roles_(g_roles.load(std::memory_order_acquire)),
-      name_cache_(kNameSlots) {}
+      name_cache_(kNameSlots),
+      text_cache_(kTextSlots) {}
 
 void PathFrames::set_roles(const CodeRoles& new_roles) {
   static auto* const kept = new std::deque<CodeRoles>();  // readers may still be in any of them
@@ -148,8 +160,17 @@ PathFrameId PathFrames::placed(PathFrameId id, PathFrameId at) {
 
 PathFrameId PathFrames::operator_by_text(const char* name, bool stable, const char* inputs) {
   if (inputs != nullptr) return named(FrameKind::kOperator, name, inputs);
-  const PathFrameId id = named_at(FrameKind::kOperator, name);
-  name_cache_[name_slot(name)].stable = stable;
+  if (stable) {
+    const PathFrameId id = named_at(FrameKind::kOperator, name);
+    name_cache_[name_slot(name)].stable = true;
+    return id;
+  }
+  const size_t length = std::strlen(name);
+  TextSlot& slot = text_cache_[hash_of_ends(name, length) & (kTextSlots - 1)];
+  if (slot.text != nullptr && slot.length == length && std::memcmp(slot.text, name, length) == 0) return slot.id;
+  const PathFrameId id = named(FrameKind::kOperator, std::string_view(name, length));
+  const char* const kept = frames_[static_cast<uint32_t>(id)].name;
+  if (std::strcmp(kept, name) == 0) slot = {kept, length, id};  // unless one frame stands for many names
   return id;
 }
 
@@ -269,7 +290,7 @@ PathFrameId PathFrames::module(uintptr_t object, std::span<const ModuleCall> aro
 size_t PathFrames::held_bytes() const {
   return text_bytes_ + frames_.capacity() * sizeof(PathFrame) + statements_.capacity() * sizeof(Statement) +
          statement_index_.held_bytes() + frame_index_.held_bytes() + named_.size() * 96 +
-         name_cache_.size() * sizeof(NameSlot);
+         name_cache_.size() * sizeof(NameSlot) + text_cache_.size() * sizeof(TextSlot);
 }
 
 }  // namespace leadline

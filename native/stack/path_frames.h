@@ -137,6 +137,13 @@ class PathFrames {
     const auto bits = reinterpret_cast<uintptr_t>(pointer);
     return ((bits >> 3) ^ (bits >> 14)) & (kNameSlots - 1);
   }
+  // Names that are put together anew each time, such as autograd's, by what they say.
+  struct TextSlot {
+    const char* text = nullptr;  // of the frame
+    size_t length = 0;
+    PathFrameId id{};
+  };
+  static constexpr size_t kTextSlots = 512;
   PathFrameId operator_by_text(const char* name, bool stable, const char* inputs);
   const char* keep(std::string_view text);
   bool full(FrameKind kind, PathFrameId* instead);
@@ -154,6 +161,7 @@ class PathFrames {
   std::unordered_map<std::string, PathFrameId, TextHash, std::equal_to<>> named_;
   std::string key_;  // of the last look-up by name; kept for its memory
   std::vector<NameSlot> name_cache_;
+  std::vector<TextSlot> text_cache_;
   std::vector<Statement> statements_;
   IndexTable statement_index_;
   IndexTable frame_index_;  // frames of statements and native ones, by content

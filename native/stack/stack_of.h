@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <type_traits>
 
 namespace leadline {
@@ -33,7 +34,8 @@ class StackOf {
   T& emplace_back() {
     if (size_ == room_) [[unlikely]]
       grow(room_ == 0 ? 16 : room_ * 2);
-    return *std::construct_at(begin_ + size_++);
+    // Without brackets: those would clear all of it before its members get their values.
+    return *::new (static_cast<void*>(begin_ + size_++)) T;
   }
   void pop_back() noexcept { --size_; }
   // Drops what lies above the first `size`, of which there are as many.

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from leadline.capture.budget import ORDER, Budget, Switch, parse_percent
+from leadline.capture.config import Options
+from leadline.capture.providers.cpu import CpuProvider
 from leadline.profiles import open_profile
 from leadline.report import ReportOptions, build_report
 
@@ -94,3 +96,26 @@ def test_a_program_of_nothing_but_events_is_measured_for_a_part_and_says_so(tmp_
     assert record["paused_ns"] > SECOND
     (sentence,) = [one for one in build_report(profile, ReportOptions(), "").meta.estimates if "own cost" in one]
     assert sentence.startswith("To keep own cost below 0.1% of the run, this rested: all measuring for ")
+
+
+def test_samples_that_go_on_after_a_rest_are_what_was_asked_for() -> None:
+    class Native:
+        def __init__(self) -> None:
+            self.started: list[dict[str, object]] = []
+
+        def provider_start(self, _name: str, wanted: dict[str, object]) -> dict[str, object]:
+            self.started.append(wanted)
+            return {"ok": True, "message": ""}
+
+        def provider_stop(self, _name: str) -> dict[str, object]:
+            return {"ok": True, "message": ""}
+
+    native = Native()
+    options = Options(cpu_sample=50, wait=20, native="all", counters=("page-faults",))
+    provider = CpuProvider(native, options)
+    provider.start()
+    provider.rest()
+    provider.go_on()
+    provider.stop()
+    first, again = native.started
+    assert first == again == {"hz": 50, "native": "all", "counters": ["page-faults"], "wait_hz": 20}

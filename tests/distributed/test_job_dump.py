@@ -81,6 +81,7 @@ def test_the_rank_that_stopped(job, tmp_path: Path, capsys) -> None:
     assert str(flight.last) == "allreduce no. 3 of default_pg"
     ranks = {one["rank"]: one for one in found["ranks"]}
     assert {rank: one["pid"] for rank, one in ranks.items()} == pids
+    assert [one["problem"] for one in ranks.values()] == [""] * RANKS
     assert ranks[0]["collectives"][-1]["sequence"] == 4 and ranks[0]["collectives"][-1]["elements"] == 7
     assert ranks[1]["collectives"][-1]["done_ns"] > 0
     mains = {rank: next(one for one in seen["threads"] if one["main"]) for rank, seen in ranks.items()}

@@ -18,6 +18,15 @@ namespace {
 constexpr std::string_view kOwn = "[Leadline]";
 constexpr std::string_view kForward = "forward";
 
+// One less at its end.
+struct Counted {
+  explicit Counted(std::atomic<int64_t>& of) noexcept : count(of) {}
+  ~Counted() { count.fetch_sub(1, std::memory_order_release); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  std::atomic<int64_t>& count;
+};
+
 }  // namespace
 
 CallPath& Booker::path_of(SampledThread& thread) {
@@ -31,7 +40,8 @@ CallPath& Booker::path_of(SampledThread& thread) {
 void Booker::book(SampledThread& thread) noexcept {
   try {
     while (thread.ring.take(&words_)) {
-      waiting_samples().fetch_sub(1, std::memory_order_relaxed);
+      // It waits until it is booked: a code object that died in the middle would be looked at all the same.
+      const Counted waits(waiting_samples());
       book(thread, words_);
     }
   } catch (...) {

@@ -1,6 +1,5 @@
 #include "providers/cpu/counters.h"
 
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -184,36 +183,26 @@ bool CounterFiles::open(const CounterPlan& plan, pid_t tid) noexcept {
   for (const auto& group : plan.groups()) {
     const size_t leader = group.front();
     for (const size_t one : group) {
-      File& file = files_[one];
-      file.number = open_counter(plan.counters()[one], tid, one == leader ? -1 : files_[leader].number);
-      if (file.number < 0) {
+      const int group_file = one == leader ? -1 : files_[leader].number();
+      if (!files_[one].open(attributes(plan.counters()[one]), tid, group_file)) {
         all = false;
         break;
       }
-      if (ioctl(file.number, PERF_EVENT_IOC_ID, &file.id) != 0) file.id = 0;
     }
   }
   return all;
 }
 
 void CounterFiles::close() noexcept {
-  for (File& file : files_) {
-    if (file.number >= 0 && is_ours(file)) ::close(file.number);
-    file = {};
-  }
-}
-
-bool CounterFiles::is_ours(const File& file) const noexcept {
-  uint64_t id = 0;
-  return file.number >= 0 && ioctl(file.number, PERF_EVENT_IOC_ID, &id) == 0 && id == file.id;
+  for (PerfFile& file : files_) file.close();
 }
 
 void CounterFiles::read(const CounterPlan& plan, uint64_t* words) const noexcept {
   if (plan.uses_usage()) words += kUsageWords;
   for (const auto& group : plan.groups()) {
-    const File& leader = files_[group.front()];
+    const PerfFile& leader = files_[group.front()];
     GroupReading reading;
-    if (is_ours(leader) && read_group(leader.number, group.size(), &reading)) {
+    if (leader.is_ours() && read_group(leader.number(), group.size(), &reading)) {
       words[0] = reading.enabled_ns;
       words[1] = reading.running_ns;
       std::copy_n(reading.values.begin(), group.size(), words + kGroupWords);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "providers/cpu/counter_kinds.h"
+#include "providers/cpu/perf_file.h"
 
 namespace leadline::cpu {
 
@@ -61,13 +62,7 @@ class CounterFiles {
   void read(const CounterPlan& plan, uint64_t* words) const noexcept;
 
  private:
-  struct File {
-    int number = -1;
-    uint64_t id = 0;  // a program may close all files and open its own under the same numbers
-  };
-  bool is_ours(const File& file) const noexcept;
-
-  std::array<File, kMostCounters> files_{};  // by counter
+  std::array<PerfFile, kMostCounters> files_{};  // by counter
 };
 
 // The calling thread's; signal-safe.

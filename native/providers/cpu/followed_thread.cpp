@@ -95,6 +95,8 @@ void Threads::meet(pid_t tid, bool new_born) {
 
 void Threads::look_at(SampledThread& thread) {
   booker_.book(thread);
+  if (thread.on_time_ns.load(std::memory_order_relaxed) != 0 && !thread.task_clock.is_open())
+    thread.on_time_ns.store(0, std::memory_order_relaxed);
   const int64_t ran_ns = thread_cpu_ns(thread.clock);
   if (ran_ns < 0 || paused_) return;
   thread.ran_ns = ran_ns;
@@ -153,19 +155,27 @@ bool Threads::arm(SampledThread& thread) noexcept {
   every.it_interval.tv_sec = interval_ns / 1'000'000'000;
   every.it_interval.tv_nsec = interval_ns % 1'000'000'000;
   every.it_value = every.it_interval;
-  if (timer_settime(thread.timer, 0, &every, nullptr) == 0) return true;
-  disarm(thread);
-  return false;
+  if (timer_settime(thread.timer, 0, &every, nullptr) != 0) {
+    disarm(thread);
+    return false;
+  }
+  const pid_t tid = thread.tid.load(std::memory_order_relaxed);
+  const bool on_time = with_task_clocks_ && thread.task_clock.open(tid, interval_ns, kTaskClockSignal);
+  thread.on_time_ns.store(on_time ? interval_ns : 0, std::memory_order_relaxed);
+  return true;
 }
 
 void Threads::disarm(SampledThread& thread) noexcept {
+  thread.on_time_ns.store(0, std::memory_order_relaxed);
+  thread.task_clock.close();
   if (thread.has_timer) timer_delete(thread.timer);
   thread.has_timer = false;
 }
 
-// The program has taken our signal for itself.
+// The program has taken a signal of ours for itself.
 void Threads::arm_anew() noexcept {
   signal_ = install_handler();
+  with_task_clocks_ = with_task_clocks_ && task_clock_handled();
   for (SampledThread* thread : all_) {
     if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
     disarm(*thread);

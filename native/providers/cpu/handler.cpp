@@ -34,6 +34,7 @@ std::atomic<bool> g_native{false};
 std::atomic<pid_t> g_process{0};
 std::atomic<int64_t> g_waiting{0};
 std::atomic<int> g_signal{0};
+__attribute__((tls_model("initial-exec"))) constinit thread_local SampledThread* t_sampled = nullptr;  // once known
 pthread_key_t g_end_key;
 bool g_end_known = false;
 
@@ -48,6 +49,23 @@ SampledThread* ours(void* pointer) noexcept {
   return nullptr;
 }
 
+pid_t own_tid() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+// nullptr: it is not sampled.
+SampledThread* of_this_thread() noexcept {
+  const pid_t tid = own_tid();
+  const auto is_it = [tid](const SampledThread& one) { return one.tid.load(std::memory_order_acquire) == tid; };
+  if (t_sampled != nullptr && is_it(*t_sampled)) return t_sampled;
+  for (const Block& block : g_blocks) {
+    const SampledThread* const first = block.first.load(std::memory_order_acquire);
+    if (first == nullptr) break;
+    for (size_t i = 0; i < block.count.load(std::memory_order_relaxed); ++i) {
+      if (is_it(first[i])) return t_sampled = const_cast<SampledThread*>(first + i);
+    }
+  }
+  return nullptr;
+}
+
 // Of the calling thread, without what taking samples took.
 Usage program_usage(const SampledThread& thread) noexcept {
   return without(own_usage(), thread.own_minor.load(std::memory_order_relaxed),
@@ -57,7 +75,7 @@ Usage program_usage(const SampledThread& thread) noexcept {
 // At the end of a thread that was sampled: all that it ran is known for the last time.
 void on_end(void* pointer) {
   auto* const thread = static_cast<SampledThread*>(pointer);
-  if (thread->tid.load(std::memory_order_relaxed) != static_cast<pid_t>(syscall(SYS_gettid))) return;
+  if (thread->tid.load(std::memory_order_relaxed) != own_tid()) return;
   thread->ran_at_end_ns.store(thread_cpu_ns(), std::memory_order_relaxed);
   thread->used_at_end = program_usage(*thread);
   thread->over.store(true, std::memory_order_release);
@@ -147,65 +165,92 @@ bool has_room(const void* context) noexcept {
   return !alternate || here - bottom > kRoom;
 }
 
-void on_signal(int, siginfo_t* info, void* context) {
+// `least_ns`: what the thread must have run since the sample before for another one.
+void sample(SampledThread& thread, const void* context, int64_t least_ns) noexcept {
+  const int64_t now = thread_cpu_ns();
+  const int64_t weight_ns = now - thread.accounted_ns.load(std::memory_order_relaxed);
+  if (weight_ns < least_ns || !g_sampling.load(std::memory_order_acquire) || !has_room(context)) return;
+  const CounterPlan* const counted = plan();
+  const bool faults = counted != nullptr && counted->uses_usage();
+  const Usage before = faults ? own_usage() : Usage{};
+  if (weight_ns > 0) {
+    thread.accounted_ns.fetch_add(weight_ns, std::memory_order_relaxed);
+    take(thread, weight_ns, *static_cast<const ucontext_t*>(context));
+  }
+  if (!thread.marked && g_end_known) {
+    thread.marked = true;
+    pthread_setspecific(g_end_key, &thread);
+  }
+  thread.taken.fetch_add(1, std::memory_order_relaxed);
+  if (faults) {
+    const Usage after = own_usage();
+    thread.own_minor.fetch_add(after.minor_faults - before.minor_faults, std::memory_order_relaxed);
+    thread.own_major.fetch_add(after.major_faults - before.major_faults, std::memory_order_relaxed);
+  }
+  const int64_t took_ns = thread_cpu_ns() - now;
+  thread.accounted_ns.fetch_add(took_ns, std::memory_order_relaxed);
+  thread.handlers_ns.fetch_add(took_ns, std::memory_order_relaxed);
+}
+
+// Where a task clock interrupts the thread too, for what it did in the kernel, which that clock does not see.
+void on_timer(int, siginfo_t* info, void* context) {
   SampledThread* const thread = info->si_code == SI_TIMER ? ours(info->si_value.sival_ptr) : nullptr;
   if (thread == nullptr) return;  // somebody else's, who has no handler
   const int saved_errno = errno;
-  if (thread->tid.load(std::memory_order_acquire) == static_cast<pid_t>(syscall(SYS_gettid))) {
-    const int64_t now = thread_cpu_ns();
-    if (g_sampling.load(std::memory_order_acquire) && has_room(context)) {
-      const CounterPlan* const counted = plan();
-      const bool faults = counted != nullptr && counted->uses_usage();
-      const Usage before = faults ? own_usage() : Usage{};
-      const int64_t weight_ns = now - thread->accounted_ns.load(std::memory_order_relaxed);
-      if (weight_ns > 0) {
-        thread->accounted_ns.fetch_add(weight_ns, std::memory_order_relaxed);
-        take(*thread, weight_ns, *static_cast<const ucontext_t*>(context));
-      }
-      if (!thread->marked && g_end_known) {
-        thread->marked = true;
-        pthread_setspecific(g_end_key, thread);
-      }
-      thread->taken.fetch_add(1, std::memory_order_relaxed);
-      if (faults) {
-        const Usage after = own_usage();
-        thread->own_minor.fetch_add(after.minor_faults - before.minor_faults, std::memory_order_relaxed);
-        thread->own_major.fetch_add(after.major_faults - before.major_faults, std::memory_order_relaxed);
-      }
-      const int64_t took_ns = thread_cpu_ns() - now;
-      thread->accounted_ns.fetch_add(took_ns, std::memory_order_relaxed);
-      thread->handlers_ns.fetch_add(took_ns, std::memory_order_relaxed);
-    }
-  }
+  if (thread->tid.load(std::memory_order_acquire) == own_tid())
+    sample(*thread, context, thread->on_time_ns.load(std::memory_order_relaxed));
   errno = saved_errno;
+}
+
+void on_task_clock(int, siginfo_t* info, void* context) {
+  if (info->si_code <= 0) return;  // not from a file
+  const int saved_errno = errno;
+  SampledThread* const thread = of_this_thread();
+  if (thread != nullptr && thread->on_time_ns.load(std::memory_order_relaxed) != 0) sample(*thread, context, 0);
+  errno = saved_errno;
+}
+
+using Handler = void (*)(int, siginfo_t*, void*);
+
+bool in_place(int signal, Handler handler) noexcept {
+  struct sigaction now {};
+  return signal != 0 && sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+         now.sa_sigaction == handler;
+}
+
+// False where the signal is the program's. Nothing interrupts a handler but its own faults: both write to one ring, and
+// a handler of the program may never come back.
+bool install(int signal, Handler handler) noexcept {
+  struct sigaction now {};
+  if (sigaction(signal, nullptr, &now) != 0) return false;
+  if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return false;
+  struct sigaction own {};
+  own.sa_sigaction = handler;
+  own.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigfillset(&own.sa_mask);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT}) sigdelset(&own.sa_mask, fault);
+  return sigaction(signal, &own, nullptr) == 0;
 }
 
 }  // namespace
 
-bool handler_in_place() noexcept {
-  struct sigaction now {};
-  const int signal = g_signal.load();
-  return signal != 0 && sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-         now.sa_sigaction == on_signal;
-}
+bool handler_in_place() noexcept { return in_place(g_signal.load(), on_timer); }
 
 int install_handler() noexcept {
   if (handler_in_place()) return g_signal.load();
   for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; --signal) {
-    struct sigaction now {};
-    if (sigaction(signal, nullptr, &now) != 0) continue;
-    if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) continue;
-    struct sigaction own {};
-    own.sa_sigaction = on_signal;
-    own.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigemptyset(&own.sa_mask);
-    if (sigaction(signal, &own, nullptr) != 0) continue;
+    if (!install(signal, on_timer)) continue;
     static const bool made = pthread_key_create(&g_end_key, on_end) == 0;
     g_end_known = made && g_end_key < kWithoutAllocation;
     g_signal.store(signal);
     return signal;
   }
   return 0;
+}
+
+bool task_clock_handled() noexcept { return in_place(kTaskClockSignal, on_task_clock); }
+bool handle_task_clock() noexcept {
+  return kTaskClockSignal != 0 && (task_clock_handled() || install(kTaskClockSignal, on_task_clock));
 }
 
 void set_samples(const PythonSamples* samples) noexcept { g_samples.store(samples, std::memory_order_release); }

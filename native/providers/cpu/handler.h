@@ -18,6 +18,16 @@ namespace leadline::cpu {
 // has put a handler of its own in its place since. 0: none is free.
 int install_handler() noexcept;
 bool handler_in_place() noexcept;
+// The signal of task clocks: of those that wait in no queue, since the kernel falls back on one that ends the program
+// where the queue is full. Nothing sends this one any more.
+#ifdef SIGSTKFLT
+inline constexpr int kTaskClockSignal = SIGSTKFLT;
+#else
+inline constexpr int kTaskClockSignal = 0;
+#endif
+// False where the program uses it.
+bool handle_task_clock() noexcept;
+bool task_clock_handled() noexcept;
 // How handlers read Python; nullptr: samples have no Python frames.
 void set_samples(const PythonSamples* samples) noexcept;
 // Whether samples have native frames.

@@ -1,4 +1,4 @@
-// What there is for one thread that is sampled: its timer, what its handler writes, what is booked of it.
+// What there is for one thread that is sampled: what interrupts it, what its handler writes, what is booked of it.
 //
 // Never freed: a signal may be on its way to a thread that has ended. Serves the next thread then.
 #pragma once
@@ -18,6 +18,7 @@
 #include "leadline/monitor.h"
 #include "providers/cpu/counters.h"
 #include "providers/cpu/sample_ring.h"
+#include "providers/cpu/task_clock.h"
 #include "stack/call_path.h"
 #include "stack/python_samples.h"
 #include "unwind/walk.h"
@@ -73,6 +74,7 @@ struct SampledThread {
   std::atomic<pid_t> tid{0};              // 0: nobody's
   std::atomic<int64_t> accounted_ns{0};   // CPU time of the thread that samples hold
   std::atomic<int64_t> handlers_ns{0};    // CPU time that taking samples took
+  std::atomic<int64_t> on_time_ns{0};     // its task clock interrupts it whenever it has run so long; 0: it has none
   std::atomic<uint32_t> taken{0};         // samples
   std::atomic<int64_t> ran_at_end_ns{0};  // all that it ran, once it is over
   std::atomic<bool> over{false};          // the thread is ending
@@ -116,6 +118,7 @@ struct SampledThread {
   clockid_t clock{};
   timer_t timer{};
   bool has_timer = false;
+  TaskClock task_clock;
   bool seen = false;          // in the present listing
   uint32_t silent = 0;        // listings in a row in which it blocked the signal and no sample came
   uint32_t taken_before = 0;  // samples at the last listing

@@ -26,9 +26,21 @@ namespace leadline::cpu {
 namespace {
 
 constexpr auto kListing = std::chrono::microseconds(50'000);
-constexpr uint32_t kForgetOwn = 64;  // listings after which they are told anew: numbers of threads come again
+constexpr double kSamplesAListing = 100;  // so that rings do not fill up
+constexpr uint32_t kForgetOwn = 64;       // listings after which they are told anew: numbers of threads come again
 
 pid_t own_tid() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+// The next program would end of a signal that waits for this thread, which blocks it, since it has no handler for it.
+void drop_pending() noexcept {
+  sigset_t ours;
+  sigset_t blocked;
+  sigemptyset(&ours);
+  sigaddset(&ours, kTaskClockSignal);
+  const timespec now{};
+  if (pthread_sigmask(SIG_BLOCK, nullptr, &blocked) == 0 && sigismember(&blocked, kTaskClockSignal) == 1)
+    sigtimedwait(&ours, nullptr, &now);
+}
 
 }  // namespace
 
@@ -39,9 +51,10 @@ bool Threads::start(double hz, double wait_hz, std::string* why) {
     *why = "CPU samples need a real-time signal and the program uses all of them; measure without --cpu-sample.";
     return false;
   }
+  with_task_clocks_ = handle_task_clock();
   hz_ = hz;
   with_waits_ = wait_hz > 0;
-  interval_ = kListing;
+  interval_ = std::min(kListing, std::chrono::microseconds(static_cast<int64_t>(1e6 * kSamplesAListing / hz)));
   wait_interval_ns_ = with_waits_ ? static_cast<int64_t>(1e9 / wait_hz) : 0;
   look_at_ns_ = 0;
   if (with_waits_) interval_ = std::min(interval_, std::chrono::microseconds(static_cast<int64_t>(1e6 / wait_hz)));
@@ -74,6 +87,7 @@ void Threads::stop() noexcept {
   const std::lock_guard lock(booker_.lock());
   running_ = false;
   for (SampledThread* thread : all_) disarm(*thread);
+  drop_pending();
   for (SampledThread* thread : all_) {
     if (thread->tid.load(std::memory_order_relaxed) != 0) part(*thread);
   }
@@ -117,7 +131,10 @@ void Threads::wake() {
 
 void Threads::forget() noexcept {
   set_sampling(false);
-  for (SampledThread* thread : all_) thread->files.close();
+  for (SampledThread* thread : all_) {
+    thread->files.close();
+    thread->task_clock.forget();
+  }
   waiting_samples().store(0);
   abandon(all_);
   abandon(own_);
@@ -198,7 +215,7 @@ void Threads::run() {
 }
 
 void Threads::list() {
-  if (!handler_in_place()) arm_anew();
+  if (!handler_in_place() || (with_task_clocks_ && !task_clock_handled())) arm_anew();
   if (samples_native()) unwind::renew();
   for (SampledThread* thread : all_) thread->seen = false;
   const int64_t now = now_ns();

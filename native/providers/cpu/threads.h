@@ -1,5 +1,5 @@
-// The threads of the process and their timers: a helper thread finds new ones, lets go of ended ones, and has samples
-// booked.
+// The threads of the process and what interrupts them: a helper thread finds new ones, lets go of ended ones, and has
+// samples booked.
 #pragma once
 
 #include <array>
@@ -74,6 +74,7 @@ class Threads {
   std::chrono::microseconds interval_{};  // from listing to listing
   double hz_ = 0;
   int signal_ = 0;
+  bool with_task_clocks_ = false;
   bool first_listing_ = true;
   uint32_t listings_ = 0;
   bool paused_ = false;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/safe_pages.h"
+
 namespace leadline::torch {
 namespace {
 
@@ -13,9 +15,13 @@ constexpr uint32_t kRunsWanted = 3;
 // Members between the sequence number and those behind it, in words: array reference (2), hash map (7), vector (3).
 constexpr uint32_t kToForwardThread = 1 + 2 + 7 + 3;
 constexpr uint32_t kToDebugHandle = kToForwardThread + 3;  // forward thread, handle, is_async
+// The name is text or a schema in one place, as large as a text of either binary interface, behind which one byte says
+// which it is.
+constexpr uint32_t kTextWords[] = {4, 1};
 
 struct Snapshot {
   std::string name;
+  const char* name_at = nullptr;
   std::array<int64_t, kSnapshotWords> words{};
 };
 
@@ -26,7 +32,8 @@ thread_local const Symbols* t_symbols = nullptr;
 std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
   if (t_snapshots != nullptr) {
     Snapshot snapshot;
-    snapshot.name = t_symbols->name(&function);
+    snapshot.name_at = t_symbols->name(&function);
+    snapshot.name = snapshot.name_at;
     std::memcpy(snapshot.words.data(), &function, sizeof snapshot.words);
     t_snapshots->push_back(std::move(snapshot));
   }
@@ -34,6 +41,12 @@ std::unique_ptr<ObserverContext> on_start(const RecordFunction& function) {
 }
 
 void on_end(const RecordFunction&, ObserverContext*) {}
+
+// Whether the word is the address of something that begins with the address of the name.
+bool leads_to(int64_t word, const char* name) noexcept {
+  const char* found = nullptr;
+  return read_safely(static_cast<uintptr_t>(word), &found, sizeof found) && found == name;
+}
 
 }  // namespace
 
@@ -67,6 +80,7 @@ bool Probe::observe(const ProbeRun& run) {
                           snapshot.words[i + kToForwardThread] == 0 && snapshot.words[i + kToForwardThread + 1] == 0 &&
                           snapshot.words[debug_handle] == -1;
       if (!shaped) shaped_ &= ~(uint64_t{1} << i);
+      if (!leads_to(snapshot.words[i], snapshot.name_at)) schemas_ &= ~(uint64_t{1} << i);
     }
   }
   t_snapshots->clear();
@@ -81,7 +95,11 @@ std::optional<Offsets> Probe::conclude(std::string* why) const {
   }
   for (uint32_t i = 0; i < kSnapshotWords; ++i) {
     if ((candidates_ & shaped_ & (uint64_t{1} << i)) == 0) continue;
-    return Offsets{i * 8, (i + kToForwardThread) * 8, (i + 1) * 8, (i - 1) * 8};
+    Offsets found{i * 8, (i + kToForwardThread) * 8, (i + 1) * 8, (i - 1) * 8};
+    for (const uint32_t words : kTextWords) {
+      if (i > words && (schemas_ & (uint64_t{1} << (i - 1 - words))) != 0) found.schema = (i - 1 - words) * 8;
+    }
+    return found;
   }
   *why =
       "the self-test did not find the autograd sequence number in this torch, so backward operators stay where "

@@ -19,6 +19,7 @@ struct Offsets {
   uint32_t forward_thread = 0;
   uint32_t inputs = 0;      // array reference: address and number
   uint32_t has_schema = 0;  // byte: 1 when the name is that of a registered operator, which never changes its address
+  uint32_t schema = 0;      // then the address of its schema, which begins with that of the name; 0: where is not known
 };
 
 struct ProbeRun {
@@ -41,6 +42,7 @@ class Probe {
  private:
   uint64_t candidates_ = ~uint64_t{0};  // bit i: the sequence number may stand in word i
   uint64_t shaped_ = ~uint64_t{0};      // bit i: what follows word i looks right
+  uint64_t schemas_ = ~uint64_t{0};     // bit i: a schema with the operator's name may stand in word i
   uint32_t seen_ = 0;
   Handle handle_ = 0;
   const Symbols& symbols_;

@@ -43,15 +43,23 @@ uint64_t this_thread() noexcept {
   return known;
 }
 
+// Without a call into torch where it can be read.
+const char* name_of(const RecordFunction& function, bool has_schema) noexcept {
+  if (has_schema && g_shared.offsets.schema != 0) [[likely]]
+    return *field<const char* const*>(function, g_shared.offsets.schema);
+  return g_shared.symbols.name(&function);
+}
+
 template <Scope kScope>
 std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) noexcept {
   Monitor::instance().event_comes();
   leadline_operator_event op{};
-  op.name = g_shared.symbols.name(&function);
   op.sequence = -1;
   op.backward = kScope == Scope::kBackwardFunction ? 1 : 0;
+  const bool has_schema = g_shared.has_offsets && field<uint8_t>(function, g_shared.offsets.has_schema) == 1;
+  op.stable_name = has_schema ? 1 : 0;
+  op.name = name_of(function, has_schema);
   if (g_shared.has_offsets) {
-    op.stable_name = field<uint8_t>(function, g_shared.offsets.has_schema) == 1 ? 1 : 0;
     op.sequence = field<int64_t>(function, g_shared.offsets.sequence);
     if (op.sequence >= 0) {
       op.thread = this_thread();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +14,8 @@ from leadline.attach.offsets import LayoutError, find_offsets
 from leadline.attach.target import AttachError, Target
 from leadline.attach.waiting import doing
 from leadline.attach.whereabouts import Scope, whereabouts
+
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -53,33 +56,41 @@ def dump(pid: int, names: Names | None = None, every: bool = False) -> Dump:
     with one sentence where the process cannot be looked into."""
     target = Target(pid)
     try:
-        interpreter = Interpreter(target, find_offsets())
-        states = interpreter.threads()
-        stacks = None if names is None else NativeStacks(target, "" if every else interpreter.file)
-        measured = whereabouts(target)
-        threads = []
-        joined = []
-        for tid in target.threads():
-            state = states.get(tid)
-            frames = tuple(interpreter.stack(state)) if state is not None else ()
-            now = doing(target, tid, interpreter.runtime)
-            name = target.text_of_thread(tid, "comm").strip()
-            scopes = measured.scopes.get(tid, ()) if measured is not None else ()
-            threads.append(ThreadDump(tid, name, tid == pid, now.state, now.cpu_s, state is not None, frames, scopes))
-            runs = interpreter.runs(state) if stacks is not None and state is not None else []
-            joined.append((stacks.joined(tid, runs) if stacks is not None else None) or [])
-        if not threads:
-            raise AttachError(f"Process {pid} has ended.")
-        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        if names is not None:
-            found = zip(threads, named(joined, names), strict=True)
-            threads = [replace(thread, joined=tuple(stack)) for thread, stack in found]
-        age_s = None if measured is None else measured.age_s
-        return Dump(pid, target.command, version, tuple(threads), age_s)
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(AttachError):  # what was read may have ended meanwhile: a thread, a frame
+                return _look(target, names, every)
+        return _look(target, names, every)
     except LayoutError as error:
         raise AttachError(str(error)) from error
     finally:
         target.close()
+
+
+def _look(target: Target, names: Names | None, every: bool) -> Dump:
+    interpreter = Interpreter(target, find_offsets())
+    states = interpreter.threads()
+    stacks = None if names is None else NativeStacks(target, "" if every else interpreter.file)
+    measured = whereabouts(target)
+    threads = []
+    joined = []
+    for tid in target.threads():
+        state = states.get(tid)
+        frames = tuple(interpreter.stack(state)) if state is not None else ()
+        now = doing(target, tid, interpreter.runtime)
+        name = target.text_of_thread(tid, "comm").strip()
+        scopes = measured.scopes.get(tid, ()) if measured is not None else ()
+        main = tid == target.pid
+        threads.append(ThreadDump(tid, name, main, now.state, now.cpu_s, state is not None, frames, scopes))
+        runs = interpreter.runs(state) if stacks is not None and state is not None else []
+        joined.append((stacks.joined(tid, runs) if stacks is not None else None) or [])
+    if not threads:
+        raise AttachError(f"Process {target.pid} has ended.")
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if names is not None:
+        found = zip(threads, named(joined, names), strict=True)
+        threads = [replace(thread, joined=tuple(stack)) for thread, stack in found]
+    age_s = None if measured is None else measured.age_s
+    return Dump(target.pid, target.command, version, tuple(threads), age_s)
 
 
 def text_of(found: Dump, every: bool = False) -> str:

@@ -118,7 +118,9 @@ class PythonOverhead(Rule):
         share = case.share(ns)
         if share < values["python"] or case.has_device:
             return []
-        if loop.work_ns < values["work"] and ns < values["each"] * max(int(case.calls[case.called].sum()), 1):
+        # a thread that stood in line for a core was interrupted wherever it was, for longer than what it runs takes
+        ran = ns * case.running_share
+        if loop.work_ns < values["work"] and ran < values["each"] * max(int(case.calls[case.called].sum()), 1):
             return []
         return [
             Finding(

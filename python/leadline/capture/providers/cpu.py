@@ -25,9 +25,12 @@ class CpuProvider:
     def __init__(self, native: Native, options: Options) -> None:
         self._native = native
         self._hz = options.sample_hz
-        self._frames = options.native
-        self._wait_hz = options.wait
-        self._counters = list(options.counters)
+        self._wanted: dict[str, Any] = {
+            "hz": self._hz,
+            "native": options.native,
+            "counters": list(options.counters),
+            "wait_hz": options.wait,
+        }
         self._own: set[int] = set()
         self._replaced: Replacements | None = None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "CPU samples were not asked for."}
@@ -36,8 +39,7 @@ class CpuProvider:
         """Give every thread its timer."""
         if self._hz:
             before = _caught()
-            wanted = {"hz": self._hz, "native": self._frames, "counters": self._counters, "wait_hz": self._wait_hz}
-            self._note(self._native.provider_start(_NAME, wanted))
+            self._note(self._native.provider_start(_NAME, self._wanted))
             self._own |= _caught() - before
             if not self._replaced:
                 self._replaced = Replacements()
@@ -66,14 +68,14 @@ class CpuProvider:
 
     def go_on(self) -> None:
         """Samples again."""
-        self._note(self._native.provider_start(_NAME, {"hz": self._hz, "native": self._frames}))
+        self._note(self._native.provider_start(_NAME, self._wanted))
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `hz`, and how many `samples` of how many `threads` were taken at what cost."""
         return dict(self._status)
 
     def _keeping(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Python believes that the timers' signal has its default action, since it was set behind its back. A program
+        """Python believes that our signals have their default action, since it was set behind its back. A program
         that remembers all handlers and puts them back (Lightning) would have the next timer end the process."""
 
         @functools.wraps(original)

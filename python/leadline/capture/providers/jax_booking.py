@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from leadline.capture.native import Native
+from leadline.capture.providers.booked import Booked, total
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.jax_windows import Timed, Windows
@@ -26,24 +27,23 @@ class Booking:
     """What has been put in so far, so that each run is put in once."""
 
     def __init__(self, native: Native, programs: Programs, windows: Windows) -> None:
-        self._native = native
+        self._booked = Booked(native)
         self._programs = programs
         self._windows = windows
-        self._booked: dict[Key, int] = {}
-        self._nodes: dict[tuple[int, tuple[Frame, ...]], int] = {}
+        self._runs: dict[Key, int] = {}
 
     def book(self, counts: dict[Key, int], *, last: bool) -> int:
         """Put in all runs that are new; `last`: also those of functions that were never timed. Returns how many of
         those there are."""
         untimed = 0
         for key, count in list(counts.items()):
-            new = count - self._booked.get(key, 0)
+            new = count - self._runs.get(key, 0)
             if new <= 0:
                 continue
             mix = self._mix(key)
             if not mix and not last:
                 continue
-            self._booked[key] = count
+            self._runs[key] = count
             if mix:
                 self._book_runs(key, new, mix)
             else:
@@ -64,7 +64,7 @@ class Booking:
         return mix
 
     def _book_untimed(self, key: Key, new: int) -> None:
-        self._put(key[0], (_program(key[1], _UNTIMED),), [("call_time", new, 0, 0, 0, 0.0)])
+        self._booked.put(key[0], (_program(key[1], _UNTIMED),), [("call_time", new, 0, 0, 0, 0.0)])
 
     def _book_runs(self, key: Key, new: int, mix: dict[int, int]) -> None:
         whole = sum(mix.values())
@@ -80,7 +80,7 @@ class Booking:
         compiled = self._programs.get(number)
         top = _program(key[1], _detail(compiled))
         wall_ns = timed.wall_ns * runs // timed.runs
-        self._put(key[0], (top,), [_total("call_time", runs, wall_ns, timed.shortest_ns, timed.longest_ns)])
+        self._booked.put(key[0], (top,), [total("call_time", runs, wall_ns, timed.shortest_ns, timed.longest_ns)])
         for operation, (count, whole_ps, self_ps, shortest_ps, longest_ps) in timed.operations.items():
             times = max(round(count * runs / timed.runs), 1)
             spent_ns = round(self_ps * runs / timed.runs / 1000)
@@ -92,19 +92,10 @@ class Booking:
                 own_ns, part_ns = spent.next(part.share, last), called.next(part.share, last)
                 shortest_ns, longest_ns = int(shortest_ps * part.share) // 1000, int(longest_ps * part.share) // 1000
                 totals = [
-                    _total("time", times, own_ns, 0, own_ns),
-                    _total("call_time", times, part_ns, shortest_ns, longest_ns),
+                    total("time", times, own_ns, 0, own_ns),
+                    total("call_time", times, part_ns, shortest_ns, longest_ns),
                 ]
-                self._put(key[0], (top, _POOL, *part.frames), totals)
-
-    def _put(self, place: int, frames: tuple[Frame, ...], totals: list[Any]) -> None:
-        node = self._nodes.get((place, frames))
-        if node is None:
-            node = self._native.book(place, frames, (), "cpu", -1, -1)
-            if not node:
-                return
-            self._nodes[place, frames] = node
-        self._native.book(node, (), totals, "cpu", -1, -1)
+                self._booked.put(key[0], (top, _POOL, *part.frames), totals)
 
 
 def _detail(compiled: Compiled | None) -> str:
@@ -118,12 +109,6 @@ def _detail(compiled: Compiled | None) -> str:
 
 def _program(name: str, detail: str) -> Frame:
     return ("operator", name, "", "", detail, 0, 0, 0)
-
-
-def _total(metric: str, count: int, total: int, smallest: int, largest: int) -> tuple[str, int, int, int, int, float]:
-    """A total whose sum lies between its values, as sums of estimates need not."""
-    mean = total // count
-    return (metric, count, total, min(smallest, mean), max(largest, -(-total // count)), 0.0)
 
 
 class _Split:

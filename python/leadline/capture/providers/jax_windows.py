@@ -2,16 +2,13 @@
 
 A window is opened when a program has been run and its result is there, and closed when the result of a later run is
 there and at least `SHORTEST_S` have passed, so the runs in it are whole and long operations are in it as often as short
-ones. How soon the next one comes follows from what this one has cost. A program that was never timed is timed in its
-first run. While the program uses JAX's own profiler there is no window: XLA has one session per process.
+ones. A program that was never timed is timed in its first run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,15 +17,8 @@ from typing import Any
 from leadline.capture.providers import jax_places
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key
+from leadline.capture.providers.profiler_windows import ProfilerWindows
 from leadline.xla.parts import program_name
-
-SHORTEST_S = 0.02
-BETWEEN_S = 1.0
-COST_SHARE = 0.01
-"""A window may cost this share of the time until the next."""
-FIRST_RUNS_SHARE = 0.03
-"""Of all time so far, what timing the first runs of programs may cost."""
-
 
 _UNNUMBERED = -(2**63)
 
@@ -51,119 +41,64 @@ class Timed:
         self.wall_ns += wall_ns
 
 
-class Windows:
-    """Opens, closes and sums windows. Every method may be called on any thread; only one window is open at a time."""
+class Windows(ProfilerWindows):
+    """Windows of XLA's profiler, and what they have added up to."""
+
+    PROFILER = "XLA"
+    SHORTEST_S = 0.02
+    COST_SHARE = 0.01
 
     def __init__(self, programs: Programs, loss: Callable[[str], None]) -> None:
+        super().__init__(loss)
         self._programs = programs
-        self._loss = loss
-        self._lock = threading.Lock()
-        self._session: Any = None
-        self._opened_s = 0.0
-        self._next_s = 0.0
-        self._began_s = time.monotonic()
-        self._first_runs_s = 0.0
-        self._for_first_run = False
         self._seen: list[Key] = []
         self._last: Callable[[], Any] = _nothing
         """The last array that a run in this window results in, while the program holds it."""
         self._fold: Any = None
-        self.off = ""
-        """Why there are no windows; empty while there are."""
         self.timed: dict[int, Timed] = {}
         """By the number of a program."""
         self.of_key: dict[Key, dict[int, int]] = {}
         """Timed runs of each place and function, by program."""
         self.known: set[str] = set()
         """Functions that have been timed."""
-        self.count = 0
-        self.cost_s = 0.0
 
     def before(self, name: str) -> None:
         """A program is about to run on the slow path, most likely for the first time."""
-        if self._session is not None or self.off or name in self.known:
-            return
-        if self._first_runs_s > 0.05 + FIRST_RUNS_SHARE * (time.monotonic() - self._began_s):
-            return
-        self._open(first_run=True)
+        if self._session is None and not self.off and name not in self.known and self._may_time_first():
+            self._open(first_run=True)
 
     def after(self, key: Key, output: Any) -> None:
         """A program has been dispatched; `output` is what it will result in."""
-        session = self._session
-        if session is None:
-            if not self.off and time.monotonic() >= self._next_s:
+        if self._session is None:
+            if not self.off and self._is_due():
                 self._wait(output)
                 self._open(first_run=False)
             return
         self._seen.append(key)
         self._last = _weak(output)
-        if self._for_first_run or time.monotonic() - self._opened_s >= SHORTEST_S:
+        if self._is_over():
             self.close(output)
 
-    @contextlib.contextmanager
-    def closed(self) -> Iterator[None]:
-        """No window is open, and none is opened meanwhile."""
-        with self._lock:
-            self._close(None)
-            yield
+    def begin_session(self) -> Any:
+        if jax_places.is_profiling():
+            return None
+        self.off = self._unavailable()
+        if self.off:
+            return None
+        profiler = jax_places.profiler()
+        options = profiler.ProfileOptions()
+        options.python_tracer_level = 0
+        options.enable_hlo_proto = False
+        self._seen = []
+        return profiler.ProfilerSession(options)
 
-    def end_for_good(self, why: str) -> None:
-        """No more windows, for this reason; to be called inside `closed`."""
-        self.off = why
-        self._loss(why)
+    def last_run(self, output: Any) -> None:
+        self._wait(self._last() if output is None else output)
+        self._last = _nothing
 
-    def close(self, output: Any = None) -> None:
-        """End the window that is open, if any, and add up what was in it."""
-        if self._session is None or not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._close(output)
-        finally:
-            self._lock.release()
-
-    def _close(self, output: Any) -> None:
-        """With the lock held."""
-        session = self._session
-        if session is not None:
-            self._wait(self._last() if output is None else output)
-            began_s = time.monotonic()
-            seen, self._seen = self._seen, []
-            self._session = None
-            self._last = _nothing
-            try:
-                self._add(session, seen)
-            except Exception as error:
-                self._loss(f"A window of XLA's profiler could not be added up ({error!r}).")
-            took_s = time.monotonic() - began_s
-            self.cost_s += took_s
-            if self._for_first_run:
-                self._first_runs_s += took_s
-            else:
-                self._next_s = time.monotonic() + max(BETWEEN_S, took_s / COST_SHARE)
-
-    def _open(self, *, first_run: bool) -> None:
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            if self._session is not None or self.off or jax_places.is_profiling():
-                return
-            self.off = self._unavailable()
-            if self.off:
-                self._loss(self.off)
-                return
-            profiler = jax_places.profiler()
-            options = profiler.ProfileOptions()
-            options.python_tracer_level = 0
-            options.enable_hlo_proto = False
-            self._seen = []
-            self._for_first_run = first_run
-            self._opened_s = time.monotonic()
-            self._session = profiler.ProfilerSession(options)
-        except Exception as error:
-            self.off = f"XLA's profiler could not be used, so operations have counts and no times ({error})."
-            self._loss(self.off)
-        finally:
-            self._lock.release()
+    def add_up(self, session: Any) -> None:
+        seen, self._seen = self._seen, []
+        self._add(session, seen)
 
     def _unavailable(self) -> str:
         profiler = jax_places.profiler()

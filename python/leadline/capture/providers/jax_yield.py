@@ -7,10 +7,6 @@ session of the program never fails because of ours; `uninstall` leaves JAX as it
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
 from leadline.capture.providers import jax_places
 from leadline.capture.providers.jax_windows import Windows
 from leadline.capture.providers.replaced import Replacements
@@ -31,25 +27,16 @@ class Yielding:
     def install(self) -> None:
         """What this release does not have is left out."""
         module = jax_places.member("jax._src.profiler")
-        for name in ("start_trace", "start_server"):
+        for name, for_good in (("start_trace", ""), ("start_server", _SERVER)):
             original = getattr(module, name, None)
             if original is not None:
-                self._replaced.everywhere(name, original, self._first(original, server=name == "start_server"))
+                first = self._windows.closed_before(original, for_good=for_good)
+                self._replaced.everywhere(name, original, first)
         session = getattr(module, "ProfileSession", None)  # since 0.12
         start = vars(session).get("start") if isinstance(session, type) else None
         if start is not None:
-            self._replaced.attribute(session, "start", self._first(start, server=False))
+            self._replaced.attribute(session, "start", self._windows.closed_before(start))
 
     def uninstall(self) -> None:
         """Undo `install`."""
         self._replaced.undo()
-
-    def _first(self, original: Callable[..., Any], *, server: bool) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def first(*arguments: Any, **named: Any) -> Any:
-            with self._windows.closed():
-                if server:
-                    self._windows.end_for_good(_SERVER)
-                return original(*arguments, **named)
-
-        return first

@@ -132,23 +132,15 @@ class TensorFlowProvider:
             module = sys.modules.get(f"tensorflow.python.profiler.{place}")
             if module is None:
                 continue
-            for name in ("start", "start_server"):
+            for name, for_good in (("start", ""), ("start_server", _SERVER)):
                 original = vars(module).get(name)
                 if callable(original):
-                    self._replaced.everywhere(name, original, self._first(original, server=name == "start_server"))
+                    first = self._windows.closed_before(original, for_good=for_good)
+                    self._replaced.everywhere(name, original, first)
             server = vars(module).get("ProfilerServer")
             if isinstance(server, type) and "start" in vars(server):
-                self._replaced.attribute(server, "start", self._first(vars(server)["start"], server=True))
-
-    def _first(self, original: Callable[..., Any], *, server: bool) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def first(*arguments: Any, **named: Any) -> Any:
-            with self._windows.closed():
-                if server:
-                    self._windows.end_for_good(_SERVER)
-                return original(*arguments, **named)
-
-        return first
+                first = self._windows.closed_before(vars(server)["start"], for_good=_SERVER)
+                self._replaced.attribute(server, "start", first)
 
     def _keras_imported(self, keras: ModuleType) -> None:
         """Keras says when a batch of training ends, which is a step."""

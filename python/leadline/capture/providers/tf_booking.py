@@ -8,6 +8,7 @@ import json
 import os
 
 from leadline.capture.native import Native
+from leadline.capture.providers.booked import Booked, Total, total
 from leadline.capture.providers.tf_graphs import Graphs
 from leadline.capture.providers.tf_runs import Key, function_name
 from leadline.capture.providers.tf_windows import Sums, Windows
@@ -21,37 +22,34 @@ _PIPELINE: tuple[Frame, ...] = (
 )
 _LOADING = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 
-Total = tuple[str, int, int, int, int, float]
-
 
 class Booking:
     """What has been put in so far, so that each run is put in once."""
 
     def __init__(self, native: Native, graphs: Graphs, windows: Windows) -> None:
-        self._native = native
+        self._booked = Booked(native)
         self._graphs = graphs
         self._windows = windows
-        self._booked: dict[Key, tuple[int, int]] = {}
-        self._nodes: dict[tuple[int, tuple[Frame, ...]], int] = {}
+        self._runs: dict[Key, tuple[int, int]] = {}
 
     def book(self, totals: dict[Key, list[int]], *, last: bool) -> int:
         """Put in all runs that are new; those of functions without times wait for the `last` call. Returns how many of
         those there were."""
         untimed = 0
-        for key, (count, total, shortest, longest) in list(totals.items()):
-            before, before_ns = self._booked.get(key, (0, 0))
-            new, new_ns = count - before, total - before_ns
+        for key, (count, spent_ns, shortest, longest) in list(totals.items()):
+            before, before_ns = self._runs.get(key, (0, 0))
+            new, new_ns = count - before, spent_ns - before_ns
             function = function_name(key[1])
             timed = self._windows.functions.get(key[1]) if function is not None else None
             if new <= 0 or (function is not None and timed is None and not last):
                 continue
-            self._booked[key] = (count, total)
-            whole = _total("call_time", new, new_ns, shortest, longest)
+            self._runs[key] = (count, spent_ns)
+            whole = total("call_time", new, new_ns, shortest, longest)
             if function is None:
                 self._operation(key, whole)
             elif timed is None or not timed.nodes:
                 untimed += new
-                self._put(key[0], (_function(function, "measured as a whole"),), [whole, ("time", *whole[1:])])
+                self._booked.put(key[0], (_function(function, "measured as a whole"),), [whole, ("time", *whole[1:])])
             else:
                 self._function(key, function, new, whole, timed, totals)
         return untimed
@@ -60,25 +58,25 @@ class Booking:
         """Put in the stages of tf.data, which run on threads of their own, as windows saw them."""
         for stage, (count, whole_ps, own_ps, shortest_ps, longest_ps) in self._windows.stages.items():
             frames: tuple[Frame, ...] = (*_PIPELINE, ("operator", stage, "", "", "", 0, 0, 0))
-            own = _total("time", count, own_ps // 1000, 0, own_ps // 1000)
-            call = _total("call_time", count, whole_ps // 1000, shortest_ps // 1000, longest_ps // 1000)
-            self._put(-1, frames, [own, call])
+            own = total("time", count, own_ps // 1000, 0, own_ps // 1000)
+            call = total("call_time", count, whole_ps // 1000, shortest_ps // 1000, longest_ps // 1000)
+            self._booked.put(-1, frames, [own, call])
         self._windows.stages = {}
 
     def _operation(self, key: Key, whole: Total) -> None:
         frames: tuple[Frame, ...] = (("operator", key[1], "", "", "", 0, 0, 0),)
         if key[1] in _LOADING:
             frames = (_PIPELINE[0], *frames)
-        self._put(key[0], frames, [whole, ("time", *whole[1:])])
+        self._booked.put(key[0], frames, [whole, ("time", *whole[1:])])
 
     def _function(
         self, key: Key, function: str, new: int, whole: Total, timed: Sums, totals: dict[Key, list[int]]
     ) -> None:
         top = _function(function, "estimated")
-        self._put(key[0], (top,), [whole])
+        self._booked.put(key[0], (top,), [whole])
         # early calls are slow: the nodes of a call cannot take longer than all cores for as long as a call took
-        whole_ns = sum(total[1] for other, total in totals.items() if other[1] == key[1])
-        calls = sum(total[0] for other, total in totals.items() if other[1] == key[1])
+        whole_ns = sum(spent[1] for other, spent in totals.items() if other[1] == key[1])
+        calls = sum(spent[0] for other, spent in totals.items() if other[1] == key[1])
         own_ps = sum(values[2] for values in timed.nodes.values())
         most_ps = 1000 * (os.cpu_count() or 1) * timed.runs * whole_ns / calls
         scale = min(most_ps / own_ps if own_ps > 0 else 1.0, 1.0) * new / timed.runs / 1000
@@ -90,27 +88,11 @@ class Booking:
             if kind in _LOADING:
                 frames = (_PIPELINE[0], *frames)
             booked = [
-                _total("time", times, own_ns, 0, own_ns),
-                _total("call_time", times, call_ns, shortest_ps // 1000, longest_ps // 1000),
+                total("time", times, own_ns, 0, own_ns),
+                total("call_time", times, call_ns, shortest_ps // 1000, longest_ps // 1000),
             ]
-            self._put(key[0], (top, _POOL, *frames), booked)
-
-    def _put(self, place: int, frames: tuple[Frame, ...], totals: list[Total]) -> None:
-        node = self._nodes.get((place, frames))
-        if node is None:
-            node = self._native.book(place, frames, (), "cpu", -1, -1)
-            if not node:
-                return
-            self._nodes[place, frames] = node
-        self._native.book(node, (), totals, "cpu", -1, -1)
+            self._booked.put(key[0], (top, _POOL, *frames), booked)
 
 
 def _function(name: str, time: str) -> Frame:
     return ("operator", f"tf.function({name})", "", "", json.dumps({"time": time}), 0, 0, 0)
-
-
-def _total(metric: str, count: int, total: int, smallest: int, largest: int) -> Total:
-    """A total whose sum lies between its values, as sums of estimates need not."""
-    total = max(total, 0)
-    mean = total // count
-    return (metric, count, total, min(smallest, mean), max(largest, -(-total // count)), 0.0)

@@ -1,26 +1,19 @@
 """Short windows in which TensorFlow's profiler times the nodes of graphs and the stages of tf.data.
 
-A window is opened before a call from Python and closed after one, so functions in it are whole. TensorFlow has one
-profiler session per process, and the program's own goes first. What a window costs decides when the next one comes.
+A window is opened before a call from Python and closed after one, so functions in it are whole.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.capture.providers.profiler_windows import ProfilerWindows
 from leadline.capture.providers.tf_runs import FUNCTION
 from leadline.xla.events import Event, Named, named
 
-SHORTEST_S = 0.03
-BETWEEN_S = 1.0
-COST_SHARE = 0.02
-FIRST_RUNS_SHARE = 0.03
 _FOLDER = "ram://leadline"
 _LOCAL = "EagerLocalExecute: "
 _PROCESS = "ExecutorState::Process"
@@ -40,37 +33,29 @@ class Sums:
     """By name of the node and type of its operation."""
 
 
-class Windows:
-    """Opens, closes and sums windows; every method may be called on any thread."""
+class Windows(ProfilerWindows):
+    """Windows of TensorFlow's profiler, and what they have added up to."""
+
+    PROFILER = "TensorFlow"
+    SHORTEST_S = 0.03
+    COST_SHARE = 0.02
 
     def __init__(self, loss: Callable[[str], None]) -> None:
-        self._loss = loss
-        self._lock = threading.Lock()
-        self._session: Any = None
-        self._opened_s = 0.0
-        self._next_s = 0.0
-        self._began_s = time.monotonic()
-        self._first_runs_s = 0.0
-        self._for_first_run = False
+        super().__init__(loss)
         self._ran: set[str] = set()
         self._profile: Any = None
-        self.off = ""
         self.functions: dict[str, Sums] = {}
         """By function as TensorFlow calls it."""
         self.stages: dict[str, list[int]] = {}
-        self.count = 0
-        self.cost_s = 0.0
-        self.open_s = 0.0
 
     def before(self, name: str) -> None:
         """An operation or a function is about to run."""
         if self._session is not None or self.off:
             return
-        now_s = time.monotonic()
         first = name in self._ran and name not in self.functions and FUNCTION.match(name) is not None
-        if first and self._first_runs_s < 0.05 + FIRST_RUNS_SHARE * (now_s - self._began_s):
+        if first and self._may_time_first():
             self._open(first_run=True)
-        elif now_s >= self._next_s and self._ran:
+        elif self._is_due() and self._ran:
             self._open(first_run=False)
 
     def after(self, name: str) -> None:
@@ -78,68 +63,22 @@ class Windows:
         if self._session is None:
             if name.startswith("__"):
                 self._ran.add(name)
-            return
-        if self._for_first_run or time.monotonic() - self._opened_s >= SHORTEST_S:
+        elif self._is_over():
             self.close()
 
-    @contextlib.contextmanager
-    def closed(self) -> Iterator[None]:
-        """No window is open, and none is opened meanwhile."""
-        with self._lock:
-            self._close()
-            yield
-
-    def end_for_good(self, why: str) -> None:
-        """No more windows; to be called inside `closed`."""
-        self.off = why
-        self._loss(why)
-
-    def close(self) -> None:
-        """End the window that is open, if any, and add up what was in it."""
-        if self._session is None or not self._lock.acquire(blocking=False):
-            return
+    def begin_session(self) -> Any:
+        module = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
+        session = module.ProfilerSession()
         try:
-            self._close()
-        finally:
-            self._lock.release()
-
-    def _open(self, *, first_run: bool) -> None:
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            if self._session is not None or self.off:
-                return
-            module = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
-            session = module.ProfilerSession()
-            self._next_s = time.monotonic() + BETWEEN_S
             session.start(_FOLDER, _OPTIONS)
-            self._for_first_run = first_run
-            self._opened_s = time.monotonic()
-            self._session = session
         except Exception as error:
-            if "ALREADY_EXISTS" not in str(error) and "lready" not in str(error):
-                self.off = f"TensorFlow's profiler could not be used, so nodes of graphs have no times ({error})."
-                self._loss(self.off)
-        finally:
-            self._lock.release()
+            if "lready" in str(error) or "ALREADY_EXISTS" in str(error):
+                return None
+            raise
+        return session
 
-    def _close(self) -> None:
-        """With the lock held."""
-        session, self._session = self._session, None
-        if session is None:
-            return
-        began_s = time.monotonic()
-        self.open_s += began_s - self._opened_s
-        try:
-            self._add(_exported(session))
-        except Exception as error:
-            self._loss(f"A window of TensorFlow's profiler could not be added up ({error!r}).")
-        took_s = time.monotonic() - began_s
-        self.cost_s += took_s
-        if self._for_first_run:
-            self._first_runs_s += took_s
-        else:
-            self._next_s = time.monotonic() + max(BETWEEN_S, took_s / COST_SHARE)
+    def add_up(self, session: Any) -> None:
+        self._add(_exported(session))
 
     def _add(self, data: bytes) -> None:
         if not data:

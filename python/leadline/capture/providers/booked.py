@@ -1,0 +1,34 @@
+"""Frames and totals of a framework put below a place of the program; what was put there before is found again."""
+
+from __future__ import annotations
+
+from leadline.capture.native import Native
+from leadline.xla.parts import Frame
+
+Total = tuple[str, int, int, int, int, float]
+"""Metric, count, sum, smallest, largest, sum of squares."""
+
+
+class Booked:
+    """The nodes that were made so far."""
+
+    def __init__(self, native: Native) -> None:
+        self._native = native
+        self._nodes: dict[tuple[int, tuple[Frame, ...]], int] = {}
+
+    def put(self, place: int, frames: tuple[Frame, ...], totals: list[Total]) -> None:
+        """Where measuring is paused or has ended, nothing is put."""
+        node = self._nodes.get((place, frames))
+        if node is None:
+            node = self._native.book(place, frames, (), "cpu", -1, -1)
+            if not node:
+                return
+            self._nodes[place, frames] = node
+        self._native.book(node, (), totals, "cpu", -1, -1)
+
+
+def total(metric: str, count: int, value: int, smallest: int, largest: int) -> Total:
+    """One whose sum lies between its values, as sums of estimates need not."""
+    value = max(value, 0)
+    mean = value // count
+    return (metric, count, value, min(smallest, mean), max(largest, -(-value // count)), 0.0)

@@ -1,0 +1,140 @@
+"""Short windows in which a framework's own profiler runs, so that exact counts become estimates of time.
+
+One window at a time, and none while the program uses that profiler itself: a framework has one session per process.
+What windows have cost decides when the next one comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+BETWEEN_S = 1.0
+FIRST_RUNS_SHARE = 0.03
+"""Of all time so far, what timing what was never timed before may cost."""
+
+
+class ProfilerWindows:
+    """Opens and closes windows; a framework says how. Every method may be called on any thread."""
+
+    PROFILER: ClassVar[str]
+    """Whose profiler it is, as sentences name it."""
+    SHORTEST_S: ClassVar[float]
+    COST_SHARE: ClassVar[float]
+    """A window may cost this share of the time until the next."""
+
+    def __init__(self, loss: Callable[[str], None]) -> None:
+        self._loss = loss
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._opened_s = 0.0
+        self._next_s = 0.0
+        self._began_s = time.monotonic()
+        self._first_runs_s = 0.0
+        self._for_first_run = False
+        self.off = ""
+        """Why there are no windows; empty while there are."""
+        self.count = 0
+        self.cost_s = 0.0
+        self.open_s = 0.0
+
+    def begin_session(self) -> Any:
+        """Start the profiler; None where it is in use. Where it cannot be used at all, sets `off` or raises."""
+        raise NotImplementedError
+
+    def last_run(self, output: Any) -> None:
+        """The window ends now: wait for what must be in it."""
+
+    def add_up(self, session: Any) -> None:
+        """Stop the profiler and take in what it has seen."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """No window is open, and none is opened meanwhile."""
+        with self._lock:
+            self._close(None)
+            yield
+
+    def end_for_good(self, why: str) -> None:
+        """No more windows, for this reason; to be called inside `closed`."""
+        self.off = why
+        self._loss(why)
+
+    def closed_before(self, original: Callable[..., Any], *, for_good: str = "") -> Callable[..., Any]:
+        """A function that begins a session of the program's, to be put in the place of `original`. `for_good`: why
+        there are no windows any more once it has been called."""
+
+        @functools.wraps(original)
+        def first(*arguments: Any, **named: Any) -> Any:
+            with self.closed():
+                if for_good:
+                    self.end_for_good(for_good)
+                return original(*arguments, **named)
+
+        return first
+
+    def close(self, output: Any = None) -> None:
+        """End the window that is open, if any, and add up what was in it."""
+        if self._session is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._close(output)
+        finally:
+            self._lock.release()
+
+    def _may_time_first(self) -> bool:
+        return self._first_runs_s <= 0.05 + FIRST_RUNS_SHARE * (time.monotonic() - self._began_s)
+
+    def _is_due(self) -> bool:
+        return time.monotonic() >= self._next_s
+
+    def _is_over(self) -> bool:
+        return self._for_first_run or time.monotonic() - self._opened_s >= self.SHORTEST_S
+
+    def _open(self, *, first_run: bool) -> None:
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._session is None and not self.off:
+                self._begin(first_run)
+        finally:
+            self._lock.release()
+
+    def _begin(self, first_run: bool) -> None:
+        try:
+            self._session = self.begin_session()
+        except Exception as error:
+            self.off = (
+                f"{self.PROFILER}'s profiler could not be used, so operations have counts and no times ({error})."
+            )
+        if self.off:
+            self._loss(self.off)
+        if self._session is None:
+            self._next_s = time.monotonic() + BETWEEN_S
+        self._for_first_run = first_run
+        self._opened_s = time.monotonic()
+
+    def _close(self, output: Any) -> None:
+        """With the lock held."""
+        session = self._session
+        if session is None:
+            return
+        self.last_run(output)
+        self._session = None
+        began_s = time.monotonic()
+        self.open_s += began_s - self._opened_s
+        try:
+            self.add_up(session)
+        except Exception as error:
+            self._loss(f"A window of {self.PROFILER}'s profiler could not be added up ({error!r}).")
+        took_s = time.monotonic() - began_s
+        self.cost_s += took_s
+        if self._for_first_run:
+            self._first_runs_s += took_s
+        else:
+            self._next_s = time.monotonic() + max(BETWEEN_S, took_s / self.COST_SHARE)
