@@ -366,15 +366,6 @@ class Case(OfSamples):
         return max(0.0, (self.loop.step_ns - self.loop.work_ns) * self.loop.steps - int(known))
 
     @cached_property
-    def running_share(self) -> float:
-        """Of the wall time of the loop's thread, the part in which it had a core; 1 where that was not measured."""
-        node = int(self.analysis.scopes.thread[self.loop.anchors[0]])
-        for thread in self.profile.threads:
-            if thread.node.row == node and 0 < thread.cpu_ns < thread.wall_ns:
-                return thread.cpu_ns / thread.wall_ns
-        return 1.0
-
-    @cached_property
     def saving(self) -> Mask:
         """Files that were written in the loop, with their pickling."""
         return self.named(FrameKind.PHASE, "saving") & self.loop.inside

@@ -19,5 +19,14 @@ def main_threads(profile: Profile) -> set[int]:
     return {thread.row for thread in best.values()}
 
 
+def running_share(profile: Profile, node: int) -> float:
+    """Of the wall time of the thread at this row of the tree, the part in which it had a core; 1 where that was not
+    measured."""
+    for thread in profile.threads:
+        if thread.node.row == node and 0 < thread.cpu_ns < thread.wall_ns:
+            return thread.cpu_ns / thread.wall_ns
+    return 1.0
+
+
 def _rank(thread: Thread, pids: dict[int, int]) -> tuple[bool, int]:
     return thread.tid == pids[thread.process], thread.wall_ns

@@ -10,6 +10,7 @@ from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Seve
 from leadline.analysis.rules.words import duration, percent, sureness, times
 from leadline.analysis.sampled import names_of
 from leadline.analysis.sourcecode import carries_state
+from leadline.analysis.threads import running_share
 from leadline.schema import FrameKind
 
 _CALLING_NS = 15_000.0
@@ -119,7 +120,7 @@ class PythonOverhead(Rule):
         if share < values["python"] or case.has_device:
             return []
         # a thread that stood in line for a core was interrupted wherever it was, for longer than what it runs takes
-        ran = ns * case.running_share
+        ran = ns * running_share(case.profile, int(case.analysis.scopes.thread[loop.anchors[0]]))
         if loop.work_ns < values["work"] and ran < values["each"] * max(int(case.calls[case.called].sum()), 1):
             return []
         return [
