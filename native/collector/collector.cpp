@@ -52,8 +52,7 @@ Lane* Collector::make_lane(ThreadState& thread) noexcept {
     std::unique_ptr<Lane> made;
     if (known == nullptr) made = std::make_unique<Lane>(window_.create_lane(), thread.path.frames());
     Lane* const lane = known == nullptr ? made.get() : known;
-    lane->begin(tree);
-    lane->collector = number_;
+    lane->begin(tree, number_);
     lane->life = thread.life;
     const std::lock_guard hold(lanes_busy_);
     int64_t never = 0;

@@ -7,7 +7,7 @@
 
 namespace leadline {
 
-void Lane::begin(ThreadTree& its_tree) noexcept {
+void Lane::begin(ThreadTree& its_tree, uint8_t collector) noexcept {
   forward = nullptr;
   translated_.clear();
   copies_.clear();
@@ -15,6 +15,7 @@ void Lane::begin(ThreadTree& its_tree) noexcept {
   native_places.clear();
   native_frames_.clear();
   tree = &its_tree;
+  root_place_ = packed_place(collector, tree->index(), tree->root());
   tree->forget_names();  // of whoever had the tree before
   backward_phase = phase("backward");
   operator_ns = 0;

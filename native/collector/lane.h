@@ -36,7 +36,7 @@ class Lane {
   Lane(EventLane& events, const PathFrames& frames) : events(events), frames(frames) {}
 
   // A thread begins (or another one takes over the lane of one that ended, which nobody else looks at).
-  void begin(ThreadTree& its_tree) noexcept;
+  void begin(ThreadTree& its_tree, uint8_t collector) noexcept;
 
   // The tree's frame for a frame of the path.
   FrameId frame(PathFrameId id) noexcept {
@@ -58,7 +58,7 @@ class Lane {
   // The same frames as the path to (thread, node), below `parent`. For the capture path of CUDA graphs.
   NodeId copy_path(const ThreadTree& other, NodeId node, NodeId parent) noexcept;
 
-  leadline_context token(NodeId node) const noexcept { return packed_place(collector, tree->index(), node); }
+  leadline_context token(NodeId node) const noexcept { return root_place_ | raw(node); }
 
   // Where operators hang below native frames, by the place above and the calls between.
   std::unordered_map<uint64_t, ThreadTree::Place*> native_places;
@@ -66,7 +66,6 @@ class Lane {
   // Device work that this thread reports: its places.
   PlaceCache places;
 
-  uint8_t collector = 0;  // see packed_place()
   ThreadTree* tree = nullptr;
   EventLane& events;
   ForwardThreads::Thread* forward = nullptr;  // where its sequence numbers are kept
@@ -99,6 +98,7 @@ class Lane {
 
  private:
   static constexpr int64_t kCpuRuns = INT64_MIN;
+  leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node
   FrameId translate(uint32_t index) noexcept;
 
   std::atomic<int64_t> cpu_stands_ns_{kCpuRuns};  // where cpu_ns() stands while measuring is paused

@@ -27,20 +27,29 @@ class StackOf {
     if (size_ == room_) [[unlikely]] {
       const T kept = value;  // it may be one of ours
       grow(room_ == 0 ? 16 : room_ * 2);
-      return *std::construct_at(begin_ + size_++, kept);
+      ++size_;
+      return *std::construct_at(end_++, kept);
     }
-    return *std::construct_at(begin_ + size_++, value);
+    ++size_;
+    return *std::construct_at(end_++, value);
   }
   T& emplace_back() {
     if (size_ == room_) [[unlikely]]
       grow(room_ == 0 ? 16 : room_ * 2);
+    ++size_;
     // Without brackets: those would clear all of it before its members get their values.
-    return *::new (static_cast<void*>(begin_ + size_++)) T;
+    return *::new (static_cast<void*>(end_++)) T;
   }
-  void pop_back() noexcept { --size_; }
+  void pop_back() noexcept {
+    --size_;
+    --end_;
+  }
   // Drops what lies above the first `size`, of which there are as many.
-  void cut(size_t size) noexcept { size_ = size; }
-  void clear() noexcept { size_ = 0; }
+  void cut(size_t size) noexcept {
+    size_ = size;
+    end_ = begin_ + size;
+  }
+  void clear() noexcept { cut(0); }
 
   size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -48,12 +57,12 @@ class StackOf {
   const T* data() const noexcept { return begin_; }
   T& operator[](size_t at) noexcept { return begin_[at]; }
   const T& operator[](size_t at) const noexcept { return begin_[at]; }
-  T& back() noexcept { return begin_[size_ - 1]; }
-  const T& back() const noexcept { return begin_[size_ - 1]; }
+  T& back() noexcept { return end_[-1]; }
+  const T& back() const noexcept { return end_[-1]; }
   T* begin() noexcept { return begin_; }
-  T* end() noexcept { return begin_ + size_; }
+  T* end() noexcept { return end_; }
   const T* begin() const noexcept { return begin_; }
-  const T* end() const noexcept { return begin_ + size_; }
+  const T* end() const noexcept { return end_; }
   auto rbegin() noexcept { return std::make_reverse_iterator(end()); }
   auto rend() noexcept { return std::make_reverse_iterator(begin()); }
 
@@ -63,10 +72,12 @@ class StackOf {
     for (size_t i = 0; i < size_; ++i) std::construct_at(grown + i, begin_[i]);
     std::allocator<T>().deallocate(begin_, room_);
     begin_ = grown;
+    end_ = grown + size_;
     room_ = room;
   }
 
   T* begin_ = nullptr;
+  T* end_ = nullptr;  // kept beside the size: the innermost one is asked for most of all
   size_t size_ = 0;
   size_t room_ = 0;
 };
