@@ -1,5 +1,5 @@
-"""Writes large traces out of the reference set's: the ResNet trace twice in a row, which are more than 216,000 events,
-and the step of the eight recommender ranks as often as makes millions."""
+"""Writes large traces out of the reference set's: the ResNet trace and its steps again, which are more than 216,000
+events, and the step of the eight recommender ranks as often as makes millions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from typing import Any
 SOURCE = "param-resnet-2080ti/resnet_kineto.json.gz"
 RANKS = "param-dlrm-8rank-v100/dlrm_kineto.tar.gz"
 _STEP = "ProfilerStep#"
+_UPDATE = "Optimizer.step#"
 
 
 def write_twice(source: Path, target: Path) -> int:
-    """Write `source` followed by itself, later in time and with fresh correlation ids; returns the number of events."""
+    """Write `source` followed by all but its first step, a millisecond later and with fresh correlation ids; returns
+    the number of events. The loader's workers start before the first step and the profiler ends after the last one,
+    more than a second each in which nothing is recorded: in the middle of a trace such a hole would end the run."""
     with gzip.open(source, "rt", encoding="utf-8") as stream:
         trace = json.load(stream)
-    events = trace["traceEvents"]
-    stamps = [event["ts"] for event in events if "ts" in event and event.get("cat") != "Trace"]
-    shift_us = max(stamps) - min(stamps) + 100_000
+    over = max(event["ts"] + event["dur"] for event in trace["traceEvents"] if event.get("cat") == "kernel")
+    events = [event for event in trace["traceEvents"] if event.get("cat") != "Trace" and event.get("ts", over) <= over]
+    begin = min(event["ts"] + event.get("dur", 0) for event in events if event["name"].startswith(_UPDATE))
+    again = [event for event in events if event.get("ts", 0) >= begin]
+    shift_us = over - begin + 1000
     highest = max((event.get("args") or {}).get("correlation", 0) for event in events)
-    steps = len({event["name"] for event in events if event["name"].startswith(_STEP)})
-    trace["traceEvents"] = [*events, *(_later(event, shift_us, highest, steps) for event in events)]
+    trace["traceEvents"] = [*events, *(_later(event, shift_us, highest) for event in again)]
     with gzip.open(target, "wt", encoding="utf-8") as stream:
         json.dump(trace, stream)
     return len(trace["traceEvents"])

@@ -234,6 +234,25 @@ def test_missing_correlations(make: Make) -> None:
     assert simulate(graph).start_ns[one(graph, "lost")] == 40_000
 
 
+def test_no_synchronisation_waits_for_work_that_began_after_it(make: Make) -> None:
+    """Launches that are not recorded lie behind the synchronisation that was over before their work began."""
+    late = [kernel("late", 100, 50, 0), kernel("later", 151, 9, 0)]
+    for one_of in late:
+        del one_of["args"]["correlation"]
+    graph = make([
+        *idle_launch(), call("cudaDeviceSynchronize", 22, 18, 3), span("cpu_op", "after", 60, 5), *late,
+        call("cudaDeviceSynchronize", 120, 45, 4), span("cpu_op", "end", 170, 5),
+    ])  # fmt: skip
+    result = simulate(graph)
+    first, second = graph.select(name="cudaDeviceSynchronize")
+    assert result.end_ns[first] == 40_000 and result.end_ns[second] == 165_000
+    assert result.start_ns[one(graph, "late")] == 100_000 and result.makespan_ns == graph.info.measured_ns
+    graph.scale(graph.select(name="late"), 2)
+    again = simulate(graph)
+    assert again.end_ns[first] == 40_000
+    assert again.end_ns[second] == 165_000 + 59_000, "the second waits for both, which follow one another"
+
+
 def test_a_device_clock_that_runs_ahead_is_moved(make: Make) -> None:
     events = [*idle_launch(), call("cudaLaunchKernel", 100, 4, 3), kernel("early", 99, 10, 3)]
     graph = make(events)

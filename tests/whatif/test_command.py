@@ -209,6 +209,13 @@ def test_stragglers_from_parquet(capsys):
     assert main(["whatif", str(path)]) == 0
     assert "stage 3: 1.232" in capsys.readouterr().out
     assert main(["whatif", str(path), "--scenario", "amp"]) == 2
+    assert "whole operations of workers" in capsys.readouterr().err
+    assert main(["whatif", str(path), "--scenario", "no_straggler", "--scenario", "faster", "--format", "json"]) == 0
+    both = json.loads(capsys.readouterr().out)["scenarios"][0]
+    assert both["speedup"] > 1.2 and both["applied_to"]["operations"] == 6816
+    assert main(["whatif", str(path), "--replay", "--steps", "{}-{}".format(*report["steps"][0:3:2])]) == 0
+    text = capsys.readouterr().out
+    assert "over 3 steps" in text and "forward-compute" in text and "before an operation of a job" in text
 
 
 def test_a_page_by_its_ending(trace, tmp_path, capsys):

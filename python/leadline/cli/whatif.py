@@ -61,9 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     chosen = arguments.format or _format_of(arguments.output)
     settings = _settings(arguments.settings)
-    if chosen == "html" and (arguments.list or any(name.endswith(".parquet") for name in arguments.file)):
-        raise CommandError("A page shows a trace with kernels or operators; use --format text, markdown or json here.")
     if arguments.list:
+        if chosen == "html":
+            raise CommandError("A page shows a trace; use --format text, markdown or json for the list.")
         from leadline.whatif.listing import list_scenarios
 
         write_result(list_scenarios(chosen), arguments.output)
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("leadline whatif needs a trace; give it a file, or --list to see what it can predict.")
     if arguments.export and not arguments.output:
         raise CommandError("A timeline is a binary file; name it with -o OUT.")
-    if len(arguments.file) == 1 and arguments.file[0].endswith(".parquet"):
+    if _asks_for_stragglers(arguments, chosen):
         return _stragglers(arguments, chosen)
     graph = _load(arguments.file, arguments.steps)
     if arguments.second:
@@ -184,17 +184,18 @@ def _timeline(graph: Graph, report: Report) -> bytes:
     return perfetto_trace(graph, report.replay, predictions)
 
 
+def _asks_for_stragglers(arguments: argparse.Namespace, chosen: str) -> bool:
+    """A file of a job's operations says who is slow, unless another question is asked of it."""
+    of_job = len(arguments.file) == 1 and arguments.file[0].endswith(".parquet")
+    other = arguments.replay or arguments.critical_path or arguments.export or arguments.second or chosen == "html"
+    return of_job and not other and arguments.scenario in (None, [], ["no_straggler"]) and not arguments.steps
+
+
 def _stragglers(arguments: argparse.Namespace, chosen: str) -> int:
     from leadline.cli.files import write_result
     from leadline.whatif import straggler
     from leadline.whatif.straggler.render import as_json, as_text
 
-    if arguments.scenario and arguments.scenario != ["no_straggler"]:
-        raise CommandError(
-            "A trace of operations answers one question, --scenario no_straggler; kernels need a Kineto trace."
-        )
-    if arguments.export:
-        raise CommandError("--export needs a trace with kernels or operators; this file holds a job's operations only.")
     try:
         report = straggler.analyse(straggler.read(arguments.file[0]))
     except straggler.StragglerInputError as error:

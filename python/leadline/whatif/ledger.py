@@ -95,6 +95,8 @@ def _own(graph: Graph, path: IntArray, own: IntArray) -> Iterable[Entry]:
             transfer = spent * min(moving.get(task, spent) / max(int(duration[task]), 1), 1.0)
             yield (WORK, "collectives"), transfer, transfer
             yield (WAIT, OTHER_RANKS), spent - transfer, 0.0
+        elif kind[task] == TaskKind.GPU and graph.info.of_operations:
+            yield (WORK, text), spent, spent
         elif kind[task] == TaskKind.GPU:
             yield (WORK, f"{table.of(task).value} on the device"), spent, spent
         elif kind[task] == TaskKind.DATA:

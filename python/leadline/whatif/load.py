@@ -14,24 +14,37 @@ from leadline.profiles.reader import open_profile
 from leadline.trace.loops import one_loop
 from leadline.trace.profile_window import read_profile
 from leadline.trace.source import sources
-from leadline.trace.steps import Steps, find_steps
+from leadline.trace.steps import Step, Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
 from leadline.trace.window import chosen, read_window
+from leadline.whatif import straggler
 from leadline.whatif.build.build import Window, build, drafted, placed
 from leadline.whatif.build.ranks import clock_offsets, merge, rendezvous
 from leadline.whatif.graph import Graph
+from leadline.whatif.tables import OPERATIONS
 
 
 def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None = None) -> Graph:
     """The graph of a trace.
 
-    path: Kineto JSON (.json, .json.gz), a tar of ranks, a directory of ranks, several files, or a .leadline profile
-    with a trace window.
+    path: Kineto JSON (.json, .json.gz), a tar of ranks, a directory of ranks, several files, a .leadline profile with
+    a trace window, or the operations of a large job (.parquet).
     window: first and last step number, both included; None takes every step (of several ranks: every common step).
 
     Raises TraceError when the file cannot be read, holds no events, or has no step in the window.
     """
+    if isinstance(path, str | Path) and Path(path).suffix == ".parquet":
+        return _job(path, window)
     return _graph(_read(path, window))
+
+
+def _job(path: str | Path, window: tuple[int, int] | None) -> Graph:
+    try:
+        trace = straggler.read(path)
+        steps = chosen(Steps(tuple(Step(number, 0, 0) for number in trace.steps), OPERATIONS), window, str(path))
+        return straggler.job_graph(trace.only([step.number for step in steps]), source=Path(path).name).graph
+    except straggler.StragglerInputError as error:
+        raise TraceError(str(error)) from error
 
 
 def graph_of(profile: Profile) -> Graph:

@@ -169,6 +169,10 @@ class _Base:
     def combined(self, scenarios: Sequence[Scenario], settings: Mapping[str, str]) -> Prediction:
         values = [scenario.read(settings) for scenario in scenarios]
         for scenario, value in zip(scenarios, values, strict=True):
+            if self.graph.info.of_operations and not scenario.of_operations:
+                raise NotApplicable(
+                    scenario.name, "the file holds whole operations of workers, not the kernels in them"
+                )
             # later scenarios are asked on the graph that the ones before leave behind
             if scenario is scenarios[0] and (reason := scenario.applicable(self.graph, value)) is not None:
                 raise NotApplicable(scenario.name, reason)

@@ -29,6 +29,7 @@ class Residual(Enum):
     HIDDEN = "unrecorded work"
     CROWDED = "no room on the device"
     PIN = "start without a cause"
+    DELAY = "before an operation of a job"
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,10 @@ def _latencies(graph: Graph, latency_ns: IntArray, edge_class: IntArray) -> None
         mine = np.flatnonzero((kind == edge) & (latency > 0))
         latency_ns[mine] = medians(lane[graph.edges["dst"][mine]], latency[mine])
         edge_class[mine] = _ROW[which]
+    if graph.info.of_operations:
+        mine = np.flatnonzero((kind == EdgeType.DEPENDENCY) & (latency > 0))
+        latency_ns[mine] = medians(graph.column("name")[graph.edges["dst"][mine]].astype(np.int64), latency[mine])
+        edge_class[mine] = _ROW[Residual.DELAY]
     pinned = np.flatnonzero((kind == EdgeType.PINNED) & (latency > 0))
     latency_ns[pinned], edge_class[pinned] = (
         medians(lane[graph.edges["dst"][pinned]], latency[pinned]),

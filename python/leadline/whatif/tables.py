@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PYTHON = "(python)"
+OPERATIONS = "operations"  # how the steps of a job's operations were found
 HIDDEN = "(unrecorded graph work)"
+UNSEEN_LAUNCH = "(launch that is not recorded)"
 CROWDED = "(waiting for room on the device)"
 
 TASK_COLUMNS: Mapping[str, str] = {
@@ -78,6 +80,11 @@ class GraphInfo:
     unexplained_ns: int = 0
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def of_operations(self) -> bool:
+        """Whether the tasks are whole operations of workers (straggler/jobgraph.py), not calls and kernels."""
+        return self.facts.get("steps_found_by") == OPERATIONS
 
     @property
     def evidence(self) -> Evidence | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline.trace.steps import Step, main_thread
 from leadline.trace.tables import Trace
-from leadline.whatif.build import cpu, device, late, layers, messages, queue, threads, waits
+from leadline.whatif.build import cpu, device, late, layers, messages, queue, splits, threads, waits
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.groups import contradicts
@@ -50,7 +50,8 @@ def drafted(trace: Trace, window: Window) -> Draft:
     late.explain(draft, streams, timing)
     device.launch_edges(draft, timing)
     waits.synchronise(draft, streams)
-    waits.split_blocking_copies(draft, streams)
+    splits.issue_behind_waits(draft, streams)
+    splits.split_blocking_copies(draft, streams)
     messages.fill(draft)
     layers.assign(draft, timelines, window.steps, main)
     _warn(draft, window)

@@ -72,9 +72,9 @@ def lay_out(draft: Draft) -> list[Stream]:
     carried = (launch_ns < begin) & (finish > begin) & (start < end)
     chosen = np.flatnonzero(in_window | carried)
     order = chosen[np.lexsort((launch_ns[chosen], start[chosen]))]
-    rows, launch_row, launch_ns = rows[order], launch_row[order], launch_ns[order]
+    rows, launch_row, launch_ns, known = rows[order], launch_row[order], launch_ns[order], known[order]
     in_window = in_window[order]
-    unlaunched = int((~known[order] & (start[order] > begin)).sum())
+    unlaunched = int((~known & (start[order] > begin)).sum())
     task_of_row = _task_of_row(draft)
     launcher = np.where(in_window, task_of_row[np.maximum(launch_row, 0)], -1)
     shift = _clock_shift(draft, events["start_ns"][rows], launch_ns, launcher >= 0)
@@ -101,7 +101,7 @@ def lay_out(draft: Draft) -> list[Stream]:
         row=rows,
         tie=np.arange(rows.size, dtype=np.float64),
     )
-    draft.carried = ids[known[order] & (launch_ns < begin)]
+    draft.carried = ids[known & (launch_ns < begin)]
     if unlaunched:
         share = float(duration[launcher < 0].sum() / max(int(duration.sum()), 1))
         draft.warnings.append(
@@ -116,10 +116,30 @@ def lay_out(draft: Draft) -> list[Stream]:
         draft.lanes.append(Lane(name, LaneKind.STREAM, Discipline.ISSUE, trace.rank, key[0], key[1]))
         draft.lane_of_stream[key] = lane
         draft["lane"][ids[mine]] = lane
-        stream = Stream(lane, key[0], key[1], ids[mine], launch_ns[mine])
+        stream = Stream(lane, key[0], key[1], ids[mine], _given_ns(draft, ids[mine], launch_ns[mine], known[mine]))
         stream.index(draft)
         streams.append(stream)
     return streams
+
+
+def _given_ns(draft: Draft, work: IntArray, launch_ns: IntArray, known: NDArray[np.bool_]) -> IntArray:
+    """When the work of a stream was given to it; for work without a recorded launch the earliest moment that the
+    trace allows, as most of it was given before the window.
+
+    A synchronisation that was over before such work began did not wait for it, so it was given after that one's begin;
+    and it was given before what stands behind it on the stream.
+    """
+    if known.all():
+        return launch_ns
+    events = draft.trace.events
+    waits = draft.trace.of_kind(Kind.SYNCHRONIZE)
+    waits = waits[np.argsort(draft.trace.end_ns[waits], kind="stable")]
+    over = np.searchsorted(draft.trace.end_ns[waits], draft["start_ns"][work], side="right")
+    passed = np.concatenate(([_LONG_AGO], np.maximum.accumulate(events["start_ns"][waits])))[over]
+    never = np.iinfo(np.int64).max
+    behind = np.minimum.accumulate(np.where(known, launch_ns, never)[::-1])[::-1]
+    given: IntArray = np.where(known, launch_ns, np.minimum(np.maximum(launch_ns, passed), behind))
+    return given
 
 
 def _launch_rows(draft: Draft, device_rows: IntArray) -> IntArray:

@@ -1,4 +1,4 @@
-"""Who waits for device work: synchronisations, blocking copies, and streams that wait for each other.
+"""Who waits for device work: synchronisations, and streams that wait for each other.
 
 CUPTI's synchronisation records (`cuda_sync`) say it exactly; most traces lack them, and then the order of calls and the
 observed times decide: a wait was for work that had been issued before it and that had ended when it was over.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.trace.meaning import is_blocking_copy, may_wait_for_device, waits_for_device, waits_for_event
+from leadline.trace.meaning import may_wait_for_device, waits_for_device, waits_for_event
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of
 from leadline.whatif.build.draft import Draft
@@ -340,39 +340,3 @@ def _most_likely(draft: Draft, issued: Sequence[tuple[Stream, int]], call: int) 
     if end - begin > _WAITED_NS:
         return [max(possible, key=lambda item: int(item[0].drained[item[1]]))]
     return [max(possible, key=lambda item: int(item[0].launched[item[1]]))]
-
-
-def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
-    """A copy from or to pageable memory returns when it is done: issue, and wait for the very copy."""
-    usual = draft.facts.get("launch_latency_ns", {})
-    copies, calls, issues, ends, names = [], [], [], [], []
-    every = np.array([task for stream in streams for task in stream.ids], dtype=np.int64)
-    known = (draft["parent"][every] >= 0) & (draft["row"][every] >= 0)
-    known[known] &= draft.trace.events["kind"][draft["row"][every[known]]] == Kind.COPY
-    for copy in every[known].tolist():
-        call, row = int(draft["parent"][copy]), int(draft["row"][copy])
-        name = draft.trace.name(int(draft["row"][call]))
-        begin = int(draft["start_ns"][call])
-        end = begin + int(draft["duration_ns"][call])
-        # a call that returned before the copy began had staged the data and did not wait
-        if is_blocking_copy(name, draft.trace.name(row)) and end >= int(draft["start_ns"][copy]):
-            issue = min(int(usual.get(name, 0)), int(draft["start_ns"][copy]) - begin, end - begin)
-            copies.append(copy)
-            calls.append(call)
-            issues.append(begin + max(issue, 0))
-            ends.append(end)
-            names.append(draft.name_id(f"{name} (wait)"))
-    if not copies:
-        return
-    of, begin_ns, end_ns = np.array(calls), np.array(issues), np.array(ends)
-    own = np.maximum(end_ns - np.maximum(draft["end_ns"][np.array(copies)], begin_ns), 0)
-    waits = draft.add(
-        of.size, kind=int(TaskKind.CPU), lane=draft["lane"][of], duration_ns=own, gap_ns=draft["gap_ns"][of],
-        gap_level=draft["gap_level"][of] + 1, start_ns=begin_ns, end_ns=end_ns, measured_ns=end_ns - begin_ns,
-        name=names, operator=draft["operator"][of], parent=of, tie=draft["tie"][of] + 0.25,
-    )  # fmt: skip
-    draft["duration_ns"][of] = draft["measured_ns"][of] = begin_ns - draft["start_ns"][of]
-    draft["gap_ns"][of] = 0
-    # from pageable memory the call returns when the last piece is staged, a little before the copy ends
-    early = np.minimum(end_ns - draft["end_ns"][np.array(copies)], 0)
-    draft.edges(np.array(copies), waits, EdgeType.SYNC, early)

@@ -79,6 +79,8 @@ class Scenario(ABC):
     """True for a question that no change of the program answers (a faster device); listed apart from advice."""
     never_slower: ClassVar[bool] = False
     """True where the change only takes work or waiting away, so that no error of the graph makes it a loss."""
+    of_operations: ClassVar[bool] = False
+    """True where the question makes sense of whole operations of workers, without the kernels in them."""
     costs_time: ClassVar[bool] = False
     """True where the purpose is memory and the step may take longer."""
 

@@ -18,6 +18,7 @@ class Faster(Scenario):
 
     name = "faster"
     never_slower = True
+    of_operations = True
     advice = "use a faster device"
     hypothetical = True
     parameters = (

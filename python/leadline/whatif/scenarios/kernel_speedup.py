@@ -21,6 +21,7 @@ class KernelSpeedup(Scenario):
 
     name = "kernel_speedup"
     never_slower = True
+    of_operations = True
     advice = "make the most expensive kernel faster"
     hypothetical = True
     parameters = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from leadline.whatif.gpus import Draw
 from leadline.whatif.graph import Graph
-from leadline.whatif.kinds import TaskKind
+from leadline.whatif.kinds import IntArray, TaskKind
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
 
 
@@ -20,6 +20,7 @@ class NoStraggler(Scenario):
 
     name = "no_straggler"
     never_slower = True
+    of_operations = True
     advice = "find and replace the slow worker, or balance the work between ranks"
 
     def applicable(self, graph: Graph, values: Values) -> str | None:
@@ -31,6 +32,8 @@ class NoStraggler(Scenario):
     def apply(self, graph: Graph, values: Values, draw: Draw) -> Applied:
         alive = np.flatnonzero(graph.alive)
         rank = graph.rank_of_tasks()[alive]
+        if graph.info.of_operations:
+            return _level_operations(graph, alive)
         keys = [graph.column(name)[alive] for name in ("step", "phase", "kind", "name")]
         order = graph.column("order")[alive]
         # position of a task among those of the same key on its rank
@@ -77,3 +80,24 @@ class NoStraggler(Scenario):
             count(tasks=int(chosen.sum()), ranks=ranks),
             warnings,
         )
+
+
+def _level_operations(graph: Graph, tasks: IntArray) -> Applied:
+    """The ideal of the paper: operations of a kind take as long on every worker and in every step."""
+    kind, duration = graph.column("name")[tasks], graph.column("duration_ns")[tasks]
+    communication = graph.column("kind")[tasks] == TaskKind.COMM
+    new = duration.astype(np.float64)
+    for one in np.unique(kind):
+        same = kind == one
+        new[same] = np.median(duration[same]) if communication[same][0] else duration[same].mean()
+    graph.set_duration(tasks, np.rint(new).astype(np.int64))
+    ranks = len({lane.rank for lane in graph.lanes})
+    return Applied(
+        graph,
+        (
+            "computations take the mean, communications the median of their kind over all workers and steps",
+            "delays before operations that nothing in the file explains stay; the comparison without them is what "
+            "`leadline whatif` says of this file without a scenario",
+        ),
+        count(operations=int(tasks.size), ranks=ranks),
+    )

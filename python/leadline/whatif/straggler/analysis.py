@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from . import operations as ops
 from . import pipeline
+from .jobgraph import job_graph
 from .operations import FloatArray, OperationTrace
 
 WORST_WORKERS_SHARE = 0.03
@@ -65,18 +66,12 @@ class StragglerReport:
 def analyse(trace: OperationTrace) -> StragglerReport:
     """Computes every slowdown of the trace. Raises StragglerInputError when its operations contradict one another."""
     model = pipeline.build(trace)
+    job = job_graph(trace, model)
     work = pipeline.transfer_ns(trace, model)
     ideal_work = _ideal(trace, work)
-
-    def step_time(values: FloatArray) -> FloatArray:
-        _, end = pipeline.simulate(model, values)
-        result: FloatArray = end.max(axis=(0, 2))
-        return result
-
-    _, replayed_end = pipeline.simulate(model, work, pipeline.launch_delay_ns(trace, model))
-    simulated = step_time(work)
-    ideal_start, ideal_end = pipeline.simulate(model, ideal_work)
-    ideal: FloatArray = ideal_end.max(axis=(0, 2))
+    step_time = job.step_ns
+    simulated, ideal = step_time(work), step_time(ideal_work)
+    ideal_start, ideal_end = job.times(ideal_work)
 
     def slowdown_of(mask: NDArray[np.bool_]) -> float:
         return float(step_time(np.where(mask, work, ideal_work)).mean() / ideal.mean())
@@ -101,7 +96,7 @@ def analyse(trace: OperationTrace) -> StragglerReport:
     return StragglerReport(
         steps=trace.steps,
         measured_ns=trace.step_time_ns,
-        replayed_ns=replayed_end.max(axis=(0, 2)),
+        replayed_ns=job.step_ns(work, delays=True),
         simulated_ns=simulated,
         ideal_ns=ideal,
         ideal_start_ns=ideal_start,

@@ -8,7 +8,8 @@ relative to the first start of their step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ class OperationTrace:
         """Measured time of each step: last end minus first start over all workers. Shape (steps,)."""
         result: FloatArray = self.end_ns.max(axis=(0, 2)) - self.start_ns.min(axis=(0, 2))
         return result
+
+    def only(self, steps: Sequence[int]) -> OperationTrace:
+        """The trace of some of its steps."""
+        kept = [self.steps.index(step) for step in steps]
+        return replace(self, steps=tuple(steps), start_ns=self.start_ns[:, kept], duration_ns=self.duration_ns[:, kept])
 
 
 def read(path: str | Path) -> OperationTrace:

@@ -1,4 +1,4 @@
-"""Which operation waits for which in a data x pipeline parallel step, and the simulation of it.
+"""Which operation waits for which in a data x pipeline parallel step.
 
 Rules (the model of "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025):
 
@@ -248,30 +248,3 @@ def launch_delay_ns(trace: OperationTrace, model: PipelineModel) -> FloatArray:
         delay = trace.start_ns[i] - ready
         result[i] = np.where(delay <= -CLOCK_TOLERANCE_NS, 0.0, delay)
     return result
-
-
-def simulate(
-    model: PipelineModel, work_ns: FloatArray, delay_ns: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Start and end of every operation, shape (operations, steps, dp ranks).
-
-    `work_ns` is a computation's duration or a communication's transfer; `delay_ns` is added before each start.
-    """
-    start = np.zeros_like(work_ns)
-    end = np.zeros_like(work_ns)
-    for unit in model.order:
-        for i in unit:
-            if model.parents[i]:
-                start[i] = end[list(model.parents[i])].max(axis=0)
-            if delay_ns is not None:
-                start[i] += delay_ns[i]
-        group = model.group[unit[0]]
-        if group < 0:
-            end[unit[0]] = start[unit[0]] + work_ns[unit[0]]
-            continue
-        arrived = start[list(unit)].max(axis=0)
-        if model.across_dp[group]:
-            arrived = np.broadcast_to(arrived.max(axis=1, keepdims=True), arrived.shape)
-        for i in unit:
-            end[i] = arrived + work_ns[i]
-    return start, end
