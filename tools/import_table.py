@@ -13,6 +13,7 @@ NATIVE: dict[str, set[str]] = {
     "gpu": {"monitor", "base"},
     "providers/torch": {"providers", "monitor", "base"},
     "providers/nvidia": {"providers", "gpu", "monitor", "base"},
+    "providers/amd": {"providers", "gpu", "monitor", "base"},
     "providers/cpu": {"providers", "monitor", "stack", "unwind", "base"},
     "writer": {"cct", "base"},
     "collector": {"monitor", "stack", "cct", "writer", "base"},
@@ -26,11 +27,13 @@ NATIVE: dict[str, set[str]] = {
         "providers",
         "providers/torch",
         "providers/nvidia",
+        "providers/amd",
         "providers/cpu",
     },
     "tools": {"base"},
     "bindings": {
-        *("session", "tools", "gpu", "providers", "providers/cpu", "providers/nvidia", "stack", "unwind", "base"),
+        *("session", "tools", "gpu", "providers", "providers/cpu", "providers/nvidia", "providers/amd"),
+        *("stack", "unwind", "base"),
     },
     "offline": set(),
     "xla": set(),
@@ -46,6 +49,7 @@ NATIVE: dict[str, set[str]] = {
         "providers",
         "providers/torch",
         "providers/nvidia",
+        "providers/amd",
     },
 }
 # the public C API, <leadline/monitor.h>
@@ -55,6 +59,7 @@ PUBLIC_HEADER_USERS = {
     "providers",
     "providers/torch",
     "providers/nvidia",
+    "providers/amd",
     "providers/cpu",
     "collector",
     "session",

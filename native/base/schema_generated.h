@@ -187,9 +187,12 @@ enum class MetricKind : std::uint8_t {
   kDtlbLoadMisses = 48,  // counter: addresses of data that the table did not hold
   kItlbLoadMisses = 49,  // counter: addresses of code that the table did not hold
   kWait = 50,  // wall time by samples that a thread did not run: the frame at which it is booked says what it waited for
+  kScalarRegisters = 51,  // scalar registers (SGPRs) per wavefront
+  kAccumulationRegisters = 52,  // accumulation registers (AGPRs) per thread, beside `registers`
+  kScratchBytes = 53,  // scratch memory per thread: what did not fit into registers, and arrays of its own
 };
-inline constexpr std::size_t kMetricKindCount = 51;
-inline constexpr std::array<std::string_view, 51> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 54;
+inline constexpr std::array<std::string_view, 54> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -241,6 +244,9 @@ inline constexpr std::array<std::string_view, 51> kMetricKindNames{{
     "dtlb_load_misses",
     "itlb_load_misses",
     "wait",
+    "scalar_registers",
+    "accumulation_registers",
+    "scratch_bytes",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -322,7 +328,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 51> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 54> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -374,6 +380,9 @@ inline constexpr std::array<MetricInfo, 51> kMetricInfo{{
     {"dtlb_load_misses", "1", true},
     {"itlb_load_misses", "1", true},
     {"wait", "ns", true},
+    {"scalar_registers", "1", false},
+    {"accumulation_registers", "1", false},
+    {"scratch_bytes", "bytes", false},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -22,6 +22,7 @@ void define_layout(nanobind::module_& m);
 void define_unwind(nanobind::module_& m);
 void define_torch(nanobind::module_& m);
 void define_gpu(nanobind::module_& m);
+void define_amd(nanobind::module_& m);
 void define_nvidia(nanobind::module_& m);
 void define_tools(nanobind::module_& m);
 

@@ -11,7 +11,7 @@ namespace leadline::gpu {
 
 // Measures of one piece of work, on the stack; only those added are ever read.
 struct ActivityFold::Measures {
-  std::array<leadline_measure, 12> values;
+  std::array<leadline_measure, 16> values;
   std::uint32_t count = 0;
   void add(MetricKind kind, std::int64_t value) { values[count++] = {number(kind), value}; }
 };
@@ -90,8 +90,9 @@ void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gp
   activity.file = frame.file.empty() ? nullptr : frame.file.c_str();
   activity.line = frame.line;
   activity.frame = frame.number;
-  const LaunchShape shape{work.blocks,        work.block_threads,  work.registers,
-                          work.static_shared, work.dynamic_shared, work.shared_executed};
+  const LaunchShape shape{
+      work.blocks,          work.block_threads,         work.registers, work.static_shared, work.dynamic_shared,
+      work.shared_executed, work.accumulation_registers};
   if (shape != device.shape) {
     device.shape = shape;
     device.occupancy = vendor_.occupancy(shape, device.info);
@@ -103,6 +104,11 @@ void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gp
   measures.add(MetricKind::kGridBlocks, work.blocks);
   measures.add(MetricKind::kBlockThreads, work.block_threads);
   measures.add(MetricKind::kRegisters, work.registers);
+  if (vendor_.has_scalar_registers) {
+    measures.add(MetricKind::kAccumulationRegisters, work.accumulation_registers);
+    measures.add(MetricKind::kScalarRegisters, work.scalar_registers);
+    measures.add(MetricKind::kScratchBytes, work.scratch);
+  }
   measures.add(MetricKind::kStaticSharedBytes, work.static_shared);
   measures.add(MetricKind::kDynamicSharedBytes, work.dynamic_shared);
 }

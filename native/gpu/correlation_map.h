@@ -47,6 +47,16 @@ class CorrelationMap {
     if (makes_work) launched_.fetch_add(1, std::memory_order_relaxed);
   }
 
+  // Any thread. Records of this call will come after all; for vendors that tell when work is handed to the device.
+  void expect(std::uint32_t id) noexcept {
+    Slot& slot = slots_[id & (kSlots - 1)];
+    if (slot.id.load(std::memory_order_relaxed) != id) return;
+    std::uint32_t answered = kAnswered;
+    if (slot.state.compare_exchange_strong(answered, kWaiting, std::memory_order_acq_rel)) {
+      launched_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
   // Any thread. The call failed: nothing will come.
   void cancel(std::uint32_t id) noexcept {
     Slot& slot = slots_[id & (kSlots - 1)];

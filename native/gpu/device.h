@@ -14,6 +14,7 @@ struct DeviceInfo {
   std::int64_t memory_bytes = 0;
   std::int32_t major = 0;  // of the architecture
   std::int32_t minor = 0;
+  std::int32_t stepping = 0;
   std::int32_t multiprocessors = 0;
   std::int32_t warp_size = 32;
   std::int32_t max_threads_per_multiprocessor = 0;
@@ -31,6 +32,7 @@ struct LaunchShape {
   std::int64_t static_shared_bytes = 0;    // per block
   std::int64_t dynamic_shared_bytes = 0;   // per block
   std::int64_t shared_carveout_bytes = 0;  // shared memory of a multiprocessor during the kernel; 0: the device's limit
+  std::int32_t accumulation_registers = 0;  // per thread, beside the others
 
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
@@ -48,6 +50,8 @@ using OccupancyRule = Occupancy (*)(const LaunchShape& launch, const DeviceInfo&
 struct Vendor {
   const char* graph = "graph";  // what users call one that is replayed as a whole
   OccupancyRule occupancy = nullptr;
+  // Launches tell of scalar and accumulation registers and of scratch memory.
+  bool has_scalar_registers = false;
 };
 
 }  // namespace leadline::gpu

@@ -1,8 +1,23 @@
 #include "gpu/device_timeline.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace leadline::gpu {
+
+std::string totals_json(const DeviceTotals& t) {
+  std::array<char, 512> text{};
+  std::snprintf(
+      text.data(), text.size(),
+      "\"busy_ns\": %lld, \"idle_ns\": %lld, \"compute_ns\": %lld, \"copy_ns\": %lld, "
+      "\"communication_ns\": %lld, \"copy_under_compute_ns\": %lld, \"communication_under_compute_ns\": %lld, "
+      "\"late_records\": %llu",
+      static_cast<long long>(t.busy_ns), static_cast<long long>(t.idle_ns), static_cast<long long>(t.compute_ns),
+      static_cast<long long>(t.copy_ns), static_cast<long long>(t.communication_ns),
+      static_cast<long long>(t.copy_under_compute_ns), static_cast<long long>(t.communication_under_compute_ns),
+      static_cast<unsigned long long>(t.late));
+  return text.data();
+}
 
 void DeviceTimeline::add(const Interval& interval) {
   if (interval.end_ns < interval.start_ns) return;

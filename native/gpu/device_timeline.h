@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "leadline/monitor.h"
@@ -31,6 +32,9 @@ struct DeviceTotals {
   std::int64_t communication_under_compute_ns = 0;  // collectives hidden behind kernels
   std::uint64_t late = 0;                           // pieces of work that came after their time was swept
 };
+
+// Its members as those of a JSON object, for the devices table; first and last work are left out.
+std::string totals_json(const DeviceTotals& totals);
 
 struct Interval {
   std::int64_t start_ns = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "base/ids.h"
 #include "gpu/activity_fold.h"
@@ -85,6 +86,7 @@ std::unique_ptr<Recorder> Recorder::create(const std::string& path, const std::s
 void Recorder::devices(const std::vector<DeviceInfo>& devices) {
   const std::lock_guard lock(mutex_);
   for (const DeviceInfo& d : devices) {
+    if (d.stepping != 0) std::fprintf(file_, "stepping %d\n", d.stepping);
     std::fprintf(file_, "device %d %d %d %d %d %d %d %d %d %d %s\n", d.index, d.major, d.minor, d.multiprocessors,
                  d.warp_size, d.max_threads_per_multiprocessor, d.max_blocks_per_multiprocessor,
                  d.registers_per_multiprocessor, d.shared_per_multiprocessor, d.reserved_shared_per_block,
@@ -155,6 +157,9 @@ void Recorder::graph_node(std::uint64_t node, std::uint64_t original, std::uint6
 
 void Recorder::work(const Work& w) {
   const std::lock_guard lock(mutex_);
+  if (w.accumulation_registers != 0 || w.scalar_registers != 0 || w.scratch != 0) {
+    std::fprintf(file_, "s %d %d %d\n", w.accumulation_registers, w.scalar_registers, w.scratch);
+  }
   std::fprintf(file_,
                "w %d %u %" PRId64 " %" PRId64 " %d %" PRId64 " %u %" PRIu64 " %" PRId64 " %d %d %d %u %" PRId64
                " %d %d %d %d %d %u %s\n",
@@ -220,6 +225,8 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
   };
   ActivityFold fold(launches, graphs, marks, sources, vendor);
   std::string name;
+  Work beside;                // what the line before says of the next piece of work
+  std::int32_t stepping = 0;  // and of the next device
   leadline_subscription subscription = 0;
   if (leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, &state, &subscription) != LEADLINE_OK) {
     result.error = "The monitor has no room for another subscriber, so the recording was not replayed.";
@@ -234,10 +241,15 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
       in >> d.index >> d.major >> d.minor >> d.multiprocessors >> d.warp_size >> d.max_threads_per_multiprocessor >>
           d.max_blocks_per_multiprocessor >> d.registers_per_multiprocessor >> d.shared_per_multiprocessor >>
           d.reserved_shared_per_block;
+      d.stepping = std::exchange(stepping, 0);
       fold.describe({d});
       continue;
     }
     if (kind == "library") continue;
+    if (kind == "stepping") {
+      in >> stepping;
+      continue;
+    }
     std::uint32_t thread = 0;
     std::int64_t time = 0;
     std::uint64_t place = 0;
@@ -279,8 +291,10 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
       std::uint64_t node = 0, original = 0, graph = 0;
       in >> node >> original >> graph >> place;
       original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph, place);
+    } else if (kind == "s") {
+      in >> beside.accumulation_registers >> beside.scalar_registers >> beside.scratch;
     } else if (kind == "w") {
-      Work w;
+      Work w = std::exchange(beside, {});
       int work_kind = 0, direction = 0, source = 0, destination = 0;
       in >> work_kind >> w.correlation >> w.start_ns >> w.end_ns >> w.device >> w.stream >> w.context >> w.graph_node >>
           w.bytes >> direction >> source >> destination >> w.holds_thread >> w.blocks >> w.block_threads >>

@@ -9,8 +9,8 @@ namespace {
 // Kineto's words.
 constexpr std::array<const char*, kDirections> kDirectionNames{"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
                                                                "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
-constexpr std::array<const char*, kMemories> kMemoryNames{"Unknown", "Pageable", "Pinned",        "Device",
-                                                          "Array",   "Managed",  "Device Static", "Managed Static"};
+constexpr std::array<const char*, kMemories> kMemoryNames{
+    "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Host"};
 
 constexpr std::size_t at(Direction direction) { return static_cast<std::size_t>(direction); }
 constexpr std::size_t at(Memory memory) { return static_cast<std::size_t>(memory); }

@@ -28,9 +28,10 @@ enum class Memory : std::uint8_t {
   kArray,
   kManaged,
   kDeviceStatic,
-  kManagedStatic
+  kManagedStatic,
+  kHost  // the host's, where it is not known how it was taken
 };
-inline constexpr std::size_t kMemories = 8;
+inline constexpr std::size_t kMemories = 9;
 
 struct Work {
   WorkKind kind = WorkKind::kKernel;
@@ -52,6 +53,9 @@ struct Work {
   std::int64_t blocks = 0;
   std::int32_t block_threads = 0;
   std::int32_t registers = 0;
+  std::int32_t accumulation_registers = 0;  // those of matrix units, where they are apart
+  std::int32_t scalar_registers = 0;        // of a whole warp, where there are such
+  std::int32_t scratch = 0;                 // bytes of a thread's own memory
   std::int32_t static_shared = 0;
   std::int32_t dynamic_shared = 0;
   std::int32_t shared_executed = 0;

@@ -1,5 +1,6 @@
 #include "session/providers.h"
 
+#include "providers/amd/provider.h"
 #include "providers/cpu/provider.h"
 #include "providers/nvidia/provider.h"
 #include "providers/torch/provider.h"
@@ -11,6 +12,7 @@ std::vector<Provider*>& providers() {
   static auto* const all = new std::vector<Provider*>{
       &torch::Provider::instance(),
       &nvidia::session_provider(),
+      &amd::session_provider(),
       &cpu::Provider::instance(),
   };
   return *all;

@@ -161,6 +161,9 @@ class MetricKind(_Kind):
     DTLB_LOAD_MISSES = 48
     ITLB_LOAD_MISSES = 49
     WAIT = 50
+    SCALAR_REGISTERS = 51
+    ACCUMULATION_REGISTERS = 52
+    SCRATCH_BYTES = 53
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -539,6 +542,24 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "ns",
         True,
         "wall time by samples that a thread did not run: the frame at which it is booked says what it waited for",
+    ),
+    MetricInfo(
+        MetricKind.SCALAR_REGISTERS,
+        "1",
+        False,
+        "scalar registers (SGPRs) per wavefront",
+    ),
+    MetricInfo(
+        MetricKind.ACCUMULATION_REGISTERS,
+        "1",
+        False,
+        "accumulation registers (AGPRs) per thread, beside `registers`",
+    ),
+    MetricInfo(
+        MetricKind.SCRATCH_BYTES,
+        "bytes",
+        False,
+        "scratch memory per thread: what did not fit into registers, and arrays of its own",
     ),
 )
 

@@ -31,5 +31,8 @@ def inject(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("The library that NVTX loads needs a C++ compiler and none was found.")
     path = tmp_path_factory.mktemp("inject") / "libleadline_inject.so"
     source = ROOT / "native/providers/nvidia/inject.cpp"
-    subprocess.run([compiler, "-std=c++20", "-fPIC", "-shared", str(source), "-o", str(path), "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-std=c++20", "-fPIC", "-shared", f"-I{ROOT / 'native'}", str(source), "-o", str(path), "-ldl"],
+        check=True,
+    )
     return path

@@ -111,6 +111,9 @@ export const MetricKindNames = [
   "dtlb_load_misses",
   "itlb_load_misses",
   "wait",
+  "scalar_registers",
+  "accumulation_registers",
+  "scratch_bytes",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -166,6 +169,9 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   dtlb_load_misses: "counter: addresses of data that the table did not hold",
   itlb_load_misses: "counter: addresses of code that the table did not hold",
   wait: "wall time by samples that a thread did not run: the frame at which it is booked says what it waited for",
+  scalar_registers: "scalar registers (SGPRs) per wavefront",
+  accumulation_registers: "accumulation registers (AGPRs) per thread, beside `registers`",
+  scratch_bytes: "scratch memory per thread: what did not fit into registers, and arrays of its own",
 };
 
 export const LossKindNames = [
@@ -287,6 +293,9 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   dtlb_load_misses: { unit: "1", additive: true, doc: "counter: addresses of data that the table did not hold" },
   itlb_load_misses: { unit: "1", additive: true, doc: "counter: addresses of code that the table did not hold" },
   wait: { unit: "ns", additive: true, doc: "wall time by samples that a thread did not run: the frame at which it is booked says what it waited for" },
+  scalar_registers: { unit: "1", additive: false, doc: "scalar registers (SGPRs) per wavefront" },
+  accumulation_registers: { unit: "1", additive: false, doc: "accumulation registers (AGPRs) per thread, beside `registers`" },
+  scratch_bytes: { unit: "bytes", additive: false, doc: "scratch memory per thread: what did not fit into registers, and arrays of its own" },
 };
 
 /** UTF-8 text: string i is bytes[offsets[i]:offsets[i+1]]; string 0 is empty. The two columns differ in length. */

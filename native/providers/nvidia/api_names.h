@@ -7,21 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/call_arguments.h"
 #include "leadline/monitor.h"
 #include "providers/nvidia/cupti_library.h"
 
 namespace leadline::nvidia {
 
-// How many bytes into the call's parameter structure an argument stands; kNone where the call has no such argument.
-struct ArgumentLayout {
-  static constexpr std::int8_t kNone = -1;
-  std::int8_t stream = kNone;
-  std::int8_t bytes = kNone;
-  std::int8_t rows = kNone;  // factor of `bytes`
-  std::int8_t event = kNone;
-  std::int8_t address = kNone;      // address (or handle) freed
-  std::int8_t address_out = kNone;  // pointer to where the address allocated is written
-};
+using gpu::ArgumentLayout;
 
 struct ApiCall {
   std::string name;  // as in the manual: no "_v7000", "_ptsz" or "_ptds"; the driver's "_v2" is kept

@@ -1,6 +1,4 @@
 // What a measuring says of itself and of the devices.
-#include <cstdio>
-
 #include "providers/nvidia/measuring.h"
 
 namespace leadline::nvidia {
@@ -12,19 +10,8 @@ void Measuring::describe_devices() const {
   for (const gpu::DeviceInfo& device : devices_) {
     std::string detail = device_detail_json(device, mps);
     if (const auto found = totals.find(device.index); found != totals.end()) {
-      const gpu::DeviceTotals& t = found->second;
       detail.pop_back();
-      char text[512];
-      std::snprintf(
-          text, sizeof text,
-          ", \"busy_ns\": %lld, \"idle_ns\": %lld, \"compute_ns\": %lld, \"copy_ns\": %lld, "
-          "\"communication_ns\": %lld, \"copy_under_compute_ns\": %lld, \"communication_under_compute_ns\": %lld, "
-          "\"late_records\": %llu}",
-          static_cast<long long>(t.busy_ns), static_cast<long long>(t.idle_ns), static_cast<long long>(t.compute_ns),
-          static_cast<long long>(t.copy_ns), static_cast<long long>(t.communication_ns),
-          static_cast<long long>(t.copy_under_compute_ns), static_cast<long long>(t.communication_under_compute_ns),
-          static_cast<unsigned long long>(t.late));
-      detail += text;
+      detail += ", " + gpu::totals_json(found->second) + "}";
     }
     options_.describe_device({device.index, device.name, device.uuid, device.memory_bytes, std::move(detail)});
   }

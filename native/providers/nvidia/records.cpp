@@ -16,7 +16,8 @@ gpu::Direction direction(std::uint8_t kind) noexcept {
   return kind < gpu::kDirections ? static_cast<gpu::Direction>(kind) : gpu::Direction::kUnknown;
 }
 gpu::Memory memory(std::uint16_t kind) noexcept {
-  return kind < gpu::kMemories ? static_cast<gpu::Memory>(kind) : gpu::Memory::kUnknown;
+  constexpr auto kKinds = static_cast<std::uint16_t>(gpu::Memory::kManagedStatic) + 1;
+  return kind < kKinds ? static_cast<gpu::Memory>(kind) : gpu::Memory::kUnknown;
 }
 
 const char* overhead_name(cupti::OverheadKind kind) noexcept {

@@ -29,6 +29,7 @@ from leadline.capture.finish import finish
 from leadline.capture.messages import say
 from leadline.capture.output import default_output
 from leadline.capture.part import PartDirectory
+from leadline.capture.providers.amd_files import tool_environment
 from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.rolling import LOOK_S, Keep, Rolling
@@ -308,6 +309,7 @@ def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
     return {
         **os.environ,
         **(injection_environment(dict(os.environ)) if options.follow else {}),
+        **(tool_environment(dict(os.environ)) if options.follow else {}),
         OUTPUT_VARIABLE: str(part.output),
         SESSION_VARIABLE: str(part.folder),
         OPTIONS_VARIABLE: options.to_json(),

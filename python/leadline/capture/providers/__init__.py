@@ -12,6 +12,7 @@ from leadline.capture.native import Native
 PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.torch",
     "leadline.capture.providers.nvidia",
+    "leadline.capture.providers.amd",
     "leadline.capture.providers.inductor",
     "leadline.capture.providers.cpu",
     "leadline.capture.providers.jax",

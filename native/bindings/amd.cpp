@@ -1,0 +1,54 @@
+// attach_amd and what belongs to it. Conversions only.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.h"
+#include "providers/amd/provider.h"
+
+namespace nb = nanobind;
+
+namespace leadline::bindings {
+namespace {
+
+nb::dict amd_status() {
+  const amd::Report report = amd::report();
+  nb::dict result = to_dict(ProviderStatus{{"measuring", report.status.measuring},
+                                           {"awaiting", report.status.awaiting},
+                                           {"message", report.status.message}});
+  result["copies"] = report.copies;
+  if (!report.details) return result;
+  const amd::Details& d = *report.details;
+  result["sdk_path"] = d.sdk_path;
+  result["sdk_version"] = d.sdk_version;
+  result["late"] = d.late;
+  result["clock_uncertainty_ns"] = d.clock_uncertainty_ns;
+  result["calls_followed"] = d.calls_followed;
+  result["calls"] = d.calls;
+  result["launches"] = d.launches;
+  result["requests"] = d.requests;
+  result["records"] = d.records;
+  result["unattributed"] = d.unattributed;
+  result["dropped"] = d.dropped;
+  result["outstanding"] = d.outstanding;
+  result["kernels"] = d.kernels;
+  result["graph_nodes"] = d.graph_nodes;
+  result["graph_nodes_unknown"] = d.graph_nodes_unknown;
+  result["fold_ns"] = d.fold_ns;
+  result["held_bytes"] = d.held_bytes;
+  return result;
+}
+
+}  // namespace
+
+void define_amd(nb::module_& m) {
+  m.def("attach_amd", [](const nb::dict& options) { return provider_start("amd", options); });
+  m.def("detach_amd", [] { return provider_stop("amd"); });
+  m.def("amd_flush", [](double timeout_s) {
+    const nb::gil_scoped_release no_gil;
+    return amd::flush(timeout_s);
+  });
+  m.def("amd_status", &amd_status);
+}
+
+}  // namespace leadline::bindings

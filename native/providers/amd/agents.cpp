@@ -1,0 +1,141 @@
+#include "providers/amd/agents.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string_view>
+
+namespace leadline::amd {
+namespace {
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::string uuid_text(std::uint64_t uuid) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "GPU-%016llx", static_cast<unsigned long long>(uuid));
+  return text.data();
+}
+
+// Those that a list such as "2,0" or "GPU-1234..." chooses, in its order; a wrong entry ends the list, as in the
+// runtime.
+std::vector<std::size_t> chosen(const std::vector<std::size_t>& all, const std::vector<GpuAgent>& agents,
+                                const std::optional<std::string>& list) {
+  if (!list) return all;
+  std::vector<std::size_t> kept;
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const auto comma = rest.find(',');
+    const std::string_view entry = rest.substr(0, comma);
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
+    if (error == std::errc() && end == entry.data() + entry.size()) {
+      if (number >= all.size()) break;
+      kept.push_back(all[number]);
+      continue;
+    }
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](std::size_t at) { return agents[at].info.uuid == entry; });
+    if (same == all.end()) break;
+    kept.push_back(*same);
+  }
+  return kept;
+}
+
+std::string text(const char* from) { return from ? from : ""; }
+
+GpuAgent describe(const sdk::Agent& agent) {
+  GpuAgent gpu;
+  gpu.id = agent.id;
+  gpu.architecture = text(agent.name);
+  gpu.info.name = text(agent.product_name);
+  if (gpu.info.name.empty()) gpu.info.name = gpu.architecture;
+  gpu.info.uuid = agent.uuid != 0 ? uuid_text(agent.uuid) : "";
+  gpu.info.major = static_cast<std::int32_t>(agent.gfx_target_version / 10000 % 100);
+  gpu.info.minor = static_cast<std::int32_t>(agent.gfx_target_version / 100 % 100);
+  gpu.info.stepping = static_cast<std::int32_t>(agent.gfx_target_version % 100);
+  gpu.info.multiprocessors = static_cast<std::int32_t>(agent.compute_units);
+  gpu.info.warp_size = static_cast<std::int32_t>(agent.wave_front_size);
+  gpu.info.max_threads_per_multiprocessor =
+      static_cast<std::int32_t>(agent.max_waves_per_simd * agent.simds_per_compute_unit * agent.wave_front_size);
+  gpu.info.shared_per_multiprocessor = static_cast<std::int32_t>(agent.lds_kib * 1024);
+  const auto* banks = static_cast<const sdk::MemoryBank*>(agent.memory_bank_list);
+  for (std::uint32_t i = 0; banks && i < agent.memory_banks; ++i) {
+    if (banks[i].heap == sdk::kPublicMemory || banks[i].heap == sdk::kPrivateMemory)
+      gpu.info.memory_bytes += static_cast<std::int64_t>(banks[i].bytes);
+  }
+  gpu.simds_per_compute_unit = static_cast<std::int32_t>(agent.simds_per_compute_unit);
+  gpu.max_waves_per_simd = static_cast<std::int32_t>(agent.max_waves_per_simd);
+  gpu.xccs = static_cast<std::int32_t>(agent.xccs);
+  gpu.lds_kib = static_cast<std::int32_t>(agent.lds_kib);
+  gpu.hive = agent.hive;
+  gpu.node = agent.node;
+  std::array<char, 32> pci{};
+  std::snprintf(pci.data(), pci.size(), "%04x:%02x:%02x.%x", agent.domain, agent.location >> 8 & 0xff,
+                agent.location >> 3 & 0x1f, agent.location & 7);
+  gpu.pci = pci.data();
+  return gpu;
+}
+
+}  // namespace
+
+Visibility Visibility::of_environment() {
+  Visibility seen;
+  seen.rocr = variable("ROCR_VISIBLE_DEVICES");
+  seen.hip = variable("HIP_VISIBLE_DEVICES");
+  if (!seen.hip) seen.hip = variable("CUDA_VISIBLE_DEVICES");
+  if (!seen.hip) seen.hip = variable("GPU_DEVICE_ORDINAL");
+  return seen;
+}
+
+void Agents::load(const void* const* agents, std::size_t count, const Visibility& visibility) {
+  std::vector<GpuAgent> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    sdk::Agent agent{};
+    std::uint64_t size = 0;
+    std::memcpy(&size, agents[i], sizeof size);
+    std::memcpy(&agent, agents[i], std::min<std::size_t>(size, sizeof agent));
+    if (agent.type == sdk::AgentType::kGpu) all.push_back(describe(agent));
+  }
+  // A card in a partition mode shows several devices at one place of the bus, whatever function they have.
+  std::map<std::string, std::int32_t> cards;
+  const auto card = [](const GpuAgent& gpu) { return gpu.pci.substr(0, gpu.pci.find('.')); };
+  for (GpuAgent& gpu : all) gpu.part = cards[card(gpu)]++;
+  for (GpuAgent& gpu : all) {
+    gpu.parts = cards[card(gpu)];
+    gpu.info.partition = gpu.parts > 1;
+  }
+  std::vector<std::size_t> order(all.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  order = chosen(order, all, visibility.rocr);
+  order = chosen(order, all, visibility.hip);
+  gpus_.clear();
+  devices_.clear();
+  for (const std::size_t at : order) {
+    GpuAgent gpu = all[at];
+    gpu.info.index = static_cast<std::int32_t>(gpus_.size());
+    devices_[gpu.id] = gpu.info.index;
+    gpus_.push_back(std::move(gpu));
+  }
+}
+
+std::string device_detail_json(const GpuAgent& gpu) {
+  std::array<char, 768> out{};
+  std::snprintf(out.data(), out.size(),
+                "{\"vendor\": \"AMD\", \"architecture\": \"%s\", \"compute_units\": %d, \"wavefront\": %d, "
+                "\"simds_per_compute_unit\": %d, \"max_waves_per_simd\": %d, \"lds_bytes\": %d, \"xcc\": %d, "
+                "\"pci\": \"%s\", \"hive\": \"%llx\", \"partition\": \"%d of %d\"}",
+                gpu.architecture.c_str(), gpu.info.multiprocessors, gpu.info.warp_size, gpu.simds_per_compute_unit,
+                gpu.max_waves_per_simd, gpu.lds_kib * 1024, gpu.xccs, gpu.pci.c_str(),
+                static_cast<unsigned long long>(gpu.hive), gpu.part + 1, gpu.parts);
+  return out.data();
+}
+
+}  // namespace leadline::amd

@@ -1,0 +1,51 @@
+// What happens at the begin and end of a followed HIP call, when work is handed to a device, and at roctx ranges.
+//
+// Runs inside the program's calls: nothing here throws, waits, or allocates on the path of a launch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "gpu/api_calls.h"
+#include "providers/amd/graphs.h"
+#include "providers/amd/rocprofiler_abi.h"
+#include "providers/amd/sdk_names.h"
+#include "providers/amd/stream_numbers.h"
+
+namespace leadline::amd {
+
+class Callbacks {
+ public:
+  Callbacks(const SdkNames& names, StreamNumbers& streams, Graphs& graphs, gpu::LaunchTables& tables,
+            std::shared_ptr<gpu::MarksRegistry> marks)
+      : names_(names), streams_(streams), graphs_(graphs), tables_(tables), calls_(tables, std::move(marks)) {}
+
+  void hip(std::int32_t operation, sdk::Phase phase, const sdk::HipCall& call) noexcept;
+  void marker(std::int32_t operation, sdk::Phase phase, const sdk::MarkerCall& call) noexcept;
+  // Work is about to be handed to a device by the calling thread: what its record shall bring back.
+  std::uint64_t request(std::int32_t kind) noexcept;
+
+  gpu::ApiCalls& calls() noexcept { return calls_; }
+  const gpu::ApiCalls& calls() const noexcept { return calls_; }
+  // HIP calls that launch kernels, and dispatches and copies that were handed to devices.
+  std::uint64_t launches() const noexcept { return launches_.load(std::memory_order_relaxed); }
+  std::uint64_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
+
+ private:
+  void enter(const HipCallKind& kind, const void* arguments) noexcept;
+  void leave(const HipCallKind& kind, const sdk::HipCall& call) noexcept;
+  void graph_step(const HipCallKind& kind, const void* arguments) noexcept;
+  std::uint32_t next_id() noexcept;
+
+  const SdkNames& names_;
+  StreamNumbers& streams_;
+  Graphs& graphs_;
+  gpu::LaunchTables& tables_;
+  gpu::ApiCalls calls_;
+  std::atomic<std::uint64_t> launches_{0};
+  std::atomic<std::uint64_t> requests_{0};
+};
+
+}  // namespace leadline::amd

@@ -1,0 +1,317 @@
+#include "providers/amd/measuring.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/ids.h"
+#include "gpu/in_callback.h"
+#include "gpu/measure.h"
+#include "providers/amd/chips.h"
+#include "providers/amd/records.h"
+
+namespace leadline::amd {
+namespace {
+
+using InCallback = gpu::InCallback<Measuring>;
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
+constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on their way any more
+std::atomic<bool> sdk_has_ended{false};
+
+auto sdk_clock(const SdkFunctions& sdk) {
+  return [&sdk](std::uint64_t* ns) { return sdk.get_timestamp(ns) == sdk::kSuccess; };
+}
+
+}  // namespace
+
+Measuring::Measuring(const Options& options, Tool& tool)
+    : options_(options),
+      tool_(tool),
+      graphs_(tables_.graphs),
+      callbacks_(tool.names(), tool.streams(), graphs_, tables_, marks_),
+      fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), kVendor) {}
+
+Measuring::~Measuring() { InCallback::forget(this); }
+
+void Measuring::sdk_is_ending() noexcept {
+  sdk_has_ended.store(true, std::memory_order_relaxed);
+  const InCallback self;
+  if (self) self->callbacks().calls().close();
+}
+
+bool Measuring::start(std::string* message, bool paused) {
+  clock_ = gpu::measure_clock(sdk_clock(tool_.call()));
+  if (!clock_.known) {
+    *message = "rocprofiler-sdk (" + tool_.library().path() + ") does not tell its time, so GPU work is not measured";
+    return false;
+  }
+  if (!options_.recording.empty()) {
+    std::string why;
+    recorder_ = gpu::Recorder::create(options_.recording,
+                                      "rocprofiler-sdk " + sdk_version_name(tool_.library().version()), &why);
+    if (recorder_) {
+      callbacks_.calls().set_recorder(recorder_.get());
+      leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, this, &activities_);
+    } else {
+      gpu::count_loss(LossKind::kProviderUnavailable, 1, why.c_str());
+    }
+  }
+  paused ? pause() : resume();
+  InCallback::use(this);
+  return true;
+}
+
+void Measuring::pause() {
+  callbacks_.calls().pause();
+  if (places_ != 0) leadline_monitor_unregister(places_);
+  places_ = 0;
+  const std::lock_guard lock(fold_mutex_);
+  const std::int64_t now = leadline_monitor_now();
+  fold_.pause(now);
+  if (recorder_) recorder_->pause(true, now);
+}
+
+void Measuring::resume() {
+  {
+    const std::lock_guard lock(fold_mutex_);
+    const std::int64_t now = leadline_monitor_now();
+    fold_.resume(now);
+    if (recorder_) recorder_->pause(false, now);
+  }
+  if (places_ == 0) leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
+  callbacks_.calls().open();
+}
+
+void Measuring::make_thread() noexcept {
+  try {
+    const std::lock_guard lock(wake_mutex_);
+    if (!ending_ && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    gpu::count_loss(
+        LossKind::kInternalError, 1,
+        "No thread for GPU records could be started (see ulimit -u), so GPU work is folded at the end only.");
+  }
+}
+
+// What the SDK says of the devices; before any record of theirs is folded. Under fold_mutex_.
+void Measuring::learn_devices() noexcept {
+  if (agents_ && !agents_->gpus().empty()) return;
+  try {
+    agents_ = &tool_.agents();
+    std::vector<gpu::DeviceInfo> devices;
+    for (const GpuAgent& gpu : agents_->gpus()) devices.push_back(gpu.info);
+    fold_.describe(devices);
+    if (recorder_) recorder_->devices(devices);
+    describe_devices();
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "Devices could not be described for lack of memory.");
+  }
+}
+
+void Measuring::fold(sdk::RecordHeader** headers, std::size_t count, std::uint64_t dropped) noexcept {
+  const std::lock_guard lock(fold_mutex_);
+  const std::int64_t begin = leadline_monitor_now();
+  learn_devices();
+  if (const gpu::ClockRelation now = gpu::measure_clock(sdk_clock(tool_.call())); now.known) clock_ = now;
+  static const Agents kNone;
+  const Decoder decode{agents_ ? *agents_ : kNone, tool_.kernels(), graphs_, clock_.offset_ns};
+  try {
+    for (std::size_t i = 0; i < count; ++i) {
+      const sdk::RecordHeader& header = *headers[i];
+      if (header.category != sdk::Category::kTracing || !header.payload) continue;
+      gpu::Work work;
+      const auto kind = static_cast<std::int32_t>(header.kind);
+      if (kind == tool_.names().dispatch) {
+        work = decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload));
+      } else if (kind == tool_.names().copy) {
+        work = decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload));
+      } else {
+        continue;
+      }
+      if (work.kind == gpu::WorkKind::kNone) continue;
+      if (recorder_) recorder_->work(work);
+      fold_.add(work);
+    }
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
+  }
+  dropped_ += dropped;
+  gpu::count_loss(LossKind::kGpuRecordsDropped, dropped,
+                  "rocprofiler-sdk dropped records because it had no room for them.");
+  fold_ns_ += leadline_monitor_now() - begin;
+}
+
+void Measuring::on_place_changed(const leadline_event* event, void* user) {
+  auto& self = *static_cast<Measuring*>(user);
+  gpu::ApiCalls& calls = self.callbacks_.calls();
+  if (event->phase == LEADLINE_INSTANT || !calls.is_open()) return;
+  calls.mark(leadline_monitor_now(), event->phase == LEADLINE_BEGIN ? leadline_monitor_context() : 0);
+}
+
+void Measuring::on_activity(const leadline_event* event, void* user) {
+  const leadline_gpu_activity_event& told = event->of.gpu_activity;
+  const auto is = [&](MetricKind metric) { return told.measures[0].metric == gpu::number(metric); };
+  if (told.name == nullptr && told.measure_count == 1 &&
+      (is(MetricKind::kSyncRunningTime) || is(MetricKind::kSyncTime) || is(MetricKind::kDeviceAllocBytes) ||
+       is(MetricKind::kDeviceFreeBytes))) {
+    return;  // measured around the call itself, which a recording of records cannot repeat
+  }
+  static_cast<Measuring*>(user)->recorder_->folded(told);
+}
+
+void Measuring::settle() {
+  const std::lock_guard lock(fold_mutex_);
+  fold_.settle_before(leadline_monitor_now() - kSettleNs);
+}
+
+void Measuring::run() {
+  const auto interval = duration<double>(options_.flush_interval_s);
+  std::unique_lock lock(wake_mutex_);
+  while (!ending_) {
+    wake_.wait_for(lock, interval);
+    if (ending_) break;
+    lock.unlock();
+    if (!sdk_has_ended.load(std::memory_order_relaxed)) tool_.flush();
+    settle();
+    look_for_silence(false);
+    lock.lock();
+  }
+}
+
+// A profile must never be empty without a word.
+void Measuring::look_for_silence(bool at_end) {
+  std::uint64_t records = 0;
+  {
+    const std::lock_guard lock(fold_mutex_);
+    records = fold_.counters().records;
+  }
+  if (silence_told_ || records > 0 || callbacks_.launches() == 0) return;
+  const std::int64_t now = leadline_monitor_now();
+  if (silent_since_ns_ == 0) silent_since_ns_ = now;
+  const auto patience = static_cast<std::int64_t>(options_.patience_s * 1e9);
+  if (!at_end && now - silent_since_ns_ < patience) return;
+  silence_told_ = true;
+  gpu::count_loss(LossKind::kProviderUnavailable, 1, why_silent().c_str());
+}
+
+std::string Measuring::why_silent() const {
+  const std::string seen = std::to_string(callbacks_.launches()) +
+                           " HIP launches were seen, but no record of a kernel came, so GPU time is not measured: ";
+  const std::vector<std::string> copies = loaded_sdk_copies();
+  if (copies.size() > 1) {
+    return seen + "two copies of rocprofiler-sdk are in this process (" + copies[0] + " and " + copies[1] +
+           "), which do not see each other's kernels; remove one.";
+  }
+  if (callbacks_.requests() == 0) {
+    return seen + (tool_.late() ? "HIP had started before Leadline was its tool; start the program with `leadline run`."
+                                : "rocprofiler-sdk does not see the queues of this program, as where HSA had started "
+                                  "before it or another tool holds them; see `leadline doctor`.");
+  }
+  return seen + "rocprofiler-sdk was told of " + std::to_string(callbacks_.requests()) +
+         " pieces of work and handed over none; see its own messages with ROCPROFILER_LOG_LEVEL=info.";
+}
+
+bool Measuring::flush(double timeout_s) {
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  do {
+    if (sdk_has_ended.load(std::memory_order_relaxed)) return false;
+    tool_.flush();
+    settle();
+    if (tables_.launches.outstanding() == 0) return true;
+    std::unique_lock lock(wake_mutex_);
+    wake_.wait_for(lock, std::chrono::milliseconds(2));
+  } while (steady_clock::now() < until);
+  return false;
+}
+
+// Waits while work keeps finishing: work that does not end, or that gives no record, must not hold up the program.
+void Measuring::wait_for_work(double timeout_s) {
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  std::uint64_t outstanding = tables_.launches.outstanding();
+  auto last_change = steady_clock::now();
+  while (outstanding > 0 && steady_clock::now() < until && steady_clock::now() - last_change < kPatience) {
+    flush(0.002);
+    const std::uint64_t now = tables_.launches.outstanding();
+    if (now != outstanding) last_change = steady_clock::now();
+    outstanding = now;
+  }
+}
+
+void Measuring::stop() {
+  wait_for_work(options_.wait_at_stop_s);
+  callbacks_.calls().close();
+  if (places_ != 0) leadline_monitor_unregister(places_);
+  places_ = 0;
+  {
+    const std::lock_guard lock(wake_mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (!sdk_has_ended.load(std::memory_order_relaxed)) tool_.flush();
+  look_for_silence(true);
+  InCallback::forget(this);
+  left_alone_ = InCallback::wait(kPatience);
+  {
+    const std::lock_guard lock(fold_mutex_);
+    fold_.finish();
+  }
+  if (activities_ != 0) leadline_monitor_unregister(activities_);
+  activities_ = 0;
+  callbacks_.calls().set_recorder(nullptr);
+  recorder_.reset();
+  describe_devices();
+  const std::uint64_t outstanding = tables_.launches.outstanding();
+  gpu::count_loss(LossKind::kGpuWorkUnfinished, outstanding > dropped_ ? outstanding - dropped_ : 0,
+                  "Some device work had not finished, or gave no record, when measuring stopped.");
+}
+
+void Measuring::abandon(leadline_subscription* places, leadline_subscription* activities) noexcept {
+  *places = std::exchange(places_, 0);
+  *activities = std::exchange(activities_, 0);
+  callbacks_.calls().close();
+  InCallback::after_fork();
+  if (thread_.joinable()) thread_.detach();  // it does not exist in this process
+}
+
+void Measuring::describe_devices() const {
+  if (!options_.describe_device || !agents_) return;
+  const std::map<std::int32_t, gpu::DeviceTotals> totals = fold_.totals();
+  for (const GpuAgent& gpu : agents_->gpus()) {
+    std::string detail = device_detail_json(gpu);
+    if (const auto found = totals.find(gpu.info.index); found != totals.end()) {
+      detail.pop_back();
+      detail += ", " + gpu::totals_json(found->second) + "}";
+    }
+    options_.describe_device({gpu.info.index, gpu.info.name, gpu.info.uuid, gpu.info.memory_bytes, std::move(detail)});
+  }
+}
+
+Details Measuring::details() const {
+  const std::lock_guard lock(fold_mutex_);
+  const gpu::FoldCounters& c = fold_.counters();
+  Details details;
+  details.sdk_path = tool_.library().path();
+  details.sdk_version = sdk_version_name(tool_.library().version());
+  details.late = tool_.late();
+  details.clock_uncertainty_ns = clock_.uncertainty_ns;
+  details.calls_followed = tool_.names().calls.followed().size();
+  details.calls = callbacks_.calls().count();
+  details.launches = callbacks_.launches();
+  details.requests = callbacks_.requests();
+  details.records = c.records;
+  details.unattributed = c.unattributed;
+  details.dropped = dropped_;
+  details.outstanding = tables_.launches.outstanding();
+  details.kernels = tool_.kernels().size();
+  details.graph_nodes = c.graph_nodes;
+  details.graph_nodes_unknown = c.graph_nodes_unknown;
+  details.fold_ns = fold_ns_;
+  details.held_bytes = tables_.launches.held_bytes();
+  return details;
+}
+
+}  // namespace leadline::amd

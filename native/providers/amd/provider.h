@@ -1,0 +1,84 @@
+// The AMD provider: start, pause, resume, flush, stop. The only header of this folder that others include.
+//
+// Nothing here starts HIP. The SDK takes tools only while HIP starts: where the program was started with `leadline run`
+// it asks for Leadline then (tool.h), elsewhere start() asks it to. The program's behaviour stays as it is in every
+// case; what cannot be measured is said in Status::message and counted as a loss.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/device_table.h"
+#include "leadline/monitor.h"
+#include "providers/provider.h"
+
+namespace leadline::amd {
+
+struct Options {
+  std::vector<std::string> candidates;  // where to find the SDK if the program has no copy loaded, best first
+  bool await = false;                   // do not ask the SDK: it asks when the program starts HIP
+  double flush_interval_s = 0.25;       // how long finished work may wait for its place in the tree
+  double wait_at_stop_s = 0.4;          // how long stop() waits for work in flight
+  double patience_s = 60;               // after so long with launches and no record it is said that there are none
+  std::string recording;                // file to record the stream of calls and records into; empty: none
+  std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
+};
+
+struct Status {
+  bool measuring = false;
+  bool awaiting = false;  // nothing yet, because the program has not started HIP
+  std::string message;    // one sentence: what, why, what to do; empty when all is well
+};
+
+// Of a measuring that runs, or has run.
+struct Details {
+  std::string sdk_path;
+  std::string sdk_version;  // "1.0.0"
+  bool late = false;        // HIP was there before the tool
+  std::int64_t clock_uncertainty_ns = 0;
+  std::uint64_t calls_followed = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t launches = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t records = 0;
+  std::uint64_t unattributed = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t outstanding = 0;
+  std::uint64_t kernels = 0;
+  std::uint64_t graph_nodes = 0;
+  std::uint64_t graph_nodes_unknown = 0;
+  std::int64_t fold_ns = 0;
+  std::uint64_t held_bytes = 0;
+};
+
+struct Report {
+  Status status;
+  std::vector<std::string> copies;  // of the SDK in this process
+  std::optional<Details> details;   // nullopt: nothing has been measured
+};
+
+// One per process. All functions may be called from any thread, none from a callback of the SDK; none throws.
+Status start(const Options& options);
+bool flush(double timeout_s);
+void pause();
+void resume();
+Status stop();
+Report report();
+
+// The session's face of all this. start() takes the members of Options by their names. status() adds the members of
+// Status to `ok` and `message`.
+leadline::Provider& session_provider();
+
+// In the child of a fork: HIP does not survive it; forgets everything without calling it. Runs by itself at every fork,
+// and then leave_monitor() when the monitor works again.
+void after_fork() noexcept;
+void leave_monitor() noexcept;
+
+}  // namespace leadline::amd
+
+// See tool.cpp.
+extern "C" LEADLINE_EXPORT void* leadline_rocprofiler_configure(std::uint32_t version, const char* description,
+                                                                std::uint32_t priority, void* client);

@@ -1,0 +1,56 @@
+// Every scenario file: the program on its left gives exactly the folded tree and the losses on its right; those of the
+// NVIDIA fakes that say nothing of a vendor give the same tree here, in HIP's words.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "testing/amd/scenario.h"
+
+namespace leadline::testing {
+namespace {
+
+std::string in_hip_words(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (const std::string said = rocm::in_hip_words(line); !said.empty()) lines.insert(said);
+  }
+  std::string all;
+  for (const std::string& line : lines) all += line + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("AMD's scenarios fold to what they say") {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(LEADLINE_AMD_SCENARIOS)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  REQUIRE(files.size() > 0);
+  for (const std::filesystem::path& file : files) {
+    CAPTURE(file.filename().string());
+    const ScenarioResult result = rocm::run_scenario(file.string(), LEADLINE_AMD_FAKES);
+    CHECK(result.error == "");
+    CHECK(result.got == result.wanted);
+    CHECK(result.got_losses == result.wanted_losses);
+  }
+}
+
+TEST_CASE("scenarios of no vendor give the same tree as on NVIDIA's fakes") {
+  const std::string folder = LEADLINE_NEUTRAL_SCENARIOS;
+  for (const char* name : {"again", "collectives", "dropped", "events", "failed_launch", "graphs", "idle",
+                           "many_devices", "memory", "out_of_order", "paused", "shuffled", "threads"}) {
+    CAPTURE(name);
+    const ScenarioResult result = rocm::run_scenario(folder + "/" + name + ".txt", LEADLINE_AMD_FAKES);
+    CHECK(result.error == "");
+    CHECK(in_hip_words(result.got) == in_hip_words(result.wanted));
+    CHECK(result.got_losses == result.wanted_losses);
+  }
+}
+
+}  // namespace leadline::testing

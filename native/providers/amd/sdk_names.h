@@ -1,0 +1,45 @@
+// The SDK's numbers of what Leadline asks it for, by name: they differ between its releases.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "providers/amd/hip_calls.h"
+#include "providers/amd/sdk_library.h"
+
+namespace leadline::amd {
+
+inline constexpr std::int32_t kNoNumber = -1;  // this release has none
+
+struct MarkerOperations {
+  std::int32_t mark = kNoNumber;
+  std::int32_t push = kNoNumber;
+  std::int32_t pop = kNoNumber;
+  std::int32_t start = kNoNumber;
+  std::int32_t stop = kNoNumber;
+};
+
+struct SdkNames {
+  // Kinds of callbacks.
+  std::int32_t hip = kNoNumber;
+  std::int32_t code_object = kNoNumber;
+  std::int32_t marker = kNoNumber;
+  std::int32_t stream = kNoNumber;
+  // Kinds of records.
+  std::int32_t dispatch = kNoNumber;
+  std::int32_t copy = kNoNumber;
+  // Kinds of requests for a correlation id.
+  std::int32_t dispatch_request = kNoNumber;
+  std::int32_t copy_request = kNoNumber;
+  MarkerOperations markers;
+  HipCalls calls;
+
+  // False, with a name in *missing, where the SDK does not name what is needed.
+  bool load(const SdkFunctions& sdk, std::string* missing);
+};
+
+// The same in every release so far: operations of code objects and of streams.
+inline constexpr std::int32_t kKernelSymbol = 2;
+inline constexpr std::int32_t kStreamCreate = 1;
+
+}  // namespace leadline::amd

@@ -1,0 +1,72 @@
+// Leadline as a tool of rocprofiler-sdk: configured once per process, before HIP starts, and running ever after.
+//
+// The SDK takes tools only while it configures itself, and contexts that were stopped do not reliably see HIP calls
+// again when they are started, so what is measured when is decided here and not there. What is known of loaded kernels,
+// streams and devices outlives every measuring.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "providers/amd/agents.h"
+#include "providers/amd/kernel_symbols.h"
+#include "providers/amd/sdk_library.h"
+#include "providers/amd/sdk_names.h"
+#include "providers/amd/stream_numbers.h"
+
+namespace leadline::amd {
+
+class Tool {
+ public:
+  static Tool& instance();
+
+  // What the SDK calls for every tool when it configures itself, and rocprofiler_configure() hands on.
+  static sdk::ToolConfiguration* configure(std::uint32_t version, const char* description, std::uint32_t priority,
+                                           sdk::ClientId* client);
+
+  // As above, now, where nobody has asked yet. False with one sentence in *error.
+  bool force(const std::vector<std::string>& candidates, std::string* error);
+
+  bool configured() const noexcept { return configured_.load(std::memory_order_acquire); }
+  // Why it is not though the SDK asked; empty: it did not ask.
+  std::string failure() const;
+  // Called when the SDK has configured the tool, on the thread that starts HIP.
+  void on_configured(void (*told)()) noexcept { told_.store(told, std::memory_order_release); }
+
+  // Valid where configured.
+  const SdkFunctions& call() const noexcept { return library_->call(); }
+  const SdkLibrary& library() const noexcept { return *library_; }
+  const SdkNames& names() const noexcept { return names_; }
+  KernelSymbols& kernels() noexcept { return kernels_; }
+  StreamNumbers& streams() noexcept { return streams_; }
+  // Asks the SDK; for one thread at a time.
+  const Agents& agents();
+  void flush() noexcept;
+  // The tool was loaded after HIP.
+  bool late() const noexcept { return late_; }
+
+ private:
+  int initialize();
+  bool set_up(std::string* error);
+
+  std::atomic<bool> configured_{false};
+  std::atomic<void (*)()> told_{nullptr};
+  mutable std::mutex mutex_;
+  std::string failure_;
+  std::optional<SdkLibrary> library_;
+  SdkNames names_;
+  KernelSymbols kernels_;
+  StreamNumbers streams_;
+  Agents agents_;
+  std::mutex agents_mutex_;
+  sdk::ContextId code_context_;
+  sdk::ContextId context_;
+  sdk::BufferId buffer_;
+  bool late_ = false;
+};
+
+}  // namespace leadline::amd

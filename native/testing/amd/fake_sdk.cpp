@@ -1,0 +1,204 @@
+// The fake rocprofiler-sdk: its exported functions over the state in fake_rocm.h, with the names and numbers of 1.0
+// (`sdk_version` below 10000: of 0.6).
+#include <array>
+#include <cstring>
+
+#include "testing/amd/fake_rocm.h"
+
+using namespace leadline::testing::rocm;  // NOLINT: one file, exported C names only
+
+namespace {
+
+FakeRocm& rocm() { return FakeRocm::instance(); }
+
+constexpr std::array<const char*, 21> kCallbackKinds{"NONE",
+                                                     "HSA_CORE_API",
+                                                     "HSA_AMD_EXT_API",
+                                                     "HSA_IMAGE_EXT_API",
+                                                     "HSA_FINALIZE_EXT_API",
+                                                     "HIP_RUNTIME_API",
+                                                     "HIP_COMPILER_API",
+                                                     "MARKER_CORE_API",
+                                                     "MARKER_CONTROL_API",
+                                                     "MARKER_NAME_API",
+                                                     "CODE_OBJECT",
+                                                     "SCRATCH_MEMORY",
+                                                     "KERNEL_DISPATCH",
+                                                     "MEMORY_COPY",
+                                                     "RCCL_API",
+                                                     "OMPT",
+                                                     "MEMORY_ALLOCATION",
+                                                     "RUNTIME_INITIALIZATION",
+                                                     "ROCDECODE_API",
+                                                     "ROCJPEG_API",
+                                                     "HIP_STREAM"};
+constexpr std::array<const char*, 12> kBufferKinds{"NONE",
+                                                   "HSA_CORE_API",
+                                                   "HSA_AMD_EXT_API",
+                                                   "HSA_IMAGE_EXT_API",
+                                                   "HSA_FINALIZE_EXT_API",
+                                                   "HIP_RUNTIME_API",
+                                                   "HIP_COMPILER_API",
+                                                   "MARKER_CORE_API",
+                                                   "MARKER_CONTROL_API",
+                                                   "MARKER_NAME_API",
+                                                   "MEMORY_COPY",
+                                                   "KERNEL_DISPATCH"};
+constexpr std::array<const char*, 6> kMarkers{"roctxMarkA",       "roctxRangePushA", "roctxRangePop",
+                                              "roctxRangeStartA", "roctxRangeStop",  "roctxGetThreadId"};
+
+template <std::size_t kCount>
+sdk::Status name_of(const std::array<const char*, kCount>& names, std::int32_t kind, const char** name,
+                    std::uint64_t* length) {
+  if (kind < 0 || static_cast<std::size_t>(kind) >= kCount) return 4;
+  *name = names[static_cast<std::size_t>(kind)];
+  if (length) *length = std::strlen(*name);
+  return 0;
+}
+
+const char* operation_name(std::int32_t kind, std::int32_t operation) {
+  if (kind == rocm().kind_hip() && operation >= 0 && operation < hip_operations()) return kHipCalls[operation];
+  if (kind == rocm().kind_marker() && operation >= 0 && static_cast<std::size_t>(operation) < kMarkers.size())
+    return kMarkers[static_cast<std::size_t>(operation)];
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+sdk::Status rocprofiler_get_version(std::uint32_t* major, std::uint32_t* minor, std::uint32_t* patch) {
+  *major = rocm().sdk_version / 10000;
+  *minor = rocm().sdk_version / 100 % 100;
+  *patch = rocm().sdk_version % 100;
+  return 0;
+}
+const char* rocprofiler_get_status_string(sdk::Status status) {
+  return status == 0 ? "Success" : status == 38 ? "Permission denied" : "An error of the fake";
+}
+sdk::Status rocprofiler_get_timestamp(std::uint64_t* ns) {
+  *ns = static_cast<std::uint64_t>(rocm().tick(0) + FakeRocm::kEpoch);
+  return 0;
+}
+sdk::Status rocprofiler_is_initialized(int* status) {
+  *status = rocm().initialized;
+  return 0;
+}
+sdk::Status rocprofiler_is_finalized(int* status) {
+  *status = 0;
+  return 0;
+}
+sdk::Status rocprofiler_force_configure(sdk::Configure tool) {
+  if (rocm().initialized != 0) return sdk::kConfigurationLocked;
+  if (rocm().hip_started) rocm().blind = true;  // queues that are there already are not seen
+  rocm().configure(tool);
+  return 0;
+}
+sdk::Status rocprofiler_create_context(sdk::ContextId* context) {
+  static std::uint64_t next = 1;
+  context->handle = next++;
+  return 0;
+}
+sdk::Status rocprofiler_start_context(sdk::ContextId) {
+  rocm().active = true;
+  return 0;
+}
+sdk::Status rocprofiler_stop_context(sdk::ContextId) { return 0; }
+sdk::Status rocprofiler_create_buffer(sdk::ContextId, std::size_t, std::size_t, sdk::BufferPolicy,
+                                      sdk::BufferCallback callback, void*, sdk::BufferId* buffer) {
+  if (rocm().refuses) return 38;
+  rocm().buffer_callback = callback;
+  buffer->handle = 1;
+  return 0;
+}
+sdk::Status rocprofiler_flush_buffer(sdk::BufferId) {
+  rocm().flush();
+  return 0;
+}
+sdk::Status rocprofiler_create_callback_thread(sdk::CallbackThread* thread) {
+  thread->handle = 1;
+  return 0;
+}
+sdk::Status rocprofiler_assign_callback_thread(sdk::BufferId, sdk::CallbackThread) { return 0; }
+sdk::Status rocprofiler_configure_callback_tracing_service(sdk::ContextId, std::int32_t kind,
+                                                           const std::int32_t* operations, std::size_t count,
+                                                           sdk::ApiCallback callback, void* data) {
+  const std::lock_guard lock(rocm().mutex);
+  FakeRocm::Service service{{}, callback, data};
+  for (std::size_t i = 0; i < count; ++i) {
+    service.operations.insert(operations[i]);
+    const char* name = operation_name(kind, operations[i]);
+    if (name && (std::strstr(name, "Get") || std::strstr(name, "Query"))) ++rocm().noisy_operations;
+  }
+  rocm().callbacks[kind] = service;
+  return 0;
+}
+sdk::Status rocprofiler_configure_buffer_tracing_service(sdk::ContextId, std::int32_t kind, const std::int32_t*,
+                                                         std::size_t, sdk::BufferId) {
+  rocm().buffered.insert(kind);
+  return 0;
+}
+sdk::Status rocprofiler_configure_external_correlation_id_request_service(sdk::ContextId, const std::int32_t*,
+                                                                          std::size_t, sdk::CorrelationRequest request,
+                                                                          void*) {
+  rocm().request = request;
+  return 0;
+}
+sdk::Status rocprofiler_query_external_correlation_id_request_kind_name(std::int32_t kind, const char** name,
+                                                                        std::uint64_t* length) {
+  return name_of(kBufferKinds, kind, name, length);  // the same list, as far as we need it
+}
+sdk::Status rocprofiler_query_callback_tracing_kind_name(std::int32_t kind, const char** name, std::uint64_t* length) {
+  if (kind == 20 && rocm().kind_stream() < 0) return 4;
+  return name_of(kCallbackKinds, kind, name, length);
+}
+sdk::Status rocprofiler_query_buffer_tracing_kind_name(std::int32_t kind, const char** name, std::uint64_t* length) {
+  return name_of(kBufferKinds, kind, name, length);
+}
+sdk::Status rocprofiler_query_callback_tracing_kind_operation_name(std::int32_t kind, std::int32_t operation,
+                                                                   const char** name, std::uint64_t* length) {
+  *name = operation_name(kind, operation);
+  if (!*name) return 5;
+  if (length) *length = std::strlen(*name);
+  return 0;
+}
+sdk::Status rocprofiler_iterate_callback_tracing_kind_operations(std::int32_t kind, sdk::OperationCallback each,
+                                                                 void* data) {
+  for (std::int32_t operation = 0; operation_name(kind, operation); ++operation) each(kind, operation, data);
+  return 0;
+}
+sdk::Status rocprofiler_query_available_agents(std::int32_t, sdk::AgentsCallback each, std::size_t size, void* data) {
+  if (size > sizeof(sdk::Agent)) return 18;
+  std::vector<sdk::Agent> agents(1 + rocm().devices.size());
+  std::vector<sdk::MemoryBank> banks(rocm().devices.size());
+  std::vector<const void*> pointers;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    sdk::Agent& agent = agents[i];
+    agent.size = sizeof agent;
+    agent.type = i == 0 ? sdk::AgentType::kCpu : sdk::AgentType::kGpu;
+    agent.id = i == 0 ? 1 : 99 + i;
+    if (i > 0) {
+      const Device& device = rocm().devices[i - 1];
+      agent.name = device.architecture.c_str();
+      agent.product_name = device.product.c_str();
+      agent.gfx_target_version = device.target;
+      agent.compute_units = device.compute_units;
+      agent.wave_front_size = device.wave;
+      agent.max_waves_per_simd = device.max_waves;
+      agent.simds_per_compute_unit = device.simds;
+      agent.lds_kib = 64;
+      agent.xccs = 8;
+      agent.location = device.bus << 8;
+      agent.logical_gpu = static_cast<std::int32_t>(i - 1);
+      agent.node = static_cast<std::uint32_t>(i);
+      agent.uuid = 0x1234'5678'0000'0000 + i;
+      banks[i - 1] = {sdk::kPublicMemory, 0, 0, 0, device.memory_bytes};
+      agent.memory_banks = 1;
+      agent.memory_bank_list = &banks[i - 1];
+    }
+    pointers.push_back(&agent);
+  }
+  return each(sdk::kAgentVersion, pointers.data(), pointers.size(), data);
+}
+
+}  // extern "C"

@@ -1,0 +1,87 @@
+"""The fake AMD GPU seen from Python programs that tests and the rehearsal of bench/gpu run: its libraries and launches."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "libhsa-runtime64.so.1": ("fake_rocm.cpp", ()),
+    "librocprofiler-sdk.so.1": ("fake_sdk.cpp", ("libhsa-runtime64.so.1",)),
+    "libamdhip64.so.7": ("fake_hip.cpp", ("libhsa-runtime64.so.1",)),
+    "libroctx64.so.4": ("fake_roctx.cpp", ("libhsa-runtime64.so.1",)),
+}
+"""File name of a fake to its source in native/testing/amd and the fakes it needs, which come before it."""
+
+
+def build(folder: Path, compiler: str, optimise: str = "-O1") -> None:
+    """Compile the fakes into a folder; raises CalledProcessError."""
+    native = _ROOT / "native"
+    flags = ["-std=c++20", optimise, "-fPIC", "-shared", f"-I{native}", f"-I{native / 'include'}"]
+    for name, (source, needed) in LIBRARIES.items():
+        command = [compiler, *flags, str(native / "testing/amd" / source), "-o", str(folder / name)]
+        command += [f"-Wl,-soname,{name}", f"-Wl,-rpath,{folder}", f"-L{folder}"]
+        subprocess.run([*command, *(f"-l:{library}" for library in needed), "-lpthread"], check=True)
+
+
+def run_program(output: Path, fakes: Path, *options: str, **environment: str) -> tuple[int, str]:
+    """`leadline run` of fake_program.py, into `output`: exit status and stderr."""
+    program = str(Path(__file__).with_name("fake_program.py"))
+    result = subprocess.run(
+        [sys.executable, "-m", "leadline", "run", "-o", str(output), *options, program],
+        env={**os.environ, "FAKES": str(fakes), "LD_LIBRARY_PATH": str(fakes), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+class Kernel(ctypes.Structure):
+    """What the fakes take as the function of a launch."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("duration_ns", ctypes.c_int64),
+        ("vgprs", ctypes.c_int32),
+        ("lds", ctypes.c_int32),
+        ("fails", ctypes.c_bool),
+        ("agprs", ctypes.c_int32),
+        ("sgprs", ctypes.c_int32),
+        ("scratch", ctypes.c_int32),
+    ]
+
+
+class Dim3(ctypes.Structure):
+    """A grid or a block."""
+
+    _fields_ = [("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32)]
+
+
+@functools.cache
+def hip() -> ctypes.CDLL:
+    """The fake HIP runtime with a real clock, with the types of its launch."""
+    library = ctypes.CDLL(f"{os.environ['FAKES']}/libamdhip64.so.7", mode=ctypes.RTLD_GLOBAL)
+    library.hipLaunchKernel.argtypes = [ctypes.c_void_p, Dim3, Dim3, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    library.hipMemcpyAsync.argtypes = [*[ctypes.c_void_p] * 2, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+    library.hipMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.fake_real_clock()
+    return library
+
+
+@functools.cache
+def roctx() -> ctypes.CDLL:
+    """The fake roctx."""
+    return ctypes.CDLL(f"{os.environ['FAKES']}/libroctx64.so.4", mode=ctypes.RTLD_GLOBAL)
+
+
+def launch(kernel: Kernel, grid: int = 304, block: int = 256, lds: int = 0, stream: int | None = None) -> None:
+    """Launch a kernel, on the default stream unless another one is given."""
+    status = hip().hipLaunchKernel(ctypes.addressof(kernel), Dim3(grid, 1, 1), Dim3(block, 1, 1), None, lds, stream)
+    assert status == 0

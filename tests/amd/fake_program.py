@@ -1,0 +1,42 @@
+"""A program that trains on the fake AMD GPU; run by the tests under `leadline run`."""
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fake_gpu import Kernel, hip, launch, roctx
+
+gemm = Kernel(b"_Z4gemmPf", 50_000, 128, 16_384, False, 128, 64, 32)
+relu = Kernel(b"relu", 10_000, 32, 0, False, 0, 16, 0)
+
+if "LATE" in os.environ:
+    hip().hipGetLastError()  # HIP is there before Leadline is
+    import leadline
+
+    profiling = leadline.profile(os.environ["LATE"], quiet=True)
+    profiling.__enter__()
+
+
+def forward():
+    launch(gemm, block=int(os.environ.get("BLOCK", "256")))  # the line of gemm
+    launch(relu)
+
+
+def train():
+    hip().hipMemcpyAsync(None, None, 1 << 20, 1, None)
+    for _ in range(3):
+        roctx().roctxRangePushA(b"step")
+        forward()
+        roctx().roctxRangePop()
+        sum(range(100_000))
+    hip().hipMemcpyAsync(None, None, 4096, 2, None)
+    memory = ctypes.c_void_p()
+    hip().hipMalloc(ctypes.addressof(memory), 1 << 20)
+    hip().hipDeviceSynchronize()
+
+
+train()
+if "LATE" in os.environ:
+    profiling.__exit__(None, None, None)

@@ -1,0 +1,121 @@
+"""A whole profile of a program that uses a (fake) AMD GPU under `leadline run`; and what is said where it cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.amd import fake_gpu
+from tests.truth.invariants import contradictions
+
+from leadline.profiles import Profile, open_profile
+
+
+def run(tmp_path: Path, fakes: Path, *options: str, **environment: str) -> Profile:
+    output = tmp_path / "out.leadline"
+    status, said = fake_gpu.run_program(output, fakes, *options, **environment)
+    assert status == 0, said
+    return open_profile(output)
+
+
+def losses(profile: Profile) -> dict[str, str]:
+    return {loss.kind.name.lower(): loss.detail for loss in profile.losses if loss.count > 0}
+
+
+@pytest.mark.parametrize("version", ["10000", "600"])
+def test_kernels_hang_under_the_line_that_launched_them(tmp_path: Path, fakes: Path, version: str) -> None:
+    profile = run(tmp_path, fakes, FAKE_SDK=version)
+    gemm = next(node for node in profile.tree.find(kind="kernel") if node.name == "gemm(float*)")
+    path = [step.name for step in gemm.path() if step.kind not in ("root", "process", "thread")]
+    assert gemm.exclusive("gpu_time").count == 3 and gemm.exclusive("gpu_time").sum == 150_000
+    assert path[-2:] == ["hipLaunchKernel", "gemm(float*)"] and path.index("step") < path.index("forward")
+    line = gemm.parent.parent if gemm.parent is not None else None
+    program = Path(fake_gpu.__file__)
+    assert line is not None and Path(line.file) == program
+    numbers = {
+        name: gemm.exclusive(name).max
+        for name in (
+            "grid_blocks",
+            "block_threads",
+            "registers",
+            "accumulation_registers",
+            "scalar_registers",
+            "scratch_bytes",
+            "static_shared_bytes",
+            "occupancy",
+        )
+    }
+    assert numbers == {
+        "grid_blocks": 304,
+        "block_threads": 256,
+        "registers": 128,
+        "accumulation_registers": 128,
+        "scalar_registers": 64,
+        "scratch_bytes": 32,
+        "static_shared_bytes": 16_384,
+        "occupancy": 250_000,
+    }  # 128 + 128 of 512 registers
+    assert gemm.exclusive("launch_latency").min > 0
+    copies = {node.name: node.exclusive("copy_bytes").sum for node in profile.tree.find(kind="copy")}
+    assert copies == {"Memcpy HtoD (Host -> Device)": 1 << 20, "Memcpy DtoH (Device -> Host)": 4096}
+    assert losses(profile) == {}
+    assert contradictions(profile) == []
+
+
+def test_the_device_and_its_busy_time_are_in_the_file(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes)
+    (device,) = profile.devices
+    assert device.name == "AMD Instinct MI300X (fake)"
+    assert device.detail["architecture"] == "gfx942" and device.detail["wavefront"] == 64
+    assert device.detail["busy_ns"] > 180_000
+    available = profile.meta["processes"][0]["available"]["amd"]
+    assert available["ok"] is True and available["version"] == "1.0.0"
+    assert available["details"]["records"] == 8 and available["details"]["late"] is False
+    memory = sum(node.exclusive("device_alloc_bytes").sum for node in profile.tree.walk())
+    assert memory == 1 << 20
+
+
+def test_all_idle_time_is_on_the_tree(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes)
+    idle = sum(node.exclusive("gpu_idle_time").sum for node in profile.tree.walk())
+    assert idle == profile.devices[0].detail["idle_ns"] > 0
+
+
+def test_an_empty_profile_says_why(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, FAKE_BLIND="1")
+    assert [*profile.tree.find(kind="kernel")] == []
+    said = losses(profile)["provider_unavailable"]
+    assert said.startswith("6 HIP launches were seen, but no record of a kernel came")
+
+
+def test_a_tool_that_comes_after_hip_says_so(tmp_path: Path, fakes: Path) -> None:
+    """As a program that is not started with `leadline run`: the SDK takes the tool and does not see the queues."""
+    import os
+    import subprocess
+    import sys
+
+    output = tmp_path / "late.leadline"
+    program = Path(fake_gpu.__file__).with_name("fake_program.py")
+    environment = {key: value for key, value in os.environ.items() if key != "ROCP_TOOL_LIBRARIES"}
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env={**environment, "FAKES": str(fakes), "LD_LIBRARY_PATH": str(fakes), "LATE": str(output)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    said = losses(open_profile(output))["provider_unavailable"]
+    assert "after the program had loaded HIP" in said and "leadline run" in said
+
+
+def test_a_tool_of_another_stays(tmp_path: Path, fakes: Path) -> None:
+    from leadline.capture.providers.amd_files import TOOL_LIBRARY, TOOL_VARIABLE, tool_environment
+
+    (alone,) = tool_environment({}).values()
+    assert Path(alone).name == TOOL_LIBRARY
+    both = tool_environment({TOOL_VARIABLE: "/opt/rocm/lib/rocprofiler-sdk/librocprofiler-sdk-tool.so"})[TOOL_VARIABLE]
+    first, second, end = both.split(":")
+    assert first.endswith("librocprofiler-sdk-tool.so") and Path(second).name == TOOL_LIBRARY and end == ""
+    assert tool_environment({TOOL_VARIABLE: both}) == {}
