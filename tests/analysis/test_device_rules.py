@@ -84,9 +84,55 @@ def test_sizes_that_are_no_multiples_of_eight():
     assert next(one.reason for one in silent if one.rule == "matmul_shape").startswith("shapes were not recorded")
 
 
+def test_products_of_a_few_rows_are_those_of_a_tiny_batch():
+    def product(shape):
+        return (LINE, f'  operator aten::linear | time=100/10 call_time=100/10 detail={{"shapes":{shape}}}', "    kernel gemm | gpu_time@0:7=9000000/10")  # fmt: skip
+
+    found = named(analyze(training(*product("[[1,4,4096],[4096,4096],[4096]]"))), "matmul_shape")
+    assert "at most 4 rows" in found.title and found.severity.value == "info"
+    for healthy in ("[[8,128,4096],[4096,4096],[4096]]", "[[1,4,64],[64,64],[64]]", "[[4,64,64],[4,64,64]]"):
+        assert "matmul_shape" not in names(analyze(training(*product(healthy))))
+
+
+def exchanged(begin_us):
+    """A step of 12 ms on a device: computing for 8, and communicating for 4 from `begin_us` on."""
+    tree = """
+process train.py | pid=5 rank=0
+  thread main | tid=5
+    python main @ /home/ada/train.py:43
+      operator c10d::allreduce_ | time=1000/10 call_time=1000/10
+        kernel ncclDevKernel_AllReduce #talk | gpu_time@0:8=40000000/10
+    python main @ /home/ada/train.py:44
+      operator aten::mm | time=1000/10 call_time=1000/10
+        kernel gemm #work | gpu_time@0:7=80000000/10
+    python main @ /home/ada/train.py:45
+      phase optimizer | time=10/10 call_time=10/10
+    phase step | call_time=108000000/9"""
+    rows = [
+        f"{step * 12_000_000 + start * 1000} {length * 1000} kernel {node} -1 0 {stream} {step}"
+        for step in range(3)
+        for start, length, node, stream in ((0, 8000, "work", 7), (begin_us, 4000, "talk", 8))
+    ]
+    return build(
+        tree.lstrip("\n"), events="start_ns duration_ns kind node thread device stream step\n" + "\n".join(rows)
+    )
+
+
+def test_communication_that_computation_hides_is_not_blamed_and_the_rest_is():
+    assert "communication" not in names(analyze(exchanged(3000)))
+    found = named(analyze(exchanged(7000)), "communication")
+    assert found.evidence[1].startswith("75 % of it is exposed in the trace window")
+    assert found.gain.high_ns == 3_000_000
+
+
 def test_memory_from_the_driver_in_every_step():
     lines = (LINE, "  operator aten::empty | time=100/10 call_time=100/10 alloc_bytes=10/10 device_alloc_bytes@0=80/10")
     assert "1 times a step" in named(analyze(training(*lines)), "allocator").title
+    back = (
+        "python main @ /home/ada/train.py:48",
+        "  api cudaFree | time=10/10 call_time=10/10 device_free_bytes@0=80/10",
+    )
+    assert "given back to the driver at train.py:48" in named(analyze(training(*lines, *back)), "allocator").evidence[1]
 
 
 def test_a_device_that_did_nothing():

@@ -72,6 +72,23 @@ def test_a_first_batch_that_takes_long_is_not_every_batch():
     assert "data_loading" not in names(analyze(profile))
 
 
+def test_a_slow_first_batch_and_an_idle_device_are_told_where_the_loop_waits():
+    profile = build(
+        """
+        python main @ t.py:1
+          phase data loading | time=900000000,6000000,6000000,6000000,6000000,6000000,6000000,6000000 call_time=900000000,6000000,6000000,6000000,6000000,6000000,6000000,6000000 gpu_idle_time@0=40000000/8
+        python main @ t.py:2
+          operator aten::mm | time=8000000/8 call_time=8000000/8
+            kernel gemm | gpu_time@0:7=8000000/8
+        python main @ t.py:3
+          phase optimizer | time=8000000/8 call_time=8000000/8
+        """
+    )
+    told = " ".join(named(analyze(profile), "data_loading").evidence)
+    assert "one batch, the first as a rule, took 900 ms" in told
+    assert "the device idles 5.0 ms a step meanwhile" in told
+
+
 def test_set_up_is_no_part_of_the_step():
     """Constructors repeat once per layer, imports once: neither is in the loop."""
     found = analyze(
@@ -203,6 +220,21 @@ def test_a_rule_of_the_users_stands_beside_ours(tmp_path):
     (tmp_path / "mine.py").write_text(RULE.format(name="Mine", rule="mine", body=body))
     found = analyze(training(loading_ms=6), [str(tmp_path / "mine.py")])
     assert {"mine", "data_loading"} <= set(names(found))
+
+
+def test_rules_of_installed_packages_are_asked_and_one_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):
+    body = 'return [Finding("mine", Severity.WARNING, "Tuesday", case.no_gain("calendar"), (), (), (), "Wait.")]'
+    (tmp_path / "tuesday_rules.py").write_text(RULE.format(name="Mine", rule="mine", body=body))
+    about = tmp_path / "tuesday_rules-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tuesday-rules\nVersion: 1.0\n")
+    points = "[leadline.rules]\nmine = tuesday_rules:Mine\nbroken = tuesday_rules:Nothing\n"
+    (about / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = analyze(training(loading_ms=6))
+    assert {"mine", "data_loading"} <= set(names(found))
+    ((rule, error),) = [(one.rule, one.error) for one in found.failed]
+    assert rule == "broken" and error.startswith("could not be loaded: AttributeError")
 
 
 def test_a_rule_that_raises_is_named_and_the_others_run(tmp_path):

@@ -55,7 +55,7 @@ def test_pauses_of_the_collector_are_named_at_the_line_that_caused_them():
     assert found.severity.value == "warning"
     assert "20 % of the step" in found.title
     assert (found.lines[0].short, found.lines[0].line) == ("train.py", 43)
-    assert 2 * MS < found.gain.high_ns < 4 * MS  # with a part of what runs behind them, its caches cold
+    assert 2 * MS < found.gain.high_ns < 5 * MS  # with a part of what runs behind them, its caches cold
 
 
 def test_pauses_before_the_loop_are_no_part_of_it():
@@ -74,8 +74,8 @@ def test_modules_whose_gradients_nobody_uses_are_named_with_their_backward_pass(
     assert found.severity.value == "warning"
     assert found.title.startswith("Gradients of 1.0 M parameters are computed and never used, 20 % of the step")
     assert found.lines[0].line == 42
-    assert found.gain.expected_ns == 1_400_000
-    assert 2 * MS < found.gain.high_ns < 4 * MS  # with a part of the time between operators
+    assert found.gain.expected_ns == 1_700_000  # with a tenth of the forward pass, which is recorded for it
+    assert 3 * MS < found.gain.high_ns < 5 * MS  # with a part of the time between operators
     assert "backbone" in found.evidence[1]
 
 
@@ -113,7 +113,8 @@ def test_checkpoints_in_every_step_are_named_at_their_line_and_are_no_python_bet
     assert (named.severity.value, named.lines[0].line) == ("warning", 45)
     assert named.title == "Saving takes 20 % of the step"
     assert named.evidence == ("every step waits 2.0 ms for a file",)
-    assert named.gain.high_ns == 2 * MS
+    assert named.gain.low_ns == 800_000
+    assert 2 * MS < named.gain.high_ns < 5 * MS  # with a part of the rest, its caches warm
 
 
 def test_a_checkpoint_now_and_then_is_told_as_that_or_not_at_all():

@@ -3,7 +3,8 @@
     python -m tests.foreign.run [--results FILE.md] [PROGRAM...]      from the top folder; all programs by default
 
 Each program trains and infers, each twice: once under `leadline run --trace steps=2` (the invariants of tests/truth),
-once with torch.profiler beside (`checks.py`). A program that cannot run, such as for want of a library, has failed.
+once with torch.profiler beside (`checks.py`). `leadline analyze` may warn of two things at most in each: these programs
+are as their authors wrote them. A program that cannot run, such as for want of a library, has failed.
 Exits with 1 when one has.
 """
 
@@ -20,6 +21,8 @@ from pathlib import Path
 from tests.foreign.checks import Theirs, differences, operators_of
 from tests.truth.invariants import contradictions
 
+from leadline.analysis.analyze import analyze
+from leadline.analysis.findings import Severity
 from leadline.profiles import Profile, open_profile
 
 HERE = Path(__file__).resolve().parent
@@ -29,6 +32,7 @@ RANKS = "ranks_"
 """What the name of a program begins with that torchrun starts."""
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d"]
 LIMIT_S = 600
+MOST_WARNINGS = 2
 
 
 @dataclass
@@ -42,6 +46,14 @@ class Outcome:
     calls: int = 0
     lost: dict[str, int] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def judge(self, profile: Profile) -> None:
+        """What `leadline analyze` warns of, by rule and line."""
+        found = [one for one in analyze(profile) if one.severity is Severity.WARNING]
+        self.warnings = [f"{one.rule} at {one.lines[0].short}:{one.lines[0].line}" for one in found if one.lines]
+        if len(found) > MOST_WARNINGS:
+            self.wrong.append(f"{len(found)} warnings: {'; '.join(one.title for one in found)}")
 
     def add(self, profile: Profile) -> None:
         self.wrong += contradictions(profile)
@@ -75,6 +87,7 @@ def check(program: Path, mode: str, folder: Path) -> Outcome:
     outcome.processes, outcome.nodes = len(profile.processes), len(profile.tree)
     outcome.calls = sum(count for count, _ in operators_of(profile, profile.tree.kinds >= 0).values())
     outcome.add(profile)
+    outcome.judge(profile)
     if fault := start([sys.executable, *launcher, str(HERE / "beside.py"), "beside", str(program), mode], folder):
         outcome.wrong.append(f"beside torch.profiler: {fault}")
     for seen in sorted(folder.glob("beside*.json")):
@@ -86,13 +99,14 @@ def check(program: Path, mode: str, folder: Path) -> Outcome:
 
 def table(outcomes: list[Outcome]) -> str:
     lines = [
-        "| program | | processes | nodes | operators | invariants, calls, time and bytes | counted losses |",
-        "|---|---|---|---|---|---|---|",
+        "| program | | processes | nodes | operators | invariants, calls, time and bytes | counted losses | warnings |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for one in outcomes:
         held = f"{len(one.wrong)} wrong" if one.wrong else "hold"
         lost = ", ".join(f"{count} {kind}" for kind, count in sorted(one.lost.items())) or "none"
-        cells = [one.program, one.mode, f"{one.processes}", f"{one.nodes:,}", f"{one.calls:,}", held, lost]
+        warned = ", ".join(one.warnings) or "none"
+        cells = [one.program, one.mode, f"{one.processes}", f"{one.nodes:,}", f"{one.calls:,}", held, lost, warned]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -32,7 +32,7 @@ def test_a_program_that_cannot_run_has_failed(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "absent.py").write_text("import no_such_library")
     assert main([str(tmp_path / "absent.py"), "--results", str(tmp_path / "table.md")]) == 1
     assert "No module named 'no_such_library'" in capsys.readouterr().out
-    assert "| absent | train | 0 | 0 | 0 | 1 wrong | none |" in (tmp_path / "table.md").read_text()
+    assert "| absent | train | 0 | 0 | 0 | 1 wrong | none | none |" in (tmp_path / "table.md").read_text()
 
 
 def test_counts_bytes_and_times_that_differ_are_told(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from leadline.capture.providers.compile_phases import PhaseStack, follow_timings
-from leadline.profiles import Profile, open_profile
+from leadline.profiles import Node, Profile, open_profile
 
 PROGRAM = """
 import json
@@ -172,3 +172,44 @@ def test_timings_of_a_shape_nobody_knows_are_left_alone_and_said_once(log: Log) 
     assert [followed("key"), followed(other=1)] == [7, 7]
     assert log.phases == []
     assert said == ["dynamo_timed returns int in this torch; compilation has no phases."]
+
+
+SESSIONS = """
+import sys
+import leadline, torch
+
+def model(x, y):
+    return torch.softmax(torch.relu(x) + y, -1).sum(0)
+
+compiled = torch.compile(model)
+x, y = torch.randn(32, 32), torch.randn(32, 32)
+if sys.argv[3] == "measured":
+    with leadline.profile(sys.argv[1], quiet=True):
+        compiled(x, y)
+else:
+    compiled(x, y)
+with leadline.profile(sys.argv[2], quiet=True):
+    compiled(x, y)
+"""
+
+
+def cpp_kernels(path: Path) -> list[Node]:
+    return [node for node in open_profile(path).tree.find(kind="region") if node.name.startswith("cpp_fused")]
+
+
+@pytest.mark.slow  # the C++ compiler takes its time
+@pytest.mark.parametrize("first", ["measured", "unmeasured"])
+def test_kernels_that_were_compiled_before_a_session_are_known_to_it(tmp_path: Path, first: str) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("Inductor's CPU backend needs g++ and none was found.")
+    script = tmp_path / "sessions.py"
+    script.write_text(SESSIONS)
+    command = [sys.executable, str(script), str(tmp_path / "a.leadline"), str(tmp_path / "b.leadline"), first]
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    kernels = cpp_kernels(tmp_path / "b.leadline")
+    assert kernels and all("softmax" in json.dumps(node.detail) for node in kernels)
+    if first == "measured":
+        before = cpp_kernels(tmp_path / "a.leadline")
+        assert [node.detail for node in before] == [node.detail for node in kernels]

@@ -65,6 +65,50 @@ def test_ranks_that_see_a_file_at_different_steps_record_the_same(tmp_path: Path
     assert [[step for step in range(12) if demand.covers(step)] for demand in demands] == [[6, 7], [6, 7]]
 
 
+@pytest.mark.parametrize("apart", [AHEAD + 1, 3 * AHEAD, 10 * AHEAD])
+def test_a_window_that_one_rank_has_passed_is_put_where_all_ranks_have_it_ahead(tmp_path: Path, apart: int) -> None:
+    demands = [Demand(), Demand(), Demand()]
+    ranks = [FileListener(demand, tmp_path, 2) for demand in demands]
+    covered: list[list[int]] = [[], [], []]
+    (tmp_path / REQUEST).write_text("")
+    for turn in range(200):
+        for rank, listener in enumerate(ranks):  # the slowest sees the request first
+            listener.poll(turn + rank * apart)
+            covered[rank] += [turn + rank * apart + 1] if demands[rank].covers(turn + rank * apart + 1) else []
+    assert covered[0] and covered[0][-2:] == covered[1][-2:] == covered[2][-2:]
+
+
+class FakeStore:
+    """One key after the other, as torch's store answers."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+
+    def set(self, key: str, value: str) -> None:
+        self.held[key] = value.encode()
+
+    def check(self, keys: list[str]) -> bool:
+        return all(key in self.held for key in keys)
+
+    def get(self, key: str) -> bytes:
+        return self.held[key]
+
+
+def test_the_store_puts_a_passed_window_further_ahead() -> None:
+    store = FakeStore()
+    demands = [Demand(), Demand()]
+    ranks = [StoreListener(demand, 2, store) for demand in demands]
+    ranks[0].ask(2)
+    seen: list[set[int]] = [set(), set()]
+    for ended in range(80):
+        for rank, at in ((0, ended), (1, ended + 4 * AHEAD)):
+            ranks[rank].poll(at)
+            seen[rank] |= {at + 1} if demands[rank].covers(at + 1) else set()
+    for one in ranks:
+        one.close()
+    assert len(seen[1]) == 2 and seen[1] <= seen[0]
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"steps": -1}', '{"first": "x"}', "\0"])
 def test_a_request_that_makes_no_sense_is_one_for_the_usual_window(tmp_path: Path, text: str) -> None:
     demand = Demand()

@@ -216,9 +216,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
   }
   attached_ = true;
   run_or_rest();
-  handles_[0] = add<Scope::kFunction>(g_shared.symbols, g_shared.shapes);
-  handles_[1] = add<Scope::kBackwardFunction>(g_shared.symbols, false);
-  handles_[2] = add<Scope::kUserScope>(g_shared.symbols, false);
+  listen(!paused_);
   status_["sequence"] = g_shared.has_offsets;
   status_["shapes"] = g_shared.shapes;
   return true;
@@ -230,13 +228,31 @@ void Provider::run_or_rest() noexcept {
   memory_.set_running(attached_);  // what is freed in a pause lives no longer
 }
 
+void Provider::listen(bool on) noexcept {
+  for (Handle& handle : handles_) {
+    if (handle != 0) g_shared.symbols.remove_callback(handle);
+    handle = 0;
+  }
+  if (!on) return;
+  try {
+    handles_[0] = add<Scope::kFunction>(g_shared.symbols, g_shared.shapes);
+    handles_[1] = add<Scope::kBackwardFunction>(g_shared.symbols, false);
+    handles_[2] = add<Scope::kUserScope>(g_shared.symbols, false);
+  } catch (...) {
+    leadline_monitor_loss(static_cast<uint32_t>(LossKind::kProviderUnavailable), 1,
+                          "torch took no callbacks, so its operators are not measured any more; memory is short");
+  }
+}
+
 void Provider::pause() noexcept {
   paused_ = true;
   run_or_rest();
+  if (attached_) listen(false);
 }
 
 void Provider::resume() noexcept {
   paused_ = false;
+  if (attached_ && handles_[0] == 0) listen(true);
   run_or_rest();
 }
 
@@ -244,10 +260,7 @@ void Provider::stop() noexcept {
   if (!attached_) return;
   attached_ = false;
   run_or_rest();
-  for (Handle& handle : handles_) {
-    if (handle != 0) g_shared.symbols.remove_callback(handle);
-    handle = 0;
-  }
+  listen(false);
   memory_.detach();
 }
 

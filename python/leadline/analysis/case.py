@@ -13,15 +13,13 @@ from functools import cached_property
 import numpy as np
 
 from leadline.analysis import Analysis
-from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, preorder, subtree_sums
-from leadline.analysis.findings import Line
+from leadline.analysis.columns import Mask, Rows, group_sums, nearest, preorder, subtree_sums
 from leadline.analysis.loop import Loop, find_loop
-from leadline.analysis.ofsamples import OfSamples
-from leadline.analysis.origin import Origin, origin, package_path
+from leadline.analysis.ofsource import OfSource
+from leadline.analysis.origin import Origin, origin
 from leadline.analysis.ranks import is_folded_profile
 from leadline.analysis.rare import around
-from leadline.analysis.scopes import frame_origins
-from leadline.analysis.sourcecode import Block, Sources, hashes, short_name
+from leadline.analysis.sourcecode import Block, Sources, hashes
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
@@ -54,7 +52,7 @@ def _cwd(profile: Profile) -> str:
     return cwd if isinstance(cwd, str) else ""
 
 
-class Case(OfSamples):
+class Case(OfSource):
     """One profile under examination."""
 
     def __init__(self, profile: Profile) -> None:
@@ -213,22 +211,6 @@ class Case(OfSamples):
         hit = np.array([bool(compiled.search(text[row])) for row in files.tolist()], np.bool_)[of_frame]
         return self.below((hit & (self.tree.frames["kind"] == int(FrameKind.PYTHON)))[self.tree.frame_of])
 
-    @cached_property
-    def user_line(self) -> Rows:
-        """For every node a number that it shares with the nodes of the same user's line; -1 where it has none."""
-        columns, user = self.tree.frames, self.analysis.scopes.user
-        lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
-        return at_rows(lines[self.tree.frame_of], user)
-
-    @cached_property
-    def code_line(self) -> Rows:
-        """The same for the innermost line that is not the framework's: of an installed package where that makes the
-        call, which one line of the user's may do in many places."""
-        columns = self.tree.frames
-        lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
-        code = (frame_origins(self.tree) >= int(Origin.PACKAGE)) & (columns["kind"] == int(FrameKind.PYTHON))
-        return at_rows(lines[self.tree.frame_of], nearest(self.tree.shape, code[self.tree.frame_of]))
-
     def by_line(self, mask: Mask, values: Rows) -> list[Group]:
         """Nodes of `mask` with a positive value grouped by the user's line, the largest sum first."""
         return self.grouped(mask & (self.user_line >= 0), values, self.user_line)
@@ -316,43 +298,6 @@ class Case(OfSamples):
         here &= (columns["line"] >= first) & (columns["line"] <= last)
         found: Mask = here[self.tree.frame_of] & self.loop.inside
         return self.below(found)
-
-    # ---------------------------------------------------------------- words
-
-    def name(self, row: int) -> str:
-        """Name of a node's frame."""
-        return self.tree.text("name", int(self.tree.frame_of[row])) if row >= 0 else ""
-
-    def module(self, row: int) -> str:
-        """Name of the module a node is in; empty where it is in none."""
-        return self.name(int(self.analysis.scopes.module[row]))
-
-    def line(self, row: int) -> Line | None:
-        """The user's line of a node; None where no Python frame is above it."""
-        user = int(self.analysis.scopes.user[row])
-        if user < 0:
-            return None
-        node = self.tree.node(user)
-        return self.line_at(node.file, node.line, "" if node.name == "<module>" else node.name)
-
-    def line_at(self, file: str, line: int, function: str = "") -> Line:
-        """A line of a file with its text and what it stands in."""
-        source = self.sources.of(file)
-        short = short_name(file, self.cwd) if origin(file) == Origin.USER else package_path(file) or file
-        if source is None:
-            return Line(file, line, function, short)
-        return Line(file, line, function, short, source.text(line), self.sources.context(file, line), source.sha256)
-
-    def lines(self, rows: Iterable[int], most: int = 3) -> tuple[Line, ...]:
-        """The distinct user's lines of these nodes, in this order."""
-        found: dict[tuple[str, int], Line] = {}
-        for row in rows:
-            line = self.line(row)
-            if line is not None:
-                found.setdefault((line.file, line.line), line)
-            if len(found) >= most:
-                break
-        return tuple(found.values())
 
     # ---------------------------------------------------------------- Python between operators
 

@@ -98,7 +98,7 @@ def efficiency(profile: Profile, facts: Mapping[str, Any]) -> Efficiency | None:
     """None where shapes were not measured or no operator with a formula ran. `facts`: what the loop told of its steps
     and of its model (see capture/training/journal.py and model_facts.py)."""
     columns = flop_columns(profile.tree)
-    steps, model = int(facts.get("steps", 0)), facts.get("model") or {}
+    steps, model = measured_steps(facts), facts.get("model") or {}
     if not columns.known or steps <= 0:
         return None
     of_run = columns.per_call * columns.calls
@@ -124,13 +124,18 @@ def efficiency(profile: Profile, facts: Mapping[str, Any]) -> Efficiency | None:
     )
 
 
+def measured_steps(facts: Mapping[str, Any]) -> int:
+    """Steps that the sums of a profile stand for: a budget leaves some out."""
+    return int(facts.get("measured_steps", facts.get("steps", 0)))
+
+
 def _mean_step_ns(profile: Profile, facts: Mapping[str, Any], scope: str) -> float:
     """Of the steps whose operations are counted: a first step that compiles says nothing of the others."""
     times = dict(zip(facts.get("step_numbers", ()), facts.get("step_ns", ()), strict=False))
     recorded = [int(times[step]) for step in profile.window.steps if step in times]
     if scope == "recorded steps" and recorded:
         return sum(recorded) / len(recorded)
-    return int(facts.get("steps_sum_ns", 0)) / max(int(facts.get("steps", 0)), 1)
+    return int(facts.get("measured_sum_ns", facts.get("steps_sum_ns", 0))) / max(measured_steps(facts), 1)
 
 
 def _per_step(profile: Profile, steps: int, columns: FlopColumns) -> tuple[NDArray[np.float64], str]:

@@ -101,6 +101,8 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
         near = np.unique(near[counts[near] * 10 >= steps])
         if found_by == _BY_BATCHES:
             steps = _without_ends(scopes, counts, int(first), steps)
+        else:
+            steps = _with_one_gradient(tree, scopes, counts, int(first), steps)
         return near, steps, found_by
     operators = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (counts > 0))
     inside = operators[scopes.phase[operators] >= 0] if len(forward) else operators
@@ -110,6 +112,21 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
     inside = inside[scopes.process[inside] == process]
     steps = _usual(counts[inside], time[inside])
     return inside[counts[inside] >= steps], steps, _BY_CALLS
+
+
+_SEVERAL = 1.5
+
+
+def _with_one_gradient(tree: Tree, scopes: Scopes, counts: Rows, anchor: int, asked: int) -> int:
+    """Steps, where an optimizer was asked `asked` times on one line: as many as gradients were computed where several
+    optimizers (one for each parameter, as in Pyro) take their turns behind each of them."""
+    backward = tree.frame_rows(FrameKind.PHASE, "backward")[tree.frame_of]
+    owner = scopes.outer[np.maximum(tree.parent[np.flatnonzero(backward)], 0)]
+    owner = np.unique(owner[owner >= 0])
+    forward = tree.frame_rows(FrameKind.PHASE, "forward")[tree.frame_of][np.maximum(scopes.phase[owner], 0)]
+    owner = owner[forward & (scopes.phase[owner] >= 0) & (scopes.thread[owner] == scopes.thread[anchor])]
+    most = int(counts[owner].max(initial=0))
+    return most if 0 < most * _SEVERAL <= asked else asked
 
 
 def _without_ends(scopes: Scopes, counts: Rows, anchor: int, asked: int) -> int:

@@ -158,6 +158,11 @@ class Session:
         return bool(self._pausing)
 
     @property
+    def pausing(self) -> frozenset[str]:
+        """Who has paused it."""
+        return frozenset(self._pausing)
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """What the program says of this process."""
         return self._record.labels
@@ -312,7 +317,7 @@ class Session:
         self._record.available = self.available()
         self._introduce(native)
         self._write_record()
-        self._pausing.discard("budget")
+        self.resume("budget")  # a rest of the parent's is none of the child's
         self._keep_budget(native)
 
 

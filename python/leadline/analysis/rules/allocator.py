@@ -106,7 +106,7 @@ class Allocator(Rule):
                     case.no_gain("each request stops the device; how long is not measured"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
-                    (f"{size(int(taken.sum[group.rows].sum()))} in {case.loop.steps:,} steps",),
+                    (f"{size(int(taken.sum[group.rows].sum()))} in {case.loop.steps:,} steps", *self._given_back(case)),
                     "Leave out torch.cuda.empty_cache(), pad inputs to few sizes, or set "
                     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
                     self.learn_more,
@@ -114,6 +114,15 @@ class Allocator(Rule):
                 )
             )
         return made[:1]
+
+    def _given_back(self, case: Case) -> tuple[str, ...]:
+        """Who gives memory back to the driver, so that it must be asked again."""
+        number = np.where(case.loop.inside, case.tree.exclusive("device_free_bytes").count, 0)
+        for group in case.by_line(number > 0, number)[:1]:
+            line = case.line(group.row)
+            where = f" at {line.short}:{line.line}" if line else ""
+            return (f"{times(case.per_step(group.value))} times a step memory is given back to the driver{where}",)
+        return ()
 
 
 def _put_away(function: ast.AST) -> list[int]:

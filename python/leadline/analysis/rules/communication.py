@@ -1,14 +1,19 @@
-"""`communication`: the step waits for other ranks."""
+"""`communication`: the step waits for other ranks.
+
+What runs beside computation costs nothing, so where a trace window tells what was hidden, only the rest counts.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from leadline.analysis.columns import subtree_sums
+from leadline.analysis.columns import Mask, subtree_sums
+from leadline.analysis.overlap import WallSplit, wall_split
 from leadline.analysis.ranks import RankView, is_folded_profile
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
-from leadline.analysis.rules.words import duration, percent, times
+from leadline.analysis.rules.words import duration, number, percent, times
+from leadline.schema import EventKind
 
 _ALIKE = 0.7
 """Ranks whose times in communication are nearer than that come to it at about the same time."""
@@ -25,21 +30,34 @@ class Communication(Rule):
             raise CannotTell("no communication between ranks was measured")
         outer = case.first_of(talk)
         late, own = _late(case)
+        wall = _exposed(case, talk)
+        open_part = wall.exposed_communication_ns / wall.communication_ns if wall else 1.0
         made = []
         for group in case.by_line(outer, case.cost_with_all_below):
             share = group.value / max(case.cost_of_all, 1)
-            if share < values["share"]:
+            if share * open_part < values["share"]:
                 break
             calls = case.per_step(float(case.calls[group.rows].sum()))
+            hidden = _hidden(wall)
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING,
                     f"Communication takes {percent(share)} of {case.cost_name}",
-                    case.gain(group.value, (0, 0.4 * own, 1), "bound: all of it hidden, as if nothing were yet"),
+                    case.gain(
+                        open_part * group.value,
+                        (0, 0.4 * own, 1),
+                        "bound: what is exposed in the trace window, hidden"
+                        if wall
+                        else "bound: all of it hidden, as if nothing were yet",
+                    ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
-                    (f"{times(calls)} collectives, {duration(case.per_step(group.value))} a step", *late),
+                    (
+                        f"{times(calls)} collectives, {duration(case.per_step(group.value))} a step{_sizes(case)}",
+                        *hidden,
+                        *late,
+                    ),
                     "Overlap it with the backward pass (DistributedDataParallel does; look at bucket_cap_mb), exchange "
                     "less often (no_sync while accumulating) or in lower precision.",
                     self.learn_more,
@@ -47,6 +65,43 @@ class Communication(Rule):
                 )
             )
         return made[:1]
+
+
+def _exposed(case: Case, talk: Mask) -> WallSplit | None:
+    """How the window splits on the devices that communicate; None where none of it was recorded there."""
+    events = case.profile.events
+    device = events["device"].astype(np.int64)
+    work = (EventKind.KERNEL, EventKind.COPY, EventKind.SET, EventKind.COLLECTIVE)
+    mine = (device >= 0) & (events["duration_ns"] > 0) & np.isin(events["kind"], [int(kind) for kind in work])
+    talks = mine & talk[events["node"].astype(np.int64)]
+    if not talks.any():
+        return None
+    begin = events["start_ns"].astype(np.int64)
+    spans = np.stack([begin, begin + events["duration_ns"]], axis=1)
+    moves = mine & np.isin(events["kind"], [int(kind) for kind in work[1:3]]) & ~talks
+    parts = []
+    for one in np.unique(device[talks]).tolist():
+        here = device == one
+        of_device = spans[here & mine]
+        window = np.array([[of_device[:, 0].min(), of_device[:, 1].max()]], np.int64)
+        parts.append(wall_split(window, spans[here & mine & ~talks & ~moves], spans[here & talks], spans[here & moves]))
+    return max(parts, key=lambda part: part.exposed_communication_ns)
+
+
+def _hidden(wall: WallSplit | None) -> list[str]:
+    if wall is None:
+        return []
+    exposed, whole = wall.exposed_communication_ns, wall.communication_ns
+    return [
+        f"{percent(exposed / whole)} of it is exposed in the trace window: nothing else ran on the device meanwhile"
+    ]
+
+
+def _sizes(case: Case) -> str:
+    """How large they are, as far as they were recorded one by one: buckets that are too small cost their start."""
+    elements = case.profile.table("collectives")["elements"]
+    known = elements[elements > 0]
+    return f", half of them of at most {number(float(np.median(known)))} elements" if len(known) else ""
 
 
 def _late(case: Case) -> tuple[list[str], float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.columns import Mask
 from leadline.analysis.functions import METRIC
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.processes import cpus as count_cpus
@@ -75,6 +76,7 @@ class DataLoading(Rule):
         work = case.by_line(case.below(loading) & ~loading, case.time)
         lines = case.lines([row, *(group.row for group in work[:2])])
         cpus = count_cpus(case)
+        evidence += _beside(case, loading, outer)
         if workers:
             evidence.append(f"{workers} worker processes on {cpus} CPUs" if cpus else f"{workers} worker processes")
         else:
@@ -102,6 +104,24 @@ class DataLoading(Rule):
                 "data_loading",
             )
         ]
+
+
+_FIRST = 20
+"""Times the mean of the others: a batch that took so long was waited for while workers started, or read a cold disk."""
+
+
+def _beside(case: Case, loading: Mask, outer: Mask) -> list[str]:
+    """A first batch that is none of the mean, and what the device does meanwhile."""
+    said = []
+    taken = case.tree.exclusive("call_time")
+    row = int(np.flatnonzero(outer)[np.argmax(taken.max[outer])])
+    longest, others = int(taken.max[row]), int(taken.count[row]) - 1
+    if others > 0 and longest > _FIRST * (int(taken.sum[row]) - longest) / others:
+        said.append(f"one batch, the first as a rule, took {duration(longest)}, which is left out of the mean")
+    idle = int(np.where(case.below(loading), case.tree.exclusive("gpu_idle_time").sum, 0).sum())
+    if idle:
+        said.append(f"the device idles {duration(case.per_step(idle))} a step meanwhile")
+    return said
 
 
 def _sampled(case: Case, one: SampledFunction) -> str:

@@ -26,6 +26,8 @@ _SPREADS = frozenset(
     f"aten::{name}" for name in ("mean", "sum", "expand", "relu", "square", "pow", "norm", "std", "var")
 )
 """Their gradient is as large as the input, or writes what the value only read: slower by nature."""
+_HOOKS = "BackwardHookFunction"
+"""Marks where hooks of a module run; it computes nothing itself."""
 
 
 class ForwardBackward(Rule):
@@ -44,7 +46,8 @@ class ForwardBackward(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        phases = case.first_of(case.named(FrameKind.PHASE, "backward") & case.loop.inside)
+        backward_of_all = case.named(FrameKind.PHASE, "backward") & case.loop.inside
+        phases = case.first_of(backward_of_all)
         if not phases.any():
             raise CannotTell("no backward pass was measured")
         tree, scopes = case.tree, case.analysis.scopes
@@ -52,8 +55,12 @@ class ForwardBackward(Rule):
         rows = np.flatnonzero(phases)
         owner = scopes.outer[np.maximum(tree.shape.parent[rows], 0)]
         rows, owner = rows[owner >= 0], owner[owner >= 0]
-        backward = group_sums(owner, whole[rows], len(tree))
-        forward = np.maximum(whole - backward, 0)
+        # Gradients of gradients are asked for, and say nothing of the operator.
+        again = np.flatnonzero(case.first_of(backward_of_all & ~phases))
+        higher = group_sums(case.outermost(backward_of_all)[again], whole[again], len(tree))
+        backward = group_sums(owner, whole[rows] - higher[rows], len(tree))
+        everything = group_sums(owner, whole[rows], len(tree))
+        forward = np.maximum(whole - everything, 0)
         names = tree.frames["name"][tree.frame_of].astype(np.int64)
         made = []
         for group in case.grouped(backward > 0, backward, factorized(case.user_line, names)):
@@ -64,7 +71,7 @@ class ForwardBackward(Rule):
             ratio = group.value / max(before, 1)
             operator = case.name(group.row)
             limit = values["products"] if any(word in operator for word in _TWO_PRODUCTS) else values["ratio"]
-            if ratio < limit or operator in _SPREADS:
+            if ratio < limit or operator in _SPREADS or operator == _HOOKS:
                 continue
             made.append(
                 Finding(

@@ -58,15 +58,6 @@ class GarbageCollection(Rule):
         ]
 
 
-_WARM = 0.7
-"""Of what is left of a step, at most: a whole collection goes through all objects and leaves the caches cold. In the
-program of `examples/problems/garbage` the rest of the step ran in a third of its time without it."""
-
-
 def _gain(case: Case, ns: int, asked: bool) -> Gain:
     low, expected = (0.7, 0.9) if asked else (0.3, 0.8)
-    left = case.total_ns - ns
-    return case.gain_sums(
-        (low * ns, expected * ns, ns + _WARM * left * case.share(ns)),
-        "the pauses themselves, measured; at most what follows them with cold caches",
-    )
+    return case.and_warm(case.gain_sums((low * ns, expected * ns, ns), "the pauses themselves, measured"))

@@ -6,9 +6,14 @@ import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
-from leadline.analysis.rules.words import duration, module, operator, percent
+from leadline.analysis.rules.words import duration, module, operator, percent, times
 
 _ADVICE = (
+    (
+        ("backwardhook",),
+        "What runs here are hooks of modules (register_full_backward_hook): look at what stands below with `leadline "
+        "report --focus`, and leave out those that only look.",
+    ),
     (
         ("linear", "addmm", "mm", "bmm", "matmul"),
         "This is matrix multiplication, which is what a model spends its time on: lower precision (torch.autocast "
@@ -27,6 +32,12 @@ _ADVICE = (
         ("attention", "softmax"),
         "F.scaled_dot_product_attention does not write the attention matrix out; use it where the model does not yet.",
     ),
+)
+_SMALL_NS = 30_000
+"""An operator that takes no longer is mostly called, not computed."""
+_CALLED = (
+    "These are many short calls: what they take is calling, not computing. Give each more to do (a larger batch, "
+    "several sequences at a time), or let torch.compile make fewer of them."
 )
 _ELSE = (
     "Look at what stands below it with `leadline report --focus`; nothing here says that it is slower than it must be."
@@ -66,7 +77,10 @@ class Hotspot(Rule):
         phase = case.name(int(scopes.phase[row]))
         back = f" ({phase})" if phase not in ("", "forward", what) else ""
         of = "the device time" if device else "the step"
-        advice = next((text for keys, text in _ADVICE if any(key in what.lower() for key in keys)), "")
+        calls = int(case.calls[rows].sum())
+        each = ns / max(calls, 1)
+        small = not device and 0 < each < _SMALL_NS
+        known = next((text for keys, text in _ADVICE if any(key in what.lower() for key in keys)), _ELSE)
         return Finding(
             self.name,
             Severity.INFO,
@@ -74,8 +88,12 @@ class Hotspot(Rule):
             case.gain(ns, (0, 0, 1), "bound: all the time of this path, were it gone (Amdahl)"),
             tuple(rows[:20]),
             case.lines([row]),
-            (f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}", _paths(len(rows))),
-            advice or _ELSE,
+            (
+                f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}",
+                _paths(len(rows))
+                + (f", {times(case.per_step(calls))} calls a step of {duration(each)}" if calls else ""),
+            ),
+            _CALLED if small else known,
             self.learn_more,
             share,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.analysis.columns import at_rows, factorized
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, listed, percent, times
 from leadline.schema import FrameKind
@@ -67,15 +66,12 @@ class KernelFusion(Rule):
         return made[:2]
 
     def _chains(self, case: Case, values: Values) -> list[Finding]:
-        tree, scopes = case.tree, case.analysis.scopes
-        wanted = case.operators(*_ELEMENTWISE) & (scopes.outer == np.arange(len(tree)))
+        scopes = case.analysis.scopes
+        wanted = case.operators(*_ELEMENTWISE) & (scopes.outer == np.arange(len(case.tree)))
         for phase in ("optimizer", "data loading", "compile", "backward"):
             wanted &= ~case.in_phase(phase)
-        names = tree.frames["name"][tree.frame_of].astype(np.int64)
-        files = tree.frames["file"][tree.frame_of].astype(np.int64)
-        function = factorized(at_rows(files, scopes.user), at_rows(names, scopes.user))
         made = []
-        for group in case.grouped(wanted & (scopes.user >= 0), case.inclusive_time, function):
+        for group in case.grouped(wanted & (scopes.user >= 0), case.inclusive_time, case.code_function):
             share = case.share(group.value)
             if share < values["share"]:
                 break
@@ -83,7 +79,8 @@ class KernelFusion(Rule):
             if len(kinds) < 3 or len(group.rows) < values["chain"]:
                 continue
             order = group.rows[np.argsort(-case.inclusive_time[group.rows], kind="stable")]
-            name = case.name(int(scopes.user[group.row]))
+            by = case.made_by(group.row)
+            name = by.rpartition(" ")[2] if by else case.function(group.row)
             made.append(
                 Finding(
                     self.name,
@@ -97,7 +94,10 @@ class KernelFusion(Rule):
                     ),
                     tuple(order[:20].tolist()),
                     case.lines(order.tolist()),
-                    (f"{len(group.rows)} operators ({listed(kinds)}), each reads and writes the whole tensor",),
+                    (
+                        f"{len(group.rows)} operators ({listed(kinds)}), each reads and writes the whole tensor",
+                        *((f"in {by}",) if by else ()),
+                    ),
                     "Use the operator that PyTorch has for it (F.gelu, F.cross_entropy, F.layer_norm, ...), or put "
                     "torch.compile around the function.",
                     self.learn_more,

@@ -12,6 +12,7 @@ from leadline.analysis.rules.words import duration, module, percent, times
 from leadline.schema import FrameKind
 
 _LAYOUT, _TYPE = ("aten::contiguous",), ("aten::to", "aten::_to_copy", "aten::type_as")
+_KERAS = r"(^|/)site-packages/keras/"
 _KERNELS = r"nchwToNhwc|nhwcToNchw"
 
 
@@ -69,6 +70,11 @@ class LayoutConversion(Rule):
             "with dtype=) "
             "compute in float32 inside, and torch.autocast casts each weight once."
         )
+        if layout and case.in_files(_KERAS)[row]:
+            remedy = (
+                "Keras converts around each layer: keras.config.set_image_data_format('channels_first') before the "
+                "model is built, with data of that shape, spares it on torch."
+            )
         inside = case.module(row)
         where = f" in {module(inside)}" if inside else ""
         order = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")]
@@ -82,6 +88,7 @@ class LayoutConversion(Rule):
             (
                 f"{duration(case.per_step(ns))} a step",
                 f"{len(rows)} conversions in {modules} module{'s' if modules != 1 else ''}",
+                *((f"most of it in {by}",) if (by := case.made_by(row)) else ()),
             ),
             remedy,
             self.learn_more,

@@ -37,13 +37,15 @@ class LoggingInLoop(Rule):
                     self.name,
                     Severity.WARNING if share >= values["share"] else Severity.INFO,
                     f"Every step prints or logs tensors, about {percent(share)} of its time",
-                    case.gain_sums(
-                        (
-                            0.8 * (group.value + python / 3),
-                            0.95 * (group.value + python),
-                            group.value + case.between_ns,
-                        ),
-                        _basis(case),
+                    case.and_warm(
+                        case.gain_sums(
+                            (
+                                0.8 * (group.value + python / 3),
+                                0.95 * (group.value + python),
+                                group.value + case.between_ns,
+                            ),
+                            _basis(case),
+                        )
                     ),
                     tuple(np.sort(rows)[:20].tolist()),
                     case.lines([group.row]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
@@ -22,6 +24,7 @@ class MatmulShape(Rule):
         Option("fp32", 20, "%", "of the device time in 32-bit products; less gains less than a tenth"),
         Option("least", 64, "1", "smaller sizes are limited by other things"),
         Option("multiple", 8, "1", "what tensor cores want of 16-bit operands"),
+        Option("rows", 8, "1", "so few, and reading the weights takes longer than multiplying with them"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
@@ -62,7 +65,7 @@ class MatmulShape(Rule):
             if case.matching(FrameKind.KERNEL, _FULL_PRECISION).any():
                 return []  # that much could be told
             raise CannotTell("shapes were not recorded (leadline run --shapes)")
-        made = []
+        made = self._few_rows(case, shapes, values)
         for row, dims in shapes.items():
             odd = _odd(dims, int(values["least"]), max(1, int(values["multiple"])))
             ns = int(case.cost_with_all_below[row])
@@ -84,6 +87,42 @@ class MatmulShape(Rule):
                 )
             )
         return made[:2]
+
+    def _few_rows(self, case: Case, shapes: dict[int, object], values: Values) -> list[Finding]:
+        """Products of a large matrix with a few rows: those of a tiny batch."""
+        few = {row: number for row, dims in shapes.items() if 0 < (number := _rows(dims)) <= values["rows"]}
+        ns = sum(int(case.cost_with_all_below[row]) for row in few)
+        share = ns / max(case.cost_of_all, 1)
+        if not few or share < values["fp32"]:
+            return []
+        rows = sorted(few, key=lambda row: -int(case.cost_with_all_below[row]))
+        return [
+            Finding(
+                self.name,
+                Severity.INFO,
+                f"Matrix products of at most {max(few.values())} rows take {percent(share)} of {case.cost_name}",
+                case.gain(ns, (0, 0.3, 0.9), "judged: per sample; a larger batch takes about as long"),
+                tuple(rows[:20]),
+                case.lines(rows),
+                (f"inputs {shapes[rows[0]]}", f"{len(rows)} call paths"),
+                "Such a product waits for its weights to be read, so more rows cost next to nothing: a larger batch, "
+                "several requests at a time, or weights of fewer bits.",
+                self.learn_more,
+                share / 2,
+            )
+        ]
+
+
+_LARGE = 512
+"""Of both sides of the matrix that few rows are multiplied with; smaller ones stay in caches."""
+
+
+def _rows(dims: object) -> int:
+    """Rows of the first operand where the second is a large matrix (`mm`, `addmm`, `linear`); 0 for anything else."""
+    known = [one for one in dims if isinstance(one, list) and len(one) >= 2] if isinstance(dims, list) else []
+    if len(known) < 2 or len(known[1]) != 2 or not all(isinstance(size, int) for one in known[:2] for size in one):
+        return 0
+    return math.prod(known[0][:-1]) if min(known[1]) >= _LARGE else 0
 
 
 def _odd(dims: object, least: int, multiple: int) -> list[int]:

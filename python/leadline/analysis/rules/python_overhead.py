@@ -102,7 +102,7 @@ class PythonOverhead(Rule):
             self.name,
             Severity.WARNING,
             f"The loop at line {first} calls operators {times(each)} times a step, {percent(share)} of its time",
-            case.gain_sums(_fewer_calls(case, rows, ns, python, each), _BASIS),
+            case.and_warm(case.gain_sums(_fewer_calls(case, rows, ns, python, each), _BASIS)),
             tuple(order[:20].tolist()),
             (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),

@@ -9,7 +9,8 @@ from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
 
 _COLD = 0.7
-"""Of a step that compiles: it runs each piece of code for the first time, and its caches are full of the compiler's."""
+"""Of the operators of a step that compiles: it runs each piece of code for the first time, and its caches are full of
+the compiler's. The Python between them may all be the compiler's, which first looks for code that fits."""
 
 
 class Recompilation(Rule):
@@ -42,8 +43,8 @@ class Recompilation(Rule):
                         again,
                         (0.5, 0.9, 1),
                         "bound: all compilations but one, spread over the steps, and at most the Python around them "
-                        "and most of a step that finds its caches cold",
-                        max(case.between_ns, _COLD * case.total_ns),
+                        "and most of what its operators take with cold caches",
+                        case.between_ns + _COLD * max(case.total_ns - case.between_ns, 0.0),
                     ),
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),

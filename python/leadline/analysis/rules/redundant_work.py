@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.columns import above, at_rows, group_sums
+from leadline.analysis.gains import RECORDING
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.constant_function import constant_function
 from leadline.analysis.rules.equal_inputs import equal_inputs
@@ -179,7 +180,7 @@ class RedundantWork(Rule):
                     f"A forward pass without a backward pass keeps {size(group.value)} for one",
                     case.gain(
                         ns,
-                        (0, 0.1, 0.35),
+                        RECORDING,
                         "judged: memory first; recording, and memory that is not used again, cost time",
                     ),
                     tuple(group.rows[:20].tolist()),

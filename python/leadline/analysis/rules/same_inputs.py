@@ -96,7 +96,7 @@ def _unchanged(case: Case, one: _Called, rule: str, learn_more: str) -> Finding 
             rule,
             Severity.WARNING,
             f"{call.text} is computed {often} with the same inputs, {percent(case.share(one.ns))} of the step",
-            case.gain_of(one.rows, one.ns, (0.8 * spared, spared, 1), "the calls but one"),
+            case.and_warm(case.gain_of(one.rows, one.ns, (0.8 * spared, spared, 1), "the calls but one")),
             tuple(one.rows[:20].tolist()),
             case.lines([one.row]),
             (
@@ -138,7 +138,7 @@ def _twice(case: Case, lines: list[_Called], rule: str, learn_more: str) -> list
                     Severity.WARNING,
                     f"{call.text} is computed at lines {first} and {last} with the same inputs, "
                     f"{percent(case.share(ns))} of the step",
-                    case.gain_of(one.rows, ns, (0.5, 0.9, 1), "the second call, and its backward pass"),
+                    case.and_warm(case.gain_of(one.rows, ns, (0.5, 0.9, 1), "the second call, and its backward pass")),
                     tuple(one.rows[:20].tolist()),
                     case.lines([one.row, before[0].row]),
                     (f"nothing between the lines changes {_listed(call)}", f"{duration(case.per_step(ns))} a step"),

@@ -13,6 +13,10 @@ _COPY = r"(^|/)copy\.py$"
 _CLONES = ("aten::clone", "aten::_to_copy", "aten::copy_", "aten::set_", "aten::empty", "aten::empty_like")
 
 
+_COPYING = 0.25
+"""Of what is worth telling, in operators: Python's share of it is an estimate, and tells nothing of a few numbers."""
+
+
 class SavingInLoop(Rule):
     name = "saving_in_loop"
     asks = "Do the steps wait for checkpoints to be written, or for deep copies of tensors?"
@@ -48,7 +52,7 @@ class SavingInLoop(Rule):
             self.name,
             Severity.WARNING if share >= values["share"] else Severity.INFO,
             f"Saving takes {percent(share)} of the step",
-            case.gain(ns, (0.4, 0.9, 1), "the time of saving, measured"),
+            case.and_warm(case.gain(ns, (0.4, 0.9, 1), "the time of saving, measured")),
             tuple(np.sort(rows)[:20].tolist()),
             case.lines([row]),
             (f"{often} waits {duration(ns / max(number, 1))} for a file",),
@@ -66,7 +70,7 @@ class SavingInLoop(Rule):
     def _copied(self, case: Case, row: int, rows: np.ndarray, ns: int, values: Values) -> Finding | None:
         python = case.python_ns(case.mask(rows))
         share = case.share(ns + python)
-        if share < values["info"]:
+        if share < values["info"] or case.share(ns) < _COPYING * values["info"]:
             return None
         number = int(case.calls[rows].max(initial=0))
         held = int(case.tree.exclusive("alloc_bytes").sum[case.mask(rows)].sum())
@@ -74,7 +78,7 @@ class SavingInLoop(Rule):
             self.name,
             Severity.WARNING if share >= values["share"] else Severity.INFO,
             f"Deep copies of tensors take {percent(share)} of the step",
-            case.gain_of(rows, ns, (0.4, 0.9, 1), "the operators of copying"),
+            case.and_warm(case.gain_of(rows, ns, (0.4, 0.9, 1), "the operators of copying")),
             tuple(np.sort(rows)[:20].tolist()),
             case.lines([row]),
             (

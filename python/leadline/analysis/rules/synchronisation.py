@@ -10,10 +10,21 @@ from leadline.analysis.rules.words import duration, percent, times
 from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
 
+_READS = tuple(
+    f"aten::{name}"
+    for name in ("item", "_local_scalar_dense", "is_nonzero", "equal", "allclose", "Int", "Float", "Bool")
+)
+"""What is asked for a value; other operators that read one check their arguments on the CPU, which no GPU waits for."""
 _READ_ONCE = "Compute with tensors and read one result at the end of the step (or every hundred steps)."
 _NEEDED = (
     "Each turn of this loop needs what the last one computed, so the values may have to be read; do several sequences "
     "(environments, samples) in one turn, and leave out reads that only check or log."
+)
+
+
+_OF_A_PACKAGE = (
+    "The package reads them, to decide what it does next: see whether it has an option that needs no values (a fixed "
+    "number of steps, no checks of arguments), or call it less often."
 )
 
 
@@ -32,6 +43,8 @@ class Synchronisation(Rule):
         ours = loop.inside & ~case.in_phase("optimizer") & ~case.in_phase("data loading") & ~case.in_phase("compile")
         read = case.operators("aten::_local_scalar_dense") & ours
         read &= ~case.below(checked_for_nan(case))
+        asked = case.named(FrameKind.OPERATOR, *_READS)
+        read &= (case.analysis.scopes.outer >= 0) & asked[np.maximum(case.analysis.scopes.outer, 0)]
         waits = np.where(ours, case.tree.exclusive("sync_time").sum, 0)
         found = [
             self._waiting(case, group.row, group.rows, group.value, values) for group in case.by_line(waits > 0, waits)
@@ -74,6 +87,7 @@ class Synchronisation(Rule):
             line = case.line(group.row)
             inside = f", {line.context}" if line and line.context else ""
             around = case.inner_loop(group.row)
+            by = case.made_by(group.row)
             needed = around is not None and carries_state(around[1].node)
             made.append(
                 Finding(
@@ -88,8 +102,11 @@ class Synchronisation(Rule):
                     ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
-                    (f"{group.value:,} calls of {_reader(case, group.row)} in {case.loop.steps:,} steps",),
-                    _NEEDED if needed else _READ_ONCE,
+                    (
+                        f"{group.value:,} calls of {_reader(case, group.row)} in {case.loop.steps:,} steps",
+                        *((f"most of them in {by}",) if by else ()),
+                    ),
+                    _OF_A_PACKAGE if by else _NEEDED if needed else _READ_ONCE,
                     self.learn_more,
                     max(case.share(ns), 0.1),
                 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis.columns import Mask
+from leadline.analysis.gains import RECORDING
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Gain, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import listed, number, percent, size
 from leadline.schema import FrameKind
@@ -34,6 +35,7 @@ class UnusedGradients(Rule):
         share = ns / max(case.cost_of_all, 1)
         if share < values["info"]:
             return []
+        forward = int(case.cost_with_all_below[case.first_of(modules)].sum()) - ns
         rows = np.flatnonzero(case.first_of(modules))
         rows = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")]
         names = [str(one["module"] or one["class"]) for one in unused["modules"]]
@@ -44,7 +46,7 @@ class UnusedGradients(Rule):
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
                 f"Gradients of {number(many)} parameters are computed and never used, {percent(share)} of "
                 f"{case.cost_name} goes to their modules' backward passes",
-                _gain(case, ns, many / max(int(unused["of_parameters"]), 1)),
+                _gain(case, ns, forward, many / max(int(unused["of_parameters"]), 1)),
                 tuple(rows[:20].tolist()),
                 case.lines(rows.tolist()),
                 (
@@ -60,16 +62,18 @@ class UnusedGradients(Rule):
         ]
 
 
-def _gain(case: Case, ns: int, part: float) -> Gain:
-    """The backward passes, at most with what adds their gradients up and an even share of the time between operators;
-    where something before them in the model is trained, what it needs of them stays."""
+def _gain(case: Case, ns: int, forward: int, part: float) -> Gain:
+    """The backward passes, at most with what adds their gradients up, an even share of the time between operators, and
+    what recording the forward passes costs; where something before them in the model is trained, what it needs of them
+    stays."""
     adding = case.first_of(case.matching(FrameKind.OPERATOR, "AccumulateGrad") & case.loop.inside)
     added = part * int(case.cost_with_all_below[adding].sum())
     beside = case.between_ns * min(1.0, (ns + added) / max(case.loop.work_ns * case.loop.steps, 1.0))
+    _, recorded, most = (fraction * forward for fraction in RECORDING)
     return case.gain_sums(
-        (0.3 * ns, 0.7 * (ns + added), ns + added + beside),
-        "bound: the backward passes of these modules, adding their gradients up, and an even share of the time between "
-        "operators",
+        (0.3 * ns, 0.7 * (ns + added) + recorded, ns + added + beside + most),
+        "bound: the backward passes of these modules, adding their gradients up, recording their forward passes, and "
+        "an even share of the time between operators",
     )
 
 

@@ -26,6 +26,8 @@ from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.triton import TritonKernels
 
 _KERNEL_PREFIXES = ("cpp_fused", "triton_")
+_KNOWN = "_leadline_origins"
+"""What a generated module keeps of its kernels, for the sessions that come after this one."""
 
 
 class InductorProvider:
@@ -152,6 +154,11 @@ class InductorProvider:
             return module
 
         self._replaced.attribute(cache, "load_by_key_path", classmethod(load_by_key_path))
+        for module in list(cache.modules):  # compiled in an earlier session, or before measuring began
+            with contextlib.suppress(Exception):
+                path = Path(module.__file__)
+                lines = list(zip(*cache.linemaps.get(str(path), ()), strict=False))
+                self._adopt(module, path, lines)
 
     def _adopt(self, module: ModuleType, path: Path, linemap: list[tuple[int, str | None]]) -> None:
         names = [name for name, value in vars(module).items()
@@ -160,12 +167,18 @@ class InductorProvider:
             return
         text = path.read_text(encoding="utf-8").splitlines()
         launches = "call" in vars(module)  # the code of a graph, not that of one kernel
+        known = vars(module).setdefault(_KNOWN, {})
         for name in names:
-            origin = self._fresh.pop(name, None) if launches else self._origins.get(name)
+            origin = known.get(name)
+            if origin is not None:  # of an earlier session, which saw the graph
+                self._learn(name, origin)
+            else:
+                origin = self._fresh.pop(name, None) if launches else self._origins.get(name)
             if origin is None:
                 origin = origin_of_generated(name, text, linemap)
                 if name not in self._origins or launches:
                     self._learn(name, origin)
+            known[name] = origin
             if launches:
                 self._learn_user(name, path, origin)
             kernel = vars(module)[name]

@@ -70,6 +70,9 @@ class TrainingConfig:
     """Seconds between segments: what a killed process loses at most. Each costs a thread of ours some milliseconds."""
     roll_minutes: float = 0.0
     """Begin a new file after so many minutes, at the end of a step; 0 keeps the run in one file."""
+    budget: float | None = None
+    """Percent of wall time that measuring may cost: steps are left out where it costs more. 0 measures every step; by
+    default that is so in a run with one file, and 0.8 where files are rolled."""
     max_files: int = 0
     """Most profiles of this rank kept in the folder, the oldest are removed; 0 keeps all."""
     max_events: int = 1_000_000
@@ -134,6 +137,8 @@ class TrainingConfig:
                 raise ProfileError(f"{name} cannot be {getattr(self, name)}; give 0 or more.")
         if not 0 < self.flush_interval_s < float("inf"):
             raise ProfileError(f"flush_interval_s cannot be {self.flush_interval_s}; give more than 0.")
+        if self.budget is not None and not 0 <= self.budget <= 100:
+            raise ProfileError(f"budget cannot be {self.budget}; give percent of wall time, 0 to 100.")
         for name in ("roll_minutes", "merge_timeout_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ProfileError(f"{name} cannot be {getattr(self, name)}; give 0 or more.")
@@ -238,7 +243,7 @@ def _from_text(variable: str, text: str, field: dataclasses.Field[Any]) -> objec
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
         if kind.startswith("int"):
             return int(text)
-        return float(text) if kind == "float" else text
+        return float(text) if kind.startswith("float") else text
     except (KeyError, ValueError):
         wanted = "true or false" if kind == "bool" else "a number"
         raise ProfileError(f"{variable} must be {wanted}, not {text!r}.") from None
@@ -268,7 +273,7 @@ def _typed(name: str, value: object, kind: str) -> object:
         return os.fspath(value)
     if value is None and "None" in kind:
         return None
-    if kind == "float" and isinstance(value, int | float) and not isinstance(value, bool):
+    if kind.startswith("float") and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     wanted = {"bool": bool, "int": int, "str": str, "float": float}[kind.split(" ")[0]]
     if type(value) is not wanted:

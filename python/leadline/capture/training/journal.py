@@ -41,6 +41,8 @@ class Journal:
         self.last_step: int | None = None
         self.steps = 0
         self.sum_ns = 0
+        self.measured = 0
+        self.measured_ns = 0
         self._config = config
         self._rank = rank
         self._numbers = array("q")
@@ -59,7 +61,7 @@ class Journal:
             self._ended_ns = 0
         self._began_ns = now
 
-    def end(self, number: int, *, recorded: bool) -> None:
+    def end(self, number: int, *, recorded: bool, measured: bool = True) -> None:
         """The step `number` has ended now."""
         now = time.monotonic_ns()
         duration = now - self._began_ns
@@ -68,6 +70,9 @@ class Journal:
         self.last_step = number
         self.steps += 1
         self.sum_ns += duration
+        if measured:
+            self.measured += 1
+            self.measured_ns += duration
         if len(self._numbers) < MAX_STEPS:
             self._numbers.append(number)
             self._durations.append(duration)
@@ -114,6 +119,8 @@ class Journal:
             "last_step": self.last_step,
             "steps": self.steps,
             "steps_sum_ns": self.sum_ns,
+            "measured_steps": self.measured,
+            "measured_sum_ns": self.measured_ns,
             "between_steps_ns": self._between_ns,
             "step_numbers": list(self._numbers),
             "step_ns": list(self._durations),

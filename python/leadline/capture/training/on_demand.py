@@ -2,7 +2,8 @@
 
 A signal opens the window on the rank that it is sent to. A file or a request for all ranks names an absolute step that
 lies ahead, so that every rank opens at the same one without a collective: the first rank that sees a file without a
-step number writes the number down, and everyone reads it at the end of each step (one `stat`).
+step number writes the number down, and everyone reads it at the end of each step (one `stat`). A rank that is past it
+by then puts it further ahead, for all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import secrets
 import signal
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +29,17 @@ REQUEST = "record-now"
 AGREED = ".record-at"
 AHEAD = 5
 """Steps between a request and its window: what ranks may be apart."""
+MOST_TRIES = 3
+"""How often a window that ranks have passed is put further ahead."""
+
+
+def moved(asked: Mapping[str, int], ended: int) -> dict[str, int] | None:
+    """The request with a step that this rank has still ahead; None for one that names its own step, or has been moved
+    too often. What is chosen here counts its `tries`."""
+    tries = asked.get("tries", MOST_TRIES)
+    if tries >= MOST_TRIES:
+        return None
+    return {**asked, "first": ended + 1 + AHEAD, "tries": tries + 1}
 
 
 class Demand:
@@ -139,9 +152,9 @@ class FileListener:
             (self._folder / REQUEST).rename(mine)
             asked = _numbers(mine.read_text())
             mine.unlink()
+            chosen = {} if "first" in asked else {"tries": 0}
             first = asked.get("first", ended + 1 + AHEAD)
-            mine.write_text(json.dumps({"first": first, "steps": asked.get("steps", self._steps)}))
-            mine.replace(self._folder / AGREED)
+            self._write(mine, {"first": first, "steps": asked.get("steps", self._steps), **chosen})
         except (OSError, ValueError, RecursionError):
             return  # another rank was faster, or what was written is no request
 
@@ -152,9 +165,19 @@ class FileListener:
             return
         first = asked.get("first", ended + 1)
         if first <= ended:
+            if (later := moved(asked, ended)) is not None:
+                with contextlib.suppress(OSError):
+                    self._write(self._folder / f".{REQUEST}.{os.getpid()}", later)
+                    self._seen = self._stamp(agreed)
+                    self._demand.ask(later.get("steps", self._steps), later["first"])
+                    return
             say(f"the window asked for at step {first} has passed on this rank, which is at step {ended}.")
             return
         self._demand.ask(asked.get("steps", self._steps), first)
+
+    def _write(self, mine: Path, agreed: Mapping[str, int]) -> None:
+        mine.write_text(json.dumps(agreed))
+        mine.replace(self._folder / AGREED)
 
     @staticmethod
     def _stamp(path: Path) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from leadline.capture.messages import say
-from leadline.capture.training.on_demand import AHEAD, Demand, SignalListener
+from leadline.capture.training.on_demand import AHEAD, Demand, SignalListener, moved
 
 KEY = "leadline/window"
 
@@ -54,7 +54,8 @@ class StoreListener:
         asked, self._asked = self._asked, None
         if asked is not None:
             steps, first = asked
-            store.set(KEY, json.dumps({"first": ended + 1 + AHEAD if first is None else first, "steps": steps}))
+            chosen = {"first": ended + 1 + AHEAD, "tries": 0} if first is None else {"first": first}
+            store.set(KEY, json.dumps({"steps": steps, **chosen}))
         if not store.check([KEY]):
             return
         value = store.get(KEY)  # it is there, so this does not wait
@@ -63,6 +64,10 @@ class StoreListener:
         self._seen = value
         request = json.loads(value)
         first, steps = int(request["first"]), int(request["steps"])
+        if first <= ended and (later := moved(request, ended)) is not None:
+            self._seen = json.dumps(later).encode()
+            store.set(KEY, self._seen.decode())
+            first = later["first"]
         if first <= ended:
             say(f"the window asked for at step {first} has passed on this rank, which is at step {ended}.")
             return

@@ -20,6 +20,7 @@ from leadline.capture.current import CURRENT
 from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
 from leadline.capture.process_info import environment_number
+from leadline.capture.records import Stats
 from leadline.capture.session import Session
 from leadline.capture.training.config import TrainingConfig, read_config
 from leadline.capture.training.files import claim_name, prepare_folder, remove_oldest, remove_profile
@@ -28,6 +29,7 @@ from leadline.capture.training.memory_watch import SNAPSHOT_SUFFIX, MemoryWatch,
 from leadline.capture.training.model_facts import model_facts
 from leadline.capture.training.on_demand import Demand, Listener, listen
 from leadline.capture.training.schedule import described, last_step, phase
+from leadline.capture.training.step_budget import ROLLING_PERCENT, StepBudget, cost_ns
 from leadline.capture.training.upload import upload
 
 
@@ -60,6 +62,7 @@ class TrainingProfiler:
         self._running = False
         self._pid = 0
         self._session: Session | None = None
+        self._budget: StepBudget | None = None
         self._roll_at_ns = 0
         self._open = False
         self._unproven = False  # the window is open for a first step of which the number is not known yet
@@ -131,16 +134,19 @@ class TrainingProfiler:
             self._take_back() if self._unproven else self._set_open(False)
         self._unproven = False
         session = CURRENT.session
+        measured = session is None or _BY not in session.pausing
         if session is not None:
             session.step(number)
-        self.journal.end(number, recorded=self._open)
+        self.journal.end(number, recorded=self._open, measured=measured)
         if self._listener is not None:
             self._listener.poll(number)
         else:
             self._demand.settle(number)
         if self._roll_at_ns and time.monotonic_ns() >= self._roll_at_ns and self._session is not None:
             self._roll()
-        self._set_open(self._recorded(number + 1))
+        recorded = self._recorded(number + 1)
+        self._measure(number + 1, recorded, measured)
+        self._set_open(recorded)
 
     def stop(self) -> Path | None:
         """End measuring and make the file; returns its path. A second call does nothing."""
@@ -260,6 +266,10 @@ class TrainingProfiler:
         self._session = CURRENT.session
         self.journal.place = claimed
         self.journal.write()
+        percent = self.config.budget
+        if percent is None:
+            percent = ROLLING_PERCENT if self.config.roll_minutes else 0.0
+        self._budget = StepBudget(percent, _cost_ns) if percent else None
         if self.config.roll_minutes:
             self._roll_at_ns = time.monotonic_ns() + int(self.config.roll_minutes * 60e9)
 
@@ -295,6 +305,20 @@ class TrainingProfiler:
         if CURRENT.native is not None:
             CURRENT.native.step_begin(-1 if self._next is None else self._next // self.config.accumulation)
         self.journal.begin(self._next)
+
+    def _measure(self, step: int, recorded: bool, measured: bool) -> None:
+        """Whether the coming step is measured, as far as there is a budget; what is recorded always is. `measured`: the
+        step that has ended was."""
+        session = self._session
+        if self._budget is None or session is None or CURRENT.session is not session:
+            return
+        wanted, rests = self._budget.next_is_measured(measured) or recorded, _BY in session.pausing
+        if rests and wanted:
+            session.resume(_BY)
+            if CURRENT.native is not None:
+                CURRENT.native.step_begin(step)  # what rested is no part of it
+        elif not rests and not wanted:
+            session.pause(_BY)
 
     def _recorded(self, step: int) -> bool:
         return phase(self.config, step).recorded or self._demand.covers(step)
@@ -333,6 +357,14 @@ class TrainingProfiler:
         if kind not in self._said:
             self._said.add(kind)
             say(sentence)
+
+
+_BY = "budget"
+
+
+def _cost_ns() -> float:
+    """What measuring has cost this process since the file was begun."""
+    return cost_ns(Stats.of(CURRENT.native.stats()).cost) if CURRENT.native is not None else 0.0
 
 
 def _stop_at_exit(profiler: TrainingProfiler) -> None:

@@ -163,7 +163,7 @@ def as_json(summary: TrainingSummary) -> dict[str, Any]:
         figures["operations per step"] = summary.efficiency.flops
         if summary.efficiency.mfu is not None:
             figures["MFU in percent"] = 100 * summary.efficiency.mfu
-    steps = max(summary.steps.count, 1)
+    steps = max(summary.steps.measured, 1)
     figures |= {f"{item.name}_per_step_ns": item.time_ns / steps for item in summary.shares}
     return {"leadline_summary": 1, "figures": figures, **dataclasses.asdict(summary)}
 

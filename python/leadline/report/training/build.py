@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis import Analysis
-from leadline.analysis.efficiency import efficiency
+from leadline.analysis.efficiency import efficiency, measured_steps
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.memorysnapshot import Snapshot
 from leadline.analysis.overlap import Intervals, WallSplit, wall_split
@@ -88,6 +88,7 @@ def _steps(profile: Profile, facts: Mapping[str, Any]) -> Steps:
     count = int(facts.get("steps", 0))
     return Steps(
         count=count,
+        measured=measured_steps(facts),
         first=facts.get("first_step"),
         last=facts.get("last_step"),
         recorded=profile.window.steps,

@@ -54,7 +54,13 @@ def _steps(summary: TrainingSummary) -> str:
     row += [duration(steps.p95_ns), duration(steps.min_ns), duration(steps.max_ns), duration(steps.std_ns)]
     heads = ["steps", "recorded", "mean", "median", "p95", "least", "most", "std"]
     between = f"\n\nBetween steps (evaluation, checkpoints): {duration(steps.between_ns)}." if steps.between_ns else ""
-    return "### Steps\n\n" + table(heads, [row]) + between
+    left_out = (
+        f"\n\nCalls and their time were measured in {number(steps.measured)} of them, so that measuring costs no more "
+        "than its budget; the times here are of all."
+        if steps.measured < steps.count
+        else ""
+    )
+    return "### Steps\n\n" + table(heads, [row]) + between + left_out
 
 
 def _wall(summary: TrainingSummary) -> str:
@@ -84,7 +90,11 @@ def _classes(summary: TrainingSummary) -> str:
         for item in summary.shares
         if item.name != COMPILATION
     ]
-    note = f"{what} of the whole run, summed over streams and threads: {duration(total)}. Each nanosecond counts once."
+    steps = summary.steps
+    over = (
+        "the whole run" if steps.measured >= steps.count else f"the {number(steps.measured)} steps that were measured"
+    )
+    note = f"{what} of {over}, summed over streams and threads: {duration(total)}. Each nanosecond counts once."
     if compiled:
         note += f" Compiling ran operators for another {duration(compiled)}, which are in no row."
     return f"### By class of work\n\n{note}\n\n" + table(["class", "time", "share", "calls"], rows)

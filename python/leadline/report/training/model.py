@@ -11,9 +11,11 @@ from leadline.analysis.overlap import WallSplit
 
 @dataclass(frozen=True)
 class Steps:
-    """Wall time of the steps that the loop told of, between their begin and end."""
+    """Wall time of the steps that the loop told of, between their begin and end. `measured`: those in the call tree,
+    all of them but where a budget left some out."""
 
     count: int
+    measured: int
     first: int | None
     last: int | None
     recorded: tuple[int, ...]

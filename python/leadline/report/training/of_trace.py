@@ -65,6 +65,7 @@ def _steps(steps: Sequence[Step]) -> Steps:
     times = sorted(step.end_ns - step.start_ns for step in steps)
     numbers = tuple(step.number for step in steps)
     return Steps(
+        measured=len(steps),
         count=len(steps),
         first=numbers[0],
         last=numbers[-1],

@@ -1,0 +1,101 @@
+"""What a `Case` says of the source: whose line a node stands on, which function made the call, and their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from leadline.analysis.columns import Rows, at_rows, factorized, nearest
+from leadline.analysis.findings import Line
+from leadline.analysis.ofsamples import OfSamples
+from leadline.analysis.origin import Origin, origin, package_path
+from leadline.analysis.scopes import frame_origins
+from leadline.analysis.sourcecode import Sources, short_name
+from leadline.schema import FrameKind
+
+
+class OfSource(OfSamples):
+    """See `Case`."""
+
+    cwd: str
+    sources: Sources
+
+    @cached_property
+    def user_line(self) -> Rows:
+        """For every node a number that it shares with the nodes of the same user's line; -1 where it has none."""
+        columns, user = self.tree.frames, self.analysis.scopes.user
+        lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
+        return at_rows(lines[self.tree.frame_of], user)
+
+    @cached_property
+    def code_line(self) -> Rows:
+        """The same for the innermost line that is not the framework's: of an installed package where that makes the
+        call, which one line of the user's may do in many places."""
+        columns = self.tree.frames
+        lines = factorized(columns["file"].astype(np.int64), columns["line"].astype(np.int64))
+        return at_rows(lines[self.tree.frame_of], self._code)
+
+    def name(self, row: int) -> str:
+        """Name of a node's frame."""
+        return self.tree.text("name", int(self.tree.frame_of[row])) if row >= 0 else ""
+
+    def function(self, row: int) -> str:
+        """What the user's line of a node stands in: a function's name, or the program itself."""
+        line = self.line(row)
+        return "" if line is None else line.function or f"The body of {line.short}"
+
+    def made_by(self, row: int) -> str:
+        """`torchdiffeq/odeint.py:12 step`: where an installed package makes a call for the user's line; empty where the
+        user's own code, or nothing but the framework, does."""
+        at = int(self._code[row])
+        if at < 0 or (node := self.tree.node(at)).file == "" or origin(node.file) != Origin.PACKAGE:
+            return ""
+        return f"{package_path(node.file) or node.file}:{node.line} {node.name}"
+
+    @cached_property
+    def _code(self) -> Rows:
+        """The innermost Python frame above each node that is not the framework's."""
+        code = (frame_origins(self.tree) >= int(Origin.PACKAGE)) & (self.tree.frames["kind"] == int(FrameKind.PYTHON))
+        return nearest(self.tree.shape, code[self.tree.frame_of])
+
+    @cached_property
+    def code_function(self) -> Rows:
+        """For every node a number that it shares with the nodes of the same function's own lines, whoever wrote it."""
+        columns = self.tree.frames
+        function = factorized(
+            columns["file"].astype(np.int64), columns["name"].astype(np.int64), columns["first_line"].astype(np.int64)
+        )
+        return at_rows(function[self.tree.frame_of], self._code)
+
+    def module(self, row: int) -> str:
+        """Name of the module a node is in; empty where it is in none."""
+        return self.name(int(self.analysis.scopes.module[row]))
+
+    def line(self, row: int) -> Line | None:
+        """The user's line of a node; None where no Python frame is above it."""
+        user = int(self.analysis.scopes.user[row])
+        if user < 0:
+            return None
+        node = self.tree.node(user)
+        return self.line_at(node.file, node.line, "" if node.name == "<module>" else node.name)
+
+    def line_at(self, file: str, line: int, function: str = "") -> Line:
+        """A line of a file with its text and what it stands in."""
+        source = self.sources.of(file)
+        short = short_name(file, self.cwd) if origin(file) == Origin.USER else package_path(file) or file
+        if source is None:
+            return Line(file, line, function, short)
+        return Line(file, line, function, short, source.text(line), self.sources.context(file, line), source.sha256)
+
+    def lines(self, rows: Iterable[int], most: int = 3) -> tuple[Line, ...]:
+        """The distinct user's lines of these nodes, in this order."""
+        found: dict[tuple[str, int], Line] = {}
+        for row in rows:
+            line = self.line(row)
+            if line is not None:
+                found.setdefault((line.file, line.line), line)
+            if len(found) >= most:
+                break
+        return tuple(found.values())

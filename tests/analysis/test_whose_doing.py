@@ -1,0 +1,99 @@
+"""What the analyzer must not hold against a program: the doing of packages, operators and gradients of their own."""
+
+from __future__ import annotations
+
+import pytest
+from tests.analysis.test_findings import MS, named, names, training
+
+from leadline.analysis.analyze import analyze
+from leadline.profiles.build import build
+from leadline.profiles.profile import Profile
+
+
+def test_what_a_package_computes_in_many_functions_is_no_chain_of_the_program():
+    """A line that calls a model of others stands above all of its operators; a chain is one function's own."""
+    names_of = ("aten::mul", "aten::pow", "aten::add", "aten::tanh", "aten::div", "aten::sub")
+
+    def model(functions: int) -> Profile:
+        lines = [
+            line
+            for number, name in enumerate(names_of)
+            for line in (
+                f"  python part{number % functions} @ /v/site-packages/nets/layers.py:{10 * (number % functions) + 1}",
+                f"    operator {name} | time={10 * MS}/10 call_time={10 * MS}/10",
+            )
+        ]
+        return training("python main @ /home/ada/train.py:43", *lines)
+
+    assert "kernel_fusion" not in names(analyze(model(6)))
+    found = named(analyze(model(1)), "kernel_fusion")
+    assert found.title.startswith("part0 is a chain") and found.lines[0].line == 43
+    assert "in nets/layers.py:1 part0" in found.evidence
+
+
+def test_a_step_has_one_gradient_however_many_optimizers_follow_it():
+    """Pyro gives each parameter an optimizer of its own, and calls them on one line."""
+    rest = f"time={50 * MS}/10 call_time={50 * MS}/10"
+
+    def program(optimizers: int, gradient: str = "phase backward") -> Profile:
+        return build(
+            f"""
+            process train.py | pid=5
+              thread main | tid=5
+                python main @ /home/ada/train.py:42
+                  phase forward
+                    module net [Net]
+                      operator aten::linear | {rest}
+                        {gradient}
+                          operator AddmmBackward0 | {rest}
+                python main @ /home/ada/train.py:44
+                  phase optimizer | time={MS}/{10 * optimizers} call_time={MS}/{10 * optimizers}
+                phase step | call_time={(10 * optimizers - 1) * 10 * MS}/{10 * optimizers - 1}
+            """
+        )
+
+    assert analyze(program(1)).steps == 10
+    assert analyze(program(8)).steps == 10
+    assert analyze(program(8)).step_ns == pytest.approx(80 * MS, rel=0.02)
+    assert analyze(program(8, "module other [Other]")).steps == 80  # where no gradient tells, the optimizer does
+
+
+def test_operators_that_look_at_their_own_arguments_are_no_reads_of_the_program():
+    inner = "    operator aten::_local_scalar_dense | time=100000/400 call_time=100000/400"
+    line = "python main @ /home/ada/train.py:43"
+
+    def calls(name: str) -> Profile:
+        return training(line, f"  operator {name} | time=100000/400 call_time=200000/400", inner)
+
+    assert "synchronisation" in names(analyze(calls("aten::is_nonzero")))
+    assert "synchronisation" not in names(analyze(calls("aten::multinomial")))
+    package = "  python step @ /v/site-packages/solver/rk.py:7"
+    read = "    operator aten::is_nonzero | time=100000/400 call_time=200000/400"
+    found = named(analyze(training(line, package, read, "  " + inner)), "synchronisation")
+    assert "most of them in solver/rk.py:7 step" in found.evidence
+    assert found.remedy.startswith("The package reads them")
+
+
+def test_gradients_of_gradients_and_hooks_are_no_slow_backward_pass():
+    def program(name: str, first: int, second: int) -> Profile:
+        return training(
+            "python main @ /home/ada/train.py:43",
+            f"  operator {name} | time={20 * MS}/10 call_time={20 * MS}/10",
+            "    phase backward",
+            f"      operator Backward | time={first * MS}/10 call_time={first * MS}/10",
+            "        phase backward",
+            f"          operator BackwardBackward | time={second * MS}/10 call_time={second * MS}/10",
+        )
+
+    assert "forward_backward" in names(analyze(program("aten::prod", 120, 1)))
+    assert "forward_backward" not in names(analyze(program("aten::prod", 20, 100)))
+    assert "forward_backward" not in names(analyze(program("BackwardHookFunction", 120, 1)))
+
+
+def test_a_hotspot_of_short_calls_is_told_as_that():
+    def program(calls: int) -> str:
+        lines = (f"  operator aten::mm | time={600 * MS}/{calls} call_time={600 * MS}/{calls}",)
+        return named(analyze(training("python main @ /home/ada/train.py:43", *lines)), "hotspot").remedy
+
+    assert "matrix multiplication" in program(100)
+    assert "many short calls" in program(60_000)
