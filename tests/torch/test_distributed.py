@@ -60,9 +60,20 @@ def test_an_asynchronous_collective_stands_at_its_launch(tmp_path: Path) -> None
         assert thread != "main"
 
 
-@pytest.mark.parametrize("way", ["ddp", "fsdp1", "fsdp2"])
-def test_no_collective_is_without_a_line(tmp_path: Path, way: str) -> None:
+FSDP1 = "_fsdp_wrapped_module"
+LAYERS = {
+    "ddp": "model.module.{}.",
+    "fsdp1": f"model.{FSDP1}.{{}}.{FSDP1}.",
+    "fsdp2": "model.{}.",
+}
+"""What layers of a block are called below the wrapper, as the program itself would write it."""
+
+
+@pytest.mark.parametrize("way", LAYERS)
+def test_no_collective_is_without_a_line_and_no_layer_without_its_name(tmp_path: Path, way: str) -> None:
     for profile in two_ranks(way, tmp_path):
+        linear = {names(node, "module")[-1] for node in profile.tree.find(kind="operator", name="aten::linear")}
+        assert linear == {LAYERS[way].format(block) + layer for block in (0, 1) for layer in ("up", "down")}
         found = collectives(profile)
         assert found
         for node in found:
