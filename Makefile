@@ -69,6 +69,7 @@ $(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) requirements/vendor-headers.txt te
 	npm ci --prefix ui --no-audit --no-fund --loglevel=error & page=$$!
 	$(PIP) install --no-compile -r $(CONSTRAINTS)
 	$(PIP) install --no-deps -r requirements/vendor-headers.txt
+	$(BIN)/python tools/rocm_headers.py build/vendor/rocm
 	wait $$readers
 	wait $$page
 	touch $@

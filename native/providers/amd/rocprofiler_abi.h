@@ -235,7 +235,13 @@ struct MemoryBank {
 inline constexpr std::int32_t kPublicMemory = 1;
 inline constexpr std::int32_t kPrivateMemory = 2;
 
+// Since 1.0 it begins with its size; before, it had none, and no name either until the tool gave one.
 struct ClientId {
+  std::size_t size;
+  const char* name;
+  std::uint32_t handle;
+};
+struct OldClientId {
   const char* name;
   std::uint32_t handle;
 };

@@ -92,7 +92,11 @@ Tool& Tool::instance() {
 sdk::ToolConfiguration* Tool::configure(std::uint32_t, const char*, std::uint32_t, sdk::ClientId* client) {
   Tool& tool = instance();
   if (tool.configured()) return nullptr;  // by another copy of the SDK
-  if (client) client->name = "Leadline";
+  if (client && client->size == sizeof(sdk::ClientId)) {
+    client->name = "Leadline";
+  } else if (client && client->size == 0) {
+    reinterpret_cast<sdk::OldClientId*>(client)->name = "Leadline";
+  }
   static sdk::ToolConfiguration configuration{
       sizeof(sdk::ToolConfiguration),
       [](sdk::ClientFinalize, void*) { return instance().initialize(); },

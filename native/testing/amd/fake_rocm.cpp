@@ -111,8 +111,12 @@ void FakeRocm::start_hip() {
 
 int FakeRocm::configure(sdk::Configure entry) {
   initialized = -1;
-  static sdk::ClientId client{};
-  tool_ = entry(sdk_version, "fake", 0, &client);
+  sdk::ClientId client{sizeof(sdk::ClientId), nullptr, 7};
+  sdk::OldClientId old_client{nullptr, 7};
+  const bool is_old = sdk_version < 10000;
+  tool_ = entry(sdk_version, "fake", 0, is_old ? reinterpret_cast<sdk::ClientId*>(&old_client) : &client);
+  const char* name = is_old ? old_client.name : client.name;
+  if (tool_ && (!name || std::strcmp(name, "Leadline") != 0)) std::abort();  // every tool has said who it is
   int result = 1;
   if (tool_ && tool_->initialize) result = tool_->initialize(nullptr, tool_->data);
   initialized = 1;

@@ -1,0 +1,244 @@
+"""Our declarations of rocprofiler-sdk (1.0) against the vendor's own headers, as the `triton` wheel ships them.
+
+`tools/rocm_headers.py` takes them out of the wheel; what the wheel leaves out (code objects, streams, the layouts of
+0.4 to 0.6) is from the vendor's repository, which rocprofiler_abi.h names, and is not compared here.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "build/vendor/rocm"
+
+LAYOUTS = {
+    "CallbackRecord": (
+        "rocprofiler_callback_tracing_record_t",
+        {
+            "thread": "thread_id",
+            "correlation_internal": "correlation_id.internal",
+            "correlation_external": "correlation_id.external",
+            "ancestor": "correlation_id.ancestor",
+            "kind": "kind",
+            "operation": "operation",
+            "phase": "phase",
+            "payload": "payload",
+        },
+    ),
+    "RecordHeader": ("rocprofiler_record_header_t", {"category": "category", "kind": "kind", "payload": "payload"}),
+    "DispatchInfo": (
+        "rocprofiler_kernel_dispatch_info_t",
+        {
+            "agent": "agent_id",
+            "queue": "queue_id",
+            "kernel": "kernel_id",
+            "dispatch": "dispatch_id",
+            "private_segment": "private_segment_size",
+            "group_segment": "group_segment_size",
+            "workgroup": "workgroup_size",
+            "grid": "grid_size",
+        },
+    ),
+    "DispatchRecord": (
+        "rocprofiler_buffer_tracing_kernel_dispatch_record_t",
+        {
+            "kind": "kind",
+            "operation": "operation",
+            "correlation_internal": "correlation_id.internal",
+            "correlation_external": "correlation_id.external",
+            "thread": "thread_id",
+            "start": "start_timestamp",
+            "end": "end_timestamp",
+            "info": "dispatch_info",
+        },
+    ),
+    "Agent": (
+        "rocprofiler_agent_v0_t",
+        {
+            "id": "id",
+            "type": "type",
+            "simds": "simd_count",
+            "memory_banks": "mem_banks_count",
+            "max_waves_per_simd": "max_waves_per_simd",
+            "lds_kib": "lds_size_in_kb",
+            "wave_front_size": "wave_front_size",
+            "xccs": "num_xcc",
+            "compute_units": "cu_count",
+            "simds_per_compute_unit": "simd_per_cu",
+            "gfx_target_version": "gfx_target_version",
+            "location": "location_id",
+            "domain": "domain",
+            "local_memory": "local_mem_size",
+            "hive": "hive_id",
+            "memory_bank_list": "mem_banks",
+            "name": "name",
+            "product_name": "product_name",
+            "node": "node_id",
+            "logical_gpu": "logical_node_type_id",
+            "visibility": "runtime_visibility",
+            "uuid": "uuid",
+        },
+    ),
+    "MemoryBank": ("rocprofiler_agent_mem_bank_t", {"heap": "heap_type", "bytes": "size_in_bytes"}),
+    "ToolConfiguration": (
+        "rocprofiler_tool_configure_result_t",
+        {"initialize": "initialize", "finalize": "finalize", "data": "tool_data"},
+    ),
+    "ClientId": ("rocprofiler_client_id_t", {"name": "name", "handle": "handle"}),
+    "HipCall": ("rocprofiler_callback_tracing_hip_api_data_t", {"arguments": "args"}),
+    "MarkerCall": ("rocprofiler_callback_tracing_marker_api_data_t", {"message": "args.roctxRangePushA.message"}),
+}
+VALUES = {
+    "kSuccess": "ROCPROFILER_STATUS_SUCCESS",
+    "kConfigurationLocked": "ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED",
+    "kFinalized": "ROCPROFILER_STATUS_ERROR_FINALIZED",
+    "Phase::kEnter": "ROCPROFILER_CALLBACK_PHASE_ENTER",
+    "Phase::kExit": "ROCPROFILER_CALLBACK_PHASE_EXIT",
+    "Category::kTracing": "ROCPROFILER_BUFFER_CATEGORY_TRACING",
+    "BufferPolicy::kLossless": "ROCPROFILER_BUFFER_POLICY_LOSSLESS",
+    "AgentType::kCpu": "ROCPROFILER_AGENT_TYPE_CPU",
+    "AgentType::kGpu": "ROCPROFILER_AGENT_TYPE_GPU",
+    "CopyOperation::kHostToHost": "ROCPROFILER_MEMORY_COPY_HOST_TO_HOST",
+    "CopyOperation::kHostToDevice": "ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE",
+    "CopyOperation::kDeviceToHost": "ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST",
+    "CopyOperation::kDeviceToDevice": "ROCPROFILER_MEMORY_COPY_DEVICE_TO_DEVICE",
+    "kAgentVersion": "ROCPROFILER_AGENT_INFO_VERSION_0",
+    "kPublicMemory": "HSA_HEAPTYPE_FRAME_BUFFER_PUBLIC",
+    "kPrivateMemory": "HSA_HEAPTYPE_FRAME_BUFFER_PRIVATE",
+}
+# What a rule of hip_calls.cpp says stands where: argument of ours, member of the vendor's structure for the call.
+ARGUMENTS = {
+    "stream": ("stream", "hStream"),
+    "bytes": ("sizeBytes", "size", "widthInBytes", "width", "count"),
+    "rows": ("height",),
+    "event": ("event",),
+    "address": ("ptr", "dev_ptr", "handle"),
+    "address_out": ("ptr", "dev_ptr", "handle", "dptr"),
+}
+
+
+@pytest.fixture(scope="module")
+def headers() -> Path:
+    if not (HEADERS / "rocprofiler-sdk/fwd.h").exists():
+        pytest.skip(
+            "AMD's headers are not here; `python tools/rocm_headers.py build/vendor/rocm` takes them from a wheel."
+        )
+    if shutil.which("g++") is None:
+        pytest.skip("The vendor's headers are compared by compiling, and no g++ was found.")
+    return HEADERS
+
+
+def compiles(folder: Path, headers: Path, checks: list[str]) -> str:
+    source = folder / "abi.cpp"
+    includes = ("agent", "buffer", "buffer_tracing", "callback_tracing", "external_correlation", "registration")
+    source.write_text(
+        "\n".join(
+            [
+                "#include <cstddef>",
+                *(f"#include <rocprofiler-sdk/{name}.h>" for name in includes),
+                '#include "providers/amd/hip_calls.h"',
+                '#include "providers/amd/rocprofiler_abi.h"',
+                "using namespace leadline::amd;",
+                *checks,
+                "",
+            ]
+        )
+    )
+    done = subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-fsyntax-only",
+            "-w",
+            "-Wno-invalid-offsetof",
+            "-D__HIP_PLATFORM_AMD__",
+            f"-I{headers}",
+            f"-I{ROOT / 'native'}",
+            f"-I{ROOT / 'native/include'}",
+            str(source),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return "" if done.returncode == 0 else done.stderr
+
+
+def test_layouts_and_numbers_are_the_vendor_s(tmp_path: Path, headers: Path) -> None:
+    checks = []
+    for ours, (theirs, members) in LAYOUTS.items():
+        for mine, its in members.items():
+            checks.append(
+                f'static_assert(offsetof(sdk::{ours}, {mine}) == offsetof({theirs}, {its}), "{ours}.{mine}");'
+            )
+    checks += [f'static_assert(static_cast<int>(sdk::{mine}) == {its}, "{mine}");' for mine, its in VALUES.items()]
+    checks += [
+        "static_assert(sizeof(sdk::CallbackRecord) == sizeof(rocprofiler_callback_tracing_record_t));",
+        "static_assert(sizeof(sdk::DispatchInfo) == sizeof(rocprofiler_kernel_dispatch_info_t));",
+        "static_assert(sizeof(sdk::MemoryBank) == sizeof(rocprofiler_agent_mem_bank_t));",
+        "static_assert(sizeof(rocprofiler_hip_api_retval_t) == sdk::kHipReturnBytes);",
+        "static_assert(sizeof(rocprofiler_callback_tracing_hip_api_data_t) - sdk::kHipReturnBytes == "
+        "offsetof(rocprofiler_callback_tracing_hip_api_data_t, retval));",
+    ]
+    assert compiles(tmp_path, headers, checks) == ""
+    wrong = checks[0].replace("==", "!=")
+    assert "CallbackRecord.thread" in compiles(tmp_path, headers, [wrong])  # the check can fail
+
+
+def test_arguments_of_hip_calls_stand_where_the_rules_say(tmp_path: Path, headers: Path) -> None:
+    structure = (headers / "rocprofiler-sdk/hip/api_args.h").read_text()
+    members = {name: body for body, name in re.findall(r"struct \{([^{}]*)\} (\w+);", structure)}
+    rules = (ROOT / "native/providers/amd/hip_calls.cpp").read_text()
+    helpers = {
+        "stream_at": ("stream",),
+        "copy": ("bytes", "stream", "rows"),
+        "taken": ("bytes", "stream", "rows"),
+        "given_back": ("stream",),
+        "event": ("event", "stream"),
+    }
+    fixed = {"taken": {"address_out": 0}, "given_back": {"address": 0}}
+    checks, compared = [], 0
+    for name, helper, values in re.findall(r'\{"(hip\w+)",\s*Match::kExact,\s*\w+,\s*(\w+)\(([^)]*)\)', rules):
+        if name not in members:
+            continue
+        given = dict(fixed.get(helper, {}))
+        for what, value in zip(helpers[helper], (part.strip() for part in values.split(",")), strict=False):
+            if value and value != "kNone":
+                given[what] = int(value)
+        for what, offset in given.items():
+            names = [word for word in ARGUMENTS[what] if re.search(rf"[\s*]{word};", members[name])]
+            member = names[0] if names else re.search(r"(\w+);", members[name])[1]  # the first: what is made or freed
+            checks.append(
+                f'static_assert(offsetof(rocprofiler_hip_api_args_t, {name}.{member}) == {offset}, "{name}.{member}");'
+            )
+            compared += 1
+    assert compared > 60
+    assert compiles(tmp_path, headers, checks) == ""
+
+
+def test_every_call_that_moves_work_or_memory_is_followed(headers: Path) -> None:
+    """Names of the vendor's list that look like work must be known to the rules, or be named here."""
+    text = (headers / "rocprofiler-sdk/hip/runtime_api_id.h").read_text()
+    names = set(re.findall(r"ROCPROFILER_HIP_RUNTIME_API_ID_(hip\w+)", text))
+    rules = re.findall(
+        r'\{"(hip\w+)",\s*Match::k(Exact|Prefix)', (ROOT / "native/providers/amd/hip_calls.cpp").read_text()
+    )
+
+    def followed(name: str) -> bool:
+        plain = name.removesuffix("_spt")
+        return any(plain == rule if how == "Exact" else plain.startswith(rule) for rule, how in rules)
+
+    left_out = {
+        name
+        for name in names
+        if re.match(r"hip(Ext|Drv|Module|Hcc)?(Launch|Memcpy|Memset|Malloc|Free|Graph(Launch|Instantiate))", name)
+        and not followed(name)
+    }
+    assert left_out <= {"hipGraphLaunchParams"}, sorted(left_out)
+    assert len(names) > 400
