@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""AMD's headers for tests/amd/test_abi.py: those of HIP and rocprofiler-sdk that the `triton` wheel ships, and no more of it.
+"""AMD's headers for tests/amd/test_abi.py, as the `triton` wheel ships them, and no more of it.
 
 python tools/rocm_headers.py FOLDER      does nothing where they are there already
 """
