@@ -16,6 +16,7 @@ SECTIONS: tuple[str, ...] = (
     "leadline.cli.checks.interpreter",
     "leadline.cli.checks.pytorch",
     "leadline.cli.checks.nvidia",
+    "leadline.cli.checks.amd",
     "leadline.cli.checks.output",
     "leadline.cli.checks.system",
 )

@@ -1,0 +1,87 @@
+"""`leadline doctor` on made-up machines with AMD GPUs, and on this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leadline.cli.checks import FAILED, LIMITED, OK, Finding, amd
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An MI300X with a second partition, driver and ROCm; no SDK but what a test adds."""
+    for name in (
+        "HIP_VISIBLE_DEVICES",
+        "CUDA_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "ROCM_PATH",
+        "ROCP_TOOL_LIBRARIES",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    files = {
+        "dev/kfd": "",
+        "sys/module/amdgpu/version": "6.12.12\n",
+        "opt/rocm/.info/version": "7.0.2-56\n",
+        "sys/class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 96\nsimd_count 0\n",
+        "sys/class/drm/renderD128/device/current_compute_partition": "DPX\n",
+    }
+    for node in ("1", "2"):
+        files[f"sys/class/kfd/kfd/topology/nodes/{node}/properties"] = (
+            "simd_count 608\ngfx_target_version 90402\ndrm_render_minor 128\n"
+        )
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(amd, "ROOT", tmp_path)
+    monkeypatch.setattr(
+        amd, "sdk_candidates", lambda: iter(["/opt/rocm/lib/librocprofiler-sdk.so", "librocprofiler-sdk.so.1"])
+    )
+    return tmp_path
+
+
+def found() -> dict[str, Finding]:
+    return {finding.name: finding for finding in amd.check()}
+
+
+def test_a_machine_that_can_be_measured(machine: Path) -> None:
+    seen = found()
+    assert {name: finding.level for name, finding in seen.items()} == {
+        "driver": OK,
+        "permission": OK,
+        "devices": OK,
+        "ROCm": OK,
+        "rocprofiler-sdk": OK,
+        "start of HIP": OK,
+    }
+    assert seen["driver"].text == "amdgpu 6.12.12, /dev/kfd"
+    assert seen["devices"].text == "2 gfx942 in mode DPX"
+    assert seen["ROCm"].text.startswith("7.0.2")
+
+
+def test_no_amd_gpu_is_no_fault(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amd, "ROOT", machine / "nowhere")
+    (only,) = amd.check()
+    assert only.level == LIMITED and "/dev/kfd" in only.text
+
+
+def test_what_is_wrong_is_named_with_its_remedy(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amd.os, "access", lambda path, mode: False)
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "0")
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "1,0")
+    monkeypatch.setenv("ROCP_TOOL_LIBRARIES", "/no/such/tool.so")
+    monkeypatch.setattr(amd, "sdk_candidates", lambda: iter(["/a/librocprofiler-sdk.so", "/b/librocprofiler-sdk.so"]))
+    (machine / "opt/rocm/.info/version").write_text("6.1.3-1\n")
+    seen = found()
+    assert seen["permission"].level == FAILED and "usermod -aG" in seen["permission"].advice
+    assert seen["visible"].level == LIMITED and "ROCR_VISIBLE_DEVICES (1,0)" in seen["visible"].text
+    assert seen["ROCm"].level == FAILED and "6.2" in seen["ROCm"].advice
+    assert seen["copies of rocprofiler-sdk"].level == LIMITED
+    assert seen["start of HIP"].level == FAILED and "/no/such/tool.so" in seen["start of HIP"].text
+    (machine / "dev/kfd").unlink()
+    assert found()["driver"].level == FAILED
+    monkeypatch.setattr(amd, "sdk_candidates", lambda: iter(["librocprofiler-sdk.so.1"]))
+    (machine / "dev/kfd").write_text("")
+    assert found()["rocprofiler-sdk"].level == FAILED
