@@ -15,14 +15,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.whatif.edits import transfer_ns
-from leadline.whatif.gpus import Draw
+from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, GraphError, TaskKind
 from leadline.whatif.ranges import Doubts
 from leadline.whatif.residuals import causal
 from leadline.whatif.simulator import Result, simulate
+from leadline.whatif.tables import PYTHON
 
 _LEAST = 1e-4  # of a logarithm: smaller changes are none
+_ON_CPU = 0.035
+"""Standard deviation of the gain of a change on a CPU: processes of one program differ by as much there, and half of
+the predictions of the pairs that factors were chosen with were off by more than 4 % (bench/whatif/cpu_pairs.py)."""
+_FULL_FROM = 0.03  # of a logarithm: a change that changes less answers to it in proportion
+_KEPT = 0.3  # of an operator's own time at least is its own
+RECORDER = "what recording cost each operator"
 OTHER_RANKS = "the wait for other ranks, which are not in the trace"
 
 
@@ -50,6 +57,10 @@ class Structure:
         if time is not None and measured_ns > 0:
             self.causal_error = time / measured_ns - 1
             self._others.append(("residuals", second, time))
+        self._unrecorded: tuple[Graph, float] | None = None
+        bare = _without_recorder(graph)
+        if bare is not None and (time := _step_ns(bare)):
+            self._unrecorded = (bare, time)
         guessed = graph.edges["type"] == EdgeType.GUESSED
         if guessed.any():
             free = graph.copy()
@@ -74,12 +85,26 @@ class Structure:
             if time is not None and time > 0:
                 doubts.either_way[name] = abs(math.log(base_ns / time) - gain)
         doubts.either_way["causes"] = abs(self.causal_error) * min(abs(1 - math.exp(-gain)), 1.0)
-        shift, sentences = 1.0, ()  # type: tuple[float, tuple[str, ...]]
+        shift, sentences = 1.0, ()  # type: float, tuple[str, ...]
+        bare = again(self._unrecorded[0]) if self._unrecorded is not None else None
+        if self._unrecorded is not None and bare is not None and bare > 0:
+            less = gain - math.log(self._unrecorded[1] / bare)
+            if abs(less) > _LEAST:
+                cost = technique("recorder_event_ns", larger_is_faster=False)
+                shift = math.exp(less)
+                # in proportion to what it costs, between its least and its most
+                doubts.facts[RECORDER] = (
+                    less * (1 - cost.optimistic / cost.expected),
+                    less * (1 - cost.pessimistic / cost.expected),
+                )
+                sentences = (f"{RECORDER}, {cost.expected / 1e3:g} µs, is left out of both times",)
+        if self._unrecorded is not None:
+            doubts.either_way["processes on a CPU"] = _ON_CPU * min(abs(gain) / _FULL_FROM, 1.0)
         alike = self._ranks_alike(edited)
         if alike is not None and alike > 0 and abs(half := math.log(step_ns / alike) / 2) > _LEAST:
-            shift = math.exp(-half)
+            shift *= math.exp(-half)
             doubts.facts[OTHER_RANKS] = (abs(half), -abs(half))
-            sentences = (
+            sentences += (
                 f"{OTHER_RANKS}, shrinks half as much as this rank's step does; the range holds all of it and nothing",
             )
         return Structural(doubts, shift, sentences)
@@ -96,6 +121,27 @@ class Structure:
         if not self._own_ns or after is None or after >= self._own_ns:
             return None
         return _with_shorter_waits(edited, after / self._own_ns)
+
+
+def _without_recorder(graph: Graph) -> Graph | None:
+    """The graph as it would be unrecorded, on a CPU: every operator and call shorter by what recording usually costs,
+    but never by most of its time. None for traces with a device, whose recorders' cost was not measured."""
+    kind = graph.column("kind")
+    if graph.info.of_operations or np.isin(kind[graph.alive], (TaskKind.GPU, TaskKind.COMM)).any():
+        return None
+    cost = round(technique("recorder_event_ns", larger_is_faster=False).expected)
+    name = graph.column("name")
+    recorded = graph.alive & (kind == TaskKind.CPU)
+    if PYTHON in graph.names:
+        recorded &= name != graph.names.index(PYTHON)
+    bare = graph.copy()
+    duration, gap = bare.tasks.write("duration_ns"), bare.tasks.write("gap_ns")
+    own = duration + np.maximum(gap, 0)
+    less = np.where(recorded, np.minimum(cost, ((1 - _KEPT) * own).astype(np.int64)), 0)
+    first = np.minimum(less, duration)
+    duration -= first
+    gap -= less - first
+    return bare
 
 
 def _step_ns(graph: Graph) -> float | None:
