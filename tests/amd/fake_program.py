@@ -26,7 +26,7 @@ def forward():
 
 def train():
     hip().hipMemcpyAsync(None, None, 1 << 20, 1, None)
-    for _ in range(3):
+    for _ in range(int(os.environ.get("STEPS", "3"))):
         roctx().roctxRangePushA(b"step")
         forward()
         roctx().roctxRangePop()

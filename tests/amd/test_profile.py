@@ -119,3 +119,13 @@ def test_a_tool_of_another_stays(tmp_path: Path, fakes: Path) -> None:
     first, second, end = both.split(":")
     assert first.endswith("librocprofiler-sdk-tool.so") and Path(second).name == TOOL_LIBRARY and end == ""
     assert tool_environment({TOOL_VARIABLE: both}) == {}
+
+
+def test_a_block_for_warps_of_32_is_found_on_its_line(tmp_path: Path, fakes: Path) -> None:
+    from leadline.analysis.analyze import analyze
+
+    found = analyze(run(tmp_path, fakes, BLOCK="32", STEPS="12"), ["block_shape"])
+    (one,) = found
+    assert one.title.startswith("Blocks of 32 threads leave 50 % of the wavefronts' lanes empty")
+    assert one.paths and one.lines[0].function == "launch"
+    assert not [*analyze(run(tmp_path, fakes, STEPS="12"), ["block_shape"])]

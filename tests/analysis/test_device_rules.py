@@ -48,6 +48,41 @@ def test_small_kernels_of_one_line_are_one_finding():
     assert "kernel_fusion" not in names(analyze(training(*large)))
 
 
+def test_blocks_for_warps_of_32_leave_half_of_a_wavefront_empty():
+    """The case of instance norm that DeepContext's paper shows: the same launch is fine on one maker's device."""
+
+    def norm(threads, **detail):
+        profile = training(
+            LINE,
+            "  operator aten::instance_norm | time=100/10 call_time=100/10",
+            f"    kernel instance_norm | gpu_time@0:7=9000000/10 block_threads={threads * 10}/10",
+        )
+        profile.devices[0].detail.update(detail)
+        return analyze(profile)
+
+    one = named(norm(32, vendor="AMD", wavefront=64), "block_shape")
+    assert one.title.startswith("Blocks of 32 threads leave 50 % of the wavefronts' lanes empty")
+    assert one.lines[0].line == 43 and one.gain.high_ns == 450_000
+    assert "chosen for warps of 32" in one.remedy
+    assert "33 threads" in named(norm(33), "block_shape").title
+    for threads, detail in (
+        (32, {}),
+        (32, {"vendor": "AMD", "wavefront": 32}),
+        (256, {"vendor": "AMD", "wavefront": 64}),
+    ):
+        assert "block_shape" not in names(norm(threads, **detail))
+    silent = norm(32, vendor="AMD").not_applicable
+    assert "not known" in next(one.reason for one in silent if one.rule == "block_shape")
+
+
+def test_remedies_use_the_words_of_the_devices_maker():
+    lines = (LINE, "  operator aten::add | time=400/400 call_time=400/400", "    kernel add | gpu_time@0:7=800000/400")
+    profile = training(*lines)
+    assert "CUDA graph" in named(analyze(profile), "kernel_fusion").remedy
+    profile.devices[0].detail["vendor"] = "AMD"
+    assert "HIP graph" in named(analyze(profile), "kernel_fusion").remedy
+
+
 def test_a_device_that_idles_behind_a_line_names_the_line():
     lines = (
         LINE,

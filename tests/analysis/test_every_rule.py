@@ -99,6 +99,13 @@ def kernels(number: int, us: int, **more: int) -> Callable[[], Profile]:
     )
 
 
+def shaped(threads: int) -> Callable[[], Profile]:
+    return inside(
+        called("aten::instance_norm", 10, 0.1),
+        f"  kernel norm | gpu_time@0:7={9 * MS}/10 block_threads={threads * 10}/10",
+    )
+
+
 def idle(ms: int) -> Callable[[], Profile]:
     return inside(
         called("aten::stack", 10, 50, f" gpu_idle_time={ms * MS}/10"), f"  kernel stack | gpu_time@0:7={MS}/10"
@@ -236,6 +243,7 @@ PAIRS = {
         backward_of("aten::embedding", 5, 30, "EmbeddingBackward0"),
         "gradient of indexing",
     ),
+    "block_shape": Pair(shaped(16), shaped(32), "Blocks of 16 threads leave 50 %"),
     "small_copies": Pair(copy(400, 64, "Pinned"), copy(400, 1_000_000, "Pinned"), "40 copies a step"),
     "pageable_copies": Pair(copy(10, 1_000_000, "Pageable", 10), copy(10, 1_000_000, "Pinned", 10), "pageable"),
     "allocator": Pair(allocating(40), allocating(4), "kept"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from leadline.analysis.rules.allocator import Allocator
 from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
+from leadline.analysis.rules.block_shape import BlockShape
 from leadline.analysis.rules.communication import Communication
 from leadline.analysis.rules.compile_time import CompileTime
 from leadline.analysis.rules.cpu_latency import CpuLatency
@@ -63,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     FirstSteps(),
     PythonOverhead(),
     MatmulShape(),
+    BlockShape(),
     Communication(),
     Imbalance(),
     ThreadOversubscription(),

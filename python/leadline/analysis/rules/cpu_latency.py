@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.vendor import device_graph
 from leadline.analysis.rules.words import duration, percent, times
 
 
@@ -52,7 +53,7 @@ class CpuLatency(Rule):
                     ),
                     "Let the CPU run ahead: prepare batches in workers, avoid waits for the device, give each "
                     "call more "
-                    "work, or capture the step in a CUDA graph.",
+                    f"work, or capture the step in a {device_graph(case.profile.devices)}.",
                     self.learn_more,
                     share,
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.vendor import device_graph
 from leadline.analysis.rules.words import duration, listed, percent, times
 from leadline.schema import FrameKind
 
@@ -57,7 +58,7 @@ class KernelFusion(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (f"the device idles {duration(case.per_step(waiting))} a step on this line",),
-                    "Let torch.compile fuse them, or capture the step in a CUDA graph.",
+                    f"Let torch.compile fuse them, or capture the step in a {device_graph(case.profile.devices)}.",
                     self.learn_more,
                     share,
                     "fuse_elementwise",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Rule, Severity, Values
+from leadline.analysis.rules.vendor import is_amd
 
 
 class UnusedDevice(Rule):
@@ -30,7 +31,8 @@ class UnusedDevice(Rule):
                 (),
                 case.lines([loop.root, *loop.anchors[:3].tolist()]) if loop else (),
                 ("no kernel, copy or memory of this run was on it",),
-                "Move model and batches there with .to('cuda'), or hide it with CUDA_VISIBLE_DEVICES.",
+                "Move model and batches there with .to('cuda'), or hide it with "
+                f"{'HIP' if is_amd(devices) else 'CUDA'}_VISIBLE_DEVICES.",
                 self.learn_more,
                 0.3 if not busy else 0.05,
             )

@@ -1,0 +1,57 @@
+"""`block_shape`: blocks that fill only a part of their warps (of 32 threads at NVIDIA, of 32 or 64 at AMD)."""
+
+from __future__ import annotations
+
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.vendor import NVIDIA_WARP, is_amd, lanes
+from leadline.analysis.rules.words import percent
+from leadline.schema import FrameKind
+
+
+class BlockShape(Rule):
+    name = "block_shape"
+    asks = "Do kernels that take much of the device's time leave lanes of their warps (AMD: wavefronts) empty?"
+    options = (
+        Option("share", 5, "%", "of the device time that the kernels of one line take; others gain nothing"),
+        Option("empty", 20, "%", "of the lanes; a last warp that is not quite full is found everywhere"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        case.need_device()
+        threads = case.tree.exclusive("block_threads")
+        kernels = (case.tree.kinds == int(FrameKind.KERNEL)) & case.loop.inside & (threads.count > 0)
+        if not kernels.any():
+            raise CannotTell("the shapes of kernels' blocks were not recorded")
+        widths = {lanes(one) for one in case.profile.devices}
+        if len(widths) != 1 or 0 in widths:
+            raise CannotTell("how many threads the devices run in step is not known, or differs")
+        width = widths.pop()
+        largest = threads.max  # a kernel counts by its fullest launch
+        empty = 1 - largest / ((largest + width - 1) // width * width).clip(width)
+        wrong = kernels & (empty >= values["empty"])
+        word = "wavefront" if is_amd(case.profile.devices) else "warp"
+        made = []
+        for group in case.by_line(wrong, case.gpu_time):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["share"]:
+                break
+            row = max(group.rows.tolist(), key=lambda one: int(case.gpu_time[one]))
+            unused = float((empty * case.gpu_time)[group.rows].sum()) / group.value
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"Blocks of {int(largest[row])} threads leave {percent(unused)} of the {word}s' lanes empty in "
+                    f"kernels of {percent(share)} of the device time",
+                    case.gain(int(group.value * unused), (0, 0.5, 1), "bound: the share of lanes that hold no thread"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"kernel {case.name(row)}", f"the device runs {width} threads in step"),
+                    f"Make the block a multiple of {width} threads: in Triton num_warps and the block's size, in "
+                    "HIP and CUDA the size at the launch"
+                    + ("; sizes that were chosen for warps of 32 do this." if width > NVIDIA_WARP else "."),
+                    self.learn_more,
+                    share * unused,
+                )
+            )
+        return made[:2]

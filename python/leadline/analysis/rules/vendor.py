@@ -1,0 +1,27 @@
+"""What rules must know of a device's maker: its words, and how many threads it runs in step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from leadline.profiles.records import Device
+
+NVIDIA_WARP = 32
+
+
+def is_amd(devices: Iterable[Device]) -> bool:
+    """Whether the devices are AMD's; imported traces tell no more than the name."""
+    return any(one.detail.get("vendor") == "AMD" or one.name.startswith("AMD ") for one in devices)
+
+
+def device_graph(devices: Iterable[Device]) -> str:
+    """`HIP graph`: what the maker calls work that is recorded once and replayed."""
+    return "HIP graph" if is_amd(devices) else "CUDA graph"
+
+
+def lanes(device: Device) -> int:
+    """Threads that the device runs in step, 0 where the file does not tell: AMD makes devices of 32 and of 64."""
+    told = device.detail.get("wavefront")
+    if isinstance(told, int):
+        return max(told, 0)
+    return 0 if is_amd([device]) else NVIDIA_WARP
