@@ -67,11 +67,23 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Stall:
+    """A vendor's reason why an instruction was not issued; `group` is the name of a stall group."""
+
+    vendor: str
+    name: str
+    group: str
+    doc: str
+
+
+@dataclass(frozen=True)
 class Schema:
     format_version: int
     tables: tuple[Table, ...]
     enums: tuple[Enum, ...]  # FrameKind, EventKind, then MetricKind and LossKind
     metrics: tuple[Metric, ...]
+    stall_groups: Enum
+    stalls: tuple[Stall, ...]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -100,7 +112,11 @@ def load(path: Path) -> Schema:
     )
     _check(tables, enums)
     _unique("name of a metric, former ones included,", [n for m in metrics for n in (m.name, m.formerly) if n])
-    return Schema(raw["format_version"], tables, enums, metrics)
+    groups = raw["stall_group"]
+    stall_groups = Enum("StallGroup", tuple(g["name"] for g in groups), tuple(g["doc"] for g in groups))
+    stalls = tuple(Stall(s["vendor"], s["name"], s["group"], s["doc"]) for s in raw["stall"])
+    _check_stalls(stall_groups, stalls)
+    return Schema(raw["format_version"], tables, enums, metrics, stall_groups, stalls)
 
 
 def _check(tables: tuple[Table, ...], enums: tuple[Enum, ...]) -> None:
@@ -117,6 +133,14 @@ def _check(tables: tuple[Table, ...], enums: tuple[Enum, ...]) -> None:
         _unique(f"value of {enum.name}", list(enum.values))
         if len(enum.values) > 256:
             raise SchemaError(f"{enum.name} has more than 256 values, which a u8 column cannot hold")
+
+
+def _check_stalls(groups: Enum, stalls: tuple[Stall, ...]) -> None:
+    _unique("stall group", list(groups.values))
+    _unique("stall reason of any vendor,", [s.name for s in stalls])  # frames hold the name without the vendor
+    for stall in stalls:
+        if stall.group not in groups.values:
+            raise SchemaError(f"the stall reason {stall.name!r} is in the unknown group {stall.group!r}")
 
 
 def _unique(what: str, names: list[str]) -> None:

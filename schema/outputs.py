@@ -35,9 +35,18 @@ def cpp(schema: Schema) -> str:
         "",
         f"inline constexpr std::uint32_t kFormatVersion = {schema.format_version};",
     ]
-    for enum in schema.enums:
+    for enum in (*schema.enums, schema.stall_groups):
         lines += ["", *_cpp_enum(enum)]
     lines += [
+        "",
+        "struct StallInfo {",
+        "  std::string_view vendor;",
+        "  std::string_view name;",
+        "  StallGroup group;",
+        "};",
+        f"inline constexpr std::array<StallInfo, {len(schema.stalls)}> kStalls{{{{",
+        *(f'    {{"{s.vendor}", "{s.name}", StallGroup::k{_camel(s.group)}}},' for s in schema.stalls),
+        "}};",
         "",
         "struct MetricInfo {",
         "  std::string_view name;",
@@ -145,7 +154,14 @@ def python(schema: Schema) -> str:
     losses = schema.enums[-1]
     for value, doc in zip(losses.values, losses.docs, strict=True):
         lines += ["    LossInfo(", f"        LossKind.{value.upper()},", f'        "{doc}",', "    ),"]
-    lines += [")", "", "TABLES: Final[dict[str, Table]] = {"]
+    lines += [")", *_PYTHON_STALL_GROUP.splitlines(), "", "STALL_GROUPS: Final[dict[str, str]] = {"]
+    groups = schema.stall_groups
+    lines += [f'    "{v}": "{d}",' for v, d in zip(groups.values, groups.docs, strict=True)]
+    lines += ["}", "", "STALLS: Final[dict[str, StallInfo]] = {"]
+    for s in schema.stalls:
+        lines += [f'    "{s.name}": StallInfo(', f'        "{s.vendor}",', f'        "{s.name}",']
+        lines += [f'        "{s.group}",', f'        "{s.doc}",', "    ),"]
+    lines += ["}", "", "TABLES: Final[dict[str, Table]] = {"]
     for table in schema.tables:
         lines += [f'    "{table.name}": Table(', f'        "{table.name}",', f'        "{table.doc}",']
         lines += [f"        {table.optional},", "        ("]
@@ -231,6 +247,26 @@ class LossInfo:
     kind: LossKind
     doc: str'''
 
+_PYTHON_STALL_GROUP = '''
+
+@dataclass(frozen=True)
+class StallInfo:
+    """A vendor's reason why an instruction was not issued, and the group (of STALL_GROUPS) that it belongs to."""
+
+    vendor: str
+    name: str
+    group: str
+    doc: str
+
+
+def stall_group(name: str) -> str:
+    """The group of a reason as frames hold it in `stall`; empty is an instruction of which nobody said why."""
+    if not name:
+        return ""
+    return STALLS[name].group if name in STALLS else "other"
+
+'''
+
 _PYTHON_METRIC_INFO = '''
 
 def metric_info(kind: MetricKind) -> MetricInfo:
@@ -267,6 +303,11 @@ def markdown(schema: Schema) -> str:
         lines += ["", f"## {enum.name}", "", "| number | name | meaning |", "|---|---|---|"]
         docs = enum.docs or ("",) * len(enum.values)
         lines += [f"| {n} | `{value}` | {doc} |" for n, (value, doc) in enumerate(zip(enum.values, docs, strict=True))]
+    groups = schema.stall_groups
+    lines += ["", "## Why instructions were not issued", "", "| group | meaning |", "|---|---|"]
+    lines += [f"| `{value}` | {doc} |" for value, doc in zip(groups.values, groups.docs, strict=True)]
+    lines += ["", "| vendor | `stall` of a frame | group | meaning |", "|---|---|---|---|"]
+    lines += [f"| {s.vendor} | `{s.name}` | {s.group} | {s.doc} |" for s in schema.stalls]
     return "\n".join([*lines, ""])
 
 
@@ -288,6 +329,14 @@ def typescript(schema: Schema) -> str:
     lines += ["", "export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; doc: string }> = {"]
     for m in schema.metrics:
         lines += [f'  {m.name}: {{ unit: "{m.unit}", additive: {str(m.additive).lower()}, doc: {_quoted(m.doc)} }},']
+    lines += ["};"]
+    groups = schema.stall_groups
+    lines += ["", "export const StallGroupDocs: Record<string, string> = {"]
+    lines += [f"  {v}: {_quoted(d)}," for v, d in zip(groups.values, groups.docs, strict=True)] + ["};"]
+    lines += ["", "/** Group and meaning of a reason, by its name in the frame's detail. */"]
+    lines += ["export const Stalls: Record<string, { vendor: string; group: string; doc: string }> = {"]
+    for s in schema.stalls:
+        lines += [f'  {s.name}: {{ vendor: "{s.vendor}", group: "{s.group}", doc: {_quoted(s.doc)} }},']
     lines += ["};"]
     for table in schema.tables:
         lines += ["", f"/** {table.doc} */", f"export interface {_camel(table.name)}Table {{"]

@@ -72,7 +72,17 @@ NATIVE_TESTS: set[str] = {"testing"}
 # headers of others: (prefixes of the include, the only places for it as folder or folder/file prefix)
 NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("Python.h", "frameobject.h", "internal/pycore"), ("bindings/", "stack/python")),
-    (("nanobind/",), ("bindings/", "offline/arrays", "offline/events_module", "offline/simulate_module", "xla/module")),
+    (
+        ("nanobind/",),
+        (
+            "bindings/",
+            "offline/arrays",
+            "offline/cubin_module",
+            "offline/events_module",
+            "offline/simulate_module",
+            "xla/module",
+        ),
+    ),
     (("torch/", "ATen/", "c10/"), ("providers/torch/",)),
     (("cuda", "cupti", "nvml", "nvtx"), ("providers/nvidia/",)),
     (("hip/", "rocprofiler", "roctracer"), ("providers/amd/",)),
@@ -124,7 +134,7 @@ PYTHON: dict[str, set[str]] = {
 PYTHON_FILES = {"__main__.py": "cli"}
 PYTHON_ALWAYS = {"schema", "_version", "__version__", "_package"}
 # Compiled modules of this package.
-PYTHON_NATIVE = {"_events", "_native", "_simulate", "_xla"}
+PYTHON_NATIVE = {"_cubin", "_events", "_native", "_simulate", "_xla"}
 # The public entry points open offline packages when they are called, never when they are imported.
 # A profile opens what answers questions about it when it is asked.
 PYTHON_LAZY: dict[str, set[str]] = {
@@ -133,7 +143,7 @@ PYTHON_LAZY: dict[str, set[str]] = {
     "capture": {"tools"},  # only where `--tool` asks for it
     "trace": {"_events", "_xla"},
     "whatif": {"_simulate"},
-    "profiles": {"analysis", "query", "notebook", "trace"},
+    "profiles": {"_cubin", "analysis", "query", "notebook", "trace"},
 }
 # third-party packages, at the top of a file
 PYTHON_FOREIGN: dict[str, set[str]] = {

@@ -160,7 +160,7 @@ enum class MetricKind : std::uint8_t {
   kRepeatedCallTime = 21,  // the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out
   kRunningTime = 22,  // CPU time of the thread inside phases and regions, less what nested ones took
   kWaitTime = 23,  // time the calling thread waited here
-  kInstructionSamples = 24,  // samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was
+  kInstructionSamples = 24,  // samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told
   kCpuSample = 25,  // CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran
   kSyncRunningTime = 26,  // CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps
   kPageFaults = 27,  // counter: page faults of the thread, those that needed the disk included
@@ -190,9 +190,10 @@ enum class MetricKind : std::uint8_t {
   kScalarRegisters = 51,  // scalar registers (SGPRs) per wavefront
   kAccumulationRegisters = 52,  // accumulation registers (AGPRs) per thread, beside `registers`
   kScratchBytes = 53,  // scratch memory per thread: what did not fit into registers, and arrays of its own
+  kLatencySamples = 54,  // those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready
 };
-inline constexpr std::size_t kMetricKindCount = 54;
-inline constexpr std::array<std::string_view, 54> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 55;
+inline constexpr std::array<std::string_view, 55> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -247,6 +248,7 @@ inline constexpr std::array<std::string_view, 54> kMetricKindNames{{
     "scalar_registers",
     "accumulation_registers",
     "scratch_bytes",
+    "latency_samples",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -284,9 +286,12 @@ enum class LossKind : std::uint8_t {
   kFileLeftOut = 27,  // a file that was named for merging and is not in the result; the detail says which and why
   kToolRowsLost = 28,  // rows of events that a tool did not see
   kToolEnded = 29,  // a tool that was ended early, or work that tools do not look at; the detail says which and why
+  kInstructionSamplesDropped = 30,  // samples of instructions that the device or the vendor's library had no room for
+  kInstructionSamplesUnattributed = 31,  // samples of instructions of no kernel that was seen to run when they were taken
+  kCodeUnavailable = 32,  // code objects that were not kept, so that their samples have no source lines; the detail says why
 };
-inline constexpr std::size_t kLossKindCount = 30;
-inline constexpr std::array<std::string_view, 30> kLossKindNames{{
+inline constexpr std::size_t kLossKindCount = 33;
+inline constexpr std::array<std::string_view, 33> kLossKindNames{{
     "backward_without_forward",
     "operator_end_unmatched",
     "region_unanchored",
@@ -317,18 +322,85 @@ inline constexpr std::array<std::string_view, 30> kLossKindNames{{
     "file_left_out",
     "tool_rows_lost",
     "tool_ended",
+    "instruction_samples_dropped",
+    "instruction_samples_unattributed",
+    "code_unavailable",
 }};
 constexpr std::string_view to_string(LossKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
   return number < kLossKindCount ? kLossKindNames[number] : std::string_view("?");
 }
 
+enum class StallGroup : std::uint8_t {
+  kMemory = 0,  // waits for memory: device, local or shared memory, textures, or room in their queues
+  kDependency = 1,  // waits for the result of an instruction before it
+  kPipe = 2,  // waits for a unit that executes it: arithmetic, tensor cores, dispatch
+  kSynchronisation = 3,  // waits for other threads: a barrier, a fence, a group of warps
+  kFetch = 4,  // waits for its own code, the target of a branch, or a constant
+  kNotChosen = 5,  // was ready, but another warp was issued: no loss by itself
+  kAsleep = 6,  // was told to sleep
+  kOther = 7,  // waits for something else, or for what no release of this table knew
+  kIssued = 8,  // did not wait: it was issued
+};
+inline constexpr std::size_t kStallGroupCount = 9;
+inline constexpr std::array<std::string_view, 9> kStallGroupNames{{
+    "memory",
+    "dependency",
+    "pipe",
+    "synchronisation",
+    "fetch",
+    "not_chosen",
+    "asleep",
+    "other",
+    "issued",
+}};
+constexpr std::string_view to_string(StallGroup kind) noexcept {
+  const auto number = static_cast<std::size_t>(kind);
+  return number < kStallGroupCount ? kStallGroupNames[number] : std::string_view("?");
+}
+
+struct StallInfo {
+  std::string_view vendor;
+  std::string_view name;
+  StallGroup group;
+};
+inline constexpr std::array<StallInfo, 28> kStalls{{
+    {"nvidia", "barrier", StallGroup::kSynchronisation},
+    {"nvidia", "branch_resolving", StallGroup::kFetch},
+    {"nvidia", "dispatch_stall", StallGroup::kPipe},
+    {"nvidia", "drain", StallGroup::kMemory},
+    {"nvidia", "imc_miss", StallGroup::kFetch},
+    {"nvidia", "lg_throttle", StallGroup::kMemory},
+    {"nvidia", "long_scoreboard", StallGroup::kMemory},
+    {"nvidia", "math_pipe_throttle", StallGroup::kPipe},
+    {"nvidia", "membar", StallGroup::kSynchronisation},
+    {"nvidia", "mio_throttle", StallGroup::kMemory},
+    {"nvidia", "misc", StallGroup::kOther},
+    {"nvidia", "no_instructions", StallGroup::kFetch},
+    {"nvidia", "not_selected", StallGroup::kNotChosen},
+    {"nvidia", "selected", StallGroup::kIssued},
+    {"nvidia", "short_scoreboard", StallGroup::kMemory},
+    {"nvidia", "sleeping", StallGroup::kAsleep},
+    {"nvidia", "tex_throttle", StallGroup::kMemory},
+    {"nvidia", "wait", StallGroup::kDependency},
+    {"nvidia", "warpgroup_arrive", StallGroup::kSynchronisation},
+    {"amd", "no_instruction_available", StallGroup::kFetch},
+    {"amd", "alu_dependency", StallGroup::kDependency},
+    {"amd", "waitcnt", StallGroup::kMemory},
+    {"amd", "internal_instruction", StallGroup::kOther},
+    {"amd", "barrier_wait", StallGroup::kSynchronisation},
+    {"amd", "arbiter_not_win", StallGroup::kNotChosen},
+    {"amd", "arbiter_win_ex_stall", StallGroup::kPipe},
+    {"amd", "other_wait", StallGroup::kOther},
+    {"amd", "sleep_wait", StallGroup::kAsleep},
+}};
+
 struct MetricInfo {
   std::string_view name;
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 54> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 55> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -383,6 +455,7 @@ inline constexpr std::array<MetricInfo, 54> kMetricInfo{{
     {"scalar_registers", "1", false},
     {"accumulation_registers", "1", false},
     {"scratch_bytes", "bytes", false},
+    {"latency_samples", "1", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

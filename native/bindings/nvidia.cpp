@@ -53,6 +53,24 @@ nb::dict nvidia_status() {
   result["held_bytes"] = d.held_bytes;
   result["cupti_finalized"] = d.cupti_finalized;
   result["device_lost"] = d.device_lost;
+  if (d.instructions) {
+    const nvidia::InstructionDetails& i = *d.instructions;
+    nb::dict told;
+    told["mode"] = i.mode;
+    told["message"] = i.message;
+    told["windows"] = i.windows;
+    told["open_ns"] = i.open_ns;
+    told["spent_ns"] = i.spent_ns;
+    told["samples"] = i.samples;
+    told["by_launch"] = i.by_launch;
+    told["by_window"] = i.by_window;
+    told["unattributed"] = i.unattributed;
+    told["dropped"] = i.dropped;
+    told["buffer_full"] = i.buffer_full;
+    told["other_samples"] = i.other_samples;
+    told["code_bytes"] = i.code_bytes;
+    result["instructions"] = told;
+  }
   return result;
 }
 

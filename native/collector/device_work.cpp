@@ -158,7 +158,9 @@ NodeId Collector::book_activity(const leadline_gpu_activity_event& event, const 
       lane.tree->add(at, static_cast<MetricKind>(measures[i].metric), device, stream, part.of(measures[i].value));
     }
   };
-  if (event.name != nullptr) lane.tree->add(node, MetricKind::kGpuTime, device, stream, part.of(event.duration_ns));
+  if (event.name != nullptr && event.duration_ns >= 0) {
+    lane.tree->add(node, MetricKind::kGpuTime, device, stream, part.of(event.duration_ns));
+  }
   add(node, event.measures, event.measure_count);
   const auto text = [](const char* given) { return given == nullptr ? "" : given; };
   for (uint32_t i = 0; event.name != nullptr && i < event.child_count; ++i) {
@@ -200,7 +202,7 @@ void Collector::on_activity(const leadline_gpu_activity_event& event, Lane& lane
     if (!is_place(event.context)) losses().count(LossKind::kGpuRecordUnattributed, 1);
     node = book_activity(event, Part{}, lane);
   }
-  if (event.name == nullptr || !window_.covers(event.start_ns)) return;
+  if (event.name == nullptr || event.duration_ns < 0 || !window_.covers(event.start_ns)) return;
   TraceEvent row;
   row.start_ns = event.start_ns;
   row.duration_ns = event.duration_ns;

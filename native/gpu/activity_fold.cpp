@@ -79,9 +79,8 @@ void ActivityFold::add_wait(const Work& work, const Launch& launch) {
   leadline_monitor_emit(&event);
 }
 
-void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity,
-                                   Measures& measures) {
-  KernelName& name = names_.get(work.name);
+void ActivityFold::name_kernel(const char* mangled, leadline_gpu_activity_event& activity) {
+  KernelName& name = names_.get(mangled);
   const KernelFrame& frame = name.frame_at(activity.via != 0 ? activity.via : activity.context);
   activity.frame_kind = static_cast<std::uint8_t>(name.collective ? FrameKind::kCollective : FrameKind::kKernel);
   activity.event_kind = static_cast<std::uint8_t>(name.collective ? EventKind::kCollective : EventKind::kKernel);
@@ -90,6 +89,33 @@ void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gp
   activity.file = frame.file.empty() ? nullptr : frame.file.c_str();
   activity.line = frame.line;
   activity.frame = frame.number;
+}
+
+void ActivityFold::tell_instructions(const KernelRun& run, const std::string& mangled,
+                                     const std::vector<leadline_activity_child>& instructions) {
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+  event.phase = LEADLINE_INSTANT;
+  event.time_ns = run.end_ns;
+  leadline_gpu_activity_event& activity = event.of.gpu_activity;
+  activity.context = run.context;
+  activity.via = run.via;
+  activity.via_kind = run.via_kind;
+  activity.graph_node = run.graph_node;
+  activity.device = run.device;
+  activity.stream = run.stream;
+  activity.start_ns = run.start_ns;
+  activity.duration_ns = LEADLINE_TOLD_BEFORE;
+  activity.correlation = run.correlation;
+  name_kernel(mangled.c_str(), activity);
+  activity.children = instructions.data();
+  activity.child_count = static_cast<std::uint32_t>(instructions.size());
+  leadline_monitor_emit(&event);
+}
+
+void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity,
+                                   Measures& measures) {
+  name_kernel(work.name, activity);
   const LaunchShape shape{
       work.blocks,          work.block_threads,         work.registers, work.static_shared, work.dynamic_shared,
       work.shared_executed, work.accumulation_registers};
@@ -189,6 +215,11 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
       break;
     default:
       describe_kernel(work, device, activity, measures);
+      if (samples_ != nullptr) {
+        samples_->ran({activity.context, activity.via, activity.via_kind, work.device, work.stream, activity.graph_node,
+                       work.correlation, work.start_ns, work.end_ns},
+                      work.name);
+      }
       work_class = activity.frame_kind == static_cast<std::uint8_t>(FrameKind::kCollective) ? WorkClass::kCommunication
                                                                                             : WorkClass::kCompute;
   }

@@ -14,6 +14,7 @@
 #include "gpu/device.h"
 #include "gpu/device_timeline.h"
 #include "gpu/graph_map.h"
+#include "gpu/instruction_samples.h"
 #include "gpu/kernel_names.h"
 #include "gpu/marks.h"
 #include "gpu/stream_queue.h"
@@ -57,6 +58,11 @@ class ActivityFold {
   // What is known of the devices; before their first record, for occupancy.
   void describe(const std::vector<DeviceInfo>& devices);
   void add(const Work& work);
+  // Tells these from now on which kernels ran; null: nobody asks.
+  void follow_kernels(InstructionSamples* samples) noexcept { samples_ = samples; }
+  // Samples of instructions of a kernel that was told before, below its frame.
+  void tell_instructions(const KernelRun& run, const std::string& mangled,
+                         const std::vector<leadline_activity_child>& instructions);
   // Charges idle time up to `time_ns`; call now and then, with a time no record can be older than.
   void settle_before(std::int64_t time_ns);
   // Work launched from `time_ns` on belongs nowhere, until resume: its launches say so (Launch::paused). Devices are
@@ -81,6 +87,7 @@ class ActivityFold {
   struct Measures;
   Device& device(std::int32_t index);
   void add_device_work(const Work& work, const Launch& launch);
+  void name_kernel(const char* mangled, leadline_gpu_activity_event& activity);
   void describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity, Measures& measures);
   void place_graph_node(const Work& work, leadline_gpu_activity_event& activity);
   void pass_over(const Work& work);
@@ -97,6 +104,7 @@ class ActivityFold {
   Device* last_device_ = nullptr;
   std::int64_t paused_since_ns_ = 0;  // 0: not paused
   FrameNumbers frames_;
+  InstructionSamples* samples_ = nullptr;
   FoldCounters counters_;
 };
 

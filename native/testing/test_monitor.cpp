@@ -80,7 +80,16 @@ void activity(const leadline_gpu_activity_event& a) {
     ++sum.count;
     sum.sum += value;
   };
-  if (a.name) book("gpu_time", a.duration_ns);
+  if (a.name && a.duration_ns >= 0) book("gpu_time", a.duration_ns);
+  const std::string kernel = key.substr(0, key.find(" | "));
+  for (std::uint32_t i = 0; a.name && i < a.child_count; ++i) {
+    const leadline_activity_child& child = a.children[i];
+    key = kernel + ";" + child.name + (child.detail ? std::string(" ") + child.detail : "");
+    for (std::uint32_t m = 0; m < child.measure_count; ++m) {
+      book(to_string(static_cast<MetricKind>(child.measures[m].metric)), child.measures[m].value);
+    }
+  }
+  if (a.name && a.duration_ns < 0) return;
   for (std::uint32_t i = 0; i < a.measure_count; ++i) {
     book(to_string(static_cast<MetricKind>(a.measures[i].metric)), a.measures[i].value);
   }

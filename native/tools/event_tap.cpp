@@ -51,6 +51,9 @@ void EventTap::take(const leadline_event& event) noexcept {
     *event.scope_data = static_cast<uint64_t>(event.time_ns);
     return;
   }
+  if (event.domain == LEADLINE_DOMAIN_GPU_ACTIVITY && event.of.gpu_activity.duration_ns == LEADLINE_TOLD_BEFORE) {
+    return;  // samples of a piece of work that has its row
+  }
   Ring* ring = ring_of(event.thread_data);
   if (ring == nullptr) {
     lost_.fetch_add(1, std::memory_order_relaxed);

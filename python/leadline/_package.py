@@ -31,6 +31,8 @@ SESSION_FILE = "session.json"
 SEGMENT_SUFFIX = ".segment"
 EVENTS_SUFFIX = ".events"
 FLIGHT_SUFFIX = ".flight"
+CODE_FOLDER = "code"
+"""Beside the segments: machine code of devices, HASH.code each, of which samples were taken."""
 MARKS = "marks"
 """Beside the segments of a session that rolls its files: what they were where one file ended and the next began."""
 MARK_FILE = "file"
@@ -75,11 +77,14 @@ class Part:
     """`session.json`; empty when it was missing or could not be read."""
     processes: tuple[ProcessPart, ...]
     """In the order they began."""
+    code: Path | None = None
+    """The folder with machine code, where some was kept."""
 
     @property
     def single(self) -> bool:
-        """Whether nothing has to be merged: one process, stopped in order, everything in its segment."""
-        return len(self.processes) == 1 and self.processes[0].complete and self.processes[0].events is None
+        """Whether nothing is left to do: one process, stopped in order, all in its segment, no code to read."""
+        alone = len(self.processes) == 1 and self.processes[0].complete and self.processes[0].events is None
+        return alone and self.code is None
 
 
 def session_folder(directory: Path) -> Path:
@@ -117,7 +122,8 @@ def read_part(directory: Path) -> Part:
         flight = recorder if recorder.exists() else None
         processes.append(ProcessPart(stem, segment if written else None, record, beside, complete, flight))
     processes.sort(key=_start_order)
-    return Part(directory, session, tuple(processes))
+    code = folder / CODE_FOLDER
+    return Part(directory, session, tuple(processes), code if code.is_dir() else None)
 
 
 def build_meta(part: Part) -> dict[str, Any]:

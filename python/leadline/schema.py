@@ -164,6 +164,7 @@ class MetricKind(_Kind):
     SCALAR_REGISTERS = 51
     ACCUMULATION_REGISTERS = 52
     SCRATCH_BYTES = 53
+    LATENCY_SAMPLES = 54
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -198,6 +199,9 @@ class LossKind(_Kind):
     FILE_LEFT_OUT = 27
     TOOL_ROWS_LOST = 28
     TOOL_ENDED = 29
+    INSTRUCTION_SAMPLES_DROPPED = 30
+    INSTRUCTION_SAMPLES_UNATTRIBUTED = 31
+    CODE_UNAVAILABLE = 32
 
 
 @dataclass(frozen=True)
@@ -385,7 +389,7 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         MetricKind.INSTRUCTION_SAMPLES,
         "1",
         True,
-        "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was",
+        "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told",
     ),
     MetricInfo(
         MetricKind.CPU_SAMPLE,
@@ -561,6 +565,12 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         False,
         "scratch memory per thread: what did not fit into registers, and arrays of its own",
     ),
+    MetricInfo(
+        MetricKind.LATENCY_SAMPLES,
+        "1",
+        True,
+        "those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready",
+    ),
 )
 
 
@@ -690,7 +700,220 @@ LOSSES: Final[tuple[LossInfo, ...]] = (
         LossKind.TOOL_ENDED,
         "a tool that was ended early, or work that tools do not look at; the detail says which and why",
     ),
+    LossInfo(
+        LossKind.INSTRUCTION_SAMPLES_DROPPED,
+        "samples of instructions that the device or the vendor's library had no room for",
+    ),
+    LossInfo(
+        LossKind.INSTRUCTION_SAMPLES_UNATTRIBUTED,
+        "samples of instructions of no kernel that was seen to run when they were taken",
+    ),
+    LossInfo(
+        LossKind.CODE_UNAVAILABLE,
+        "code objects that were not kept, so that their samples have no source lines; the detail says why",
+    ),
 )
+
+
+@dataclass(frozen=True)
+class StallInfo:
+    """A vendor's reason why an instruction was not issued, and the group (of STALL_GROUPS) that it belongs to."""
+
+    vendor: str
+    name: str
+    group: str
+    doc: str
+
+
+def stall_group(name: str) -> str:
+    """The group of a reason as frames hold it in `stall`; empty is an instruction of which nobody said why."""
+    if not name:
+        return ""
+    return STALLS[name].group if name in STALLS else "other"
+
+
+STALL_GROUPS: Final[dict[str, str]] = {
+    "memory": "waits for memory: device, local or shared memory, textures, or room in their queues",
+    "dependency": "waits for the result of an instruction before it",
+    "pipe": "waits for a unit that executes it: arithmetic, tensor cores, dispatch",
+    "synchronisation": "waits for other threads: a barrier, a fence, a group of warps",
+    "fetch": "waits for its own code, the target of a branch, or a constant",
+    "not_chosen": "was ready, but another warp was issued: no loss by itself",
+    "asleep": "was told to sleep",
+    "other": "waits for something else, or for what no release of this table knew",
+    "issued": "did not wait: it was issued",
+}
+
+STALLS: Final[dict[str, StallInfo]] = {
+    "barrier": StallInfo(
+        "nvidia",
+        "barrier",
+        "synchronisation",
+        "waits for the other threads of its block at a barrier",
+    ),
+    "branch_resolving": StallInfo(
+        "nvidia",
+        "branch_resolving",
+        "fetch",
+        "waits until the target of a branch is known",
+    ),
+    "dispatch_stall": StallInfo(
+        "nvidia",
+        "dispatch_stall",
+        "pipe",
+        "waits because the dispatcher holds back, for conflicts or want of a unit",
+    ),
+    "drain": StallInfo(
+        "nvidia",
+        "drain",
+        "memory",
+        "has ended and waits until its stores are done",
+    ),
+    "imc_miss": StallInfo(
+        "nvidia",
+        "imc_miss",
+        "fetch",
+        "waits for a constant that its cache did not hold",
+    ),
+    "lg_throttle": StallInfo(
+        "nvidia",
+        "lg_throttle",
+        "memory",
+        "waits for room in the queue of local and global memory: too many accesses at once",
+    ),
+    "long_scoreboard": StallInfo(
+        "nvidia",
+        "long_scoreboard",
+        "memory",
+        "waits for data from global or local memory, or from a texture",
+    ),
+    "math_pipe_throttle": StallInfo(
+        "nvidia",
+        "math_pipe_throttle",
+        "pipe",
+        "waits for an arithmetic unit that is busy",
+    ),
+    "membar": StallInfo(
+        "nvidia",
+        "membar",
+        "synchronisation",
+        "waits at a memory fence",
+    ),
+    "mio_throttle": StallInfo(
+        "nvidia",
+        "mio_throttle",
+        "memory",
+        "waits for room in the queue of shared memory and special functions",
+    ),
+    "misc": StallInfo(
+        "nvidia",
+        "misc",
+        "other",
+        "waits for something that the vendor does not name",
+    ),
+    "no_instructions": StallInfo(
+        "nvidia",
+        "no_instructions",
+        "fetch",
+        "waits for its next instruction: code that is long, jumps far, or has just begun",
+    ),
+    "not_selected": StallInfo(
+        "nvidia",
+        "not_selected",
+        "not_chosen",
+        "was ready, but another warp was issued",
+    ),
+    "selected": StallInfo(
+        "nvidia",
+        "selected",
+        "issued",
+        "was issued",
+    ),
+    "short_scoreboard": StallInfo(
+        "nvidia",
+        "short_scoreboard",
+        "memory",
+        "waits for data from shared memory or for a special function",
+    ),
+    "sleeping": StallInfo(
+        "nvidia",
+        "sleeping",
+        "asleep",
+        "was told to sleep",
+    ),
+    "tex_throttle": StallInfo(
+        "nvidia",
+        "tex_throttle",
+        "memory",
+        "waits for room in the queue of textures",
+    ),
+    "wait": StallInfo(
+        "nvidia",
+        "wait",
+        "dependency",
+        "waits a fixed number of cycles for the instruction before it",
+    ),
+    "warpgroup_arrive": StallInfo(
+        "nvidia",
+        "warpgroup_arrive",
+        "synchronisation",
+        "waits for the other warps of its group before a matrix instruction",
+    ),
+    "no_instruction_available": StallInfo(
+        "amd",
+        "no_instruction_available",
+        "fetch",
+        "waits for its next instruction",
+    ),
+    "alu_dependency": StallInfo(
+        "amd",
+        "alu_dependency",
+        "dependency",
+        "waits for the result of an arithmetic instruction",
+    ),
+    "waitcnt": StallInfo(
+        "amd",
+        "waitcnt",
+        "memory",
+        "waits for memory at an s_waitcnt",
+    ),
+    "internal_instruction": StallInfo(
+        "amd",
+        "internal_instruction",
+        "other",
+        "executes an instruction that the unit handles itself",
+    ),
+    "barrier_wait": StallInfo(
+        "amd",
+        "barrier_wait",
+        "synchronisation",
+        "waits for the other waves of its group at a barrier",
+    ),
+    "arbiter_not_win": StallInfo(
+        "amd",
+        "arbiter_not_win",
+        "not_chosen",
+        "was ready, but another wave was issued",
+    ),
+    "arbiter_win_ex_stall": StallInfo(
+        "amd",
+        "arbiter_win_ex_stall",
+        "pipe",
+        "was chosen, but its unit was busy",
+    ),
+    "other_wait": StallInfo(
+        "amd",
+        "other_wait",
+        "other",
+        "waits for something that the vendor does not name",
+    ),
+    "sleep_wait": StallInfo(
+        "amd",
+        "sleep_wait",
+        "asleep",
+        "was told to sleep",
+    ),
+}
 
 TABLES: Final[dict[str, Table]] = {
     "strings": Table(

@@ -114,6 +114,7 @@ export const MetricKindNames = [
   "scalar_registers",
   "accumulation_registers",
   "scratch_bytes",
+  "latency_samples",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -142,7 +143,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   repeated_call_time: "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out",
   running_time: "CPU time of the thread inside phases and regions, less what nested ones took",
   wait_time: "time the calling thread waited here",
-  instruction_samples: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was",
+  instruction_samples: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told",
   cpu_sample: "CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran",
   sync_running_time: "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps",
   page_faults: "counter: page faults of the thread, those that needed the disk included",
@@ -172,6 +173,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   scalar_registers: "scalar registers (SGPRs) per wavefront",
   accumulation_registers: "accumulation registers (AGPRs) per thread, beside `registers`",
   scratch_bytes: "scratch memory per thread: what did not fit into registers, and arrays of its own",
+  latency_samples: "those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready",
 };
 
 export const LossKindNames = [
@@ -205,6 +207,9 @@ export const LossKindNames = [
   "file_left_out",
   "tool_rows_lost",
   "tool_ended",
+  "instruction_samples_dropped",
+  "instruction_samples_unattributed",
+  "code_unavailable",
 ] as const;
 export type LossKind = (typeof LossKindNames)[number];
 
@@ -239,6 +244,9 @@ export const LossKindDocs: Record<LossKind, string> = {
   file_left_out: "a file that was named for merging and is not in the result; the detail says which and why",
   tool_rows_lost: "rows of events that a tool did not see",
   tool_ended: "a tool that was ended early, or work that tools do not look at; the detail says which and why",
+  instruction_samples_dropped: "samples of instructions that the device or the vendor's library had no room for",
+  instruction_samples_unattributed: "samples of instructions of no kernel that was seen to run when they were taken",
+  code_unavailable: "code objects that were not kept, so that their samples have no source lines; the detail says why",
 };
 
 export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; doc: string }> = {
@@ -266,7 +274,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   repeated_call_time: { unit: "ns", additive: false, doc: "the part of call_time whose call was the whole of a call of the same name above it; tables by name leave it out" },
   running_time: { unit: "ns", additive: true, doc: "CPU time of the thread inside phases and regions, less what nested ones took" },
   wait_time: { unit: "ns", additive: true, doc: "time the calling thread waited here" },
-  instruction_samples: { unit: "1", additive: true, doc: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was" },
+  instruction_samples: { unit: "1", additive: true, doc: "samples of the device's program counter at this instruction; the frame's detail says in `stall` why it was not issued, nothing where it was or where nobody told" },
   cpu_sample: { unit: "ns", additive: true, doc: "CPU time by samples: each holds what its thread ran since the one before, and all of a thread together what it ran" },
   sync_running_time: { unit: "ns", additive: true, doc: "CPU time that the calling thread took while it waited for the device: all of sync_time where it spins, next to nothing where it sleeps" },
   page_faults: { unit: "1", additive: true, doc: "counter: page faults of the thread, those that needed the disk included" },
@@ -296,6 +304,51 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   scalar_registers: { unit: "1", additive: false, doc: "scalar registers (SGPRs) per wavefront" },
   accumulation_registers: { unit: "1", additive: false, doc: "accumulation registers (AGPRs) per thread, beside `registers`" },
   scratch_bytes: { unit: "bytes", additive: false, doc: "scratch memory per thread: what did not fit into registers, and arrays of its own" },
+  latency_samples: { unit: "1", additive: true, doc: "those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready" },
+};
+
+export const StallGroupDocs: Record<string, string> = {
+  memory: "waits for memory: device, local or shared memory, textures, or room in their queues",
+  dependency: "waits for the result of an instruction before it",
+  pipe: "waits for a unit that executes it: arithmetic, tensor cores, dispatch",
+  synchronisation: "waits for other threads: a barrier, a fence, a group of warps",
+  fetch: "waits for its own code, the target of a branch, or a constant",
+  not_chosen: "was ready, but another warp was issued: no loss by itself",
+  asleep: "was told to sleep",
+  other: "waits for something else, or for what no release of this table knew",
+  issued: "did not wait: it was issued",
+};
+
+/** Group and meaning of a reason, by its name in the frame's detail. */
+export const Stalls: Record<string, { vendor: string; group: string; doc: string }> = {
+  barrier: { vendor: "nvidia", group: "synchronisation", doc: "waits for the other threads of its block at a barrier" },
+  branch_resolving: { vendor: "nvidia", group: "fetch", doc: "waits until the target of a branch is known" },
+  dispatch_stall: { vendor: "nvidia", group: "pipe", doc: "waits because the dispatcher holds back, for conflicts or want of a unit" },
+  drain: { vendor: "nvidia", group: "memory", doc: "has ended and waits until its stores are done" },
+  imc_miss: { vendor: "nvidia", group: "fetch", doc: "waits for a constant that its cache did not hold" },
+  lg_throttle: { vendor: "nvidia", group: "memory", doc: "waits for room in the queue of local and global memory: too many accesses at once" },
+  long_scoreboard: { vendor: "nvidia", group: "memory", doc: "waits for data from global or local memory, or from a texture" },
+  math_pipe_throttle: { vendor: "nvidia", group: "pipe", doc: "waits for an arithmetic unit that is busy" },
+  membar: { vendor: "nvidia", group: "synchronisation", doc: "waits at a memory fence" },
+  mio_throttle: { vendor: "nvidia", group: "memory", doc: "waits for room in the queue of shared memory and special functions" },
+  misc: { vendor: "nvidia", group: "other", doc: "waits for something that the vendor does not name" },
+  no_instructions: { vendor: "nvidia", group: "fetch", doc: "waits for its next instruction: code that is long, jumps far, or has just begun" },
+  not_selected: { vendor: "nvidia", group: "not_chosen", doc: "was ready, but another warp was issued" },
+  selected: { vendor: "nvidia", group: "issued", doc: "was issued" },
+  short_scoreboard: { vendor: "nvidia", group: "memory", doc: "waits for data from shared memory or for a special function" },
+  sleeping: { vendor: "nvidia", group: "asleep", doc: "was told to sleep" },
+  tex_throttle: { vendor: "nvidia", group: "memory", doc: "waits for room in the queue of textures" },
+  wait: { vendor: "nvidia", group: "dependency", doc: "waits a fixed number of cycles for the instruction before it" },
+  warpgroup_arrive: { vendor: "nvidia", group: "synchronisation", doc: "waits for the other warps of its group before a matrix instruction" },
+  no_instruction_available: { vendor: "amd", group: "fetch", doc: "waits for its next instruction" },
+  alu_dependency: { vendor: "amd", group: "dependency", doc: "waits for the result of an arithmetic instruction" },
+  waitcnt: { vendor: "amd", group: "memory", doc: "waits for memory at an s_waitcnt" },
+  internal_instruction: { vendor: "amd", group: "other", doc: "executes an instruction that the unit handles itself" },
+  barrier_wait: { vendor: "amd", group: "synchronisation", doc: "waits for the other waves of its group at a barrier" },
+  arbiter_not_win: { vendor: "amd", group: "not_chosen", doc: "was ready, but another wave was issued" },
+  arbiter_win_ex_stall: { vendor: "amd", group: "pipe", doc: "was chosen, but its unit was busy" },
+  other_wait: { vendor: "amd", group: "other", doc: "waits for something that the vendor does not name" },
+  sleep_wait: { vendor: "amd", group: "asleep", doc: "was told to sleep" },
 };
 
 /** UTF-8 text: string i is bytes[offsets[i]:offsets[i+1]]; string 0 is empty. The two columns differ in length. */

@@ -157,6 +157,9 @@ typedef struct leadline_activity_child {
   uint32_t measure_count;
 } leadline_activity_child;
 
+/* As duration_ns: the piece of work was told before, and only what stands below its frame is new. */
+#define LEADLINE_TOLD_BEFORE INT64_C(-1)
+
 typedef struct leadline_gpu_activity_event {
   leadline_context context; /* where it was launched; 0: unknown, counted as loss gpu_record_unattributed */
   leadline_context via;     /* CUDA graphs: the path at capture or instantiation; 0 for none */

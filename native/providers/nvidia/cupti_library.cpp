@@ -61,6 +61,16 @@ CuptiLibrary::CuptiLibrary(const Library& library) : path_(library.path()) {
   bind(library, "cuptiGetGraphNodeId", f.get_graph_node_id);
   bind(library, "cuptiGetGraphId", f.get_graph_id);
   bind(library, "cuptiFinalize", f.finalize);
+  PcSamplingFunctions& s = sampling_;
+  bind(library, "cuptiPCSamplingEnable", s.enable);
+  bind(library, "cuptiPCSamplingDisable", s.disable);
+  bind(library, "cuptiPCSamplingStart", s.start);
+  bind(library, "cuptiPCSamplingStop", s.stop);
+  bind(library, "cuptiPCSamplingSetConfigurationAttribute", s.configure);
+  bind(library, "cuptiPCSamplingGetData", s.get_data);
+  bind(library, "cuptiPCSamplingGetNumStallReasons", s.stall_reason_count);
+  bind(library, "cuptiPCSamplingGetStallReasons", s.stall_reasons);
+  bind(library, "cuptiRegisterComputeCrcCallback", s.register_hash);
 }
 
 std::string CuptiLibrary::missing_required() const {

@@ -10,6 +10,7 @@
 
 #include "base/library.h"
 #include "providers/nvidia/cupti_abi.h"
+#include "providers/nvidia/pc_sampling_abi.h"
 
 namespace leadline::nvidia {
 
@@ -43,12 +44,30 @@ struct CuptiFunctions {
   cupti::Result (*finalize)() = nullptr;
 };
 
+// Functions are null where this version has none.
+struct PcSamplingFunctions {
+  cupti::Result (*enable)(cupti::SamplingOfContext*) = nullptr;
+  cupti::Result (*disable)(cupti::SamplingOfContext*) = nullptr;
+  cupti::Result (*start)(cupti::SamplingOfContext*) = nullptr;
+  cupti::Result (*stop)(cupti::SamplingOfContext*) = nullptr;
+  cupti::Result (*configure)(cupti::SamplingSettings*) = nullptr;
+  cupti::Result (*get_data)(cupti::SamplingGetData*) = nullptr;
+  cupti::Result (*stall_reason_count)(cupti::StallReasonCount*) = nullptr;
+  cupti::Result (*stall_reasons)(cupti::StallReasons*) = nullptr;
+  cupti::Result (*register_hash)(cupti::HashCode) = nullptr;
+
+  bool complete() const noexcept {
+    return enable && disable && start && stop && configure && get_data && stall_reason_count && stall_reasons;
+  }
+};
+
 class CuptiLibrary {
  public:
   // `candidates`: paths to try where the program has no copy loaded, best first. On failure *error is one sentence.
   static std::optional<CuptiLibrary> open(const std::vector<std::string>& candidates, std::string* error);
 
   const CuptiFunctions& call() const noexcept { return functions_; }
+  const PcSamplingFunctions& sampling() const noexcept { return sampling_; }
   const std::string& path() const noexcept { return path_; }
 
   // Asks the library; 0 when it does not answer (no working driver).
@@ -64,6 +83,7 @@ class CuptiLibrary {
   std::string missing_required() const;
 
   CuptiFunctions functions_;
+  PcSamplingFunctions sampling_;
   std::string path_;
 };
 

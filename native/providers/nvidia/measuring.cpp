@@ -36,7 +36,9 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       version_(library_.version()),
       callbacks_(library_.call(), calls_, tables_, marks_),
       subscription_(library_, calls_),
-      fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {}
+      fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {
+  if (!options_.instructions.empty()) sampler_ = std::make_unique<PcSampler>(library_, sampling_options(options_));
+}
 
 Measuring::~Measuring() { InCallback::forget(this); }
 
@@ -80,6 +82,11 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     gpu::count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
   }
   if (!inside_cuda_start) learn_devices();
+  if (sampler_ && sampler_->begin()) {
+    sampling_ = true;
+    fold_.follow_kernels(&sampler_->samples());
+    if (library_.sampling().register_hash != nullptr) library_.sampling().register_hash(on_code);
+  }
   paused ? pause() : resume();
   subscription_.enable_callbacks();
   if (!inside_cuda_start) start_thread();
@@ -88,6 +95,7 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
 
 void Measuring::pause() {
   callbacks_.pause();
+  if (sampling_) sampler_->pause();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   const std::lock_guard lock(fold_mutex_);
@@ -105,6 +113,7 @@ void Measuring::resume() {
   }
   if (places_ == 0) leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
   callbacks_.resume();
+  if (sampling_) sampler_->resume();
 }
 
 // At once, or in the callback of the first context.
@@ -112,6 +121,7 @@ void Measuring::start_thread() {
   const std::lock_guard lock(wake_mutex_);
   if (ending_ || thread_.joinable()) return;
   thread_ = std::thread([this] { run(); });
+  if (sampling_) sampler_->start_thread();
 }
 
 // What the driver says of the devices; before any record of theirs is folded.
@@ -147,6 +157,7 @@ void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, con
     }
     return;
   }
+  if (self.sampling_) self.sample_contexts(domain, cbid, data);
   if (domain == cupti::Domain::kResource && cbid == static_cast<std::uint32_t>(cupti::Resource::kContextCreated)) {
     try {
       self.start_thread();
@@ -193,6 +204,7 @@ void Measuring::on_place_changed(const leadline_event* event, void* user) {
 
 void Measuring::on_activity(const leadline_event* event, void* user) {
   const leadline_gpu_activity_event& told = event->of.gpu_activity;
+  if (told.duration_ns == LEADLINE_TOLD_BEFORE) return;  // recordings hold no samples
   if (told.name == nullptr && told.measure_count == 1 &&
       told.measures[0].metric == gpu::number(MetricKind::kSyncRunningTime)) {
     return;  // measured around the call itself, which a recording of CUPTI's records cannot repeat
@@ -231,6 +243,7 @@ void Measuring::drain() {
   try {
     buffers_.drain([this](const gpu::FullBuffer& full) { fold_buffer(full); });
     fold_.settle_before(leadline_monitor_now() - kSettleNs);
+    settle_samples(leadline_monitor_now() - kSettleNs);
   } catch (...) {
     gpu::count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
   }
@@ -301,6 +314,7 @@ void Measuring::stop() {
   places_ = 0;
   if (alive) subscription_.disable_callbacks();
   InCallback::wait(kPatience);
+  if (sampling_ && alive) sampler_->stop();
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
@@ -317,6 +331,7 @@ void Measuring::stop() {
   left_alone_ = InCallback::wait(kPatience);
   {
     const std::lock_guard lock(fold_mutex_);
+    settle_samples(INT64_MAX);
     fold_.finish();
   }
   if (activities_ != 0) leadline_monitor_unregister(activities_);
@@ -335,6 +350,7 @@ void Measuring::abandon(leadline_subscription* places, leadline_subscription* ac
   callbacks_.close();
   InCallback::after_fork();
   subscription_.forget();
+  if (sampling_) sampler_->abandon();
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
 }
 

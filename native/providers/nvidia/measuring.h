@@ -15,6 +15,7 @@
 #include "gpu/recording.h"
 #include "providers/nvidia/callbacks.h"
 #include "providers/nvidia/driver.h"
+#include "providers/nvidia/pc_sampling.h"
 #include "providers/nvidia/provider.h"
 #include "providers/nvidia/subscription.h"
 
@@ -40,6 +41,8 @@ class Measuring {
   // it leaves in the monitor are handed over.
   void abandon(leadline_subscription* places, leadline_subscription* activities) noexcept;
 
+  void sample_window(bool open);
+
   Details details() const;
   // After stop(): no callback of CUPTI is running in it, so it may be destroyed.
   bool left_alone() const noexcept { return left_alone_; }
@@ -50,9 +53,12 @@ class Measuring {
   static void on_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most);
   static void on_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
                            std::size_t valid);
+  static void on_code(const void* image, std::size_t bytes, std::uint64_t* hash);
   static void on_place_changed(const leadline_event* event, void* user);
   static void on_activity(const leadline_event* event, void* user);
 
+  void sample_contexts(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
+  void settle_samples(std::int64_t until_ns);
   void start_thread();
   void learn_devices() noexcept;
   void run();
@@ -74,6 +80,8 @@ class Measuring {
   Callbacks callbacks_;
   Subscription subscription_;
   gpu::ActivityFold fold_;
+  std::unique_ptr<PcSampler> sampler_;  // null: instructions are not asked for
+  bool sampling_ = false;               // set before callbacks are enabled
   std::unique_ptr<gpu::Recorder> recorder_;
   leadline_subscription places_ = 0;
   leadline_subscription activities_ = 0;

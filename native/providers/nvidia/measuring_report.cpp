@@ -40,6 +40,22 @@ Details Measuring::details() const {
   details.held_bytes = buffers_.held_bytes() + tables_.launches.held_bytes();
   details.cupti_finalized = finalized_.load();
   details.device_lost = fatal_.load();
+  if (sampler_) {
+    const PcSamplingDetails d = sampler_->details();
+    details.instructions = InstructionDetails{d.mode,
+                                              d.message,
+                                              d.windows,
+                                              d.open_ns,
+                                              d.spent_ns,
+                                              d.samples.samples,
+                                              d.samples.by_launch,
+                                              d.samples.by_window,
+                                              d.samples.unattributed,
+                                              d.dropped,
+                                              d.buffer_full,
+                                              d.other_samples,
+                                              d.code_bytes};
+  }
   return details;
 }
 

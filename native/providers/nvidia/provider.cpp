@@ -254,6 +254,12 @@ bool is_measuring() {
   return p.measuring != nullptr;
 }
 
+void sample_window(bool open) {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (p.measuring) p.measuring->sample_window(open);
+}
+
 Report report() {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);

@@ -21,11 +21,17 @@ namespace leadline::nvidia {
 struct Options {
   std::vector<std::string> cupti_candidates;  // where to find CUPTI if the program has no copy loaded, best first
   bool shared = true;                         // share CUPTI with other tools where it can be shared
-  bool whole_graphs = false;       // one record per replayed graph instead of one per kernel: cheaper, coarser
-  double flush_interval_s = 0.25;  // how long finished work may wait for its place in the tree
-  double wait_at_stop_s = 0.4;     // how long stop() waits for work in flight
-  bool time_regions = true;        // without CUPTI: time regions with CUDA events
-  std::string recording;           // file to record the stream of calls and records into; empty: none
+  bool whole_graphs = false;         // one record per replayed graph instead of one per kernel: cheaper, coarser
+  double flush_interval_s = 0.25;    // how long finished work may wait for its place in the tree
+  double wait_at_stop_s = 0.4;       // how long stop() waits for work in flight
+  bool time_regions = true;          // without CUPTI: time regions with CUDA events
+  std::string instructions;          // "continuous" or "serialised": sample instructions so; empty: do not
+  double instruction_budget = 0.02;  // share of the time that sampling may cost
+  double sample_window_s = 0.02;     // 0: sample_window() says when
+  std::int64_t sample_period = 0;    // a sample every 2^period cycles; 0: what CUPTI chooses
+  std::string code_folder;           // where code of the device is kept for reading its lines; empty: nowhere
+  std::int64_t code_bytes = 256 << 20;
+  std::string recording;  // file to record the stream of calls and records into; empty: none
   std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
 };
 
@@ -35,6 +41,22 @@ struct Status {
   std::string message;          // one sentence: what, why, what to do; empty when all is well
   std::string holder;           // the tool that holds CUPTI, where CUPTI told
   bool awaiting = false;        // nothing yet, because the program has not started CUDA
+};
+
+struct InstructionDetails {
+  std::string mode;     // "continuous", "serialised"
+  std::string message;  // why nothing is sampled; empty when all is well
+  std::uint64_t windows = 0;
+  std::int64_t open_ns = 0;   // of all windows together
+  std::int64_t spent_ns = 0;  // what they have cost: calls, and kernels that took longer inside
+  std::uint64_t samples = 0;
+  std::uint64_t by_launch = 0;  // attributed by the launch that CUPTI named
+  std::uint64_t by_window = 0;  // attributed to the kernels of that name that ran then, by their time
+  std::uint64_t unattributed = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t buffer_full = 0;
+  std::uint64_t other_samples = 0;  // of kernels that are not the program's
+  std::uint64_t code_bytes = 0;
 };
 
 // Of a measuring that runs, or has run.
@@ -57,6 +79,7 @@ struct Details {
   std::uint64_t held_bytes = 0;
   bool cupti_finalized = false;
   bool device_lost = false;
+  std::optional<InstructionDetails> instructions;
 };
 
 struct Report {
@@ -84,6 +107,8 @@ void yield_to(const std::string& tool);
 Status take_back();
 Status stop();
 bool is_measuring();
+// Opens or closes a window of samples, where no thread of the provider does (Options::sample_window_s is 0).
+void sample_window(bool open);
 
 // For meta.json (`available.nvidia`) and the doctor: versions, copies, mode, holder, uncertainty of the clock relation,
 // counters, own cost.

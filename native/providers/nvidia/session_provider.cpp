@@ -10,6 +10,12 @@ Options options_of(const ProviderOptions& given) {
   options.shared = given.get("shared", options.shared);
   options.whole_graphs = given.get("whole_graphs", options.whole_graphs);
   options.flush_interval_s = given.get("flush_interval_s", options.flush_interval_s);
+  options.instructions = given.get("instructions", options.instructions);
+  options.instruction_budget = given.get("instruction_budget", options.instruction_budget);
+  options.sample_window_s = given.get("sample_window_s", options.sample_window_s);
+  options.sample_period = given.get("sample_period", options.sample_period);
+  options.code_folder = given.get("code_folder", options.code_folder);
+  options.code_bytes = given.get("code_bytes", options.code_bytes);
   options.recording = given.get("recording", options.recording);
   options.describe_device = given.describe_device;
   return options;

@@ -53,6 +53,12 @@ void fake_test_setup(std::uint32_t cupti_version, const char* holder) {
 }
 // CPU time that threads took in the device's waits: the truth about spinning.
 std::int64_t fake_test_waiting_ran_ns() { return gpu().waiting_ran_ns.load(); }
+void fake_test_sample(const char* kernel, std::uint64_t offset, const char* stall, std::uint32_t count,
+                      std::uint32_t latency) {
+  const std::lock_guard lock(gpu().mutex);
+  gpu().sampling.pcs[kernel].push_back({kernel, offset, fake_stall_reason(stall), count, latency});
+}
+void fake_test_refuse_sampling(std::int32_t result) { gpu().sampling.enable_result = result; }
 void fake_test_lose_device() { gpu().lose_device(); }
 std::uint32_t fake_test_finalized() { return gpu().finalized; }
 std::uint64_t fake_test_enabled_callbacks() {

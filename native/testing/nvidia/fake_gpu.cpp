@@ -156,7 +156,8 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
   cupti::KernelRecord record{};
   record.kind = cupti::Kind::kConcurrentKernel;
   const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
-  stream->ready_ns = start + duration_ns;
+  sampling.ran(context(stream->device), name, correlation);
+  stream->ready_ns = start + sampling.duration(context(stream->device), duration_ns);
   record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
   record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
   record.device_id = static_cast<std::uint32_t>(stream->device);
@@ -351,6 +352,7 @@ void FakeGpu::reset() {
   waiting_ran_ns = 0;
   names_work = true;
   delivery = {};
+  sampling.reset();
   subscribed = nullptr;
   callback = nullptr;
   enabled.clear();

@@ -20,6 +20,7 @@
 
 #include "providers/nvidia/cuda_abi.h"
 #include "providers/nvidia/cupti_abi.h"
+#include "testing/nvidia/fake_sampling.h"
 
 namespace leadline::testing {
 
@@ -93,6 +94,7 @@ class FakeGpu {
   bool inner_ids_differ = false;  // a driver call inside a runtime call gets its own correlation id
   bool names_work = true;
   Delivery delivery;
+  FakeSampling sampling;
 
   // The clock: CUPTI's time is this plus kCuptiEpoch.
   static constexpr std::int64_t kCuptiEpoch = 1'700'000'000'000'000'000;
@@ -132,6 +134,9 @@ class FakeGpu {
   void destroy(FakeGraph* graph, bool executable);
   void destroy_context(std::int32_t device);
   void lose_device();
+  // As the driver tells of code that it loads for a device, and that it lets go of.
+  void load_code(const void* image, std::size_t bytes, std::int32_t device);
+  void unload_code(std::int32_t device);
 
   // CUPTI side.
   cupti::Subscriber subscribed = nullptr;

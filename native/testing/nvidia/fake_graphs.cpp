@@ -43,7 +43,8 @@ void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t c
     cupti::KernelRecord record{};
     record.kind = cupti::Kind::kConcurrentKernel;
     record.start = static_cast<std::uint64_t>(at + kCuptiEpoch);
-    at += node->duration_ns;
+    sampling.ran(context(stream->device), node->kernel, correlation);
+    at += sampling.duration(context(stream->device), node->duration_ns);
     record.end = static_cast<std::uint64_t>(at + kCuptiEpoch);
     record.device_id = static_cast<std::uint32_t>(stream->device);
     record.context_id = context(stream->device)->id;

@@ -65,6 +65,16 @@ class Program final : public ScenarioProgram {
   bool other(const ScenarioLine& line) override {
     if (line.verb() == "destroy-context") {
       gpu_.destroy_context(static_cast<std::int32_t>(line.number("device", 0)));
+    } else if (line.verb() == "pc") {
+      FakePc pc{line.words[1], static_cast<std::uint64_t>(line.number("offset", 0)),
+                fake_stall_reason(line.text("stall")), static_cast<std::uint32_t>(line.number("count", 1)),
+                static_cast<std::uint32_t>(line.number("latency", 0))};
+      if (const std::string in = line.text("in"); !in.empty()) pc.function = in;
+      gpu_.sampling.pcs[line.words[1]].push_back(pc);
+    } else if (line.verb() == "load-code") {
+      gpu_.load_code(line.words[1].data(), line.words[1].size(), static_cast<std::int32_t>(line.number("device", 0)));
+    } else if (line.verb() == "unload-code") {
+      gpu_.unload_code(static_cast<std::int32_t>(line.number("device", 0)));
     } else if (line.verb() == "lose-device") {
       gpu_.lose_device();
     } else {
@@ -108,6 +118,22 @@ bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line)
     gpu.devices.resize(static_cast<std::size_t>(number()), gpu.devices.front());
   else if (verb == "no-devices")
     gpu.devices.clear();
+  else if (verb == "instructions")
+    options.instructions = line.words[1];
+  else if (verb == "refuse-sampling")
+    gpu.sampling.enable_result = static_cast<cupti::Result>(number());
+  else if (verb == "refuse-mode")
+    gpu.sampling.refused_mode = static_cast<std::int32_t>(number());
+  else if (verb == "refuse-buffer")
+    gpu.sampling.refuses_hardware_buffer = true;
+  else if (verb == "drop-samples")
+    gpu.sampling.drop = static_cast<std::uint64_t>(number());
+  else if (verb == "buffer-full")
+    gpu.sampling.buffer_full = true;
+  else if (verb == "late-samples")
+    gpu.sampling.late = line.words[1] == "on";
+  else if (verb == "at-once")
+    gpu.sampling.at_once = static_cast<std::size_t>(number());
   else if (verb == "whole-graphs")
     options.whole_graphs = true;
   else
@@ -121,6 +147,8 @@ bool ask_provider(const nvidia::Options& options, const ScenarioLine& line) {
     nvidia::start(options);
   } else if (verb == "flush") {
     nvidia::flush(0);
+  } else if (verb == "window") {
+    nvidia::sample_window(line.words[1] == "open");
   } else if (verb == "pause") {
     nvidia::pause();
   } else if (verb == "resume") {
@@ -147,12 +175,14 @@ ScenarioResult run_scenario(const std::string& file, const std::string& folder) 
   nvidia::Options options;
   options.flush_interval_s = 3600;  // deliveries happen where the scenario says so
   options.wait_at_stop_s = 0.05;
+  options.sample_window_s = 0;
   options.cupti_candidates = {folder + "/libcupti.so.13"};
   ScenarioResult result = run_scenario_in(
       {[&] { return std::make_unique<Program>(fakes); },
        [&](const ScenarioLine& line) { return ask_provider(options, line) || configure(gpu, options, line); }},
       file);
   if (gpu.noisy_callbacks_enabled > 0) result.error = "Callbacks of calls of no interest were enabled.";
+  if (gpu.sampling.calls_while_off > 0) result.error = "Sampling was used where it was not on.";
   if (gpu.calls_after_finalize > 0) result.error = "CUPTI was called after it had been finalised.";
   return result;
 }

@@ -36,6 +36,10 @@ PART_SUFFIX = ".leadline.part"
 KERNEL_LEVELS = ("sched", "syscalls", "io", "faults")
 """What of the kernel can be recorded; each has all of those before it."""
 
+INSTRUCTION_MODES = ("continuous", "serialised")
+INSTRUCTION_BUDGET = 2.0
+"""Percent of the time that sampling instructions may cost where nothing is said."""
+
 _UNREADABLE_WINDOW = "Cannot read the trace window {!r}; write steps=N or seconds=S, and maybe ,wait=N."
 
 
@@ -128,6 +132,13 @@ class Options:
     """Regular expression for the kernels that tools look at."""
     every: int = 1
     """Tools look at one of so many launches."""
+    instructions: str = ""
+    """Samples of the instructions of GPU kernels: `continuous`, where kernels of one name share those of a window by
+    their time, or `serialised`, where each launch has its own but kernels no longer overlap; empty for none. `budget`
+    says what they may cost, 2 percent where it is 0."""
+    code: bool = True
+    """With `instructions`: keep the machine code of kernels beside the segments until the file is made, which gives
+    samples their source lines; without it they are offsets."""
     budget: float = 0.0
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
     counters: tuple[str, ...] = ()
@@ -145,6 +156,8 @@ class Options:
             raise ProfileError(f"There is no kernel level {self.kernel!r}; the levels are {', '.join(KERNEL_LEVELS)}.")
         if self.kernel and self.trace is None:
             raise ProfileError("The kernel is recorded while a trace window is open; add --trace steps=5.")
+        if self.instructions not in ("", *INSTRUCTION_MODES):
+            raise ProfileError(f"Instructions are sampled {' or '.join(INSTRUCTION_MODES)}, not {self.instructions!r}.")
         if self.native not in ("", "yes", "all"):
             raise ProfileError(f"Native frames are taken with `yes` or `all`, not {self.native!r}.")
         if self.cpu_sample != 0 and not LOWEST_HZ <= self.cpu_sample <= HIGHEST_HZ:
@@ -165,6 +178,11 @@ class Options:
     def sample_hz(self) -> float:
         """CPU samples per second; 0 for none."""
         return self.cpu_sample or (CPU_SAMPLE_HZ if self.native or self.counters or self.wait else 0.0)
+
+    @property
+    def instruction_budget(self) -> float:
+        """Percent of the time that sampling instructions may cost."""
+        return self.budget or INSTRUCTION_BUDGET
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Options:
@@ -219,6 +237,8 @@ class Options:
             parts.append(f"CPU samples at {self.sample_hz:g} Hz{' with native frames' if self.native else ''}")
         if self.wait:
             parts.append(f"waiting at {self.wait:g} Hz")
+        if self.instructions:
+            parts.append(f"instructions of kernels ({self.instructions}, {self.instruction_budget:g} % of the time)")
         if self.counters:
             parts.append(f"counters {', '.join(self.counters)}")
         if self.tools:

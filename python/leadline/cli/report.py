@@ -25,6 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--focus", metavar="REGEX", help="count only paths with a frame whose name or file:line matches REGEX"
     )
+    parser.add_argument(
+        "--source",
+        action="store_true",
+        help="the source of GPU kernels with where their instructions waited, and why; --focus chooses kernels by name",
+    )
     parser.add_argument("--tool", metavar="NAME", help="what an event tool has found, in full; `all` for every tool")
     parser.add_argument("--no-source", action="store_true", help="put no source files into the HTML page")
     parser.add_argument("--hide-library-frames", action="store_true", help="leave library frames out of the paths")
@@ -43,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.tool:
         return _report_tool(arguments)
+    if arguments.source:
+        return _report_source(arguments)
     chosen = arguments.format or _format_of(arguments.output)
     top = arguments.top or _DEFAULT_ROWS[chosen]
     options = ReportOptions(
@@ -111,4 +118,33 @@ def _report_tool(arguments: argparse.Namespace) -> int:
     width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)
     text = tools_text(chosen, width, arguments.top or 20, colour=colour)
     write_result(text.lstrip("\n"), arguments.output)
+    return 0
+
+
+def _report_source(arguments: argparse.Namespace) -> int:
+    """Heat on the source of kernels: text, or JSON with `--format json`."""
+    from leadline.cli.files import open_profile, write_result
+    from leadline.report.build import BadPatternError
+    from leadline.report.kernel_source import kernel_heat
+    from leadline.report.kernel_source_text import render_json, render_text
+    from leadline.report.text import for_stream
+
+    profile = open_profile(arguments.file)
+    try:
+        kernels = kernel_heat(profile, arguments.focus)
+    except BadPatternError as error:
+        raise CommandError(str(error)) from error
+    if not kernels:
+        sampled = bool(profile.tree.exclusive("instruction_samples").count.any())
+        why = (
+            f"no sampled kernel matches {arguments.focus!r}"
+            if sampled and arguments.focus
+            else "no instructions of kernels were sampled; run with `leadline run --instructions`"
+        )
+        raise CommandError(f"{arguments.file} has no source of kernels to show: {why}.")
+    if (arguments.format or _format_of(arguments.output)) == "json":
+        write_result(render_json(kernels), arguments.output)
+        return 0
+    width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)
+    write_result(render_text(kernels, width, arguments.top or 10, colour=colour), arguments.output)
     return 0

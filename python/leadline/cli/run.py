@@ -35,6 +35,11 @@ from leadline.capture.records import StartedBy
 from leadline.capture.rolling import LOOK_S, Keep, Rolling
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError
+from leadline.cli.instruction_arguments import (
+    INSTRUCTIONS_WITHOUT_VALUE,
+    add_instruction_arguments,
+    instruction_options,
+)
 from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES, add_tool_arguments, launches_looked_at, tool_options
 
 if TYPE_CHECKING:
@@ -49,6 +54,7 @@ _WITH_VALUE = (
 
 _RATES = {"--cpu-sample": CPU_SAMPLE_HZ, "--wait": WAIT_HZ}
 """Options whose value may be left out."""
+_WITHOUT_VALUE = {"--native": "--native=yes", **INSTRUCTIONS_WITHOUT_VALUE}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("yes", "all"),
         help="native frames (C, C++) in CPU samples; =all: also those of the interpreter (=yes may be left out)",
     )
+    add_instruction_arguments(parser)
     parser.add_argument(
         "--keep",
         default="",
@@ -133,7 +140,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget",
         default="",
         metavar="PERCENT",
-        help="let sources rest when measuring costs more of the run than that, such as 1%%",
+        help="let sources rest when measuring costs more of the run than that, such as 1%%; with --instructions also "
+        "what sampling them may cost (default: 2%%)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
@@ -145,8 +153,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def split_rates(words: Sequence[str]) -> list[str]:
     """The same where no program follows."""
     return [
-        "--native=yes"
-        if word == "--native"
+        _WITHOUT_VALUE[word]
+        if word in _WITHOUT_VALUE
         else f"{word}={_RATES[word]:g}"
         if word in _RATES and not _is_number("".join(words[place + 1 : place + 2]))
         else word
@@ -164,8 +172,8 @@ def split(words: Sequence[str]) -> list[str]:
             of_option = False
         elif word in ("--", "-m") or not word.startswith("-"):
             return [*found, *words[place:]]  # the program and its own arguments
-        elif word == "--native":
-            found.append("--native=yes")
+        elif word in _WITHOUT_VALUE:
+            found.append(_WITHOUT_VALUE[word])
         elif word in _RATES and not _is_number("".join(words[place + 1 : place + 2])):
             found.append(f"{word}={_RATES[word]:g}")
         else:
@@ -251,6 +259,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             "wait": arguments.wait,
             "counters": arguments.counter,
             "native": arguments.native,
+            **instruction_options(arguments),
             "budget": budget,
         }
     )

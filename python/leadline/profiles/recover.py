@@ -20,6 +20,7 @@ import numpy as np
 from leadline import _package
 from leadline.profiles.align import on_one_clock
 from leadline.profiles.builder import ProfileBuilder
+from leadline.profiles.code import with_code
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.flight import read_flight
 from leadline.profiles.marks import going_on, last_mark, segments_at
@@ -104,6 +105,8 @@ def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) ->
         meta.update(rolled.meta(meta, found))
     meta["complete"] = bool(meta["complete"]) and not absent
     profile = on_one_clock(Profile(merge_tables([*found, *absent]), complete_meta(meta)))
+    if part.code is not None:
+        profile = with_code(profile, part.code)
     return Recovered(profile, complete, len(found) - complete, len(absent))
 
 

@@ -31,6 +31,7 @@ from leadline.analysis.rules.kernel_fusion import KernelFusion
 from leadline.analysis.rules.layout_conversion import LayoutConversion
 from leadline.analysis.rules.logging_in_loop import LoggingInLoop
 from leadline.analysis.rules.matmul_shape import MatmulShape
+from leadline.analysis.rules.occupancy import Occupancy
 from leadline.analysis.rules.optimizer_loop import OptimizerLoop
 from leadline.analysis.rules.pageable_copies import PageableCopies
 from leadline.analysis.rules.python_overhead import PythonOverhead
@@ -41,6 +42,7 @@ from leadline.analysis.rules.small_copies import SmallCopies
 from leadline.analysis.rules.stall import Stall
 from leadline.analysis.rules.synchronisation import Synchronisation
 from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
+from leadline.analysis.rules.uncoalesced import Uncoalesced
 from leadline.analysis.rules.unused_device import UnusedDevice
 from leadline.analysis.rules.unused_gradients import UnusedGradients
 
@@ -49,6 +51,8 @@ RULES: tuple[Rule, ...] = (
     KernelFusion(),
     ForwardBackward(),
     Stall(),
+    Uncoalesced(),
+    Occupancy(),
     CpuLatency(),
     DataLoading(),
     Synchronisation(),

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, cast
 
-from leadline.capture.config import Options
+from leadline._package import CODE_FOLDER
+from leadline.capture.config import SESSION_VARIABLE, Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.nvidia_files import (
@@ -28,6 +29,11 @@ from leadline.capture.providers.nvidia_files import (
 from leadline.capture.providers.nvidia_native import Answer, NvidiaNative
 from leadline.capture.providers.nvidia_yield import ProfilerYield
 
+PERIOD_VARIABLE = "LEADLINE_SAMPLE_PERIOD"
+"""Environment: instructions are sampled every 2^N cycles, 5 to 31; CUPTI chooses where it is not set."""
+CODE_BYTES_VARIABLE = "LEADLINE_CODE_BYTES"
+"""Environment: the most machine code that is kept while a program runs."""
+CODE_BYTES = 256 << 20
 RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
 """Environment: a file to record GPU calls and records into, for bug reports and tests."""
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
@@ -62,7 +68,7 @@ class NvidiaProvider:
         self._hook.install()
         if self._attached:
             return
-        answer = self._native.await_nvidia(_attach_options())
+        answer = self._native.await_nvidia(_attach_options(self._options))
         self._awaiting = bool(answer["awaiting"])
         if not self._awaiting:
             self._attached = True
@@ -168,7 +174,7 @@ class NvidiaProvider:
         if self._attached or self._stopped:
             return
         try:
-            started = self._native.attach_nvidia(_attach_options())
+            started = self._native.attach_nvidia(_attach_options(self._options))
             self._attached, self._awaiting = True, False
             self._note(started, ok=bool(started["measuring"]))
         except Exception as error:
@@ -200,5 +206,23 @@ def create(native: Native, options: Options, changed: Callable[[], None]) -> Nvi
     return NvidiaProvider(native, options, changed)
 
 
-def _attach_options() -> dict[str, Any]:
-    return {"cupti_candidates": list(cupti_candidates()), "recording": os.environ.get(RECORDING_VARIABLE, "")}
+def _attach_options(options: Options) -> dict[str, Any]:
+    asked = {"cupti_candidates": list(cupti_candidates()), "recording": os.environ.get(RECORDING_VARIABLE, "")}
+    return {**asked, **_sampling_options(options)} if options.instructions else asked
+
+
+def _sampling_options(options: Options) -> dict[str, Any]:
+    """Code is kept in the session's folder, where the files of all its processes come together."""
+    folder = os.environ.get(SESSION_VARIABLE, "")
+    return {
+        "instructions": options.instructions,
+        "instruction_budget": options.instruction_budget / 100,
+        "sample_period": _number(PERIOD_VARIABLE, 0),
+        "code_folder": f"{folder}/{CODE_FOLDER}" if folder and options.code else "",
+        "code_bytes": _number(CODE_BYTES_VARIABLE, CODE_BYTES),
+    }
+
+
+def _number(variable: str, otherwise: int) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else otherwise

@@ -21,6 +21,27 @@ class Answer(TypedDict):
     """Nothing yet, because the program has not started CUDA."""
 
 
+class InstructionDetails(TypedDict):
+    """Of sampling instructions."""
+
+    mode: str
+    message: str
+    """Why nothing is sampled; empty when all is well."""
+    windows: int
+    open_ns: int
+    spent_ns: int
+    samples: int
+    by_launch: int
+    """Attributed by the launch that CUPTI named."""
+    by_window: int
+    """Attributed to the kernels of that name that ran in the window, by their time."""
+    unattributed: int
+    dropped: int
+    buffer_full: int
+    other_samples: int
+    code_bytes: int
+
+
 class Details(Answer, total=False):
     """For the file and the doctor. All from `cupti_path` on are missing where nothing has been measured."""
 
@@ -44,6 +65,7 @@ class Details(Answer, total=False):
     held_bytes: int
     cupti_finalized: bool
     device_lost: bool
+    instructions: InstructionDetails
 
 
 class NvtxDomain(TypedDict):

@@ -1,0 +1,41 @@
+// The machine code that a program's devices were given, kept as files while it is there: once per content, up to a
+// size.
+//
+// Code is gone when its module is, and some of it was made in memory, so what is to be looked at after the run must be
+// kept when it is loaded.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+namespace leadline::gpu {
+
+class CodeObjects {
+ public:
+  // `folder`: where to write `HASH.code`, made when it is needed; empty: keep nothing.
+  CodeObjects(std::string folder, std::uint64_t most_bytes) : folder_(std::move(folder)), most_bytes_(most_bytes) {}
+
+  // Any thread; writes what is new. The answer tells this content from any other, kept or not.
+  std::uint64_t keep(const void* image, std::size_t bytes) noexcept;
+  static std::uint64_t hash(const void* image, std::size_t bytes) noexcept;
+
+  std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
+  // Distinct ones that are not in the folder, for want of room or of a disk.
+  std::uint64_t left_out() const noexcept { return left_out_.load(std::memory_order_relaxed); }
+
+ private:
+  bool write(std::uint64_t hash, const void* image, std::size_t bytes) const;
+
+  const std::string folder_;
+  const std::uint64_t most_bytes_;
+  std::mutex mutex_;  // of known_
+  std::unordered_set<std::uint64_t> known_;
+  std::atomic<std::uint64_t> kept_bytes_{0};
+  std::atomic<std::uint64_t> left_out_{0};
+};
+
+}  // namespace leadline::gpu

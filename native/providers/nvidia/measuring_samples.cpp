@@ -1,0 +1,74 @@
+// Where a measuring meets the part that samples instructions.
+#include "gpu/measure.h"
+#include "providers/nvidia/in_callback.h"
+#include "providers/nvidia/measuring.h"
+
+namespace leadline::nvidia {
+
+PcSamplingOptions sampling_options(const Options& options) {
+  PcSamplingOptions sampling;
+  if (options.instructions == "serialised") sampling.mode = cupti::SamplingMode::kSerialised;
+  sampling.budget = options.instruction_budget;
+  sampling.window_s = options.sample_window_s;
+  sampling.period = static_cast<std::uint32_t>(options.sample_period);
+  sampling.code_folder = options.code_folder;
+  sampling.code_bytes = static_cast<std::uint64_t>(options.code_bytes);
+  return sampling;
+}
+
+// Contexts that were there before measuring began show at their first call.
+void Measuring::sample_contexts(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
+  static thread_local constinit void* last_seen = nullptr;
+  const auto device_of = [this](void* context) {
+    std::uint32_t device = 0;
+    const auto ask = library_.call().get_device_id;
+    return ask != nullptr && ask(context, &device) == cupti::kSuccess ? static_cast<std::int32_t>(device) : 0;
+  };
+  if (data == nullptr || !callbacks_.is_open()) return;
+  if (domain == cupti::Domain::kDriver || domain == cupti::Domain::kRuntime) {
+    const auto& api = *static_cast<const cupti::CallbackData*>(data);
+    if (api.site != cupti::Site::kEnter || api.context == nullptr || api.context == last_seen) return;
+    last_seen = api.context;
+    return sampler_->context_created(api.context, device_of(api.context));
+  }
+  if (domain != cupti::Domain::kResource) return;
+  const auto& resource = *static_cast<const cupti::ResourceData*>(data);
+  switch (static_cast<cupti::Resource>(cbid)) {
+    case cupti::Resource::kContextCreated:
+      return sampler_->context_created(resource.context, device_of(resource.context));
+    case cupti::Resource::kContextDestroyStarting:
+      if (last_seen == resource.context) last_seen = nullptr;
+      return sampler_->context_destroyed(resource.context);
+    case cupti::Resource::kModuleLoaded:
+      if (resource.descriptor != nullptr) {
+        const auto& module = *static_cast<const cupti::ModuleData*>(resource.descriptor);
+        sampler_->code().keep(module.image, module.image_bytes);
+      }
+      return;
+    case cupti::Resource::kModuleUnloadStarting:
+      return sampler_->code_unloading(resource.context);
+    default:
+      return;
+  }
+}
+
+// CUPTI asks for a name of the code that it loads, and says it with every sample of that code.
+void Measuring::on_code(const void* image, std::size_t bytes, std::uint64_t* hash) {
+  const InCallback self;
+  *hash = self && self->sampling_ ? self->sampler_->code().keep(image, bytes) : gpu::CodeObjects::hash(image, bytes);
+}
+
+void Measuring::sample_window(bool open) {
+  if (sampling_) open ? sampler_->open_window() : sampler_->close_window();
+}
+
+void Measuring::settle_samples(std::int64_t until_ns) {
+  if (!sampling_) return;
+  sampler_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
+                                              const std::vector<leadline_activity_child>& instructions) {
+    fold_.tell_instructions(run, mangled, instructions);
+  });
+  sampler_->slowed_down(sampler_->samples().take_slowdown_ns());
+}
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,319 @@
+#include "providers/nvidia/pc_sampling.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "base/ids.h"
+#include "gpu/measure.h"
+#include "providers/nvidia/pc_sampling_context.h"
+
+namespace leadline::nvidia {
+namespace {
+
+using std::chrono::duration;
+
+constexpr std::int64_t kFirstCostNs = 1'000'000;    // of a window, until one was measured
+constexpr int kMostRounds = 256;                    // of taking records after one window
+constexpr std::chrono::milliseconds kPatience{50};  // of a thread of the program with ours
+
+}  // namespace
+
+PcSampler::PcSampler(const CuptiLibrary& library, PcSamplingOptions options)
+    : library_(library),
+      version_(library.version()),
+      options_(std::move(options)),
+      call_(library.sampling()),
+      code_(options_.code_folder, options_.code_bytes),
+      duty_(options_.budget, kFirstCostNs) {}
+
+PcSampler::~PcSampler() {
+  if (thread_.joinable()) thread_.detach();  // only where stop() could not be reached
+}
+
+void PcSampler::refuse(const std::string& sentence) {
+  {
+    const std::lock_guard lock(list_mutex_);
+    if (!message_.empty()) return;  // once is enough
+    message_ = sentence;
+  }
+  gpu::count_loss(LossKind::kProviderUnavailable, 1, sentence.c_str());
+}
+
+bool PcSampler::begin() {
+  if (!call_.complete()) {
+    refuse("Instructions are not sampled because CUPTI " + cupti_version_name(version_) + " (" + library_.path() +
+           ") has no functions for it; install nvidia-cuda-cupti of CUDA 12 or 13.");
+    return false;
+  }
+  if (options_.mode == cupti::SamplingMode::kSerialised && version_ < cupti::kVersion12_4) {
+    refuse(
+        "Instructions are not sampled launch by launch because CUPTI tells launches from 12.4 on; leave out "
+        "`=serialised`, or install a newer nvidia-cuda-cupti.");
+    return false;
+  }
+  duty_.begin(leadline_monitor_now());
+  return true;
+}
+
+std::vector<std::shared_ptr<PcSampler::Context>> PcSampler::contexts() const {
+  const std::lock_guard lock(list_mutex_);
+  return contexts_;
+}
+
+std::shared_ptr<PcSampler::Context> PcSampler::take_out(void* context) {
+  const std::lock_guard lock(list_mutex_);
+  const auto found =
+      std::find_if(contexts_.begin(), contexts_.end(), [&](const auto& one) { return one->handle == context; });
+  if (found == contexts_.end()) return nullptr;
+  std::shared_ptr<Context> taken = *found;
+  contexts_.erase(found);
+  return taken;
+}
+
+void PcSampler::context_created(void* handle, std::int32_t device) noexcept {
+  try {
+    {
+      const std::lock_guard lock(list_mutex_);
+      if (!message_.empty()) return;
+      for (const auto& known : contexts_) {
+        if (known->handle == handle) return;
+      }
+    }
+    auto context = std::make_shared<Context>(handle, device);
+    std::string why;
+    if (!configure(*context, &why)) return refuse(why);
+    const std::lock_guard lock(list_mutex_);
+    contexts_.push_back(std::move(context));
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1,
+                    "Instructions are not sampled because the provider ran out of memory.");
+  }
+}
+
+void PcSampler::context_destroyed(void* handle) noexcept {
+  try {
+    const std::shared_ptr<Context> context = take_out(handle);
+    if (!context) return;
+    // Our thread may be inside a call that waits for what this one holds, so it is not waited for without end.
+    const std::unique_lock lock(context->mutex, kPatience);
+    if (!lock) return;
+    auto of = of_context(handle);
+    if (context->open) {
+      call_.stop(&of);
+      context->closes(leadline_monitor_now());
+      drain(*context);
+      samples_.window_closes(context->device, context->windows.back().end_ns);
+    }
+    if (context->on) call_.disable(&of);
+    context->on = false;
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "The last samples of a context were lost for lack of memory.");
+  }
+}
+
+// Addresses in code that is unloaded may be given to other code.
+void PcSampler::code_unloading(void* handle) noexcept {
+  try {
+    for (const std::shared_ptr<Context>& context : contexts()) {
+      if (context->handle != handle) continue;
+      const std::unique_lock lock(context->mutex, kPatience);
+      if (lock && context->on && context->open) drain(*context);
+    }
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "Samples of code that was unloaded were lost for lack of memory.");
+  }
+}
+
+void PcSampler::open_window() {
+  const std::int64_t before = leadline_monitor_now();
+  window_open_ = true;
+  opened_ns_ = before;
+  for (const std::shared_ptr<Context>& context : contexts()) {
+    const std::lock_guard lock(context->mutex);
+    if (!context->on) continue;
+    const std::int64_t now = leadline_monitor_now();
+    samples_.window_opens(context->device, now);
+    auto of = of_context(context->handle);
+    if (const cupti::Result result = call_.start(&of); result == cupti::kSuccess) {
+      context->opens(now);
+    } else {
+      samples_.window_closes(context->device, now);
+      refuse(refusal(result, "to start"));
+    }
+  }
+  opening_cost_ns_ = leadline_monitor_now() - before;
+}
+
+void PcSampler::close_window() {
+  if (!window_open_) return;
+  window_open_ = false;
+  const std::int64_t before = leadline_monitor_now();
+  for (const std::shared_ptr<Context>& context : contexts()) {
+    const std::lock_guard lock(context->mutex);
+    if (!context->on || !context->open) continue;
+    auto of = of_context(context->handle);
+    call_.stop(&of);
+    context->closes(leadline_monitor_now());
+    drain(*context);
+    samples_.window_closes(context->device, context->windows.back().end_ns);
+  }
+  const std::int64_t now = leadline_monitor_now();
+  const std::lock_guard lock(list_mutex_);
+  ++windows_;
+  open_ns_ += before - opened_ns_;
+  duty_.window(now, now - before + opening_cost_ns_);
+}
+
+void PcSampler::drain(Context& context) noexcept {
+  for (int round = 0; round < kMostRounds; ++round) {
+    cupti::SamplingData* data = context.records->empty();
+    cupti::SamplingGetData ask{sizeof(cupti::SamplingGetData), nullptr, context.handle, data};
+    const cupti::Result result = call_.get_data(&ask);
+    if (result == cupti::kOutOfMemory || data->hardware_buffer_full != 0) {
+      buffer_full_.fetch_add(1, std::memory_order_relaxed);
+      gpu::count_loss(LossKind::kInstructionSamplesDropped, 1,
+                      "The device's buffer of samples was full, so those of one window are missing; sample less often "
+                      "with LEADLINE_SAMPLE_PERIOD (each step up halves them).");
+    }
+    if (result != cupti::kSuccess && result != cupti::kOutOfMemory) return;
+    take(context, *context.records, *data);
+    if (data->remaining == 0 || data->records == 0) return;
+  }
+}
+
+void PcSampler::take(Context& context, const Records& records, const cupti::SamplingData& data) noexcept {
+  if (data.dropped_samples > 0) {
+    dropped_.fetch_add(data.dropped_samples, std::memory_order_relaxed);
+    gpu::count_loss(LossKind::kInstructionSamplesDropped, data.dropped_samples,
+                    "The device dropped samples that came faster than they could be written; shares of instructions "
+                    "may be off where most were dropped.");
+  }
+  other_samples_.fetch_add(data.other_samples, std::memory_order_relaxed);
+  if (data.records == 0 || context.windows.empty()) return;
+  try {
+    const Context::Window& window = context.window(data.range);
+    gpu::SampleBatch batch;
+    batch.device = context.device;
+    batch.start_ns = window.start_ns;
+    batch.end_ns = window.end_ns;
+    std::unordered_map<std::string, std::uint32_t> rows;
+    for (std::size_t i = 0; i < std::min<std::size_t>(data.records, kPcRecords); ++i) {
+      const cupti::PcRecord pc = records.at(i);
+      if (pc.function == nullptr || pc.stalls == nullptr) continue;
+      const auto [row, added] = rows.try_emplace(pc.function, static_cast<std::uint32_t>(rows.size()));
+      if (added) {
+        batch.functions.emplace_back(pc.function);
+        batch.kernels.push_back(kernel_of(pc.function));
+      }
+      // Each reason is counted twice, the second time where nothing else was issued.
+      std::unordered_map<const char*, std::pair<std::uint64_t, std::uint64_t>> counts;
+      for (std::size_t s = 0; s < std::min(pc.stall_count, records.reasons()); ++s) {
+        const cupti::StallCount& stall = pc.stalls[s];
+        auto found = context.reasons.find(stall.reason);
+        if (found == context.reasons.end()) {
+          const Context::Reason unknown{kept_name("reason " + std::to_string(stall.reason)), false};
+          found = context.reasons.emplace(stall.reason, unknown).first;
+        }
+        auto& [count, latency] = counts[found->second.name];
+        (found->second.not_issued ? latency : count) += stall.samples;
+      }
+      for (const auto& [name, counted] : counts) {
+        const auto [count, latency] = counted;
+        if (count + latency == 0) continue;
+        batch.samples.push_back({row->second, pc.correlation_id, pc.code, pc.offset, name, std::max(count, latency),
+                                 name == nullptr ? 0 : std::min(latency, std::max(count, latency))});
+      }
+    }
+    samples_.give(std::move(batch));
+  } catch (...) {
+    gpu::count_loss(LossKind::kInstructionSamplesDropped, 1, "Samples could not be kept for lack of memory.");
+  }
+}
+
+void PcSampler::slowed_down(std::int64_t ns) noexcept {
+  if (ns <= 0) return;
+  const std::lock_guard lock(list_mutex_);
+  duty_.spend(leadline_monitor_now(), ns);
+}
+
+void PcSampler::pause() { paused_.store(true, std::memory_order_relaxed); }
+void PcSampler::resume() { paused_.store(false, std::memory_order_relaxed); }
+
+void PcSampler::start_thread() {
+  const std::lock_guard lock(wake_mutex_);
+  if (options_.window_s <= 0 || ending_ || thread_.joinable()) return;
+  thread_ = std::thread([this] { run(); });
+}
+
+void PcSampler::run() {
+  constexpr double kLookS = 0.1;  // how often a program that rests, or has no context yet, is looked at
+  std::unique_lock wake(wake_mutex_);
+  while (!ending_) {
+    std::int64_t rest_ns = 0;
+    {
+      const std::lock_guard lock(list_mutex_);
+      rest_ns = duty_.rest_ns(leadline_monitor_now());
+      if (contexts_.empty() || paused_.load(std::memory_order_relaxed) || !message_.empty()) {
+        rest_ns = std::max<std::int64_t>(rest_ns, static_cast<std::int64_t>(kLookS * 1e9));
+      }
+    }
+    if (rest_ns > 0) {
+      wake_.wait_for(wake, duration<double>(std::min(static_cast<double>(rest_ns) / 1e9, kLookS)));
+      continue;
+    }
+    wake.unlock();
+    open_window();
+    wake.lock();
+    wake_.wait_for(wake, duration<double>(options_.window_s), [this] { return ending_; });
+    wake.unlock();
+    close_window();
+    wake.lock();
+  }
+}
+
+void PcSampler::stop() {
+  {
+    const std::lock_guard lock(wake_mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  close_window();
+  for (const std::shared_ptr<Context>& context : contexts()) {
+    const std::lock_guard lock(context->mutex);
+    if (!context->on) continue;
+    auto of = of_context(context->handle);
+    call_.disable(&of);
+    context->on = false;
+    take(*context, *context->leftover, context->leftover->data());
+  }
+}
+
+void PcSampler::abandon() noexcept {
+  if (thread_.joinable()) thread_.detach();
+}
+
+PcSamplingDetails PcSampler::details() const {
+  PcSamplingDetails details;
+  details.mode = mode_name(options_.mode);
+  details.dropped = dropped_.load(std::memory_order_relaxed);
+  details.buffer_full = buffer_full_.load(std::memory_order_relaxed);
+  details.other_samples = other_samples_.load(std::memory_order_relaxed);
+  details.code_bytes = code_.kept_bytes();
+  details.samples = samples_.counters();
+  const std::lock_guard lock(list_mutex_);
+  details.message = message_;
+  details.windows = windows_;
+  details.open_ns = open_ns_;
+  details.spent_ns = duty_.spent_ns();
+  return details;
+}
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,141 @@
+#include "providers/nvidia/pc_sampling_context.h"
+
+#include <algorithm>
+#include <set>
+
+namespace leadline::nvidia {
+namespace {
+
+constexpr std::size_t kHardwareBytes = 64 << 20;  // of the device's memory, for each context; CUPTI would take 512 MiB
+constexpr std::size_t kScratchBytes = 4 << 20;
+
+}  // namespace
+
+const char* kept_name(std::string&& name) {
+  static std::mutex mutex;
+  static auto& names = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return names.insert(std::move(name)).first->c_str();
+}
+
+const char* mode_name(cupti::SamplingMode mode) {
+  return mode == cupti::SamplingMode::kContinuous ? "continuous" : "serialised";
+}
+
+std::string stall_name(std::string_view vendors, bool* not_issued) {
+  constexpr std::string_view kPrefix = "smsp__pcsamp_warps_issue_stalled_";
+  constexpr std::string_view kNotIssued = "_not_issued";
+  std::string_view name = vendors;
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  *not_issued = name.ends_with(kNotIssued);
+  if (*not_issued) name.remove_suffix(kNotIssued.size());
+  return std::string(name);
+}
+
+std::string kernel_of(std::string_view function) {
+  const auto end = function.find('$', 1);
+  return function.starts_with('$') && end != std::string_view::npos ? std::string(function.substr(1, end - 1)) : "";
+}
+
+std::string PcSampler::refusal(cupti::Result result, const char* doing) const {
+  const std::string begin = "Instructions are not sampled because ";
+  switch (result) {
+    case cupti::kInsufficientPrivileges:
+    case cupti::kVirtualizedInsufficientPrivileges:
+      return begin +
+             "the driver does not permit it to this user (ERR_NVGPUCTRPERM); load the nvidia module with "
+             "NVreg_RestrictProfilingToAdminUsers=0 or give the process CAP_SYS_ADMIN.";
+    case cupti::kHardwareBusy:
+      return begin +
+             "another profiler uses the device's sampling (Nsight, DCGM's profiling metrics); end it, or pause DCGM "
+             "with `dcgmi profiling --pause`.";
+    case cupti::kMigNotSupported:
+      return begin + "CUPTI does not sample on a slice of a device (MIG); run on a whole one.";
+    case cupti::kVirtualizedNotSupported:
+      return begin + "this virtual GPU does not support it; ask the host's administrator.";
+    case cupti::kConfidentialNotSupported:
+      return begin + "the device runs in confidential mode, which forbids it.";
+    case cupti::kWslNotSupported:
+      return begin + "CUPTI does not sample under WSL; run on Linux itself.";
+    case cupti::kLegacyProfilerNotSupported:
+    case cupti::kCmpNotSupported:
+    case cupti::kSliNotSupported:
+    case cupti::kNotSupported:
+      return begin + "CUPTI " + cupti_version_name(version_) +
+             " does not support it on this device (it needs compute capability 7.0 and a driver of its own release).";
+    default:
+      return begin + "CUPTI refused " + doing + " (" + library_.describe(result) + ").";
+  }
+}
+
+bool PcSampler::configure(Context& context, std::string* why) {
+  auto of = of_context(context.handle);
+  if (const cupti::Result result = call_.enable(&of); result != cupti::kSuccess) {
+    *why = refusal(result, "to begin");
+    return false;
+  }
+  context.on = true;
+  learn_reasons(context);
+  const std::size_t stride = version_ < cupti::kVersion12_4 ? cupti::kPcRecordBytes12_0 : sizeof(cupti::PcRecord);
+  const std::size_t reasons = std::max<std::size_t>(context.reasons.size(), 64);
+  context.records = std::make_unique<Records>(stride, reasons);
+  context.leftover = std::make_unique<Records>(stride, reasons);
+  using A = cupti::SamplingAttribute;
+  std::vector<cupti::SamplingSetting> settings;
+  const auto add = [&](A attribute) -> cupti::SamplingSetting& {
+    cupti::SamplingSetting setting{};
+    setting.attribute = attribute;
+    settings.push_back(setting);
+    return settings.back();
+  };
+  add(A::kMode).value.choice = static_cast<std::int32_t>(options_.mode);
+  add(A::kStartStop).value.number = 1;
+  add(A::kOutputFormat).value.choice = cupti::kOutputParsed;
+  add(A::kScratchBuffer).value.size = kScratchBytes;
+  add(A::kDataBuffer).value.buffer = context.leftover->empty();
+  if (options_.period != 0) add(A::kPeriod).value.number = options_.period;
+  add(A::kHardwareBuffer).value.size = kHardwareBytes;  // the last: some releases refuse it on some devices
+  const auto apply = [&] {
+    cupti::SamplingSettings all{sizeof(cupti::SamplingSettings), nullptr, context.handle, settings.size(),
+                                settings.data()};
+    return call_.configure(&all);
+  };
+  cupti::Result result = apply();
+  if (result != cupti::kSuccess && settings.back().status != cupti::kSuccess) {
+    settings.pop_back();
+    result = apply();
+  }
+  if (result == cupti::kSuccess) return true;
+  if (settings.front().status != cupti::kSuccess) {
+    *why = std::string("Instructions are not sampled because CUPTI refused the mode ") + mode_name(options_.mode) +
+           " (" + library_.describe(result) + "); try `--instructions=" +
+           (options_.mode == cupti::SamplingMode::kContinuous ? "serialised" : "continuous") + "`.";
+  } else {
+    *why = refusal(result, "the settings");
+  }
+  call_.disable(&of);
+  context.on = false;
+  return false;
+}
+
+void PcSampler::learn_reasons(Context& context) {
+  std::size_t count = 0;
+  cupti::StallReasonCount how_many{sizeof(cupti::StallReasonCount), nullptr, context.handle, &count};
+  constexpr std::size_t kMost = 1024;
+  if (call_.stall_reason_count(&how_many) != cupti::kSuccess || count == 0 || count > kMost) return;
+  std::vector<std::uint32_t> indices(count);
+  std::vector<char> texts(count * cupti::kStallNameSize);
+  std::vector<char*> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(&texts[i * cupti::kStallNameSize]);
+  cupti::StallReasons all{sizeof(cupti::StallReasons), nullptr, context.handle, count, indices.data(), names.data()};
+  if (call_.stall_reasons(&all) != cupti::kSuccess) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    names[i][cupti::kStallNameSize - 1] = '\0';
+    Context::Reason reason;
+    std::string name = stall_name(names[i], &reason.not_issued);
+    if (name != "selected") reason.name = kept_name(std::move(name));
+    context.reasons[indices[i]] = reason;
+  }
+}
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,50 @@
+"""`uncoalesced`: a hot kernel asks for memory in more pieces than its queue takes."""
+
+from __future__ import annotations
+
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.instruction_samples import SampledKernels
+from leadline.analysis.rules.words import duration, percent
+
+_QUEUES = ("lg_throttle", "tex_throttle")
+
+
+class Uncoalesced(Rule):
+    name = "uncoalesced"
+    asks = "Does a kernel ask for device memory in more pieces than can be under way?"
+    options = (
+        Option("share", 5, "%", "of the device time that the kernel takes"),
+        Option("full", 20, "%", "of its samples that wait for room in the queue; well-shaped kernels wait for data"),
+        Option("samples", 100, "1", "of one kernel; fewer do not tell its reasons apart"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        kernels = SampledKernels(case)
+        made = []
+        for kernel in kernels.hot(values["share"], values["samples"]):
+            full = kernel.of(*_QUEUES)
+            if full < values["full"]:
+                continue
+            group = kernel.group
+            lines = kernels.lines(group, *_QUEUES) or kernels.hottest(group, *_QUEUES)
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"{case.name(group.row)} asks for memory faster than its queue takes it, in {percent(full)} of its "
+                    f"samples, most at {lines[0][0]}",
+                    case.gain(group.value, (0, 0.5 * full, full), "bound: the kernel without these waits"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (
+                        f"{duration(case.per_step(group.value))} a step, {percent(kernel.share)} of the device time",
+                        "there: " + ", ".join(f"{place} {percent(count / kernel.seen)}" for place, count in lines),
+                    ),
+                    "Many small accesses at once fill the queue: let the threads of a warp read neighbouring elements "
+                    "(make the input contiguous, or swap the loops so that the last dimension is the thread's), and "
+                    "load several at once (float4, tl.load of a block).",
+                    self.learn_more,
+                    kernel.share * full,
+                )
+            )
+        return made

@@ -1,0 +1,27 @@
+"""Options of `leadline run` for the inside of GPU kernels."""
+
+from __future__ import annotations
+
+import argparse
+
+from leadline.capture.config import INSTRUCTION_MODES
+
+INSTRUCTIONS_WITHOUT_VALUE = {"--instructions": f"--instructions={INSTRUCTION_MODES[0]}"}
+"""What the option means where nothing follows it."""
+
+
+def add_instruction_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--instructions` and what belongs to it."""
+    parser.add_argument(
+        "--instructions",
+        default="",
+        choices=INSTRUCTION_MODES,
+        help="sample the instructions of GPU kernels and why they wait; =serialised: launch by launch, which keeps "
+        "kernels from overlapping (=continuous may be left out)",
+    )
+    parser.add_argument("--no-code", action="store_true", help="with --instructions: keep no machine code")
+
+
+def instruction_options(arguments: argparse.Namespace) -> dict[str, object]:
+    """As the names of `Options`."""
+    return {"instructions": arguments.instructions, "code": not arguments.no_code}
