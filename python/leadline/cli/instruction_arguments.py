@@ -6,7 +6,7 @@ import argparse
 
 from leadline.capture.config import INSTRUCTION_MODES
 
-INSTRUCTIONS_WITHOUT_VALUE = {"--instructions": f"--instructions={INSTRUCTION_MODES[0]}"}
+INSTRUCTIONS = {"--instructions": f"--instructions={INSTRUCTION_MODES[0]}"}
 """What the option means where nothing follows it."""
 
 

@@ -35,11 +35,7 @@ from leadline.capture.records import StartedBy
 from leadline.capture.rolling import LOOK_S, Keep, Rolling
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
 from leadline.cli.errors import CommandError
-from leadline.cli.instruction_arguments import (
-    INSTRUCTIONS_WITHOUT_VALUE,
-    add_instruction_arguments,
-    instruction_options,
-)
+from leadline.cli.instruction_arguments import INSTRUCTIONS, add_instruction_arguments, instruction_options
 from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES, add_tool_arguments, launches_looked_at, tool_options
 
 if TYPE_CHECKING:
@@ -54,7 +50,7 @@ _WITH_VALUE = (
 
 _RATES = {"--cpu-sample": CPU_SAMPLE_HZ, "--wait": WAIT_HZ}
 """Options whose value may be left out."""
-_WITHOUT_VALUE = {"--native": "--native=yes", **INSTRUCTIONS_WITHOUT_VALUE}
+_WITHOUT_VALUE = {"--native": "--native=yes", **INSTRUCTIONS}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
