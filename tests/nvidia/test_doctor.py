@@ -98,3 +98,10 @@ def test_no_gpu_is_no_fault(tmp_path: Path) -> None:
 def test_another_tool_s_nvtx_is_named() -> None:
     _, found = doctor(NVTX_INJECTION64_PATH="/other/tool.so")
     assert found["NVTX"]["level"] == "limited" and "/other/tool.so" in found["NVTX"]["text"]
+
+
+@pytest.mark.parametrize(("refused", "words"), [("", "can be sampled"), ("35", "ERR_NVGPUCTRPERM"), ("26", "profiler")])
+def test_whether_instructions_can_be_sampled_is_tried(fakes: Path, refused: str, words: str) -> None:
+    _, found = with_fakes(fakes, **({"FAKE_REFUSES_SAMPLING": refused} if refused else {}))
+    assert words in found["instructions"]["text"]
+    assert found["instructions"]["level"] == ("limited" if refused else "ok")

@@ -326,6 +326,9 @@ void FakeGpu::read_environment() {
   if (const char* name = std::getenv("FAKE_HOLDER")) holder = name;
   if (const char* result = std::getenv("FAKE_REFUSES"))
     subscribe_result = static_cast<cupti::Result>(std::atoi(result));
+  if (const char* result = std::getenv("FAKE_REFUSES_SAMPLING")) {
+    sampling.enable_result = static_cast<cupti::Result>(std::atoi(result));
+  }
   if (const char* version = std::getenv("FAKE_DRIVER_CUDA")) driver_cuda_version = std::atoi(version);
   if (const char* result = std::getenv("FAKE_INIT")) init_result = static_cast<cuda::Result>(std::atoi(result));
   waits_asleep = std::getenv("FAKE_SLEEPS") != nullptr;

@@ -51,7 +51,12 @@ if count.value:
     cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
     from leadline import _native
     from leadline.capture.providers.nvidia_files import cupti_candidates
-    answer["attached"] = _native.attach_nvidia({"cupti_candidates": list(cupti_candidates())})
+    options = {"cupti_candidates": list(cupti_candidates())}
+    if "samples" in sys.argv:
+        options.update(instructions="continuous", sample_window_s=0.0)
+    answer["attached"] = _native.attach_nvidia(options)
+    cuda.cuCtxSetCurrent(context)
+    cuda.cuCtxSynchronize()
     answer["status"] = _native.nvidia_status()
     _native.detach_nvidia()
 print(json.dumps(answer))
@@ -74,7 +79,7 @@ def check() -> list[Finding]:
         advice = "see CUDA_VISIBLE_DEVICES"
         return [*findings, Finding("devices", LIMITED, "this process is shown none", advice), _nvtx()]
     findings.append(Finding("devices", OK, ", ".join(devices)))
-    return [*findings, *_cupti(answer), _permission(), _start(), _nvtx()]
+    return [*findings, *_cupti(answer), _permission(), *_sampling(answer), _start(), _nvtx()]
 
 
 def _driver_version() -> str:
@@ -85,10 +90,10 @@ def _driver_version() -> str:
         return ""
 
 
-def _ask() -> dict[str, Any]:
+def _ask(*what: str) -> dict[str, Any]:
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            [sys.executable, "-c", _PROBE, *what], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
         answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
@@ -128,16 +133,35 @@ def _cupti(answer: dict[str, Any]) -> list[Finding]:
 
 
 def _permission() -> Finding:
-    """Counters and PC sampling are not needed for anything Leadline measures today; other tools need them."""
+    """Sampling instructions needs it, and nothing else that Leadline measures."""
     try:
         restricted = "RmProfilingAdminOnly: 1" in _PARAMETERS.read_text()
     except OSError:
-        return Finding("counters", LIMITED, "whether the driver permits them cannot be read; Leadline needs none")
+        return Finding(
+            "counters", LIMITED, "whether the driver permits them cannot be read; only --instructions needs it"
+        )
     if not restricted:
-        return Finding("counters", OK, "hardware counters and PC sampling are open to users; Leadline needs none")
+        return Finding("counters", OK, "hardware counters and samples of instructions are open to users")
     if _is_admin():
-        return Finding("counters", OK, "open to administrators, which this process is; Leadline needs none")
-    return Finding("counters", LIMITED, "closed to users; Leadline needs none", _PERMIT)
+        return Finding("counters", OK, "open to administrators, which this process is")
+    return Finding(
+        "counters", LIMITED, "closed to users (RmProfilingAdminOnly), so --instructions samples nothing", _PERMIT
+    )
+
+
+def _sampling(answer: dict[str, Any]) -> list[Finding]:
+    """Whether instructions can be sampled, by trying: permission, another profiler, the driver's age. In one more
+    process, so that what goes wrong there takes nothing else along."""
+    if not answer["attached"]["measuring"]:
+        return []
+    tried = _ask("samples")
+    told = tried.get("status", {}).get("instructions")
+    if told is None:
+        return [Finding("instructions", LIMITED, f"could not be tried: {tried['error'] or 'CUPTI did not answer'}")]
+    if told["message"]:
+        what, _, advice = str(told["message"]).partition("; ")
+        return [Finding("instructions", LIMITED, what, advice)]
+    return [Finding("instructions", OK, "can be sampled: leadline run --instructions")]
 
 
 def _is_admin() -> bool:
