@@ -1,6 +1,7 @@
 // Instructions of device code below the selected frame, and why they stood still, where a provider sampled them.
 
 import { useMemo } from "preact/hooks";
+import { Stalls } from "../../model/schema.generated";
 import { stallsBelow } from "../../model/stalls";
 import { number, share, visible } from "../../model/units";
 import type { ViewNode } from "../../model/view";
@@ -24,7 +25,10 @@ export function Instructions({ opened, node }: { opened: Opened; node: ViewNode 
           <tbody>
             {reasons.slice(0, MOST).map(([reason, count]) => (
               <tr>
-                <th scope="row">{visible(reason.replaceAll("_", " "))}</th>
+                <th scope="row" title={Stalls[reason]?.doc ?? ""}>
+                  {visible(reason.replaceAll("_", " "))}
+                  {Stalls[reason] ? <span class="quiet small"> {Stalls[reason].group.replaceAll("_", " ")}</span> : null}
+                </th>
                 <td>{share(count, samples)}</td>
               </tr>
             ))}
