@@ -235,6 +235,9 @@ def test_the_command(profile, tmp_path, capsys):
     assert answer["row_count"] == 4
     assert cli.main(["query", path, "operator:mm"]) == 0
     assert "names like it" in capsys.readouterr().out
+    assert cli.main(["query", path, "operator:mm", "--format", "csv"]) == 0
+    found = capsys.readouterr()
+    assert found.out.count("\n") == 1 and "names like it" in found.err
     assert cli.main(["query", path, "operator:* where"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("leadline: The query is wrong at column 17")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from leadline.cli.errors import CommandError
 
@@ -37,4 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     render = {"text": text_answer, "csv": csv_answer, "json": json_answer}[arguments.format]
     write_result(render(result), arguments.output)
+    if result.note and arguments.format != "text":
+        print(f"leadline: {result.note}", file=sys.stderr)  # not into the table
     return 0

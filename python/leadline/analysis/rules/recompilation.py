@@ -10,7 +10,8 @@ from leadline.schema import FrameKind
 
 _COLD = 0.7
 """Of the operators of a step that compiles: it runs each piece of code for the first time, and its caches are full of
-the compiler's. The Python between them may all be the compiler's, which first looks for code that fits."""
+the compiler's. The Python between them may all be the compiler's, which first looks for code that fits, and so may
+pauses of the collector, which looks through its objects."""
 
 
 class Recompilation(Rule):
@@ -31,6 +32,7 @@ class Recompilation(Rule):
             number = int(calls.count[group.rows].max(initial=0))
             if number < values["times"]:
                 continue
+            outside = max(0.0, case.loop.step_ns - case.loop.work_ns) * case.loop.steps  # with the collector's pauses
             again = int(group.value * (number - 1) / number)
             run = max(int(whole.sum(where=outer)) + case.total_ns, 1)
             made.append(
@@ -44,7 +46,7 @@ class Recompilation(Rule):
                         (0.5, 0.9, 1),
                         "bound: all compilations but one, spread over the steps, and at most the Python around them "
                         "and most of what its operators take with cold caches",
-                        case.between_ns + _COLD * max(case.total_ns - case.between_ns, 0.0),
+                        outside + _COLD * max(case.total_ns - outside, 0.0),
                     ),
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),
