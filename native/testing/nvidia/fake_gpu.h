@@ -163,9 +163,9 @@ class FakeGpu {
   void flush(bool forced);
   std::size_t pending();
   void reset();
-  // For programs in other languages: FAKE_HOLDER (a tool's name), FAKE_REFUSES, FAKE_REFUSES_SAMPLING and FAKE_INIT (results
-  // of CUPTI's subscription and sampling, and of cuInit), FAKE_DRIVER_CUDA (12040), FAKE_SLEEPS (waits do not spin), and CUDA_VISIBLE_DEVICES
-  // when it is empty.
+  // For programs in other languages: FAKE_HOLDER (a tool's name), FAKE_REFUSES, FAKE_REFUSES_SAMPLING and FAKE_INIT
+  // (results of CUPTI's subscription and sampling, and of cuInit), FAKE_DRIVER_CUDA (12040), FAKE_SLEEPS (waits do not
+  // spin), and CUDA_VISIBLE_DEVICES when it is empty.
   void read_environment();
   std::recursive_mutex mutex;  // callbacks run outside it
 
