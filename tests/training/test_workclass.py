@@ -144,3 +144,7 @@ def test_parts_of_wall_time_equal_a_count_of_every_instant() -> None:
         assert split.idle_ns == (inside & ~compute & ~talk & ~copy).sum()
         parts_ns = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
         assert sum(parts_ns) == split.window_ns
+
+
+def test_triangles_are_elements_chosen_one_by_one() -> None:
+    assert {class_of_operator(f"aten::{name}") for name in ("triu", "tril", "triu_", "tril_")} == {"element-wise"}

@@ -67,7 +67,7 @@ _OPERATORS: Mapping[str, str] = {
         "mean where clamp clamp_min threshold_backward gelu_backward silu_backward addcmul_ addcdiv_ lerp_ sqrt_ max "
         "min cos sin masked_fill masked_fill_ eq ne gt lt ge le mse_loss tanh_backward sigmoid_backward item foreach "
         "hardtanh leaky_relu elu erf round floor logical_and logical_or bitwise_and binary_cross_entropy_with_logits "
-        "var std norm"
+        "var std norm triu tril"
     ),
 }
 _KERNELS: tuple[tuple[str, str], ...] = (
