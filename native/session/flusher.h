@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/losses.h"
+#include "base/own_thread.h"
 #include "session/session.h"
 #include "session/termination.h"
 
@@ -95,6 +96,7 @@ class Session::Flusher {
   }
 
   void run() {
+    begin_own_thread();
     tid_.store(static_cast<pid_t>(syscall(SYS_gettid)));
     // The first segment comes early, so that a program that dies young leaves something.
     double wait_s = interval_ < 1.0 ? interval_ : 1.0;

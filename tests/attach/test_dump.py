@@ -10,12 +10,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.capture.conftest import LEADLINE
+
+from leadline.attach.offsets import find_offsets
 
 PROGRAM = """
 import os, subprocess, sys, threading, time
@@ -258,3 +262,14 @@ def test_native_frames_stand_between_python_frames_of_a_program_that_hangs(tmp_p
             with contextlib.suppress(ProcessLookupError):
                 os.kill(one, signal.SIGKILL)
         process.communicate()
+
+
+def test_who_looks_may_have_threads_of_its_own() -> None:
+    """The list of threads that tells where an interpreter keeps them then holds more than the two that are known."""
+    with ThreadPoolExecutor(4) as pool:
+        ready = threading.Barrier(5)
+        for _ in range(4):
+            pool.submit(ready.wait, 60)
+        found = find_offsets()
+        ready.wait(60)
+    assert found == find_offsets()

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "base/own_thread.h"
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
 #include "providers/amd/chips.h"
@@ -88,7 +89,11 @@ void Measuring::resume() {
 void Measuring::make_thread() noexcept {
   try {
     const std::lock_guard lock(wake_mutex_);
-    if (!ending_ && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+    if (!ending_ && !thread_.joinable())
+      thread_ = std::thread([this] {
+        begin_own_thread();
+        run();
+      });
   } catch (...) {
     gpu::count_loss(
         LossKind::kInternalError, 1,

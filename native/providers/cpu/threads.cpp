@@ -18,6 +18,7 @@
 #include "base/abandon.h"
 #include "base/clock.h"
 #include "base/losses.h"
+#include "base/own_thread.h"
 #include "monitor/monitor.h"
 #include "providers/cpu/handler.h"
 #include "unwind/rule_cache.h"
@@ -197,6 +198,7 @@ void Threads::end_helper() noexcept {
 }
 
 void Threads::run() {
+  begin_own_thread();
   helper_tid_.store(own_tid());
   const int64_t before_ns = helper_ns_.load();
   for (;;) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "base/own_thread.h"
 #include "gpu/measure.h"
 #include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/occupancy.h"
@@ -120,7 +121,10 @@ void Measuring::resume() {
 void Measuring::start_thread() {
   const std::lock_guard lock(wake_mutex_);
   if (ending_ || thread_.joinable()) return;
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this] {
+    begin_own_thread();
+    run();
+  });
   if (sampling_) sampler_->start_thread();
 }
 

@@ -240,6 +240,19 @@ def _wall_ns(profile: Profile, scopes: Scopes, anchor: int, steps: int) -> tuple
     return window, "trace window" if window else ""
 
 
+def least_step_ns(profile: Profile, scopes: Scopes, anchor: int) -> int:
+    """Wall time of the step that took least, in which the thread was interrupted least; 0 where steps were not timed
+    one by one."""
+    tree = profile.tree
+    calls = tree.exclusive("call_time")
+    steps = (
+        tree.frame_rows(FrameKind.PHASE, "step")[tree.frame_of]
+        | tree.frame_rows(FrameKind.PHASE, "turn")[tree.frame_of]
+    )
+    rows = np.flatnonzero(steps & (scopes.process == scopes.process[anchor]) & (calls.count > 0))
+    return int(calls.min[rows].min()) if len(rows) else 0
+
+
 def _turn_ns(profile: Profile, scopes: Scopes, anchor: int, steps: int) -> float:
     """Wall time from batch to batch of the loader that has about as many as there are steps; 0 where none has."""
     tree = profile.tree

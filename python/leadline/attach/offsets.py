@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 _RUNTIME_BYTES = 1 << 16
 _INTERPRETER_BYTES = 1 << 14
+_MOST_THREADS = 1 << 14
 _THREAD_BYTES = 1 << 10
 _PTHREAD_BYTES = 1 << 11
 
@@ -69,26 +70,29 @@ def frame_layout() -> Mapping[str, int]:
 
 
 def _find(frames: Mapping[str, int], other: threading.Thread) -> Offsets:
-    """With a second thread there, the first of the list is not the only one, so no place is taken for another."""
+    """With a second thread there, the first of the list is not the only one, so no place is taken for another. There
+    may be more, whose places in the list are anywhere."""
     api = ctypes.pythonapi
     interpreter = _pointer(api.PyInterpreterState_Main)()
-    first = _pointer(api.PyInterpreterState_ThreadHead, ctypes.c_void_p)(interpreter)
-    second = _pointer(api.PyThreadState_Next, ctypes.c_void_p)(first)
+    states = []
+    state = _pointer(api.PyInterpreterState_ThreadHead, ctypes.c_void_p)(interpreter)
+    while state and len(states) < _MOST_THREADS:
+        states.append(state)
+        state = _pointer(api.PyThreadState_Next, ctypes.c_void_p)(state)
     runtime = ctypes.addressof(ctypes.c_char.in_dll(api, "_PyRuntime"))
-    if not (interpreter and first and second) or other.ident is None or other.native_id is None:
+    if not interpreter or len(states) < 2 or other.ident is None or other.native_id is None:
         raise LayoutError("This interpreter does not say where its threads are.")
     idents = {other.ident, threading.get_ident()}
-    states = (first, second)
     ident = next(
-        (at for at in range(0, _THREAD_BYTES, 8) if {_word(state + at) for state in states} == idents),
+        (at for at in range(0, _THREAD_BYTES, 8) if idents <= {_word(state + at) for state in states}),
         -1,
     )
     if ident < 0:
         raise LayoutError("This interpreter keeps the identity of its threads in an unknown place.")
     return Offsets(
         interpreter=_place_of(interpreter, runtime, _RUNTIME_BYTES),
-        first_thread=_place_of(first, interpreter, _INTERPRETER_BYTES),
-        next_thread=_place_of(second, first, _THREAD_BYTES),
+        first_thread=_place_of(states[0], interpreter, _INTERPRETER_BYTES),
+        next_thread=_place_of(states[1], states[0], _THREAD_BYTES),
         ident=ident,
         tid=_place_of_tid(other.ident, other.native_id),
         frames=frames,

@@ -6,6 +6,7 @@ import ast
 
 import numpy as np
 
+from leadline.analysis.loop import least_step_ns
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent, sureness, times
 from leadline.analysis.sampled import names_of
@@ -120,7 +121,10 @@ class PythonOverhead(Rule):
         if share < values["python"] or case.has_device:
             return []
         # a thread that stood in line for a core was interrupted wherever it was, for longer than what it runs takes
-        ran = ns * running_share(case.profile, int(case.analysis.scopes.thread[loop.anchors[0]]))
+        anchor = int(loop.anchors[0])
+        ran = ns * running_share(case.profile, int(case.analysis.scopes.thread[anchor]))
+        if least := least_step_ns(case.profile, case.analysis.scopes, anchor):
+            ran = min(ran, max(least - loop.work_ns, 0.0) * loop.steps)
         if loop.work_ns < values["work"] and ran < values["each"] * max(int(case.calls[case.called].sum()), 1):
             return []
         return [

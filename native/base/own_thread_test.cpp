@@ -1,0 +1,21 @@
+#include "base/own_thread.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using leadline::begin_own_thread;
+
+TEST_CASE("A thread of ours keeps nothing that another one left behind") {
+  static int ended = 0;
+  pthread_key_t key = 0;
+  REQUIRE(pthread_key_create(&key, [](void*) { ++ended; }) == 0);
+  int thing = 0;
+  std::thread([&] {
+    pthread_setspecific(key, &thing);  // as if found at its beginning
+    begin_own_thread();
+    CHECK(pthread_getspecific(key) == nullptr);
+  }).join();
+  CHECK(ended == 0);
+  pthread_key_delete(key);
+}
