@@ -229,6 +229,9 @@ void Provider::run_or_rest() noexcept {
 }
 
 void Provider::listen(bool on) noexcept {
+  // Another thread of the parent's may have held torch's lock when it forked, for ever. The callbacks are quiet while
+  // nothing runs, and serve again.
+  if (forked_ && handles_[0] != 0) return;
   for (Handle& handle : handles_) {
     if (handle != 0) g_shared.symbols.remove_callback(handle);
     handle = 0;

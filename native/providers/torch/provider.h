@@ -22,6 +22,7 @@ class Provider final : public leadline::Provider {
   void pause() noexcept override;
   void resume() noexcept override;
   void stop() noexcept override;
+  void after_fork_child() noexcept override { forked_ = true; }
   ProviderStatus status() const override { return status_; }
 
  private:
@@ -35,6 +36,7 @@ class Provider final : public leadline::Provider {
   Handle handles_[3] = {};
   bool attached_ = false;
   bool paused_ = false;
+  bool forked_ = false;
   ProviderStatus status_{{"ok", false}, {"message", std::string()}};
 };
 
