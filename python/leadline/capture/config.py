@@ -136,9 +136,9 @@ class Options:
     """Samples of the instructions of GPU kernels: `continuous`, where kernels of one name share those of a window by
     their time, or `serialised`, where each launch has its own but kernels no longer overlap; empty for none. `budget`
     says what they may cost, 2 percent where it is 0."""
-    code: bool = True
-    """With `instructions`: keep the machine code of kernels beside the segments until the file is made, which gives
-    samples their source lines; without it they are offsets."""
+    no_code: bool = False
+    """With `instructions`: keep no machine code of kernels beside the segments until the file is made; samples are then
+    offsets, without source lines."""
     budget: float = 0.0
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
     counters: tuple[str, ...] = ()

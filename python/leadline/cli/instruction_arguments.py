@@ -24,4 +24,4 @@ def add_instruction_arguments(parser: argparse.ArgumentParser) -> None:
 
 def instruction_options(arguments: argparse.Namespace) -> dict[str, object]:
     """As the names of `Options`."""
-    return {"instructions": arguments.instructions, "code": not arguments.no_code}
+    return {"instructions": arguments.instructions, "no_code": arguments.no_code}

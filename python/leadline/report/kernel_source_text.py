@@ -91,7 +91,7 @@ def _lines(console: Console, kernel: KernelHeat, top: int) -> None:
     for file, lines in groupby(sorted(hottest, key=lambda line: (line.file, line.line)), key=lambda line: line.file):
         console.print(Text(f"\n  {visible(names[file])}", style="bold"))
         for line in lines:
-            console.print(_line(line, kernel.samples, most))
+            console.print(_line(line, kernel.samples, most), no_wrap=True, overflow="ellipsis")
 
 
 def _line(line: LineHeat, whole: int, most: int) -> Text:
@@ -99,8 +99,8 @@ def _line(line: LineHeat, whole: int, most: int) -> Text:
     text = Text(f"  {_share(line.samples, whole):>6} ")
     text.append(f"{bar:<{_BAR}} ", style="red")
     text.append(f"{line.line:>5}  ", style="bright_black")
+    text.append(f"{_main_reason(line.reasons):<20} ", style="yellow")
     text.append(visible(line.text) if line.text else visible(f"({line.function})"))
-    text.append(f"   {_main_reason(line.reasons)}", style="yellow")
     return text
 
 

@@ -218,7 +218,7 @@ def _sampling_options(options: Options) -> dict[str, Any]:
         "instructions": options.instructions,
         "instruction_budget": options.instruction_budget / 100,
         "sample_period": _number(PERIOD_VARIABLE, 0),
-        "code_folder": f"{folder}/{CODE_FOLDER}" if folder and options.code else "",
+        "code_folder": f"{folder}/{CODE_FOLDER}" if folder and not options.no_code else "",
         "code_bytes": _number(CODE_BYTES_VARIABLE, CODE_BYTES),
     }
 
