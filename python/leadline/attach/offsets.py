@@ -74,7 +74,7 @@ def _find(frames: Mapping[str, int], other: threading.Thread) -> Offsets:
     may be more, whose places in the list are anywhere."""
     api = ctypes.pythonapi
     interpreter = _pointer(api.PyInterpreterState_Main)()
-    states = []
+    states: list[int] = []
     state = _pointer(api.PyInterpreterState_ThreadHead, ctypes.c_void_p)(interpreter)
     while state and len(states) < _MOST_THREADS:
         states.append(state)
