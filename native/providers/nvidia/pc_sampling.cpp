@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "base/own_thread.h"
 #include "gpu/measure.h"
 #include "providers/nvidia/pc_sampling_context.h"
 
@@ -253,6 +254,7 @@ void PcSampler::start_thread() {
 }
 
 void PcSampler::run() {
+  begin_own_thread();
   constexpr double kLookS = 0.1;  // how often a program that rests, or has no context yet, is looked at
   std::unique_lock wake(wake_mutex_);
   while (!ending_) {

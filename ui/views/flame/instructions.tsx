@@ -27,7 +27,9 @@ export function Instructions({ opened, node }: { opened: Opened; node: ViewNode 
               <tr>
                 <th scope="row" title={Stalls[reason]?.doc ?? ""}>
                   {visible(reason.replaceAll("_", " "))}
-                  {Stalls[reason] ? <span class="quiet small"> {Stalls[reason].group.replaceAll("_", " ")}</span> : null}
+                  {Stalls[reason] ? (
+                    <span class="quiet small"> {Stalls[reason].group.replaceAll("_", " ")}</span>
+                  ) : null}
                 </th>
                 <td>{share(count, samples)}</td>
               </tr>
