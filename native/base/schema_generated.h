@@ -190,7 +190,7 @@ enum class MetricKind : std::uint8_t {
   kScalarRegisters = 51,  // scalar registers (SGPRs) per wavefront
   kAccumulationRegisters = 52,  // accumulation registers (AGPRs) per thread, beside `registers`
   kScratchBytes = 53,  // scratch memory per thread: what did not fit into registers, and arrays of its own
-  kLatencySamples = 54,  // those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready
+  kLatencySamples = 54,  // those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost
 };
 inline constexpr std::size_t kMetricKindCount = 55;
 inline constexpr std::array<std::string_view, 55> kMetricKindNames{{

@@ -569,7 +569,7 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         MetricKind.LATENCY_SAMPLES,
         "1",
         True,
-        "those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready",
+        "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost",
     ),
 )
 

@@ -187,13 +187,23 @@ def modules(number: int, us: int) -> Callable[[], Profile]:
     )
 
 
-def sampled(stalled: int) -> Callable[[], Profile]:
+def sampled(*instructions: tuple[str, str, int, int], **launch: int) -> Callable[[], Profile]:
+    """A hot kernel with (text, reason, samples, those with nothing else to issue) of its instructions."""
     return inside(
         called("aten::mm", 10, 1),
-        f"  kernel cast | gpu_time@0:7={9 * MS}/10",
-        f'    instruction LDG | instruction_samples@0:7={stalled} address=16 detail={{"stall":"long_scoreboard"}}',
-        f"    instruction FFMA | instruction_samples@0:7={1000 - stalled} address=32",
+        f"  kernel cast | gpu_time@0:7={9 * MS}/10" + "".join(f" {k}={v * 10}/10" for k, v in launch.items()),
+        *(
+            f"    instruction {text} @ cast.cu:{20 + at} | instruction_samples@0:7={count} latency_samples@0:7={lost}"
+            f' address={16 * at} detail={{"stall":"{reason}"}}'
+            for at, (text, reason, count, lost) in enumerate(instructions, 1)
+        ),
     )
+
+
+def waiting(occupancy: int, *more: tuple[str, str, int, int], waves: int = 4000) -> Callable[[], Profile]:
+    """For loads, in 700 samples, with so many percent of the warps that a multiprocessor can hold."""
+    shape = {"registers": 255, "block_threads": 128, "occupancy": occupancy * 10_000, "waves": waves}
+    return sampled(("LDG.E R4, [R2]", "long_scoreboard", 700, 650), ("FFMA R1", "selected", 200, 0), *more, **shape)
 
 
 CHAIN = ("aten::mul", "aten::pow", "aten::add", "aten::tanh", "aten::div", "aten::sub")
@@ -213,7 +223,19 @@ PAIRS = {
         backward_of("aten::prod", 30, 35, "ProdBackward0"),
         "12 times",
     ),
-    "stall": Pair(sampled(800), sampled(200), "stands still"),
+    "stall": Pair(
+        sampled(("LDG.E", "long_scoreboard", 800, 800), ("FFMA", "selected", 200, 0)),
+        sampled(("LDG.E", "long_scoreboard", 200, 200), ("FFMA", "selected", 800, 0)),
+        "at cast.cu:21 (80 %)",
+    ),
+    "uncoalesced": Pair(
+        sampled(("LDG.E R4, [R2]", "lg_throttle", 400, 300), ("FFMA R1", "selected", 600, 0)),
+        sampled(("LDG.E R4, [R2]", "long_scoreboard", 400, 300), ("FFMA R1", "selected", 600, 0)),
+        "in 30 % of its samples, most at cast.cu:21",
+    ),
+    "occupancy": Pair(
+        waiting(12), waiting(50), "issues nothing in 72 % of its samples, and its registers leave room for 12 %"
+    ),
     "cpu_latency": Pair(idle(40), idle(4), "device idles"),
     "data_loading": Pair(lambda: training(loading_ms=6), lambda: training(loading_ms=1), "60 % of the step", 41),
     "synchronisation": Pair(

@@ -173,7 +173,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   scalar_registers: "scalar registers (SGPRs) per wavefront",
   accumulation_registers: "accumulation registers (AGPRs) per thread, beside `registers`",
   scratch_bytes: "scratch memory per thread: what did not fit into registers, and arrays of its own",
-  latency_samples: "those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready",
+  latency_samples: "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost",
 };
 
 export const LossKindNames = [
@@ -304,7 +304,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   scalar_registers: { unit: "1", additive: false, doc: "scalar registers (SGPRs) per wavefront" },
   accumulation_registers: { unit: "1", additive: false, doc: "accumulation registers (AGPRs) per thread, beside `registers`" },
   scratch_bytes: { unit: "bytes", additive: false, doc: "scratch memory per thread: what did not fit into registers, and arrays of its own" },
-  latency_samples: { unit: "1", additive: true, doc: "those of instruction_samples in which the scheduler had no other warp to issue either: what these lost cannot be hidden by more warps that are ready" },
+  latency_samples: { unit: "1", additive: true, doc: "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost" },
 };
 
 export const StallGroupDocs: Record<string, string> = {

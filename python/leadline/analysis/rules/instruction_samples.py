@@ -16,31 +16,52 @@ from leadline.schema import STALLS, FrameKind, stall_group
 
 NO_LOSS = ("", "issued", "not_chosen")
 """Groups of samples in which the warp lost nothing: it was issued, or ready and another one was."""
+_FOR_MATRIX_UNITS = ("warpgroup_arrive", "gmma")
+"""Reasons of warps between matrix instructions that run by themselves: nothing is issued, and the unit works."""
+_ASYNCHRONOUS = ("SYNCS", "WARPGROUP")
+"""Instructions that wait for what runs by itself, copies and products: other warps would wait for the same."""
+_NOT_AT_WORK = ("memory", "fetch", "synchronisation", "asleep")
+"""A matrix instruction that waits for one of these has not begun."""
 
 
 @dataclass(frozen=True)
 class SampledKernel:
-    """Kernels of one name. `share`: of the device time; `counts`: samples by reason; `stalled`: that lost time."""
+    """Kernels of one name. `share`: of the device time; `lost`: samples by reason in which the scheduler had nothing
+    else to issue, or all where that was not recorded (`told`: whether it was); `at_work`: samples of warps that wait
+    for units that are at work, or whose matrix instructions are (as far as their text is known); `hideable`: of the
+    lost ones those during which more warps would have had something to issue."""
 
     group: Group
     share: float
     seen: int
-    latency: int
-    counts: Counter[str]
+    lost: Counter[str]
+    told: bool
+    at_work: int
+    hideable: int
 
     @cached_property
     def stalled(self) -> int:
-        return sum(count for reason, count in self.counts.items() if stall_group(reason) not in NO_LOSS)
+        return sum(count for _, count in self.ranked)
 
     @cached_property
     def ranked(self) -> list[tuple[str, int]]:
         """Reasons that lost time, the most first."""
-        lost = ((reason, count) for reason, count in self.counts.items() if stall_group(reason) not in NO_LOSS)
+        lost = ((reason, n) for reason, n in self.lost.items() if n and stall_group(reason) not in NO_LOSS)
         return sorted(lost, key=lambda one: (-one[1], one[0]))
 
-    def of(self, *reasons: str) -> float:
-        """Share of the samples, 0 to 1."""
-        return sum(self.counts[reason] for reason in reasons) / max(self.seen, 1)
+    @property
+    def busy(self) -> float:
+        """Share of the samples that are `at_work`."""
+        return self.at_work / max(self.seen, 1)
+
+    @property
+    def short_of_warps(self) -> float:
+        """Share of the samples that are `hideable`."""
+        return self.hideable / max(self.seen, 1)
+
+
+def _for_units(reason: str) -> bool:
+    return stall_group(reason) == "pipe" or reason in _FOR_MATRIX_UNITS
 
 
 class SampledKernels:
@@ -52,7 +73,9 @@ class SampledKernels:
         self.samples = tree.exclusive("instruction_samples").sum
         if not self.samples.any():
             raise CannotTell("no instructions of kernels were sampled")
-        self.latency = tree.exclusive("latency_samples").sum
+        latency = tree.exclusive("latency_samples").sum
+        self.told = bool(latency.any())
+        self.lost = latency if self.told else self.samples
         frames = np.flatnonzero(tree.frames["kind"] == int(FrameKind.INSTRUCTION))
         self._reason = [""] * len(tree.frames["kind"])
         for frame in frames.tolist():
@@ -63,7 +86,7 @@ class SampledKernels:
     def hot(self, share: float, samples: float) -> Iterator[SampledKernel]:
         """Those with at least that share of the device time and so many samples, the hottest first."""
         case, tree = self.case, self.case.tree
-        all_of, latency_of = subtree_sums(tree.shape, self.samples), subtree_sums(tree.shape, self.latency)
+        all_of = subtree_sums(tree.shape, self.samples)
         names = tree.frames["name"][tree.frame_of].astype(np.int64)
         for group in case.grouped(self._kernels, case.gpu_time, names):
             part = group.value / max(case.cost_of_all, 1)
@@ -72,10 +95,17 @@ class SampledKernels:
             seen = int(all_of[group.rows].sum())
             if seen < samples:
                 continue
-            counts: Counter[str] = Counter()
+            lost: Counter[str] = Counter()
+            at_work = hideable = 0
             for row in self.below(group).tolist():
-                counts[self.reason(row)] += int(self.samples[row])
-            yield SampledKernel(group, part, seen, int(latency_of[group.rows].sum()), counts)
+                reason, count = self.reason(row), int(self.samples[row])
+                lost[reason] += int(self.lost[row])
+                operation = self.operation(row)
+                if _for_units(reason) or ("MMA" in operation and stall_group(reason) not in _NOT_AT_WORK):
+                    at_work += count
+                elif stall_group(reason) not in NO_LOSS and not operation.startswith(_ASYNCHRONOUS):
+                    hideable += int(self.lost[row])
+            yield SampledKernel(group, part, seen, lost, self.told, at_work, hideable)
 
     def below(self, group: Group) -> Rows:
         """Nodes of sampled instructions below these kernels."""
@@ -85,24 +115,36 @@ class SampledKernels:
         """Why the instruction at a node waited; empty where it did not."""
         return self._reason[int(self.case.tree.frame_of[row])]
 
-    def hottest(self, group: Group, *reasons: str) -> list[tuple[str, int]]:
-        """Places of instructions that waited for one of these (any, where none is given), and their samples."""
+    def operation(self, row: int) -> str:
+        """`LDG.E.128` of `@P0 LDG.E.128 R4, [R2]`; empty where only its offset is known."""
+        tree = self.case.tree
+        text = tree.text("name", int(tree.frame_of[row]))
+        words = [word for word in text.split() if not word.startswith(("@", "{", "+0x"))]
+        return words[0] if words else ""
+
+    def waiting(self, group: Group, *reasons: str) -> Rows:
+        """Those of `below` that lost time for one of these reasons (any, where none is given)."""
+        below = self.below(group)
+        below = below[self.lost[below] > 0]
+        named = [self.reason(row) for row in below.tolist()]
+        return below[[one in reasons if reasons else stall_group(one) not in NO_LOSS for one in named]]
+
+    def hottest(self, waiting: Rows) -> list[tuple[str, int]]:
+        """Places of the instructions that lost the most, and these samples."""
         places: Counter[str] = Counter()
-        for row in self.below(group).tolist():
-            reason = self.reason(row)
-            if reason in reasons or (not reasons and stall_group(reason) not in NO_LOSS):
-                places[self.place(row)] += int(self.samples[row])
+        for row in waiting.tolist():
+            places[self.place(row)] += int(self.lost[row])
         return places.most_common(3)
 
-    def lines(self, group: Group, *reasons: str) -> list[tuple[str, int]]:
-        """`k.cu:41` and samples there, of instructions that waited for one of these; none where lines are unknown."""
+    def lines(self, waiting: Rows) -> list[tuple[str, int]]:
+        """`k.cu:41` and the samples that were lost there; none where lines are unknown."""
         tree = self.case.tree
         found: Counter[str] = Counter()
-        for row in self.below(group).tolist():
+        for row in waiting.tolist():
             frame = int(tree.frame_of[row])
             file, line = tree.text("file", frame), int(tree.frames["line"][frame])
-            if file and line and self.reason(row) in reasons:
-                found[f"{file.rpartition('/')[2]}:{line}"] += int(self.samples[row])
+            if file and line:
+                found[f"{file.rpartition('/')[2]}:{line}"] += int(self.lost[row])
         return found.most_common(3)
 
     def place(self, row: int) -> str:

@@ -13,9 +13,15 @@ _REMEDIES = {
     "tile, fewer num_stages), or split the kernel.",
     "shared memory": "Use less shared memory for each block: a smaller tile, fewer stages of the pipeline "
     "(Triton: num_stages).",
-    "the size of its blocks": "Choose a block size that divides the threads of a multiprocessor: 128 or 256.",
-    "the size of its grid": "There are fewer blocks than the device has room for: give each block less work (smaller "
+    "block size": "Choose a block size that divides the threads of a multiprocessor: 128 or 256.",
+    "grid": "There are fewer blocks than the device has room for: give each block less work (smaller "
     "tiles, split-K), or do several such launches at once.",
+}
+_LEAVES = {
+    "registers": "registers leave room for",
+    "shared memory": "shared memory leaves room for",
+    "block size": "block size leaves room for",
+    "grid": "grid brings no more than",
 }
 
 
@@ -25,8 +31,9 @@ class Occupancy(Rule):
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes"),
         Option("occupancy", 35, "%", "below it; many kernels hide their waits with half of the warps"),
-        Option("latency", 50, "%", "of its samples in which nothing was issued; kernels that keep the units busy "
-               "with few warps (products) are well as they are"),
+        Option("latency", 50, "%", "of its samples in which nothing was issued though no unit was busy"),
+        Option("busy", 20, "%", "of its samples wait for a unit that is at work, or are of matrix instructions: where "
+               "warps are few, one of five keeps a unit busy, and products are made so on purpose"),
         Option("samples", 100, "1", "of one kernel"),
     )  # fmt: skip
 
@@ -34,13 +41,15 @@ class Occupancy(Rule):
         kernels = SampledKernels(case)
         made = []
         for kernel in kernels.hot(values["share"], values["samples"]):
-            idle = kernel.latency / kernel.seen
+            idle = kernel.short_of_warps
+            if not kernel.told or idle < values["latency"] or kernel.busy >= values["busy"]:
+                continue
             possible = _mean(case, "occupancy", kernel) / 1e6
             waves = _mean(case, "waves", kernel) / 1e3
             reached = possible * min(waves, 1.0)
-            if not 0 < reached < values["occupancy"] or idle < values["latency"]:
+            if not 0 < reached < values["occupancy"]:
                 continue
-            limit = "the size of its grid" if waves < 1 and possible >= values["occupancy"] else _limit(case, kernel)
+            limit = "grid" if waves < 1 else _limit(case, kernel)
             group = kernel.group
             registers, threads = _mean(case, "registers", kernel), _mean(case, "block_threads", kernel)
             shared = _mean(case, "static_shared_bytes", kernel) + _mean(case, "dynamic_shared_bytes", kernel)
@@ -48,15 +57,15 @@ class Occupancy(Rule):
                 Finding(
                     self.name,
                     Severity.WARNING,
-                    f"{case.name(group.row)} issues nothing in {percent(idle)} of its samples, and {limit} leaves room "
-                    f"for {percent(reached)} of the warps",
+                    f"{case.name(group.row)} issues nothing in {percent(idle)} of its samples, and its "
+                    f"{_LEAVES[limit]} {percent(reached)} of the warps that a multiprocessor can hold",
                     case.gain(group.value, (0, 0.3 * idle, idle), "bound: the kernel without those waits"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (
                         f"{duration(case.per_step(group.value))} a step, {percent(kernel.share)} of the device time",
                         f"{registers:.0f} registers a thread, {threads:.0f} threads and {shared:.0f} bytes of shared "
-                        f"memory a block, {waves:.1f} waves",
+                        f"memory a block, {waves:.2g} waves",
                     ),
                     _REMEDIES[limit],
                     self.learn_more,
@@ -87,7 +96,7 @@ def _limit(case: Case, kernel: SampledKernel) -> str:
         * threads
         / _number(detail, "registers_per_multiprocessor", 65536),
         "shared memory": shared / _number(detail, "shared_bytes_per_multiprocessor", 102400),
-        "the size of its blocks": max(
+        "block size": max(
             threads / _number(detail, "max_threads_per_multiprocessor", 2048),
             1 / _number(detail, "max_blocks_per_multiprocessor", 32),
         ),

@@ -49,10 +49,11 @@ class Stall(Rule):
     asks = "Do the warps of a kernel that takes much of the device's time stand still, and why?"
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes; stalls elsewhere cost nothing"),
-        Option("stalled", 50, "%", "of the kernel's samples; every kernel waits for memory now and then"),
+        Option("stalled", 50, "%", "of the kernel's samples; every kernel waits for memory now and then, and a wait "
+               "during which another warp was issued is none"),
         Option("samples", 100, "1", "of one kernel; fewer do not tell its reasons apart"),
         Option("most", 3, "1", "kernels; the paper looks at the top ones"),
-    )
+    )  # fmt: skip
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         kernels = SampledKernels(case)
@@ -66,16 +67,16 @@ class Stall(Rule):
     def _finding(self, case: Case, kernels: SampledKernels, kernel: SampledKernel, part: float) -> Finding:
         group, ranked = kernel.group, kernel.ranked
         reason, most = ranked[0]
-        hottest = kernels.hottest(group)
-        lines = kernels.lines(group, reason)
+        hottest = kernels.hottest(kernels.waiting(group))
+        lines = kernels.lines(kernels.waiting(group, reason))
         where = f" at {lines[0][0]} ({percent(lines[0][1] / kernel.seen)})" if lines else ""
         evidence = [
             f"{duration(case.per_step(group.value))} a step, {percent(kernel.share)} of the device time",
             "reasons: " + ", ".join(f"{name} {percent(count / kernel.seen)}" for name, count in ranked[:3]),
             "instructions: " + ", ".join(place for place, _ in hottest),
         ]
-        if kernel.latency:
-            evidence.append(f"in {percent(kernel.latency / kernel.seen)} of its samples nothing else was issued either")
+        if kernel.told:
+            evidence.append("only samples in which the scheduler had nothing else to issue are counted")
         return Finding(
             self.name,
             Severity.WARNING,

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.instruction_samples import SampledKernels
 from leadline.analysis.rules.words import duration, percent
 
 _QUEUES = ("lg_throttle", "tex_throttle")
+_WIDEST = re.compile(r"(LDG?|STG?)(\..*)?\.128\b")
+"""Sixteen bytes for each thread, the most that an instruction moves: its queue is full of data, not of pieces."""
+_LOCAL = re.compile(r"(LDL|STL)\b")
+_PIECES = (
+    "Many small accesses at once fill the queue: let the threads of a warp read neighbouring elements (make the input "
+    "contiguous, or swap the loops so that the last dimension is the thread's), and load several at once (float4, "
+    "tl.load of a block)."
+)
+_SPILLED = (
+    "These are accesses to local memory, where a thread keeps what does not fit into its registers and arrays that it "
+    "indexes by variables: give each thread less to hold (smaller tiles, more warps), or unroll such loops."
+)
 
 
 class Uncoalesced(Rule):
@@ -14,19 +28,24 @@ class Uncoalesced(Rule):
     asks = "Does a kernel ask for device memory in more pieces than can be under way?"
     options = (
         Option("share", 5, "%", "of the device time that the kernel takes"),
-        Option("full", 20, "%", "of its samples that wait for room in the queue; well-shaped kernels wait for data"),
+        Option("full", 20, "%", "of its samples that wait for room in the queue; well-shaped kernels wait for data, "
+               "and loads and stores of 16 bytes, the widest, are not counted"),
         Option("samples", 100, "1", "of one kernel; fewer do not tell its reasons apart"),
-    )
+    )  # fmt: skip
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         kernels = SampledKernels(case)
         made = []
         for kernel in kernels.hot(values["share"], values["samples"]):
-            full = kernel.of(*_QUEUES)
+            group = kernel.group
+            waiting = kernels.waiting(group, *_QUEUES)
+            narrow = waiting[[not _WIDEST.match(kernels.operation(row)) for row in waiting.tolist()]]
+            pieces = int(kernels.lost[narrow].sum())
+            full = pieces / kernel.seen
             if full < values["full"]:
                 continue
-            group = kernel.group
-            lines = kernels.lines(group, *_QUEUES) or kernels.hottest(group, *_QUEUES)
+            local = sum(int(kernels.lost[row]) for row in narrow.tolist() if _LOCAL.match(kernels.operation(row)))
+            lines = kernels.lines(narrow) or kernels.hottest(narrow)
             made.append(
                 Finding(
                     self.name,
@@ -40,9 +59,7 @@ class Uncoalesced(Rule):
                         f"{duration(case.per_step(group.value))} a step, {percent(kernel.share)} of the device time",
                         "there: " + ", ".join(f"{place} {percent(count / kernel.seen)}" for place, count in lines),
                     ),
-                    "Many small accesses at once fill the queue: let the threads of a warp read neighbouring elements "
-                    "(make the input contiguous, or swap the loops so that the last dimension is the thread's), and "
-                    "load several at once (float4, tl.load of a block).",
+                    _SPILLED if 2 * local > pieces else _PIECES,
                     self.learn_more,
                     kernel.share * full,
                 )
