@@ -15,6 +15,8 @@ from tests.truth.invariants import contradictions
 from leadline.analysis.analyze import analyze
 from leadline.cli.main import main
 from leadline.profiles import Profile, open_profile
+from leadline.profiles.build import build as drawn
+from leadline.report.build import build_report
 from leadline.report.kernel_source import kernel_heat
 from leadline.schema import LossKind
 
@@ -101,7 +103,15 @@ def test_the_report_shows_heat_on_the_source(
         "imc_miss": "fetch",
         "wait": "dependency",
     }
+    assert kernel.issued == 0.1 * kernel.samples
     assert kernel_heat(profile, "no such kernel") == []
+    assert any(command.endswith("--source") for command in build_report(profile).next_commands)
+
+
+def test_samples_that_tell_the_place_alone_do_not_say_that_it_was_issued() -> None:
+    lines = "kernel k | gpu_time@0:7=9/1\n  instruction s_waitcnt | instruction_samples@0:7=100 address=16"
+    (kernel,) = kernel_heat(drawn(lines))
+    assert (kernel.samples, kernel.issued, kernel.reasons) == (100, 0, ())
 
 
 def test_sources_and_json_of_the_command(tmp_path: Path, fakes: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,8 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         waiting=waiting,
         waiting_hidden=waiting_hidden,
     )
-    return replace(report, next_commands=_next_commands(report, len(profile.events["start_ns"]) > 0))
+    inside_kernels = bool(tree.exclusive("instruction_samples").count.any())
+    return replace(report, next_commands=_next_commands(report, len(profile.events["start_ns"]) > 0, inside_kernels))
 
 
 def _saved_findings(profile: Profile) -> Findings | None:
@@ -167,10 +168,9 @@ def _ordered(rows: list[OperatorRow], sort: str) -> list[OperatorRow]:
     return rows
 
 
-def _next_commands(report: Report, has_window: bool) -> tuple[str, ...]:
-    """What to type next: the page, a closer look at the hottest line, then predictions from the trace window where
-    there is
-    one, else another viewer."""
+def _next_commands(report: Report, has_window: bool, sampled: bool) -> tuple[str, ...]:
+    """What to type next: the page, a closer look at the hottest line, the source of kernels where their instructions
+    were sampled, then predictions from the trace window where there is one, else another viewer."""
     file = report.meta.file
     stem = file.removesuffix(".leadline")
     quoted = shlex.quote(file)
@@ -178,9 +178,11 @@ def _next_commands(report: Report, has_window: bool) -> tuple[str, ...]:
     line = _hottest_line(report.paths)
     if line and not report.options.focus:
         commands.append(f"leadline report {quoted} --focus {shlex.quote(line)}")
+    if sampled:
+        commands.append(f"leadline report {quoted} --source")
     if has_window:
         commands.append(f"leadline whatif {quoted}")
-    else:
+    elif not sampled:
         commands.append(f"leadline export {quoted} --format speedscope -o {shlex.quote(stem + '.speedscope.json')}")
     return tuple(commands)
 

@@ -115,7 +115,7 @@ def kernel_heat(profile: Profile, pattern: str | None = None) -> list[KernelHeat
                 time_of[name],
                 whole.samples,
                 int(latency[rows].sum()),
-                whole.counted[""] + whole.counted["selected"],
+                whole.issued,
                 whole.reasons(),
                 tuple(_line_heat(tree, sources, place, heat) for place, heat in _hottest(lines)),
                 tuple(_instruction_heat(tree, place, heat) for place, heat in _hottest(instructions)),
@@ -134,6 +134,11 @@ class _Heat:
         self.samples += count
         self.own += count if own else 0
         self.counted[stall] += count
+
+    @property
+    def issued(self) -> int:
+        """Without a reason where reasons are known at all: samples that tell the place alone say nothing of it."""
+        return self.counted["selected"] + (self.counted[""] if any(self.counted.keys() - {""}) else 0)
 
     def reasons(self) -> tuple[Reason, ...]:
         ranked = sorted(self.counted.items(), key=lambda one: (-one[1], one[0]))

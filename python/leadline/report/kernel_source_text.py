@@ -52,7 +52,7 @@ def _kernel(console: Console, kernel: KernelHeat, top: int) -> None:
     if kernel.issued:
         said.append(f"issued in {_share(kernel.issued, kernel.samples)} of its samples")
     if kernel.latency:
-        said.append(f"in {_share(kernel.latency, kernel.samples)} nothing else was issued either")
+        said.append(f"in {_share(kernel.latency, kernel.samples)} no other warp was issued either")
     if said:
         console.print(Text("  " + ", ".join(said)))
     for reason in kernel.reasons[:_REASONS]:

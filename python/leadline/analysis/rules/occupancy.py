@@ -58,7 +58,7 @@ class Occupancy(Rule):
                     self.name,
                     Severity.WARNING,
                     f"{case.name(group.row)} issues nothing in {percent(idle)} of its samples, and its "
-                    f"{_LEAVES[limit]} {percent(reached)} of the warps that a multiprocessor can hold",
+                    f"{_LEAVES[limit]} {percent(reached)} of the warps that the device can hold",
                     case.gain(group.value, (0, 0.3 * idle, idle), "bound: the kernel without those waits"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),

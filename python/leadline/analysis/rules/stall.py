@@ -73,10 +73,10 @@ class Stall(Rule):
         evidence = [
             f"{duration(case.per_step(group.value))} a step, {percent(kernel.share)} of the device time",
             "reasons: " + ", ".join(f"{name} {percent(count / kernel.seen)}" for name, count in ranked[:3]),
-            "instructions: " + ", ".join(place for place, _ in hottest),
+            "instructions: " + "; ".join(place for place, _ in hottest),
         ]
         if kernel.told:
-            evidence.append("only samples in which the scheduler had nothing else to issue are counted")
+            evidence.append("counted are samples in which no other warp was issued either")
         return Finding(
             self.name,
             Severity.WARNING,

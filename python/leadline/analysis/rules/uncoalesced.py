@@ -57,7 +57,7 @@ class Uncoalesced(Rule):
                     case.lines([group.row]),
                     (
                         f"{duration(case.per_step(group.value))} a step, {percent(kernel.share)} of the device time",
-                        "there: " + ", ".join(f"{place} {percent(count / kernel.seen)}" for place, count in lines),
+                        "there: " + "; ".join(f"{place} {percent(count / kernel.seen)}" for place, count in lines),
                     ),
                     _SPILLED if 2 * local > pieces else _PIECES,
                     self.learn_more,
