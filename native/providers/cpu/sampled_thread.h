@@ -72,10 +72,10 @@ struct SampledThread {
 
   // --- both sides
   std::atomic<pid_t> tid{0};              // 0: nobody's
+  std::atomic<uint32_t> taken{0};         // samples
   std::atomic<int64_t> accounted_ns{0};   // CPU time of the thread that samples hold
   std::atomic<int64_t> handlers_ns{0};    // CPU time that taking samples took
   std::atomic<int64_t> on_time_ns{0};     // its task clock interrupts it whenever it has run so long; 0: it has none
-  std::atomic<uint32_t> taken{0};         // samples
   std::atomic<int64_t> ran_at_end_ns{0};  // all that it ran, once it is over
   std::atomic<bool> over{false};          // the thread is ending
   Usage used_at_end;                      // the same, of its usage; written before `over`
@@ -117,13 +117,13 @@ struct SampledThread {
   std::string name;
   clockid_t clock{};
   timer_t timer{};
-  bool has_timer = false;
   TaskClock task_clock;
-  bool seen = false;          // in the present listing
+  int64_t ran_ns = 0;         // its CPU time at the last listing
   uint32_t silent = 0;        // listings in a row in which it blocked the signal and no sample came
   uint32_t taken_before = 0;  // samples at the last listing
-  bool deaf = false;          // its signals do not arrive
-  int64_t ran_ns = 0;         // its CPU time at the last listing
+  bool has_timer = false;
+  bool seen = false;  // in the present listing
+  bool deaf = false;  // its signals do not arrive
 };
 
 }  // namespace leadline::cpu

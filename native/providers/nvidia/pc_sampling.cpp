@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/own_thread.h"
@@ -214,7 +215,11 @@ void PcSampler::take(Context& context, const Records& records, const cupti::Samp
         batch.kernels.push_back(kernel_of(pc.function));
       }
       // Each reason is counted twice, the second time where nothing else was issued.
-      std::unordered_map<const char*, std::pair<std::uint64_t, std::uint64_t>> counts;
+      struct Counted {
+        const char* name;
+        std::uint64_t count, latency;
+      };
+      std::vector<Counted> counts;  // few
       for (std::size_t s = 0; s < std::min(pc.stall_count, records.reasons()); ++s) {
         const cupti::StallCount& stall = pc.stalls[s];
         auto found = context.reasons.find(stall.reason);
@@ -222,11 +227,12 @@ void PcSampler::take(Context& context, const Records& records, const cupti::Samp
           const Context::Reason unknown{kept_name("reason " + std::to_string(stall.reason)), false};
           found = context.reasons.emplace(stall.reason, unknown).first;
         }
-        auto& [count, latency] = counts[found->second.name];
-        (found->second.not_issued ? latency : count) += stall.samples;
+        const char* const name = found->second.name;
+        auto known = std::ranges::find(counts, name, &Counted::name);
+        if (known == counts.end()) known = counts.insert(known, {name, 0, 0});
+        (found->second.not_issued ? known->latency : known->count) += stall.samples;
       }
-      for (const auto& [name, counted] : counts) {
-        const auto [count, latency] = counted;
+      for (const auto& [name, count, latency] : counts) {
         if (count + latency == 0) continue;
         batch.samples.push_back({row->second, pc.correlation_id, pc.code, pc.offset, name, std::max(count, latency),
                                  name == nullptr ? 0 : std::min(latency, std::max(count, latency))});

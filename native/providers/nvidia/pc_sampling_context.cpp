@@ -125,8 +125,8 @@ void PcSampler::learn_reasons(Context& context) {
   if (call_.stall_reason_count(&how_many) != cupti::kSuccess || count == 0 || count > kMost) return;
   std::vector<std::uint32_t> indices(count);
   std::vector<char> texts(count * cupti::kStallNameSize);
-  std::vector<char*> names;
-  for (std::size_t i = 0; i < count; ++i) names.push_back(&texts[i * cupti::kStallNameSize]);
+  std::vector<char*> names(count);
+  for (std::size_t i = 0; i < count; ++i) names[i] = &texts[i * cupti::kStallNameSize];
   cupti::StallReasons all{sizeof(cupti::StallReasons), nullptr, context.handle, count, indices.data(), names.data()};
   if (call_.stall_reasons(&all) != cupti::kSuccess) return;
   for (std::size_t i = 0; i < count; ++i) {
