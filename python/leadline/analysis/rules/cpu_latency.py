@@ -46,9 +46,7 @@ class CpuLatency(Rule):
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (
-                        f"{duration(case.per_step(cpu))} on the CPU for {duration(case.per_step(device))} on the "
-                        "device "
-                        f"a step ({times(cpu / max(device, 1))} times)",
+                        _spent(case, cpu, device),
                         *_sampled(case, here),
                     ),
                     "Let the CPU run ahead: prepare batches in workers, avoid waits for the device, give each "
@@ -59,6 +57,15 @@ class CpuLatency(Rule):
                 )
             )
         return made[:2]
+
+
+def _spent(case: Case, cpu_ns: int, device_ns: int) -> str:
+    if not cpu_ns:
+        return "no operator runs at this line: it is Python, or a library that calls none"
+    on_cpu = f"{duration(case.per_step(cpu_ns))} on the CPU a step"
+    if not device_ns:
+        return f"{on_cpu} and nothing on the device"
+    return f"{on_cpu} for {duration(case.per_step(device_ns))} on the device ({times(cpu_ns / device_ns)} times)"
 
 
 def _sampled(case: Case, here: Mask) -> list[str]:
