@@ -112,7 +112,8 @@ def test_code_without_unwind_information_is_marked_and_keeps_its_callers(sample,
         """,
         "--native",
     )
-    marked = {path: ns for path, ns in paths(seen).items() if "[no unwind information]" in path}
+    inside = {path: ns for path, ns in paths(seen).items() if "inside" in path}  # imports may meet such code, too
+    marked = {path: ns for path, ns in inside.items() if "[no unwind information]" in path}
     assert sum(marked.values()) > 0.2e9
     for path in marked:
         place_of_mark = path.index("[no unwind information]")

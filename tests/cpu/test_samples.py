@@ -368,7 +368,7 @@ def test_no_value_of_an_option_is_taken_for_the_program() -> None:
     for action in parser._actions:
         for name in action.option_strings:
             takes_value = action.nargs is None and name != "-m"
-            assert (name in (*_WITH_VALUE, "--cpu-sample", "--wait", "--native")) == takes_value, name
+            assert (name in (*_WITH_VALUE, "--cpu-sample", "--wait", "--native", "--instructions")) == takes_value, name
     assert split(["-o", "x", "--cpu-sample", "a.py", "--cpu-sample"]) == [
         "-o",
         "x",
@@ -377,4 +377,6 @@ def test_no_value_of_an_option_is_taken_for_the_program() -> None:
         "--cpu-sample",
     ]
     assert split(["--cpu-sample", "200", "-m", "x"]) == ["--cpu-sample", "200", "-m", "x"]
+    assert split(["--instructions", "a.py"]) == ["--instructions=continuous", "a.py"]
+    assert split(["--instructions=serialised", "a.py"]) == ["--instructions=serialised", "a.py"]
     assert split(["--cpu-sample", "--", "ls"]) == ["--cpu-sample=99", "--", "ls"]

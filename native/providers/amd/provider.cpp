@@ -179,7 +179,8 @@ Report report() {
 void after_fork() noexcept {
   Provider& p = provider();
   new (&p.mutex) std::mutex;  // its holder may not exist in this process
-  p.forked_after_hip = p.forked_after_hip || p.measuring || Tool::instance().configured();
+  const Tool* const tool = Tool::known();
+  p.forked_after_hip = p.forked_after_hip || p.measuring || (tool != nullptr && tool->configured());
   if (p.measuring) p.measuring->abandon(&p.stale[0], &p.stale[1]);
   // Never destroyed: its destructor would join a thread and free memory that another thread's state may have been
   // using.

@@ -1,5 +1,7 @@
 #include "providers/amd/tool.h"
 
+#include <atomic>
+
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
 #include "providers/amd/correlation.h"
@@ -9,6 +11,8 @@ namespace leadline::amd {
 namespace {
 
 using InCallback = gpu::InCallback<Measuring>;
+
+std::atomic<Tool*> g_known{nullptr};
 
 constexpr std::size_t kBufferBytes = 8u << 20;
 constexpr std::size_t kWatermark = kBufferBytes / 4;  // delivered when so full, else when asked for
@@ -85,9 +89,15 @@ void on_buffer(sdk::ContextId, sdk::BufferId, sdk::RecordHeader** headers, std::
 }  // namespace
 
 Tool& Tool::instance() {
-  static Tool& made = *new Tool;  // never destroyed: the SDK may call until the very end
+  static Tool& made = []() -> Tool& {  // never destroyed: the SDK may call until the very end
+    Tool* const tool = new Tool;
+    g_known.store(tool, std::memory_order_release);
+    return *tool;
+  }();
   return made;
 }
+
+Tool* Tool::known() noexcept { return g_known.load(std::memory_order_acquire); }
 
 sdk::ToolConfiguration* Tool::configure(std::uint32_t, const char*, std::uint32_t, sdk::ClientId* client) {
   Tool& tool = instance();

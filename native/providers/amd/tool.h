@@ -23,6 +23,8 @@ namespace leadline::amd {
 class Tool {
  public:
   static Tool& instance();
+  // nullptr where nobody has asked for it yet; takes neither lock nor memory, as the child of a fork must not.
+  static Tool* known() noexcept;
 
   // What the SDK calls for every tool when it configures itself, and rocprofiler_configure() hands on.
   static sdk::ToolConfiguration* configure(std::uint32_t version, const char* description, std::uint32_t priority,
