@@ -25,6 +25,21 @@ constexpr std::int64_t kFirstCostNs = 1'000'000;    // of a window, until one wa
 constexpr int kMostRounds = 256;                    // of taking records after one window
 constexpr std::chrono::milliseconds kPatience{50};  // of a thread of the program with ours
 
+// Our thread may be inside a call that waits for what a thread of the program holds, so it is not waited for without
+// end. Not std::timed_mutex, whose lock call the thread sanitizer of GCC 12 does not know.
+std::unique_lock<std::mutex> lock_within_patience(std::mutex& mutex) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  std::unique_lock lock(mutex, std::try_to_lock);
+  while (!lock && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+    static_cast<void>(lock.try_lock());
+  }
+  if (!lock)
+    gpu::count_loss(LossKind::kInstructionSamplesDropped, 1,
+                    "Samples of instructions were lost: their context or code went while CUPTI was at work on it.");
+  return lock;
+}
+
 }  // namespace
 
 PcSampler::PcSampler(const CuptiLibrary& library, PcSamplingOptions options)
@@ -103,8 +118,7 @@ void PcSampler::context_destroyed(void* handle) noexcept {
   try {
     const std::shared_ptr<Context> context = take_out(handle);
     if (!context) return;
-    // Our thread may be inside a call that waits for what this one holds, so it is not waited for without end.
-    const std::unique_lock lock(context->mutex, kPatience);
+    const std::unique_lock lock = lock_within_patience(context->mutex);
     if (!lock) return;
     auto of = of_context(handle);
     if (context->open) {
@@ -125,7 +139,7 @@ void PcSampler::code_unloading(void* handle) noexcept {
   try {
     for (const std::shared_ptr<Context>& context : contexts()) {
       if (context->handle != handle) continue;
-      const std::unique_lock lock(context->mutex, kPatience);
+      const std::unique_lock lock = lock_within_patience(context->mutex);
       if (lock && context->on && context->open) drain(*context);
     }
   } catch (...) {

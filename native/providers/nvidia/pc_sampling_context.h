@@ -72,7 +72,7 @@ struct PcSampler::Context {
 
   void* const handle;
   const std::int32_t device;
-  std::timed_mutex mutex;  // of everything below, and of CUPTI's calls for this context
+  std::mutex mutex;  // of everything below, and of CUPTI's calls for this context
   bool on = false;
   bool open = false;
   std::unordered_map<std::uint32_t, Reason> reasons;
