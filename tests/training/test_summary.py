@@ -53,15 +53,20 @@ def test_a_loop_on_two_ranks(loop) -> None:
     assert leadline.open(str(merged)).window.steps == (2, 3, 4, 5)
 
 
-@pytest.mark.slow  # on a machine where others compute, what the loop measures of itself is no truth
 def test_every_figure_is_within_2_percent_of_the_truth(loop) -> None:
+    """And of what the loop's threads stood in line for a core, by which its own clock readings are off."""
     truth, summary, _, _ = loop
     ((_, wall),) = summary["walls"]
-    assert wall["window_ns"] == pytest.approx(truth["idle"] + truth["compute"] + truth["exposed"], rel=0.02)
-    assert wall["compute_ns"] == pytest.approx(truth["compute"], rel=0.02)
-    assert wall["exposed_communication_ns"] == pytest.approx(truth["exposed"], rel=0.02)
-    assert wall["overlapped_ns"] == pytest.approx(truth["overlapped"], rel=0.02)
-    assert wall["idle_ns"] == pytest.approx(truth["idle"], rel=0.02)
+    off = truth["in_line"]
+    known = truth["idle"] + truth["compute"] + truth["exposed"]
+    for figure, right in (
+        ("window_ns", known),
+        ("compute_ns", truth["compute"]),
+        ("exposed_communication_ns", truth["exposed"]),
+        ("overlapped_ns", truth["overlapped"]),
+        ("idle_ns", truth["idle"]),
+    ):
+        assert abs(wall[figure] - right) <= 0.02 * right + off, (figure, truth, wall)
 
 
 def test_a_rank_that_was_killed_is_named_and_the_others_are_whole(tmp_path: Path) -> None:
