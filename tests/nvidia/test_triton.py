@@ -75,6 +75,17 @@ def test_a_kernel_shows_the_line_of_its_function(tmp_path: Path, fakes: Path, wh
     assert {node.name: node.line for node in again.tree.find(kind="kernel")} == {n: k.line for n, k in kernels.items()}
 
 
+def test_a_second_file_knows_the_kernels_of_the_first(tmp_path: Path, fakes: Path) -> None:
+    environment = triton_environment(tmp_path, fakes)
+    first = run(tmp_path, PROGRAM, "early", "again", **environment)
+    (path,) = tmp_path.glob("*-again.leadline")
+    second = open_profile(path)
+    kernels = {node.name: (Path(node.file).name, node.line) for node in second.tree.find(kind="kernel")}
+    assert kernels == {node.name: (Path(node.file).name, node.line) for node in first.tree.find(kind="kernel")}
+    assert kernels["add_kernel"] == (PROGRAM.name, line_of("add_kernel", PROGRAM))
+    assert sum(node.exclusive("gpu_time").count for node in second.tree.find(name="add_kernel")) == 3
+
+
 def test_kernels_that_inductor_makes_for_a_gpu_carry_operators_and_lines(tmp_path: Path, fakes: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed here")
     environment = triton_environment(tmp_path, fakes)

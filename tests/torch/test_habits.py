@@ -70,3 +70,70 @@ def test_batches_tell_the_length_of_a_turn(tmp_path):
     tree = leadline.open(tmp_path / "p.leadline").tree
     turns = [tree.node(row) for row in range(len(tree)) if tree.node(row).name == "turn"]
     assert [turn.exclusive("call_time").count for turn in turns] == [10]  # two passes of six batches
+
+
+def adversarial(detach, steps=14):
+    """What a generator makes, judged by a discriminator; each has its optimizer."""
+    generator, judge = nn.Linear(4, 4), nn.Linear(4, 1)
+    of_generator, of_judge = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (generator, judge))
+    for _ in range(steps):
+        fake = generator(torch.randn(3, 4))
+        of_judge.zero_grad()
+        judge(fake.detach() if detach else fake).sum().backward()
+        of_judge.step()
+        of_generator.zero_grad()
+        judge(generator(torch.randn(3, 4))).sum().backward()
+        of_generator.step()
+
+
+@pytest.mark.parametrize("detach", [False, True])
+def test_gradients_that_are_cleared_before_their_own_optimizer_steps_are_told(tmp_path, detach):
+    with leadline.profile(tmp_path / "p.leadline"):
+        adversarial(detach)
+    told = leadline.open(tmp_path / "p.leadline").meta["available"]["torch"]["habits"].get("discarded_gradients", {})
+    names = {one["class"] for one in told.get("modules", [])}
+    assert told.get("parameters", 0) == (5 if detach else 25)  # the judge's own come from the generator's step, too
+    assert names == {"Linear"}
+
+
+def test_micro_batches_throw_nothing_away(tmp_path):
+    with leadline.profile(tmp_path / "p.leadline"):
+        body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+        optimizers = [torch.optim.Adam(one.parameters()) for one in (body, head)]
+        for _ in range(14):
+            for one in optimizers:
+                one.zero_grad()
+            for _ in range(2):
+                head(body(torch.randn(3, 4))).sum().backward()
+            for one in optimizers:
+                one.step()
+    told = leadline.open(tmp_path / "p.leadline").meta["available"]["torch"]["habits"]
+    assert "discarded_gradients" not in told
+    assert told["updated"] == {"parameters": 25, "bytes": 100, "double": 0}
+
+
+def test_who_makes_a_loaders_batches_is_told_with_the_time_of_joining_them(tmp_path):
+    from torch.utils.data import DataLoader
+
+    class Texts(torch.utils.data.Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, index):
+            return str(index)
+
+    def join(texts):
+        return torch.tensor([int(text) for text in texts])
+
+    with leadline.profile(tmp_path / "p.leadline"):
+        loader = DataLoader(Texts(), batch_size=2, collate_fn=join)
+        begun = iter(loader)
+        next(begun)
+        for _ in range(2):
+            batches = [batch.tolist() for batch in loader]
+    assert batches == [[0, 1], [2, 3], [4, 5]]
+    assert next(begun).tolist() == [2, 3]  # an iterator that outlives the session
+    (told,) = leadline.open(tmp_path / "p.leadline").meta["available"]["torch"]["habits"]["batches"]
+    assert (told["batches"], told["join"]["file"]) == (7, __file__)
+    assert told["join"]["name"].endswith("join") and told["items"]["name"].endswith("Texts.__getitem__")
+    assert told["join_ns"] > 0

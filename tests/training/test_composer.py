@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.training.test_frameworks import on_two_ranks
 
 import leadline
 
@@ -52,3 +53,9 @@ def test_composer_counts_batches_over_epochs_also_after_a_resume(tmp_path: Path)
     assert train("first") == ((2, 3, 4), 8)
     (kept,) = (tmp_path / "kept").glob("*-ba3-*")
     assert train("resumed", str(kept)) == ((3, 4), 5)
+
+
+@pytest.mark.slow
+def test_two_ranks_of_composer_record_the_same_steps(tmp_path: Path) -> None:
+    pytest.importorskip("composer", reason="composer is not installed: its releases need an older torch")
+    on_two_ranks("composer", tmp_path)

@@ -1,10 +1,12 @@
 """What may be written as a configuration, and the sentence for what may not."""
 
 import dataclasses
+import time
 from pathlib import Path
 
 import pytest
 
+import leadline
 from leadline import ProfileError
 from leadline.capture.training.config import TrainingConfig, read_config
 from leadline.training import build_profiler
@@ -56,6 +58,29 @@ def test_without_a_window_steps_5_to_7() -> None:
     assert (TrainingConfig().start_step, TrainingConfig().end_step) == (5, 8)
 
 
+@pytest.mark.parametrize(("native", "kinds"), [(False, {"python"}), (True, {"python", "native"})])
+def test_cpu_samples_with_native_frames_where_the_config_asks_for_them(tmp_path: Path, native, kinds) -> None:
+    profiler = build_profiler(enable=True, trace_dir=str(tmp_path), cpu_sample=500.0, native=native, rank=0)
+    profiler.start(0)
+    began = time.thread_time()
+    while time.thread_time() - began < 0.3:
+        sorted(str(number) for number in range(20_000))
+    profiler.step(0)
+    tree = leadline.open(str(profiler.stop())).tree
+    sampled = [row for row in range(len(tree)) if tree.exclusive("cpu_sample").count[row]]
+    assert sampled
+    assert kinds <= {node.kind for row in sampled for node in tree.node(row).path()}
+    assert native == any(node.kind == "native" for node in tree.walk())
+
+
+def test_a_rate_that_nobody_can_take_costs_the_profile_and_a_sentence(tmp_path: Path, capfd) -> None:
+    profiler = build_profiler(enable=True, trace_dir=str(tmp_path), cpu_sample=1e9, rank=0)
+    profiler.start(0)
+    profiler.step(0)
+    assert profiler.stop() is None
+    assert "CPU samples are taken" in capfd.readouterr().err
+
+
 def test_disabled_is_none_and_touches_nothing(tmp_path: Path) -> None:
     assert build_profiler({"enable": False, "trace_dir": str(tmp_path / "x")}, rank=0) is None
     assert not (tmp_path / "x").exists()
@@ -80,7 +105,7 @@ def test_disabled_is_none_and_touches_nothing(tmp_path: Path) -> None:
         ({"enable": "yes"}, "enable must be true or false"),
         ({"ranks": "first"}, "Cannot read ranks 'first'"),
         ({"on_demand": "telepathy"}, "write signal, file, http or store"),
-        ({"native": True}, "not possible yet"),
+        ({"stack": False}, "call paths are what everything is booked on"),
         ({"accumulation": 0}, "accumulation cannot be 0"),
         ({"trace_dir": ""}, "trace_dir is empty"),
     ],

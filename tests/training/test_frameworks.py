@@ -11,6 +11,7 @@ import pytest
 
 import leadline
 from leadline import training
+from leadline.schema import FrameKind
 
 torch = pytest.importorskip("torch", reason="the frameworks train torch models")
 
@@ -68,6 +69,28 @@ def test_transformers_counts_optimizer_steps_also_after_a_resume(tmp_path: Path)
     train_with_transformers(tmp_path, [resumed], resume=True)
     assert window(tmp_path / "b") == [3, 4]
     assert losses == train_with_transformers(tmp_path / "plain", []), "a profile must not change the loss"
+
+
+def test_a_trainer_leaves_a_file_for_every_stretch_of_its_run(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="its Trainer is tested")
+    callback = training.HFTrainerCallback(
+        enable=True, trace_dir=str(tmp_path / "a"), start_step=2, end_step=4, roll_minutes=1e-6, budget=0
+    )  # every step is longer than that
+    losses = train_with_transformers(tmp_path, [callback])
+    files = {}
+    for side in (tmp_path / "a").glob("*.json"):
+        facts = json.loads(side.read_text())
+        assert facts["complete"]
+        files[facts["first_step"]] = (facts, leadline.open(str(side.with_suffix(".leadline"))))
+    assert sorted(files) == [0, 1, 2, 3, 4, 5]
+    assert [files[step][0]["steps"] for step in sorted(files)] == [1] * 6
+    assert [files[step][1].window.steps for step in sorted(files)] == [(), (), (2,), (3,), (), ()]
+    for step, (_, profile) in files.items():
+        calls = profile.tree.inclusive("call_time").count  # a file holds its own steps' work, and all of it
+        linear = profile.tree.frame_rows(FrameKind.OPERATOR, "aten::linear")[profile.tree.frame_of]
+        assert int(calls[linear & (profile.tree.exclusive("time").count > 0)].sum()) >= 2, step
+        assert {row.name for row in profile.tree.find(kind="module")} >= {"model.layer"}, "names outlive a file"
+    assert losses == train_with_transformers(tmp_path / "plain", [])
 
 
 def test_lightning_counts_optimizer_steps_not_batches(tmp_path: Path) -> None:
@@ -183,6 +206,11 @@ def test_two_ranks_record_the_same_steps(framework: str, tmp_path: Path) -> None
     pytest.importorskip(
         {"ignite": "ignite.engine", "lightning": "lightning.pytorch"}.get(framework, framework), reason="it is tested"
     )
+    on_two_ranks(framework, tmp_path)
+
+
+def on_two_ranks(framework: str, tmp_path: Path) -> None:
+    """The same steps are recorded by two processes under torchrun."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
     program = Path(__file__).parent / "two_ranks.py"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(program)]

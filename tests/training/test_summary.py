@@ -100,6 +100,51 @@ def test_a_rank_that_was_killed_is_named_and_the_others_are_whole(tmp_path: Path
         assert leadline.open(str(path)).window.steps == (0, 1, 2, 3)
 
 
+GROUP = """
+import os, signal, sys, torch, torch.distributed as dist, leadline
+folder, rank = sys.argv[1], int(sys.argv[2])
+os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="4", MASTER_PORT="29999", GLOO_SOCKET_IFNAME="lo")
+dist.init_process_group("gloo", init_method="file://" + folder + "/store", rank=rank, world_size=4)
+profiler = leadline.build_profiler(enable=True, start_step=1, end_step=9, trace_dir=folder + "/profiles", merge=True)
+profiler.start(0)
+gradient = torch.ones(1000)
+for step in range(6):
+    if (rank, step) == (2, 4):
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        dist.all_reduce(gradient)
+    except RuntimeError:  # the peer is gone
+        break
+    profiler.step(step)
+profiler.stop()
+leadline.print_summary(profiler)
+os._exit(3)  # the group cannot be taken down any more
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_killed_between_collectives_leaves_the_others_whole_and_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="its collectives lose a peer")
+    program = tmp_path / "group.py"
+    program.write_text(GROUP.replace("merge=True", "merge=True, merge_timeout_s=20"))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    commands = [[sys.executable, str(program), str(tmp_path), str(rank)] for rank in range(4)]
+    ranks = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command in commands
+    ]
+    said = [rank.communicate(timeout=200) for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [3, 3, -signal.SIGKILL, 3], said
+    for rank in (0, 1, 3):
+        (path,) = (tmp_path / "profiles").glob(f"*_rank{rank}_*.leadline")
+        assert leadline.open(str(path)).window.steps == (1, 2, 3)
+    (zero,) = (tmp_path / "profiles").glob("*_rank0_*.leadline")
+    assert summarize(zero).missing_ranks == (2,)
+    assert "rank 2" in said[0][0] + said[0][1]
+    (merged,) = (tmp_path / "profiles").glob("*_merged_*.leadline")
+    assert {0, 1, 3} <= {process.rank for process in leadline.open(str(merged)).processes}
+
+
 def test_ranks_that_were_not_asked_for_are_not_waited_for(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("WORLD_SIZE", "16")
     monkeypatch.setenv("MASTER_PORT", "29999")

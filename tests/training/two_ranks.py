@@ -84,6 +84,35 @@ def with_ignite() -> None:
         parallel.run(trained)
 
 
-{"transformers": with_transformers, "lightning": with_lightning, "accelerate": with_accelerate, "ignite": with_ignite}[
-    framework
-]()
+def with_composer() -> None:
+    import composer
+
+    class Batch(composer.ComposerModel):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = Model()
+
+        def forward(self, batch):
+            return self.model(**batch)
+
+        def loss(self, outputs, batch):
+            return outputs["loss"]
+
+    model = Batch()
+    trainer = composer.Trainer(
+        model=model, train_dataloader=DataLoader(Data(), batch_size=2, sampler=composer.utils.dist.get_sampler(Data())),
+        max_duration="4ba", callbacks=[training.ComposerCallback(**asked)], progress_bar=False, device="cpu",
+        optimizers=torch.optim.SGD(model.parameters(), lr=0.01),
+    )  # fmt: skip
+    trainer.fit()
+    trainer.close()
+
+
+FRAMEWORKS = {
+    "transformers": with_transformers,
+    "lightning": with_lightning,
+    "accelerate": with_accelerate,
+    "ignite": with_ignite,
+    "composer": with_composer,
+}
+FRAMEWORKS[framework]()

@@ -8,8 +8,14 @@ torch.set_num_threads(1)
 
 def main():
     trunk = nn.Sequential(
-        nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(),
-        nn.Conv2d(32, 32, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
     )
     heads = nn.ModuleList(nn.Linear(32, 5) for _ in range(4))
     parameters = [*trunk.parameters(), *heads.parameters()]
@@ -18,7 +24,7 @@ def main():
         images, labels = torch.randn(8, 3, 32, 32), torch.randint(0, 5, (4, 8))
         optimizer.zero_grad()
         features = trunk(images)
-        for head, of_head in zip(heads, labels):
+        for head, of_head in zip(heads, labels, strict=True):
             loss = nn.functional.cross_entropy(head(features), of_head)
             loss.backward(retain_graph=True)  # problem
         optimizer.step()

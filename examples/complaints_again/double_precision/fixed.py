@@ -24,7 +24,7 @@ def main():
     values = noise.normal(size=(40, 256, 8)).astype(np.float32)
     model = Surrogate()
     optimizer = torch.optim.Adam(model.parameters(), foreach=True)
-    for batch, target in zip(points, values):
+    for batch, target in zip(points, values, strict=True):
         loss = nn.functional.mse_loss(model(torch.from_numpy(batch)), torch.from_numpy(target))
         optimizer.zero_grad()
         loss.backward()

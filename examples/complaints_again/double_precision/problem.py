@@ -23,7 +23,7 @@ def main():
     points, values = noise.normal(size=(40, 256, 64)), noise.normal(size=(40, 256, 8))
     model = Surrogate().double()
     optimizer = torch.optim.Adam(model.parameters(), foreach=True)
-    for batch, target in zip(points, values):
+    for batch, target in zip(points, values, strict=True):
         loss = nn.functional.mse_loss(model(torch.from_numpy(batch)), torch.from_numpy(target))
         optimizer.zero_grad()
         loss.backward()

@@ -1,5 +1,7 @@
 """The discriminator's loss goes back through the generator, whose gradients are then thrown away."""
 
+import itertools
+
 import torch
 from torch import nn
 
@@ -8,7 +10,7 @@ torch.set_num_threads(1)
 
 def layers(*widths):
     made = []
-    for before, after in zip(widths, widths[1:]):
+    for before, after in itertools.pairwise(widths):
         made += [nn.Linear(before, after), nn.LeakyReLU(0.2)]
     return nn.Sequential(*made[:-1])
 

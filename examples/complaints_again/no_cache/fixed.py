@@ -39,7 +39,7 @@ class Model(nn.Module):
 
     def forward(self, text, kept, start):
         x = self.words(text)
-        for block, of_block in zip(self.blocks, kept):
+        for block, of_block in zip(self.blocks, kept, strict=True):
             x = block(x, of_block, start)
         return self.head(x)
 

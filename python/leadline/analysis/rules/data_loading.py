@@ -6,7 +6,9 @@ import numpy as np
 
 from leadline.analysis.columns import Mask
 from leadline.analysis.functions import METRIC
-from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.origin import Origin, origin
+from leadline.analysis.rules.base import CannotTell, Case, Finding, Line, Option, Rule, Severity, Values
+from leadline.analysis.rules.habits import habits_listed
 from leadline.analysis.rules.processes import cpus as count_cpus
 from leadline.analysis.rules.processes import started
 from leadline.analysis.rules.processes import workers as count_workers
@@ -85,6 +87,9 @@ class DataLoading(Rule):
                 first = case.line(work[0].row)
                 where = f"{first.short}:{first.line}" if first else ""
                 evidence.append(f"{percent(work[0].value / max(ns, 1))} of it in operators at {where}")
+            makers, said = _makers(case)
+            lines = (*lines, *makers)[:4]
+            evidence += said
         sampled = case.sampled(case.in_phase("data loading"))  # of worker processes too
         if sampled:
             lines = case.lines([row, *(one.row for one in sampled)])
@@ -122,6 +127,25 @@ def _beside(case: Case, loading: Mask, outer: Mask) -> list[str]:
     if idle:
         said.append(f"the device idles {duration(case.per_step(idle))} a step meanwhile")
     return said
+
+
+def _makers(case: Case) -> tuple[list[Line], list[str]]:
+    """The user's functions that make samples and join them, where the training process calls them itself."""
+    made = [one for several in habits_listed(case, "batches") for one in several]
+    known = max(made, key=lambda one: int(one.get("join_ns", 0)), default=None)
+    if known is None:
+        return [], []
+    lines, said = [], []
+    batches = max(int(known.get("batches", 0)), 1)
+    for kind in ("join", "items"):
+        place = known.get(kind)
+        if not isinstance(place, dict) or origin(str(place.get("file", ""))) != Origin.USER:
+            continue
+        line = case.line_at(str(place["file"]), int(place["line"]), str(place["name"]))
+        lines.append(line)
+        spent = f"joins them in {duration(int(known['join_ns']) / batches)}" if kind == "join" else "makes samples"
+        said.append(f"{line.function} ({line.short}:{line.line}) {spent}")
+    return lines, said
 
 
 def _sampled(case: Case, one: SampledFunction) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.analysis.columns import Mask, Rows, above
+from leadline.analysis.columns import Mask, above
+from leadline.analysis.rules.backward_lines import backward_lines
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent, times
 from leadline.schema import FrameKind
@@ -32,7 +33,7 @@ class DebugModes(Rule):
             return []
         ns = int(case.inclusive_time[checks].sum())
         share = case.share(ns)
-        asked = _backward_lines(case)
+        asked = backward_lines(case)
         return [
             Finding(
                 self.name,
@@ -60,9 +61,3 @@ def checked_for_nan(case: Case) -> Mask:
     parent = above(case.tree.shape, np.arange(len(case.tree)))
     checks: Mask = case.operators(*_CHECKS) & (parent >= 0) & engine[np.maximum(parent, 0)]
     return checks
-
-
-def _backward_lines(case: Case) -> Rows:
-    """Nodes in which the backward pass was asked for: what hangs below the call of the engine itself."""
-    inside = case.in_files(r"(^|/)torch/autograd/(__init__|graph)\.py$") & case.loop.inside & (case.calls > 0)
-    return np.flatnonzero(inside & (case.analysis.scopes.user >= 0))

@@ -1,12 +1,13 @@
-"""`kernel_fusion`: many small kernels, or chains of elementwise operators (DeepContext, analysis 2)."""
+"""`kernel_fusion`: small kernels, chains of elementwise operators (DeepContext, analysis 2), attention in parts."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.columns import Rows, at_rows, group_sums
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.vendor import device_graph
-from leadline.analysis.rules.words import duration, listed, percent, times
+from leadline.analysis.rules.words import duration, listed, percent, size, times
 from leadline.schema import FrameKind
 
 _ELEMENTWISE = tuple(
@@ -18,6 +19,10 @@ _ELEMENTWISE = tuple(
     )
 )
 
+_SOFTMAX = ("aten::softmax", "aten::_softmax", "aten::_safe_softmax", "aten::masked_softmax")
+_PRODUCTS = ("aten::bmm", "aten::baddbmm")
+_OF_ATTENTION = (*_SOFTMAX, *_PRODUCTS, "aten::dropout", "aten::mean", "aten::masked_fill", "aten::masked_fill_")
+
 
 class KernelFusion(Rule):
     name = "kernel_fusion"
@@ -27,10 +32,51 @@ class KernelFusion(Rule):
         Option("kernels", 20, "1", "of one line and step; a few small ones are everywhere"),
         Option("chain", 5, "1", "elementwise operators in one function; each reads and writes everything"),
         Option("share", 20, "%", "models that write GELU out stay below on the CPU"),
+        Option("attention", 20, "%", "in attention that is written out; the fused operator has the products, too"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        return self._small_kernels(case, values) if case.has_device else self._chains(case, values)
+        found = self._small_kernels(case, values) if case.has_device else self._chains(case, values)
+        return found + self._attention(case, values)
+
+    def _attention(self, case: Case, values: Values) -> list[Finding]:
+        """Modules that multiply, take a softmax and multiply again, outside of the operator that does all three."""
+        scopes, number = case.analysis.scopes, len(case.tree)
+        module = scopes.module
+        fused = case.below(case.matching(FrameKind.OPERATOR, "scaled_dot_product")) | case.in_phase("backward")
+        here = (module >= 0) & ~fused & ~case.in_phase("compile")
+        owner = np.where(here, module, -1)
+        softmax = group_sums(owner, np.where(case.operators("aten::_softmax"), case.calls, 0), number)
+        products = group_sums(owner, np.where(case.operators(*_PRODUCTS), case.calls, 0), number)
+        attends = (softmax > 0) & (products >= 2 * softmax)
+        parts = case.first_of(case.operators(*_OF_ATTENTION) & here & (at_rows(attends, module, 0) > 0))
+        made = []
+        for group in case.by_line(parts, case.cost_with_all_below):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["attention"]:
+                break
+            sizes = case.tree.exclusive("alloc_bytes")
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"Attention is computed in parts, {percent(share)} of {case.cost_name}",
+                    case.gain_of(group.rows, group.value, (0, 0.4, 0.9), "judged: one operator that keeps no weights"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (
+                        f"{times(case.per_step(int(softmax[np.unique(module[group.rows])].sum())))} times a step two "
+                        "products with a softmax between them write the weights of all pairs of tokens to memory",
+                        *_most_allocated(case, group.rows, sizes.max),
+                    ),
+                    "F.scaled_dot_product_attention computes the same without writing the weights: "
+                    "nn.MultiheadAttention takes it where it is called with need_weights=False, transformers with "
+                    "attn_implementation='sdpa'.",
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:1]
 
     def _small_kernels(self, case: Case, values: Values) -> list[Finding]:
         measures = case.tree.exclusive("gpu_time")
@@ -106,3 +152,9 @@ class KernelFusion(Rule):
                 )
             )
         return made[:2]
+
+
+def _most_allocated(case: Case, rows: Rows, largest: Rows) -> tuple[str, ...]:
+    allocating = case.mask(rows) & (case.tree.exclusive("alloc_bytes").count > 0)
+    most = int(largest[allocating].max(initial=0))
+    return (f"the largest result is {size(most)}",) if most else ()

@@ -1,4 +1,4 @@
-"""`matmul_shape`: matrix products of sizes that tensor cores cannot use well."""
+"""`matmul_shape`: matrix products of sizes or types that the hardware is slow with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import percent
+from leadline.analysis.rules.habits import habits
+from leadline.analysis.rules.words import number, percent
 from leadline.schema import FrameKind
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
@@ -18,18 +19,50 @@ _FULL_PRECISION = r"(^|[_:])(simt_)?sgemm|gemm_f32f32_f32f32_f32"
 
 class MatmulShape(Rule):
     name = "matmul_shape"
-    asks = "Do matrix products have sizes or types that tensor cores cannot use?"
+    asks = "Do matrix products have sizes or types that tensor cores cannot use, or twice the digits?"
     options = (
         Option("share", 10, "%", "of the device time in such products"),
         Option("fp32", 20, "%", "of the device time in 32-bit products; less gains less than a tenth"),
         Option("least", 64, "1", "smaller sizes are limited by other things"),
         Option("multiple", 8, "1", "what tensor cores want of 16-bit operands"),
+        Option("double", 50, "%", "of the parameters; a few of them may be sums that need the digits"),
         Option("rows", 8, "1", "so few, and reading the weights takes longer than multiplying with them"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
+        found = self._double(case, values)
+        if found and not case.has_device:
+            return found
         case.need_device()
-        return self._precision(case, values) + self._shapes(case, values)
+        return found + self._precision(case, values) + self._shapes(case, values)
+
+    def _double(self, case: Case, values: Values) -> list[Finding]:
+        """Models whose parameters are of double precision, as NumPy's numbers are unless told otherwise."""
+        told = max(habits(case, "updated"), key=lambda one: int(one.get("double", 0)), default={})
+        of = max(int(told.get("parameters", 0)), 1)
+        products = case.first_of(case.operators(*_PRODUCTS, "aten::convolution") & ~case.in_phase("optimizer"))
+        ns = int(case.cost_with_all_below[products].sum())
+        share = ns / max(case.cost_of_all, 1)
+        if int(told.get("double", 0)) < values["double"] * of or share < values["fp32"]:
+            return []
+        rows = np.flatnonzero(products)
+        rows = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")]
+        gains = (0.5, 0.9, 1.0) if case.has_device else (0.2, 0.5, 0.7)
+        return [
+            Finding(
+                self.name,
+                Severity.WARNING,
+                f"The model is of double precision: its products take {percent(share)} of {case.cost_name}",
+                case.gain(ns, gains, "judged: twice the bytes and half the lanes; GPUs have fewer units besides"),
+                tuple(rows[:20].tolist()),
+                case.lines(rows.tolist()),
+                (f"{percent(int(told['double']) / of)} of the {number(of)} parameters that are updated are float64",),
+                "Unless the digits are needed, make the data float32 where it is read (NumPy's numbers are float64 "
+                "unless told otherwise: array.astype(np.float32)), and leave out model.double().",
+                self.learn_more,
+                share,
+            )
+        ]
 
     def _precision(self, case: Case, values: Values) -> list[Finding]:
         """Kernels that multiply 32-bit numbers without tensor cores."""
@@ -90,7 +123,7 @@ class MatmulShape(Rule):
 
     def _few_rows(self, case: Case, shapes: dict[int, object], values: Values) -> list[Finding]:
         """Products of a large matrix with a few rows: those of a tiny batch."""
-        few = {row: number for row, dims in shapes.items() if 0 < (number := _rows(dims)) <= values["rows"]}
+        few = {row: high for row, dims in shapes.items() if 0 < (high := _rows(dims)) <= values["rows"]}
         ns = sum(int(case.cost_with_all_below[row]) for row in few)
         share = ns / max(case.cost_of_all, 1)
         if not few or share < values["fp32"]:

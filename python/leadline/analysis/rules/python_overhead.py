@@ -18,6 +18,16 @@ _CALLING_NS = 15_000.0
 """An operator on next to nothing takes this long with what it calls and its backward operator."""
 _BASIS = "the calls of all turns but one, with the Python around them, at most all that they take"
 
+_AT_ONCE = (
+    "No turn of the loop needs what another one computed: stack the elements and call the operators once for all."
+)
+_IN_TURN = (
+    "Each turn of the loop needs what the last one computed, so it cannot be done at once. What of a turn does not "
+    "need it (products with the inputs, outputs made of each state) can be taken out of the loop and done for all "
+    "turns; nn.RNN, nn.GRU and nn.LSTM go through a whole sequence in one call, and torch.compile makes a turn's calls "
+    "fewer."
+)
+
 
 class PythonOverhead(Rule):
     name = "python_overhead"
@@ -92,25 +102,28 @@ class PythonOverhead(Rule):
         ns = int(case.inclusive_time[case.first_of(case.mask(rows))].sum())
         python = case.python_ns(case.mask(rows))
         share = case.share(ns + python)
-        if share < values["share"] or carries_state(node):
+        if share < values["share"]:
             return None
+        in_turn = carries_state(node)
         each = case.per_step(float(case.calls[rows].max()))
         total = case.per_step(float(case.calls[rows].sum()))
         order = rows[np.argsort(-case.inclusive_time[rows], kind="stable")]
         called = _lines_in_loop(case, order[:50].tolist(), file, node)
         head = case.line_at(file, first)
+        sums = _fewer_calls(case, rows, ns, python, each)
         return Finding(
             self.name,
-            Severity.WARNING,
+            Severity.INFO if in_turn else Severity.WARNING,
             f"The loop at line {first} calls operators {times(each)} times a step, {percent(share)} of its time",
-            case.and_warm(case.gain_sums(_fewer_calls(case, rows, ns, python, each), _BASIS)),
+            case.gain_sums((0, *sums[:1], sums[2]), _BASIS + ", were all of it one operator")
+            if in_turn
+            else case.and_warm(case.gain_sums(sums, _BASIS)),
             tuple(order[:20].tolist()),
             (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
-            "No turn of the loop needs what another one computed: stack the elements and call the operators once "
-            "for all.",
+            _IN_TURN if in_turn else _AT_ONCE,
             self.learn_more,
-            share,
+            share / 2 if in_turn else share,
         )
 
     def _between(self, case: Case, values: Values) -> list[Finding]:

@@ -9,6 +9,7 @@ from leadline.analysis.gains import RECORDING
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.constant_function import constant_function
 from leadline.analysis.rules.equal_inputs import equal_inputs
+from leadline.analysis.rules.passes_again import passes_again
 from leadline.analysis.rules.same_inputs import same_inputs
 from leadline.analysis.rules.words import duration, percent, size, times
 from leadline.schema import FrameKind
@@ -61,6 +62,7 @@ class RedundantWork(Rule):
         found = self._growing(case, values) + self._rebuilt(case, values) + self._recorded(case, values)
         found += same_inputs(case, self.name, self.learn_more, values["share"])
         found += equal_inputs(case, self.name, self.learn_more, values["share"])
+        found += passes_again(case, self.name, self.learn_more, values["share"])
         return sorted(found, key=lambda one: -one.weight)
 
     def _growing(self, case: Case, values: Values) -> list[Finding]:

@@ -1,35 +1,45 @@
-"""`unused_gradients`: gradients are computed for parameters that no optimizer updates: frozen parts, helper models."""
+"""`unused_gradients`: gradients are computed that nothing uses: of frozen parts and helper models, those that are
+thrown away before their optimizer steps, and the zeros of a large vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from leadline.analysis.columns import Mask
 from leadline.analysis.gains import RECORDING
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Gain, Option, Rule, Severity, Values
+from leadline.analysis.rules.gradients_in_vain import discarded, mostly_zero
+from leadline.analysis.rules.habits import habits, modules_named
 from leadline.analysis.rules.words import listed, number, percent, size
 from leadline.schema import FrameKind
 
 
 class UnusedGradients(Rule):
     name = "unused_gradients"
-    asks = "Are gradients computed for parameters that no optimizer updates?"
+    asks = "Are gradients computed that no optimizer uses?"
     options = (
         Option("share", 5, "%", "of the step in backward passes of such modules; less is not worth a change"),
         Option("info", 1, "%", "a few parameters without use are everywhere"),
+        Option("zeros", 8, "1", "rows of an embedding's gradient for each that can differ from zero"),
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        told = [one for one in map(_habit, _records(case)) if one is not None]
+        found = mostly_zero(case, self.name, self.learn_more, values)
+        found += discarded(case, self.name, self.learn_more, values)
+        try:
+            return self._never_used(case, values) + found
+        except CannotTell:
+            if not found:
+                raise
+            return found
+
+    def _never_used(self, case: Case, values: Values) -> list[Finding]:
+        told = habits(case, "unused_gradients")
         if not told:
             raise CannotTell("parameters and optimizers were not compared (ten steps of a torch optimizer are needed)")
         unused = max(told, key=lambda one: int(one.get("parameters", 0)))
         if not unused.get("modules"):
             return []
-        modules = _modules(case, unused["modules"])
+        modules = modules_named(case, unused["modules"])
         backward = case.in_phase("backward") & case.below(modules)
         ns = int(case.cost_with_all_below[case.first_of(backward)].sum())
         share = ns / max(case.cost_of_all, 1)
@@ -75,34 +85,3 @@ def _gain(case: Case, ns: int, forward: int, part: float) -> Gain:
         "bound: the backward passes of these modules, adding their gradients up, recording their forward passes, and "
         "an even share of the time between operators",
     )
-
-
-def _records(case: Case) -> list[Mapping[str, Any]]:
-    """What each process says of torch."""
-    meta = case.profile.meta
-    records = [meta, *(one for one in meta.get("processes", []) if isinstance(one, dict))]
-    available = [one.get("available") for one in records]
-    torch = [one.get("torch") for one in available if isinstance(one, dict)]
-    return [one for one in torch if isinstance(one, dict)]
-
-
-def _habit(torch: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    habits = torch.get("habits")
-    unused = habits.get("unused_gradients") if isinstance(habits, dict) else None
-    return unused if isinstance(unused, dict) else None
-
-
-def _modules(case: Case, named: list[Mapping[str, Any]]) -> Mask:
-    """Nodes of the loop that are these modules: by name, which the tree begins with the variable that holds the model,
-    and class; by class alone where the module is a whole model."""
-    tree, frames = case.tree, case.tree.frames
-    wanted = {(str(one["module"]), str(one["class"])) for one in named}
-    found = np.zeros(len(frames["kind"]), np.bool_)
-    for frame in np.flatnonzero(frames["kind"] == int(FrameKind.MODULE)).tolist():
-        name, kind = tree.text("name", frame), tree.text("module", frame)
-        found[frame] = any(
-            kind == of and (name == path or name.endswith("." + path) or (not path and "." not in name))
-            for path, of in wanted
-        )
-    mask: Mask = found[tree.frame_of] & case.loop.inside
-    return mask

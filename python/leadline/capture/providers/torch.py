@@ -88,8 +88,8 @@ class TorchProvider:
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
         told: dict[str, Any] = {"role": dict(self._roles.role)} if self._roles.role else {}
-        if self._habits.found:
-            told["habits"] = dict(self._habits.found)
+        if habits := self._habits.told():
+            told["habits"] = habits
         return {**self._status, **told}
 
     def dataflow(self) -> dict[str, Any]:

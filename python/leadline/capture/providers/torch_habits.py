@@ -1,12 +1,13 @@
-"""What a program does that none of its operators tells: parameters whose gradients no optimizer uses, and how long the
-turns of a loop over batches take where no optimizer counts steps.
+"""What a program does that none of its operators tells: parameters whose gradients no optimizer uses, of what precision
+they are, and how long the turns of a loop over batches take where no optimizer counts steps.
 
-Promises: one look at the parameters in the tenth step of an optimizer, one clock reading a batch; holds no optimizer,
-module or loader alive; `uninstall` takes everything back.
+Promises: one look at the parameters in the tenth step of an optimizer, two more where there are several optimizers, one
+clock reading a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import time
@@ -17,13 +18,18 @@ from typing import Any
 
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
+from leadline.capture.providers.batch_makers import BatchMakers
 from leadline.capture.providers.replaced import Replacements
 
 PHASE = "turn"
 _LOOK_AT = 10
 """The step of an optimizer at which its program is looked at: gradients are there, and other optimizers have begun."""
+_LOOK_AGAIN = 12
+"""Until then gradients are followed from step to step, where there are several optimizers."""
 _MOST_MODULES = 20
 _MOST_LOADERS = 16
+_MOST_OPTIMIZERS = 8
+"""One for each parameter, as Pyro has them, would compare all gradients with all."""
 _NS = 1 << 62
 
 
@@ -36,6 +42,9 @@ class Habits:
         self._changed = changed
         self._steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._turns: dict[int, Turns] = {}
+        self._discarded = Discarded()
+        self._thrown: dict[int, weakref.ref[Any]] = {}
+        self._makers = BatchMakers()
         self._replaced = Replacements()
         self._hook = ImportHook("torch.utils.data.dataloader", self._follow_loader)
         self._handle: Any = None
@@ -54,6 +63,7 @@ class Habits:
             self._handle = None
         self._hook.uninstall()
         self._replaced.undo()
+        self._makers.stop()
         for turns in self._turns.values():
             turns.book(self._native)
         self._turns.clear()
@@ -61,6 +71,12 @@ class Habits:
     def forked(self) -> None:
         """In the child: what the parent's loops did is the parent's to say."""
         self._turns.clear()
+        self._makers.forked()
+
+    def told(self) -> dict[str, Any]:
+        """For the process's record."""
+        makers = self._makers.told()
+        return {**self.found, **({"batches": makers} if makers else {})}
 
     # ---------------------------------------------------------------- turns of loops over batches
 
@@ -74,6 +90,8 @@ class Habits:
 
         @functools.wraps(original)
         def following(iterator: Any) -> Any:
+            with contextlib.suppress(Exception):  # a data set of the program's own may be anything
+                self._makers.follow(iterator)
             batch = original(iterator)
             data = id(getattr(iterator, "_dataset", None))
             turns = self._turns.get(data)
@@ -81,7 +99,7 @@ class Habits:
                 if len(self._turns) >= _MOST_LOADERS:
                     return batch
                 turns = self._turns.setdefault(data, Turns())
-            turns.batch_came(id(iterator), time.perf_counter_ns())
+            turns.batch_came(iterator, time.perf_counter_ns())
             return batch
 
         return following
@@ -92,19 +110,38 @@ class Habits:
         """torch's hook; changes nothing."""
         steps = self._steps.get(optimizer, 0) + 1
         self._steps[optimizer] = steps
-        if steps == _LOOK_AT:
+        if _LOOK_AT <= steps <= _LOOK_AGAIN:
             try:
-                self._look()
+                if steps == _LOOK_AT:
+                    self._look()
+                self._follow_gradients(optimizer)
             except Exception as error:
                 self._native.count_loss("internal_error", 1, f"Parameters could not be looked at ({error!r}).")
 
     def _look(self) -> None:
-        updated = {
-            id(parameter) for one in list(self._steps) for group in one.param_groups for parameter in group["params"]
-        }
-        found = unused_gradients(list(self._modules()), updated)
-        if found != self.found.get("unused_gradients"):
-            self.found["unused_gradients"] = found
+        updated = {id(one): one for several in map(parameters_of, list(self._steps)) for one in several}
+        self._tell("unused_gradients", unused_gradients(list(self._modules()), set(updated)))
+        self._tell("updated", precision(list(updated.values())))
+
+    def _follow_gradients(self, optimizer: Any) -> None:
+        """Gradients that were computed for another optimizer's step and are gone at their own."""
+        others = [one for one in list(self._steps) if one is not optimizer]
+        if not 0 < len(others) < _MOST_OPTIMIZERS:
+            return
+        own = parameters_of(optimizer)
+        theirs = [one for several in map(parameters_of, others) for one in several]
+        if thrown := self._discarded.before_step(own, theirs):
+            self._thrown.update({id(one): weakref.ref(one) for one in thrown})
+            thrown = [one for one in (known() for known in self._thrown.values()) if one is not None]
+            modules = list(self._modules())
+            with_gradient = {id(one): _own_parameters(one) for one in modules}
+            wanted = {id(one): one for one in thrown}
+            named = _named(_outermost(modules, with_gradient, wanted))
+            self._tell("discarded_gradients", {"modules": named, "parameters": sum(one.numel() for one in thrown)})
+
+    def _tell(self, name: str, found: dict[str, Any]) -> None:
+        if found != self.found.get(name):
+            self.found[name] = found
             self._changed()
 
 
@@ -115,17 +152,20 @@ class Turns:
         self.count = self.sum = self.max = 0
         self.min = _NS
         self.squares = 0.0
-        self._iterator, self._last_ns = 0, 0
+        self._iterator: Callable[[], Any] = lambda: None
+        self._last_ns = 0
 
-    def batch_came(self, iterator: int, now_ns: int) -> None:
+    def batch_came(self, iterator: Any, now_ns: int) -> None:
         """The first batch of an iterator ends no turn: the time before it is another pass's."""
-        if self._iterator == iterator:
+        if self._iterator() is iterator:
             turn = now_ns - self._last_ns
             self.count += 1
             self.sum += turn
             self.min, self.max = min(self.min, turn), max(self.max, turn)
             self.squares += float(turn) * turn
-        self._iterator, self._last_ns = iterator, now_ns
+        else:
+            self._iterator = weakref.ref(iterator)  # the address of one that is gone may be the next one's
+        self._last_ns = now_ns
 
     def book(self, native: Native) -> None:
         """As a phase of this thread, beside its steps: of one call each, no time of its own."""
@@ -139,22 +179,75 @@ class Turns:
 def unused_gradients(modules: list[Any], updated: set[int]) -> dict[str, Any]:
     """The outermost modules all of whose gradients belong to no optimizer, with numbers and bytes of parameters; empty
     where there are none, or where optimizers keep parameters of their own (copies in another precision)."""
-    own = {id(module): [one for one in module._parameters.values() if _has_gradient(one)] for module in modules}
+    own = {id(module): _own_parameters(module) for module in modules}
     everything = {id(one): one for several in own.values() for one in several}
     unused = {key: one for key, one in everything.items() if key not in updated}
     if not unused or len(unused) == len(everything):
         return {}
-    named = [
-        {"module": name, "class": type(module).__name__, "parameters": sum(one.numel() for one in below)}
-        for name, module, below in _outermost(modules, own, unused)
-    ]
-    named.sort(key=lambda one: -one["parameters"])
     return {
-        "modules": named[:_MOST_MODULES],
+        "modules": _named(_outermost(modules, own, unused)),
         "parameters": sum(one.numel() for one in unused.values()),
         "bytes": sum(one.numel() * one.element_size() for one in unused.values()),
         "of_parameters": sum(one.numel() for one in everything.values()),
     }
+
+
+class Discarded:
+    """Which gradients were there when one optimizer stepped, and are others when their own does: a backward pass that
+    went too far, and `zero_grad`. What stayed from their own last step was used in it.
+
+    Needs two steps of the optimizer that a gradient belongs to, and gradients that are set to None, as is usual.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._waiting: dict[int, weakref.ref[Any]] = {}
+
+    def before_step(self, own: list[Any], others: list[Any]) -> list[Any]:
+        """The parameters of this optimizer whose gradients were computed in vain."""
+        thrown = []
+        for one in own:
+            waiting = self._waiting.pop(id(one), None)
+            gradient = one.grad
+            if gradient is None:
+                continue
+            if waiting is not None and waiting() is not gradient:
+                thrown.append(one)
+            self._used[id(one)] = (weakref.ref(gradient), gradient._version)
+        mine = {id(one) for one in own}
+        for one in others:
+            used = self._used.get(id(one))
+            if one.grad is None or used is None or id(one) in mine:
+                continue
+            if used[0]() is not one.grad or used[1] != one.grad._version:
+                self._waiting[id(one)] = weakref.ref(one.grad)
+        return thrown
+
+
+def parameters_of(optimizer: Any) -> list[Any]:
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def precision(updated: list[Any]) -> dict[str, Any]:
+    """Numbers and bytes of the parameters that optimizers update, and how many are of double precision."""
+    numbers = [one for one in updated if one.is_floating_point()]
+    return {
+        "parameters": sum(one.numel() for one in numbers),
+        "bytes": sum(one.numel() * one.element_size() for one in numbers),
+        "double": sum(one.numel() for one in numbers if one.element_size() == 8),
+    }
+
+
+def _named(found: Iterable[tuple[str, Any, list[Any]]]) -> list[dict[str, Any]]:
+    named = [
+        {"module": name, "class": type(module).__name__, "parameters": sum(one.numel() for one in below)}
+        for name, module, below in found
+    ]
+    return sorted(named, key=lambda one: -one["parameters"])[:_MOST_MODULES]
+
+
+def _own_parameters(module: Any) -> list[Any]:
+    return [one for one in module._parameters.values() if _has_gradient(one)]
 
 
 def _has_gradient(parameter: Any) -> bool:

@@ -64,8 +64,10 @@ class TrainingConfig:
     """Let torch's allocator of CUDA devices keep the stack of each allocation, for the snapshot at an out-of-memory."""
     stack: bool = True
     """Python frames in call paths. They cost too little to be left out: only true is possible."""
+    cpu_sample: float = 0.0
+    """CPU samples per second of CPU time, which say where Python takes the step between operators; 0 takes none."""
     native: bool = False
-    """Native frames in call paths; not built yet, so only false is possible."""
+    """Native frames (C, C++) in CPU samples, which are taken at the usual rate where `cpu_sample` gives none."""
     flush_interval_s: float = 30.0
     """Seconds between segments: what a killed process loses at most. Each costs a thread of ours some milliseconds."""
     roll_minutes: float = 0.0
@@ -110,8 +112,6 @@ class TrainingConfig:
             raise ProfileError(f"Cannot open windows by {self.on_demand!r}; write signal, file, http or store.")
         if not self.stack:
             raise ProfileError("stack = false is not possible: call paths are what everything is booked on.")
-        if self.native:
-            raise ProfileError("native = true is not possible yet: native frames are not built.")
         if not self.trace_dir:
             raise ProfileError("trace_dir is empty; name a folder, such as profiles.")
 

@@ -254,6 +254,8 @@ class TrainingProfiler:
             start_measuring(
                 claimed,
                 shapes=self.config.shapes,
+                cpu_sample=self.config.cpu_sample,
+                native="yes" if self.config.native else "",
                 memory=self.config.memory,
                 trace_max_events=self.config.max_events,
                 flush_interval_s=self.config.flush_interval_s,

@@ -1,0 +1,108 @@
+"""Part of `unused_gradients`: gradients that are thrown away before their optimizer steps, and those that are mostly
+zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.columns import nearest
+from leadline.analysis.rules.backward_lines import backward_lines
+from leadline.analysis.rules.base import Case, Finding, Severity, Values
+from leadline.analysis.rules.habits import habits, modules_named
+from leadline.analysis.rules.words import duration, listed, number, percent, size
+
+
+def discarded(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
+    """A backward pass that went through another model, whose optimizer cleared its gradients before it used them."""
+    told = max(habits(case, "discarded_gradients"), key=lambda one: int(one.get("parameters", 0)), default={})
+    if not told.get("modules"):
+        return []
+    modules = case.first_of(modules_named(case, told["modules"]))
+    backward = case.first_of(case.in_phase("backward") & case.below(modules))
+    owner = nearest(case.tree.shape, modules)
+    rows = np.unique(owner[backward])
+    places = len(np.unique(case.user_line[rows]))
+    if not len(rows):
+        return []
+    everything = int(case.cost_with_all_below[backward].sum())
+    ns = everything / max(places, 2)  # of its passes each has one line, and one of them is in vain
+    share = ns / max(case.cost_of_all, 1)
+    if share < values["info"]:
+        return []
+    names = [str(one["module"] or one["class"]) for one in told["modules"]]
+    asked = backward_lines(case)
+    return [
+        Finding(
+            rule,
+            Severity.WARNING if share >= values["share"] else Severity.INFO,
+            f"Gradients of {number(int(told['parameters']))} parameters are computed and thrown away before their "
+            f"optimizer steps, about {percent(share)} of {case.cost_name}",
+            case.gain(everything, (0.1, 1 / max(places, 2), 1), "judged: one of the backward passes of these modules"),
+            tuple(rows[:20].tolist()),
+            case.lines([*rows[:1].tolist(), *asked[:1].tolist(), *rows[1:].tolist()]),
+            (
+                f"another optimizer stepped in between, which does not have the parameters of {listed(names)}",
+                f"all backward passes of these modules take {duration(case.per_step(everything))} a step",
+            ),
+            "Detach what the other model is to learn from (`fake = generator(noise).detach()`, or below "
+            "torch.no_grad()), and freeze the one that only passes gradients on (requires_grad_(False)) meanwhile.",
+            learn_more,
+            share,
+        )
+    ]
+
+
+def mostly_zero(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
+    """Gradients of embeddings that are many times as large as what was looked up: all rows but those are zero."""
+    sizes = case.tree.exclusive("alloc_bytes")
+    each = sizes.sum // np.maximum(sizes.count, 1)
+    made_of = case.analysis.inclusive("alloc_bytes")
+    dense = case.operators("aten::embedding_dense_backward") & (made_of > 0)
+    below_dense = case.below(dense)
+    forward = case.operators("aten::embedding")
+    owner = nearest(case.tree.shape, forward)
+    backward = case.in_phase("backward")
+    updated = max((int(one.get("bytes", 0)) for one in habits(case, "updated")), default=0)
+    optimizer = int(case.cost_with_all_below[case.first_of(case.in_phase("optimizer") & case.loop.inside)].sum())
+    made = []
+    for row in np.flatnonzero(dense & (owner >= 0)).tolist():
+        calls = max(int(case.calls[row]), 1)
+        whole = int(made_of[row]) // calls
+        used = _forward_bytes(case, int(owner[row])) / max(int(case.calls[owner[row]]), 1)
+        if not 0 < used * values["zeros"] <= whole:
+            continue
+        if (backward & ~below_dense & (each == whole) & (sizes.count * 2 >= calls)).any():
+            continue  # an output layer of the same size: shared weights have a dense gradient anyway
+        ns = int(case.cost_with_all_below[row])
+        applied = optimizer * min(1.0, whole / updated) if updated else 0.0
+        share = (ns + applied) / max(case.cost_of_all, 1)
+        if share < values["info"]:
+            continue
+        made.append(
+            Finding(
+                rule,
+                Severity.WARNING if share >= values["share"] else Severity.INFO,
+                f"At most {percent(used / whole)} of an embedding's gradient is not zero; making and applying it takes "
+                f"{percent(share)} of {case.cost_name}",
+                case.gain_sums(
+                    (0.5 * ns, 0.9 * (ns + applied), ns + applied + case.between_ns * 0.1),
+                    "bound: the dense gradient, and its part of the optimizer",
+                ),
+                (row,),
+                case.lines([int(owner[row])]),
+                (f"a gradient of {size(whole)} for {size(used)} that a step looks up",),
+                "nn.Embedding(..., sparse=True) makes and applies the rows in use only; torch.optim.SGD, Adagrad and "
+                "SparseAdam take such gradients. Weights that an output layer shares have a dense one anyway.",
+                learn_more,
+                share,
+            )
+        )
+    return sorted(made, key=lambda one: -one.weight)[:1]
+
+
+def _forward_bytes(case: Case, row: int) -> int:
+    """What an operator has allocated with what it calls, without its backward pass."""
+    below = case.below_row(row)
+    below = below[~case.in_phase("backward")[below]]
+    return int(case.tree.exclusive("alloc_bytes").sum[below].sum())

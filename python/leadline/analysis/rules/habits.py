@@ -1,0 +1,47 @@
+"""What the capture side says of a program's habits (`capture/providers/torch_habits.py`), as rules read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from leadline.analysis.columns import Mask
+from leadline.analysis.rules.base import Case
+from leadline.schema import FrameKind
+
+
+def habits(case: Case, name: str) -> list[Mapping[str, Any]]:
+    """What each process says of it; those that say nothing are left out."""
+    return [one for one in _told(case, name) if isinstance(one, dict)]
+
+
+def habits_listed(case: Case, name: str) -> list[list[Mapping[str, Any]]]:
+    """The same for what is a list."""
+    return [[one for one in told if isinstance(one, dict)] for told in _told(case, name) if isinstance(told, list)]
+
+
+def _told(case: Case, name: str) -> list[Any]:
+    meta = case.profile.meta
+    records = [meta, *(one for one in meta.get("processes", []) if isinstance(one, dict))]
+    available = [one.get("available") for one in records]
+    torch = [one.get("torch") for one in available if isinstance(one, dict)]
+    told = [one.get("habits") for one in torch if isinstance(one, dict)]
+    return [one.get(name) for one in told if isinstance(one, dict)]
+
+
+def modules_named(case: Case, named: list[Mapping[str, Any]]) -> Mask:
+    """Nodes of the loop that are these modules: by name, which the tree begins with the variable that holds the model,
+    and class; by class alone where the module is a whole model."""
+    tree, frames = case.tree, case.tree.frames
+    wanted = {(str(one["module"]), str(one["class"])) for one in named}
+    found = np.zeros(len(frames["kind"]), np.bool_)
+    for frame in np.flatnonzero(frames["kind"] == int(FrameKind.MODULE)).tolist():
+        name, kind = tree.text("name", frame), tree.text("module", frame)
+        found[frame] = any(
+            kind == of and (name == path or name.endswith("." + path) or (not path and "." not in name))
+            for path, of in wanted
+        )
+    mask: Mask = found[tree.frame_of] & case.loop.inside
+    return mask
