@@ -22,11 +22,11 @@ _GENERATIONS = 8
 """As many texts may have been generated one after the other, all of one length."""
 
 
-def passes_again(case: Case, rule: str, learn_more: str, share: float) -> list[Finding]:
+def passes_again(case: Case, rule: str, learn_more: str, share: float, info: float) -> list[Finding]:
     """At most one finding of each kind."""
     made = (
         _backward(case, rule, learn_more, share),
-        _checkpoints(case, rule, learn_more, share),
+        _checkpoints(case, rule, learn_more, info),
         _longer(case, rule, learn_more, share),
     )
     return [one for one in made if one is not None]

@@ -62,7 +62,7 @@ class RedundantWork(Rule):
         found = self._growing(case, values) + self._rebuilt(case, values) + self._recorded(case, values)
         found += same_inputs(case, self.name, self.learn_more, values["share"])
         found += equal_inputs(case, self.name, self.learn_more, values["share"])
-        found += passes_again(case, self.name, self.learn_more, values["share"])
+        found += passes_again(case, self.name, self.learn_more, values["share"], values["info"])
         return sorted(found, key=lambda one: -one.weight)
 
     def _growing(self, case: Case, values: Values) -> list[Finding]:
