@@ -13,7 +13,9 @@ from common import machine_text, markdown_table
 LIMIT = 0.10
 """A prediction counts as right within ten percent."""
 HELD_OUT = "held out, "
-"""What the names of pairs begin with whose models no factor was chosen with."""
+"""What the names of pairs begin with whose models no factor was chosen with, though ranges were mended with them."""
+UNSEEN = "unseen, "
+"""The same, of families that neither factors nor ranges were chosen with."""
 STEM = "whatif-cpu-pairs"
 
 
@@ -122,7 +124,11 @@ def _summary(rows: Sequence[Row]) -> str:
     sources = sorted({source for row in rows for source in row.by_source})
     parts = [
         (f"{source}{which}", source, [row for row in rows if source in row.by_source and keep(row)])
-        for which, keep in (("", lambda row: True), (", held out", lambda row: row.pair.startswith(HELD_OUT)))
+        for which, keep in (
+            ("", lambda row: True),
+            (", held out", lambda row: row.pair.startswith(HELD_OUT)),
+            (", unseen", lambda row: row.pair.startswith(UNSEEN)),
+        )
         for source in sources
     ]
     for name, source, asked in parts:
