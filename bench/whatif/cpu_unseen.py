@@ -59,7 +59,7 @@ class Patches(nn.Module):
         self.body = ViTForImageClassification(
             ViTConfig(
                 hidden_size=128, num_hidden_layers=2, num_attention_heads=4, intermediate_size=512, image_size=32,
-                patch_size=4, num_labels=CLASSES,
+                patch_size=4, id2label={number: str(number) for number in range(CLASSES)},
             )
         ).train()  # fmt: skip
 

@@ -56,7 +56,16 @@ std::optional<int64_t> whole(const JsonValue& value, int64_t absent) {
 
 Category EventReader::category_of(const JsonValue& value) {
   if (value.type != JsonType::text) return Category::other;
-  scratch_.assign(value.raw);
+  for (const auto& [raw, category] : categories_) {
+    if (raw == value.raw) return category;
+  }
+  const Category found = category_named(value.raw);
+  if (categories_.size() < kRemembered) categories_.emplace_back(value.raw, found);
+  return found;
+}
+
+Category EventReader::category_named(std::string_view raw) {
+  scratch_.assign(raw);
   std::transform(scratch_.begin(), scratch_.end(), scratch_.begin(), [](char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter | 0x20) : letter;
   });

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "offline/event_json.h"
@@ -104,6 +105,7 @@ class EventReader {
   int32_t detail_row(const Event& event);
   int32_t name_row(std::string_view raw);
   Category category_of(const JsonValue& value);
+  Category category_named(std::string_view raw);
   size_t next_event(size_t from) const noexcept;
 
   ReadOptions options_;
@@ -114,6 +116,8 @@ class EventReader {
   std::unordered_map<ThreadKey, int32_t, ThreadHash> thread_rows_;
   std::string last_process_, last_tid_;  // of the last event, as in the file: most follow one of the same thread
   int32_t last_row_ = -1;
+  static constexpr size_t kRemembered = 16;  // a trace has about ten
+  std::vector<std::pair<std::string, Category>> categories_;
   std::string scratch_;
 };
 

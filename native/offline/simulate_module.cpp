@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "offline/arrays.h"
+#include "offline/flatten.h"
 #include "offline/nesting.h"
 #include "offline/simulate.h"
 
@@ -39,6 +40,27 @@ nb::tuple run(Column<int32_t> lane, Column<int64_t> duration_ns, Column<int64_t>
                         array(std::move(result.end_cause)), array(std::move(result.from_start)), result.finished);
 }
 
+nb::tuple flatten(Column<uint8_t> alive, Column<int32_t> lane, Column<double> order, Column<uint8_t> discipline,
+                  Column<int32_t> edge_src, Column<int32_t> edge_dst, Column<uint8_t> edge_type,
+                  Column<int64_t> edge_latency_ns, Column<int32_t> wait_task, Column<int32_t> wait_lane) {
+  const leadline::offline::GraphTables tables{
+      view(alive),    view(lane),      view(order),           view(discipline), view(edge_src),
+      view(edge_dst), view(edge_type), view(edge_latency_ns), view(wait_task),  view(wait_lane),
+  };
+  leadline::offline::Flattened found;
+  {
+    nb::gil_scoped_release release;
+    const char* const reason = leadline::offline::problem(tables);
+    if (reason != nullptr) throw std::invalid_argument(reason);
+    found = leadline::offline::flatten(tables);
+  }
+  return nb::make_tuple(
+      array(std::move(found.ids)), array(std::move(found.next_on_lane)), array(std::move(found.launches)),
+      array(std::move(found.pending)), array(std::move(found.initial)), array(std::move(found.edge_offset)),
+      array(std::move(found.edge_dst)), array(std::move(found.edge_type)), array(std::move(found.edge_latency_ns)),
+      array(std::move(found.wait_offset)), array(std::move(found.wait_lane)));
+}
+
 nb::tuple nested(Column<int64_t> start, Column<int64_t> end) {
   auto found = leadline::offline::nesting(view(start), view(end));
   return nb::make_tuple(array(std::move(found.parent)), array(std::move(found.root)));
@@ -54,6 +76,9 @@ NB_MODULE(_simulate, module) {
              nb::arg("discipline"), nb::arg("edge_offset"), nb::arg("edge_dst"), nb::arg("edge_type"),
              nb::arg("edge_latency_ns"), nb::arg("wait_offset"), nb::arg("wait_lane"), nb::arg("group_size"),
              nb::arg("by_priority"));
+  module.def("flatten", &flatten, "The shape of a program out of a graph's tables; see program.py.", nb::arg("alive"),
+             nb::arg("lane"), nb::arg("order"), nb::arg("discipline"), nb::arg("edge_src"), nb::arg("edge_dst"),
+             nb::arg("edge_type"), nb::arg("edge_latency_ns"), nb::arg("wait_task"), nb::arg("wait_lane"));
   module.def("nesting", &nested, "Row of the enclosing span (-1 for none) and of the outermost one.", nb::arg("start"),
              nb::arg("end"));
 }

@@ -23,4 +23,28 @@ def run(
     group_size: NDArray[Any],
     by_priority: bool,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], int]: ...
+def flatten(
+    alive: NDArray[Any],
+    lane: NDArray[Any],
+    order: NDArray[Any],
+    discipline: NDArray[Any],
+    edge_src: NDArray[Any],
+    edge_dst: NDArray[Any],
+    edge_type: NDArray[Any],
+    edge_latency_ns: NDArray[Any],
+    wait_task: NDArray[Any],
+    wait_lane: NDArray[Any],
+) -> tuple[
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+    NDArray[Any],
+]: ...
 def nesting(start: NDArray[Any], end: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]: ...

@@ -20,6 +20,11 @@ MAX_EVENTS = 2_000_000  # kept of a large file when no window is given
 LARGE_BYTES = MAX_EVENTS * _BYTES_PER_EVENT  # of JSON text; below this a trace is simply read
 
 
+def text_bytes(source: Source) -> int:
+    """About how much text a trace is."""
+    return source.size_bytes * (_GZIP_RATIO if source.compressed else 1)
+
+
 def read_window(
     source: Source, window: tuple[int, int] | None, *, large_bytes: int = LARGE_BYTES
 ) -> tuple[Trace, Steps]:
@@ -27,23 +32,22 @@ def read_window(
 
     Raises TraceError when there is no step in the window.
     """
-    size = source.size_bytes * (_GZIP_RATIO if source.compressed else 1)
-    if size <= large_bytes:
+    if text_bytes(source) <= large_bytes:
         trace = one_loop(read_kineto(source))
         trace, found = without_holes(trace, find_steps(trace))
         return trace, replace(found, steps=tuple(chosen(found, window, source.name)))
-    marks, text_bytes = scan_marks(source)
+    marks, size = scan_marks(source)
     if marks is None:
-        return _without_marks(source, window, text_bytes)
+        return _without_marks(source, window, size)
     marks = one_loop(marks)
     found = find_steps(marks)
     steps = chosen(found, window, source.name)
     warnings = []
     if window is None:
-        fits = max(1, int(len(steps) * MAX_EVENTS * _BYTES_PER_EVENT / max(text_bytes, 1)))
+        fits = max(1, int(len(steps) * MAX_EVENTS * _BYTES_PER_EVENT / max(size, 1)))
         if fits < len(steps):
             warnings.append(
-                f"the trace is large ({text_bytes / 1e9:.1f} GB of JSON); only steps {steps[0].number} to "
+                f"the trace is large ({size / 1e9:.1f} GB of JSON); only steps {steps[0].number} to "
                 f"{steps[fits - 1].number} of {len(steps)} were read; choose others with window="
             )
             steps = steps[:fits]

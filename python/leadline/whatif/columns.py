@@ -43,6 +43,10 @@ class ColumnTable:
         view.flags.writeable = False
         return view
 
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns, to look at."""
+        return {name: self[name] for name in self._names}
+
     def value(self, name: str, row: int) -> Any:
         """One value; cheaper than a column when rows were added a moment ago."""
         if row < self._rows:

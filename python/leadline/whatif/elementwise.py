@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from leadline.whatif.graph import Graph
@@ -17,6 +19,8 @@ _LARGE_BYTES = 64_000
 """What an operator moves at least to tell a speed; below that it is mostly the call."""
 _IN_PLACE = r"^aten::(_foreach_)?(add|sub|mul|div|lerp|addcdiv)_$"
 """Without addcmul_, whose two factors are often one tensor, read once."""
+_CHANGES = r"^aten::(_foreach_)?(add|sub|mul|div|lerp|addcmul|addcdiv)_$"
+_BY_A_NUMBER = re.compile(r"^aten::(_foreach_)?(add|sub)_$")
 _STREAMING = r"^aten::(add_?|mul_?|relu_?|clamp_min_?|threshold_backward|div_?|copy_|addcmul_|addcdiv_)$"
 
 
@@ -77,3 +81,16 @@ def in_place_nanoseconds_per_byte(graph: Graph, tasks: Selection) -> float | Non
         if size > _LARGE_BYTES:
             spent, moved = spent + int(own[task]), moved + size
     return spent / moved if moved else None
+
+
+def changing_ns(graph: Graph, tasks: Selection) -> int:
+    """Time of the operators among `tasks` that change parameters and states in place. What a plain number is added to
+    is neither: it is the denominator of an update, which is new each time."""
+    own = SelfTimes(graph).total_ns()
+    found = 0
+    for task in tasks & graph.select(name=_CHANGES, kind=TaskKind.CPU):
+        operands = [shape for shape in graph.shapes(task) if shape]
+        number = _BY_A_NUMBER.match(graph.names[graph.column("name")[task]]) and len(operands) < 2
+        if operands and not number:
+            found += int(own[task])
+    return found

@@ -13,15 +13,20 @@ from leadline.profiles import Profile
 from leadline.profiles.reader import open_profile
 from leadline.trace.loops import one_loop
 from leadline.trace.profile_window import read_profile
-from leadline.trace.source import sources
+from leadline.trace.source import Source, sources
 from leadline.trace.steps import Step, Steps, find_steps
 from leadline.trace.tables import Trace, TraceError
-from leadline.trace.window import chosen, read_window
+from leadline.trace.window import chosen, read_window, text_bytes
 from leadline.whatif import straggler
-from leadline.whatif.build.build import Window, build, drafted, placed
-from leadline.whatif.build.ranks import clock_offsets, merge, rendezvous
+from leadline.whatif.build.build import Window, build
+from leadline.whatif.build.helpers import Place, helped
+from leadline.whatif.build.job import LocalRank, job_graph
+from leadline.whatif.build.ranks import rendezvous
 from leadline.whatif.graph import Graph
 from leadline.whatif.tables import OPERATIONS
+
+HELPED_BYTES = 200 << 20
+"""Of JSON text: traces of several ranks beyond it are read by processes of their own."""
 
 
 def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None = None) -> Graph:
@@ -35,7 +40,26 @@ def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None
     """
     if isinstance(path, str | Path) and Path(path).suffix == ".parquet":
         return _job(path, window)
-    return _graph(_read(path, window))
+    if isinstance(path, str | Path) and Path(path).suffix == ".leadline":
+        return _graph(_read_profile(path, window))
+    places, found = _places(path)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if min(cores, len(found)) > 1 and sum(text_bytes(source) for source in found) > HELPED_BYTES:
+        with helped(places, window, min(cores, len(found))) as (ranks, each):
+            return job_graph(ranks, each)
+    with ThreadPoolExecutor(cores) as pool:  # the compiled reader leaves the interpreter to others
+        return _graph(list(pool.map(partial(read_window, window=window), found)))
+
+
+def _places(path: str | Path | Sequence[str | Path]) -> tuple[list[Place], list[Source]]:
+    """The traces behind a path, and where another process finds each."""
+    places: list[Place] = []
+    found: list[Source] = []
+    for item in [path] if isinstance(path, str | Path) else path:
+        inside = sources(item)
+        places += [(str(Path(item).absolute()), number) for number in range(len(inside))]
+        found += inside
+    return places, found
 
 
 def _job(path: str | Path, window: tuple[int, int] | None) -> Graph:
@@ -53,66 +77,14 @@ def graph_of(profile: Profile) -> Graph:
 
 
 def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
-    order, traces = with_ranks([trace for trace, _ in read])
-    windows = [Window(read[place][1].steps, read[place][1].found_by, read[place][1].doubt) for place in order]
-    if len(traces) == 1:
-        return rendezvous(build(traces[0], windows[0]))
-    return _load_ranks(traces, windows)
+    if len(read) > 1:
+        return job_graph([LocalRank(trace, steps) for trace, steps in read])
+    (trace, found), *_ = read
+    window = Window(found.steps, found.found_by, found.doubt)
+    return rendezvous(build(replace(trace, rank=max(trace.rank, 0)), window))
 
 
-def _read(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None) -> list[tuple[Trace, Steps]]:
-    if isinstance(path, str | Path) and Path(path).suffix == ".leadline":
-        traces = [one_loop(trace) for trace in read_profile(open_profile(path), Path(path).name)]
-        found = [(trace, find_steps(trace)) for trace in traces]
-        return [(trace, replace(steps, steps=tuple(chosen(steps, window, trace.source)))) for trace, steps in found]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the compiled reader leaves the interpreter to others
-        return list(pool.map(partial(read_window, window=window), sources(path)))
-
-
-def _load_ranks(traces: Sequence[Trace], windows: Sequence[Window]) -> Graph:
-    sizes = sorted({trace.world_size for trace in traces if trace.world_size > 1})
-    if len(sizes) > 1:
-        jobs = ", ".join(f"one of {size}" for size in sizes)
-        raise TraceError(f"the {len(traces)} traces come from different jobs: {jobs} workers; give those of one job")
-    common = set.intersection(*({step.number for step in window.steps} for window in windows))
-    if not common:
-        raise TraceError(
-            f"the {len(traces)} traces have no step in common; give the traces of one job over the same steps"
-        )
-    windows = [replace(window, steps=[step for step in window.steps if step.number in common]) for window in windows]
-    begins = [trace.origin_ns + window.range_ns[0] for trace, window in zip(traces, windows, strict=True)]
-    drafts = [drafted(trace, window) for trace, window in zip(traces, windows, strict=True)]
-    alone = [placed(draft, window, window.range_ns[0]) for draft, window in zip(drafts, windows, strict=True)]
-    offsets = clock_offsets(begins, alone)
-    corrected = [begin - offset for begin, offset in zip(begins, offsets, strict=True)]
-    first = min(corrected)
-    graphs = [
-        placed(draft, window, window.range_ns[0] - (begin - first))
-        for draft, window, begin in zip(drafts, windows, corrected, strict=True)
-    ]
-    merged = merge(graphs)
-    if sizes and sizes[0] > len(traces):
-        note = f"only {len(traces)} of the job's {sizes[0]} ranks are here: collectives keep the waits for the others"
-        merged.info = replace(merged.info, warnings=(*merged.info.warnings, note))
-    if any(offsets):
-        worst = max(abs(offset) for offset in offsets)
-        note = f"the ranks' clocks disagree by up to {worst / 1e6:.2f} ms; they were aligned by the ends of collectives"
-        merged.info = replace(merged.info, warnings=(*merged.info.warnings, note))
-    return merged
-
-
-def with_ranks(traces: Sequence[Trace]) -> tuple[list[int], list[Trace]]:
-    """The traces in the order of their ranks, with their places in the input before them; ranks that are unknown or
-    given twice are numbered in file order."""
-    ranks = [trace.rank for trace in traces]
-    places = list(range(len(traces)))
-    if len(traces) == 1:
-        return places, [replace(traces[0], rank=max(ranks[0], 0))]
-    if min(ranks) >= 0 and len(set(ranks)) == len(ranks):
-        places.sort(key=lambda place: ranks[place])
-        return places, [traces[place] for place in places]
-    note = "the files do not name distinct ranks; they are numbered in the order of their names"
-    return places, [
-        replace(trace, rank=number, warnings=(*trace.warnings, *((note,) if number == 0 else ())))
-        for number, trace in enumerate(traces)
-    ]
+def _read_profile(path: str | Path, window: tuple[int, int] | None) -> list[tuple[Trace, Steps]]:
+    traces = [one_loop(trace) for trace in read_profile(open_profile(path), Path(path).name)]
+    found = [(trace, find_steps(trace)) for trace in traces]
+    return [(trace, replace(steps, steps=tuple(chosen(steps, window, trace.source)))) for trace, steps in found]

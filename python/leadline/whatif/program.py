@@ -6,6 +6,7 @@ Both simulators (native/offline/simulate.cpp and reference.py) take exactly this
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,21 +49,88 @@ class Program:
     group_size: Int32
 
 
-def flatten(graph: Graph) -> Program:
-    """The program of a graph.
+@dataclass(frozen=True)
+class _Shape:
+    """What follows from lanes, edges and waits alone; columns as in Program."""
+
+    ids: IntArray
+    next_on_lane: Int32
+    launches: Int32
+    pending: Int32
+    initial: Int32
+    edge_offset: Int32
+    edge_dst: Int32
+    edge_type: NDArray[np.uint8]
+    edge_latency_ns: Int64
+    wait_offset: Int32
+    wait_lane: Int32
+
+
+def flatten(graph: Graph, *, compiled: bool | None = None) -> Program:
+    """The program of a graph. `compiled`: by the compiled core (True) or in Python (False); None takes what is there.
 
     Raises GraphError when an edge names a task that has been removed or durations are negative.
     """
     tasks = graph.tasks
+    discipline = np.array([int(item.discipline) for item in graph.lanes], dtype=np.uint8)
+    shape = _compiled_shape(graph, discipline) if compiled is not False else None
+    if shape is None:
+        shape = _shape(graph, discipline)
+    whole = shape.ids.size == len(tasks)  # nothing was removed: columns serve as they are
+
+    def column(name: str) -> NDArray[Any]:
+        return np.ascontiguousarray(tasks[name] if whole else tasks[name][shape.ids])
+
+    duration = column("duration_ns")
+    if bool((duration < 0).any()):
+        raise GraphError("a task has a negative duration; set it to 0 or more before simulating")
+    group = column("group")
+    return Program(
+        ids=shape.ids,
+        lane=column("lane"),
+        duration_ns=duration,
+        gap_ns=np.maximum(column("gap_ns"), -duration),
+        earliest_ns=column("earliest_ns"),
+        group=group,
+        priority=column("priority"),
+        next_on_lane=shape.next_on_lane,
+        launches=shape.launches,
+        pending=shape.pending,
+        initial=shape.initial,
+        discipline=discipline,
+        edge_offset=shape.edge_offset,
+        edge_dst=shape.edge_dst,
+        edge_type=shape.edge_type,
+        edge_latency_ns=shape.edge_latency_ns,
+        wait_offset=shape.wait_offset,
+        wait_lane=shape.wait_lane,
+        group_size=np.bincount(group[group >= 0]).astype(np.int32),
+    )
+
+
+def _compiled_shape(graph: Graph, discipline: NDArray[np.uint8]) -> _Shape | None:
+    try:
+        from leadline import _simulate
+    except ImportError:
+        return None
+    tasks, edges, waits = graph.tasks, graph.edges, graph.waits
+    try:
+        return _Shape(
+            *_simulate.flatten(
+                tasks["alive"].view(np.uint8), tasks["lane"], tasks["order"], discipline, edges["src"], edges["dst"],
+                edges["type"], edges["latency_ns"], waits["task"], waits["lane"],
+            )
+        )  # fmt: skip
+    except ValueError as error:
+        raise GraphError(str(error)) from error
+
+
+def _shape(graph: Graph, discipline: NDArray[np.uint8]) -> _Shape:
+    tasks = graph.tasks
     ids = np.flatnonzero(tasks["alive"])
     row = np.full(len(tasks), -1, dtype=np.int64)
     row[ids] = np.arange(ids.size)
-    duration, gap = tasks["duration_ns"][ids], tasks["gap_ns"][ids]
-    if bool((duration < 0).any()):
-        raise GraphError("a task has a negative duration; set it to 0 or more before simulating")
-    gap = np.maximum(gap, -duration)
     lane, order = tasks["lane"][ids], tasks["order"][ids]
-    discipline = np.array([int(item.discipline) for item in graph.lanes], dtype=np.uint8)
     src, dst = row[graph.edges["src"]], row[graph.edges["dst"]]
     kind, latency = graph.edges["type"].astype(np.int64), graph.edges["latency_ns"]
     if bool((src < 0).any()) or bool((dst < 0).any()):
@@ -91,27 +159,18 @@ def flatten(graph: Graph) -> Program:
     initial = on_lane[(heads & in_order[on_lane]) | (issued & (launches == 0))[on_lane]]
     wait_task = row[graph.waits["task"]]
     by_task = np.argsort(wait_task, kind="stable")
-    group = tasks["group"][ids]
-    return Program(
+    return _Shape(
         ids=ids,
-        lane=lane.astype(np.int32),
-        duration_ns=np.ascontiguousarray(duration),
-        gap_ns=np.ascontiguousarray(gap),
-        earliest_ns=np.ascontiguousarray(tasks["earliest_ns"][ids]),
-        group=np.ascontiguousarray(group),
-        priority=np.ascontiguousarray(tasks["priority"][ids]),
         next_on_lane=next_on_lane,
         launches=launches.astype(np.int32),
         pending=pending.astype(np.int32),
         initial=initial.astype(np.int32),
-        discipline=discipline,
         edge_offset=_offsets(src, ids.size),
         edge_dst=dst.astype(np.int32),
         edge_type=kind.astype(np.uint8),
         edge_latency_ns=np.ascontiguousarray(latency),
         wait_offset=_offsets(wait_task, ids.size),
         wait_lane=graph.waits["lane"][by_task].astype(np.int32),
-        group_size=np.bincount(group[group >= 0]).astype(np.int32),
     )
 
 

@@ -61,7 +61,18 @@ def residuals(graph: Graph) -> Residuals:
             continue
         mine = np.flatnonzero((name == graph.names.index(text)) & graph.alive)
         follows, leads = _name_of(name, after[mine]), _name_of(name, before[mine])
-        keys = (follows * width + leads, follows) if kind is Residual.PYTHON else (follows,)
+        if kind is Residual.HIDDEN:
+            # the same place of the same graph in every step: the work there is the same as well
+            place = (follows * width + leads) * len(graph.lanes) + graph.column("lane")[mine]
+            step = graph.column("step")[mine].astype(np.int64)
+            order = np.argsort(graph.column("order")[mine], kind="stable")
+            number = np.empty(mine.size, dtype=np.int64)
+            _, which = np.unique(np.stack((place, step)), axis=1, return_inverse=True)
+            number[order] = count_so_far(which.reshape(-1)[order])
+            _, alike = np.unique(np.stack((place, number)), axis=1, return_inverse=True)
+            keys: tuple[IntArray, ...] = (alike.reshape(-1), place, follows)
+        else:
+            keys = (follows * width + leads, follows) if kind is Residual.PYTHON else (follows,)
         task_ns[mine], task_class[mine] = typical(keys, duration[mine]), _ROW[kind]
     _gaps(graph, after, gap_ns, gap_class)
     _latencies(graph, latency_ns, edge_class)
@@ -166,3 +177,13 @@ def neighbours(graph: Graph) -> tuple[IntArray, IntArray]:
 def _name_of(name: IntArray, tasks: IntArray) -> IntArray:
     """Names of tasks plus one, 0 for no task."""
     return np.where(tasks >= 0, name[np.maximum(tasks, 0)] + 1, 0)
+
+
+def count_so_far(key: IntArray) -> IntArray:
+    """How often each value has come before."""
+    order = np.argsort(key, kind="stable")
+    fresh = np.concatenate((np.ones(min(key.size, 1), dtype=np.bool_), key[order][1:] != key[order][:-1]))
+    first = np.maximum.accumulate(np.where(fresh, np.arange(key.size), 0))
+    found = np.empty(key.size, dtype=np.int64)
+    found[order] = np.arange(key.size) - first
+    return found

@@ -58,11 +58,11 @@ def drafted(trace: Trace, window: Window) -> Draft:
     return draft
 
 
-def placed(draft: Draft, window: Window, origin_ns: int) -> Graph:
-    """The graph of a draft. `origin_ns`: time 0 of the graph on the trace's clock. Graphs of one draft share what none
-    of them changes."""
+def placed(draft: Draft, window: Window, origin_ns: int, drift: float = 0.0) -> Graph:
+    """The graph of a draft. `origin_ns`: time 0 of the graph on the trace's clock, which gains `drift` on it from there
+    for every nanosecond."""
     trace = draft.trace
-    tasks, edges, awaited = draft.tables(origin_ns)
+    tasks, edges, awaited = draft.tables(origin_ns, drift)
     info = GraphInfo(
         source=trace.source,
         window_ns=draft.window_ns,

@@ -39,29 +39,36 @@ class Draft:
         self.facts: dict[str, Any] = {}
         self.passed_on: dict[int, list[Any]] = {}  # stream waits of streams without work, by stream (build/waits.py)
         self.record_marks: dict[tuple[int, int], int] = {}  # (call that recorded an event, lane) to the task for it
+        # with room behind the rows that count
         self._columns: dict[str, NDArray[Any]] = {
-            name: np.zeros(0, dtype=dtype) for name, dtype in {**TASK_COLUMNS, **_EXTRA}.items()
+            name: np.empty(0, dtype=dtype) for name, dtype in {**TASK_COLUMNS, **_EXTRA}.items()
         }
+        self._rows = 0
+        self._views = dict(self._columns)  # of the rows that count
         self._edges: list[tuple[int, int, int, int]] = []
         self._bulk_edges: list[NDArray[np.int64]] = []
         self.waits: list[tuple[int, int]] = []
         self._name_map: IntArray | None = None
 
     def __len__(self) -> int:
-        return int(self._columns["kind"].size)
+        return self._rows
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """A task column that may be written."""
-        return self._columns[name]
+        """A task column that may be written, until tasks are added."""
+        return self._views[name]
 
     def add(self, count: int, **values: Any) -> IntArray:
         """Append tasks; columns not named get their default. Returns the new ids."""
-        first = len(self)
+        first, end = self._rows, self._rows + count
+        if end > self._columns["kind"].size:
+            for name, column in self._columns.items():
+                self._columns[name] = np.empty(max(end, first + first // 2), dtype=column.dtype)
+                self._columns[name][:first] = column[:first]
         for name, column in self._columns.items():
-            part = np.empty(count, dtype=column.dtype)
-            part[:] = values[name] if name in values else _DEFAULTS[name]
-            self._columns[name] = np.concatenate((column, part))
-        return np.arange(first, first + count)
+            column[first:end] = values[name] if name in values else _DEFAULTS[name]
+        self._rows = end
+        self._views = {name: column[:end] for name, column in self._columns.items()}
+        return np.arange(first, end)
 
     def name_id(self, name: str) -> int:
         """Row of a name in the graph."""
@@ -89,20 +96,27 @@ class Draft:
 
     def sort_key(self) -> IntArray:
         """Task ids in time order: by start, then by the order in which the timelines were laid out."""
-        return np.lexsort((self._columns["tie"], self._columns["start_ns"]))
+        return np.lexsort((self["tie"], self["start_ns"]))
 
-    def tables(self, origin_ns: int) -> tuple[ColumnTable, ColumnTable, ColumnTable]:
+    def tables(self, origin_ns: int, drift: float = 0.0) -> tuple[ColumnTable, ColumnTable, ColumnTable]:
         """Tasks, edges and waits, with times relative to `origin_ns`: the window's start, or the earliest one of all
-        ranks on this rank's clock."""
-        columns = {name: self._columns[name] for name in TASK_COLUMNS}
+        ranks on this rank's clock, which gains `drift` on theirs from there for every nanosecond."""
+        columns = {name: self[name] for name in TASK_COLUMNS}
         columns["order"] = np.empty(len(self), dtype=np.float64)
         columns["order"][self.sort_key()] = np.arange(len(self))
-        columns["start_ns"] = columns["start_ns"] - origin_ns
-        bound = self._columns["not_before_ns"]
-        columns["earliest_ns"] = np.where(bound == _FREE, 0, np.maximum(bound, origin_ns) - origin_ns)
+        columns["start_ns"] = _without_drift(columns["start_ns"] - origin_ns, drift)
+        bound = self["not_before_ns"]
+        columns["earliest_ns"] = np.where(
+            bound == _FREE, 0, _without_drift(np.maximum(bound, origin_ns) - origin_ns, drift)
+        )
         single = np.array(self._edges, dtype=np.int64).reshape(len(self._edges), 4)
         rows = np.concatenate([single, *self._bulk_edges])
         edges = {name: rows[:, at].astype(dtype) for at, (name, dtype) in enumerate(EDGE_COLUMNS.items())}
         pairs = np.array(self.waits, dtype=np.int64).reshape(len(self.waits), 2)
         waits = {name: pairs[:, at].astype(dtype) for at, (name, dtype) in enumerate(WAIT_COLUMNS.items())}
         return ColumnTable(columns), ColumnTable(edges), ColumnTable(waits)
+
+
+def _without_drift(times_ns: IntArray, drift: float) -> IntArray:
+    """Moments of a clock that gains `drift` on another, on the other; both show 0 at once."""
+    return times_ns - np.rint(times_ns * (drift / (1 + drift))).astype(np.int64) if drift else times_ns

@@ -8,6 +8,7 @@ module spans, a layer is an outermost forward operator and its place in the step
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from leadline.trace.tables import Kind
 from leadline.whatif.build.cpu import Timeline
 from leadline.whatif.build.draft import Draft
 from leadline.whatif.kinds import PHASE_NAMES, IntArray, Phase, TaskKind
+from leadline.whatif.residuals import count_so_far
 from leadline.whatif.tables import PYTHON
 
 _ACCUMULATE = "AccumulateGrad"
@@ -139,15 +141,12 @@ def _layers(draft: Draft, timelines: Sequence[Timeline], main: int) -> None:
     trace = draft.trace
     by_thread = {timeline.thread: timeline for timeline in timelines}
     modules = trace.of_kind(Kind.MODULE)
+    on = trace.events["thread"][modules]
+    elsewhere = ~np.isin(on, np.array(list(by_thread), dtype=np.int64))
     for timeline in timelines:
         # module spans of a thread that runs no operators come from a recorder that numbers threads on its own
-        mine = [
-            row
-            for row in modules.tolist()
-            if trace.events["thread"][row] == timeline.thread
-            or (timeline.thread == main and int(trace.events["thread"][row]) not in by_thread)
-        ]
-        if mine:
+        mine = modules[(on == timeline.thread) | (elsewhere if timeline.thread == main else False)]
+        if mine.size:
             _contained(draft, timeline, mine)
     covered = _modules_cover(draft, timelines)
     if not covered:
@@ -157,13 +156,27 @@ def _layers(draft: Draft, timelines: Sequence[Timeline], main: int) -> None:
     _rest(draft, timelines)
 
 
-def _contained(draft: Draft, timeline: Timeline, modules: Sequence[int]) -> None:
+def _contained(draft: Draft, timeline: Timeline, modules: IntArray) -> None:
     trace = draft.trace
     start = draft["start_ns"][timeline.ids]
-    for row in modules:  # outer first, so the innermost stays
-        low, high = int(trace.events["start_ns"][row]), int(trace.end_ns[row])
-        first, last = np.searchsorted(start, [low, high])
-        draft["layer"][timeline.ids[first:last]] = draft.layer_id(trace.name(row))
+    first = np.searchsorted(start, trace.events["start_ns"][modules])
+    last = np.searchsorted(start, trace.end_ns[modules])
+    layer = np.array([draft.layer_id(trace.strings[name]) for name in _distinct(trace.events["name"][modules])])
+    ids = timeline.ids
+    found = draft["layer"][ids]
+    named = np.zeros(len(trace.strings), dtype=np.int64)
+    named[_distinct(trace.events["name"][modules])] = layer
+    rows = zip(first.tolist(), last.tolist(), named[trace.events["name"][modules]].tolist(), strict=True)
+    for low, high, what in rows:  # outer first, so the innermost stays
+        found[low:high] = what
+    draft["layer"][ids] = found
+
+
+def _distinct(values: IntArray) -> list[int]:
+    """Each value once, in the order of their first appearance."""
+    found, first = np.unique(values, return_index=True)
+    ordered: list[int] = found[np.argsort(first, kind="stable")].tolist()
+    return ordered
 
 
 def _modules_cover(draft: Draft, timelines: Sequence[Timeline]) -> bool:
@@ -178,76 +191,87 @@ def _by_operator(draft: Draft, timeline: Timeline) -> None:
     roots = np.unique(timeline.root)
     tasks = timeline.ids[roots]
     forward = draft["phase"][tasks] == Phase.FORWARD
-    seen: dict[tuple[int, int], int] = {}
     names = list(draft.names)
-    steps, of_name = draft["step"][tasks[forward]].tolist(), draft["name"][tasks[forward]].tolist()
-    found = []
-    for key in zip(steps, of_name, strict=True):
-        seen[key] = number = seen.get(key, 0) + 1
-        found.append(draft.layer_id(f"{names[key[1]]} ({number})"))
-    if found:
+    name = draft["name"][tasks[forward]].astype(np.int64)
+    number = count_so_far(draft["step"][tasks[forward]] * len(names) + name) + 1
+    key = number * len(names) + name
+    distinct = _distinct(key)
+    if distinct:
+        layer = np.array([draft.layer_id(f"{names[one % len(names)]} ({one // len(names)})") for one in distinct])
+        by_key = np.argsort(distinct, kind="stable")
+        found = layer[by_key][np.searchsorted(np.array(distinct)[by_key], key)]
         table = np.zeros(timeline.ids.size, dtype=np.int64)
         table[roots[forward]] = found
         unset = draft["layer"][timeline.ids] == 0
         draft["layer"][timeline.ids[unset]] = table[timeline.root][unset]
 
 
+@dataclass(frozen=True)
+class _Known:
+    """Layers by a key: keys in order, the layer of each."""
+
+    key: IntArray
+    layer: IntArray
+
+    @staticmethod
+    def of(key: IntArray, layer: IntArray) -> _Known:
+        """Of several layers of one key the last counts."""
+        told = layer > 0
+        distinct, last = np.unique(key[told][::-1], return_index=True)
+        return _Known(distinct, layer[told][::-1][last].astype(np.int64))
+
+    def at(self, key: IntArray) -> IntArray:
+        """The layer of each key, 0 for one that is not known."""
+        if not self.key.size:
+            return np.zeros(key.size, dtype=np.int64)
+        place = np.minimum(np.searchsorted(self.key, key), self.key.size - 1)
+        found: IntArray = np.where(self.key[place] == key, self.layer[place], 0)
+        return found
+
+
 def _backward(draft: Draft, timelines: Sequence[Timeline]) -> None:
     """Give backward operators the layer of their forward operator, and parameter gradients that of the one before."""
     trace = draft.trace
-    layer_of_sequence: dict[int, int] = {}
+    numbers, layers = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for timeline in timelines:
-        rows = draft["row"][timeline.ids]
-        sequence = trace.events["sequence"][rows]
+        sequence = trace.events["sequence"][draft["row"][timeline.ids]]
         forward = (sequence >= 0) & (draft["phase"][timeline.ids] == Phase.FORWARD)
-        for number, layer in zip(
-            sequence[forward].tolist(), draft["layer"][timeline.ids[forward]].tolist(), strict=True
-        ):
-            if layer:
-                layer_of_sequence[number] = layer
-    layer_of_flow = _flow_layers(draft, timelines)
+        numbers.append(sequence[forward])
+        layers.append(draft["layer"][timeline.ids[forward]])
+    of_sequence = _Known.of(np.concatenate(numbers), np.concatenate(layers))
+    flows = np.array(
+        [(flow.forward_thread, flow.forward_ns, flow.backward_thread, flow.backward_ns) for flow in trace.flows],
+        dtype=np.int64,
+    ).reshape(-1, 4)
+    of_flow = _flow_layers(draft, timelines, flows)
     names = list(draft.names)
     accumulate = np.array([_ACCUMULATE in name for name in names], dtype=np.bool_)
     for timeline in timelines:
-        _backward_thread(draft, timeline, layer_of_sequence, layer_of_flow, accumulate)
+        mine = flows[:, 2] == timeline.thread
+        _backward_thread(draft, timeline, of_sequence, _Known.of(flows[mine, 3], of_flow[mine]), accumulate)
 
 
-def _flow_layers(draft: Draft, timelines: Sequence[Timeline]) -> dict[tuple[int, int], int]:
-    """(thread, start) of a backward operator to the layer at the start of its flow."""
-    by_thread = {timeline.thread: timeline for timeline in timelines}
-    found: dict[tuple[int, int], int] = {}
-    for flow in draft.trace.flows:
-        timeline = by_thread.get(flow.forward_thread)
-        if timeline is None:
-            continue
-        start = draft["start_ns"][timeline.ids]
-        at = int(np.searchsorted(start, flow.forward_ns, side="right")) - 1
-        if at >= 0 and draft["layer"][timeline.ids[at]]:
-            found[(flow.backward_thread, flow.backward_ns)] = int(draft["layer"][timeline.ids[at]])
+def _flow_layers(draft: Draft, timelines: Sequence[Timeline], flows: IntArray) -> IntArray:
+    """The layer at the start of each flow, 0 for none. `flows`: forward thread and moment, backward thread and
+    moment."""
+    found = np.zeros(len(flows), dtype=np.int64)
+    for timeline in timelines:
+        mine = np.flatnonzero(flows[:, 0] == timeline.thread)
+        at = np.searchsorted(draft["start_ns"][timeline.ids], flows[mine, 1], side="right") - 1
+        found[mine] = np.where(at >= 0, draft["layer"][timeline.ids[np.maximum(at, 0)]], 0)
     return found
 
 
 def _backward_thread(
-    draft: Draft,
-    timeline: Timeline,
-    layer_of_sequence: dict[int, int],
-    layer_of_flow: dict[tuple[int, int], int],
-    accumulate: np.ndarray,
+    draft: Draft, timeline: Timeline, of_sequence: _Known, of_flow: _Known, accumulate: np.ndarray
 ) -> None:
     ids = timeline.ids
     backward = draft["phase"][ids] == Phase.BACKWARD
     if not backward.any():
         return
     places = np.flatnonzero(backward)
-    sequence = draft.trace.events["sequence"][draft["row"][ids[places]]].tolist()
-    start = draft["start_ns"][ids[places]].tolist()
-    own = np.array(
-        [
-            layer_of_sequence.get(number, 0) or layer_of_flow.get((timeline.thread, begin), 0)
-            for number, begin in zip(sequence, start, strict=True)
-        ],
-        dtype=np.int64,
-    )
+    own = of_sequence.at(draft.trace.events["sequence"][draft["row"][ids[places]]])
+    own = np.where(own > 0, own, of_flow.at(draft["start_ns"][ids[places]]))
     of_root = np.zeros(ids.size, dtype=np.int64)
     known = np.flatnonzero(own)[::-1]  # the first of a root is written last
     of_root[timeline.root[places[known]]] = own[known]

@@ -26,11 +26,14 @@ def fill(draft: Draft) -> None:
     """Set the bytes of every collective that has none; 0 stays where the trace does not tell."""
     wanted = np.flatnonzero((draft["kind"] == TaskKind.COMM) & (draft["bytes"] == 0))
     parents, details = draft["parent"], draft["detail"]
+    known: dict[int, int] = {-1: 0}
     for task in wanted.tolist():
         at, size = task, 0
         while at >= 0 and not size:
             row = int(details[at])
-            size = message_bytes(draft.trace.details[row]) if row >= 0 else 0
+            if row not in known:
+                known[row] = message_bytes(draft.trace.details[row])
+            size = known[row]
             at = int(parents[at])
         draft["bytes"][task] = size
 

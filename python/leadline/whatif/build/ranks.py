@@ -7,25 +7,22 @@ the ranks tell: it starts when the last has arrived, and transfers for as long a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leadline.whatif.build.build import with_measured
 from leadline.whatif.columns import ColumnTable
-from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, WAIT_COLUMNS, Graph
+from leadline.whatif.graph import EDGE_COLUMNS, TASK_COLUMNS, WAIT_COLUMNS, Graph, GraphInfo
 from leadline.whatif.kinds import IntArray, Lane, TaskKind
 
 _NUMBER = re.compile(r"\d[\d.,]*")
 SAME_END_NS = 200_000  # members of one collective end within microseconds; beyond this they are different ones
-_MOST_PAIRED = 500  # collectives of a rank whose distances to all of another are compared
-CLOCK_NS = 50_000  # clocks that disagree less need no correction
 
 
-def merge(graphs: Sequence[Graph]) -> Graph:
+def merge(graphs: Iterable[Graph]) -> Graph:
     """One graph of several ranks' graphs, which must count from the same moment. Collectives are joined."""
     names: dict[str, int] = {"": 0}
     layers: dict[str, int] = {"": 0}
@@ -34,10 +31,12 @@ def merge(graphs: Sequence[Graph]) -> Graph:
     tasks: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []
     waits: list[dict[str, Any]] = []
+    infos: list[GraphInfo] = []
+    first_task = 0
     for graph in graphs:
-        first_task, first_lane, first_detail = sum(len(table["lane"]) for table in tasks), len(lanes), len(details)
-        name_of = np.array([names.setdefault(text, len(names)) for text in graph.names], dtype=np.int64)
-        layer_of = np.array([layers.setdefault(text, len(layers)) for text in graph.layers], dtype=np.int64)
+        first_lane, first_detail = len(lanes), len(details)
+        name_of = np.array([names.setdefault(text, len(names)) for text in graph.names], dtype=np.int32)
+        layer_of = np.array([layers.setdefault(text, len(layers)) for text in graph.layers], dtype=np.int32)
         columns = {name: graph.tasks[name] for name in TASK_COLUMNS}
         columns["lane"] = columns["lane"] + first_lane
         columns["name"], columns["operator"] = name_of[columns["name"]], name_of[columns["operator"]]
@@ -51,6 +50,8 @@ def merge(graphs: Sequence[Graph]) -> Graph:
         waits.append({"task": awaited["task"] + first_task, "lane": awaited["lane"] + first_lane})
         lanes.extend(graph.lanes)
         details.extend(graph.details)
+        infos.append(graph.info)
+        first_task += len(graph)
     merged = Graph(
         _stack(tasks, TASK_COLUMNS),
         _stack(edges, EDGE_COLUMNS),
@@ -60,29 +61,33 @@ def merge(graphs: Sequence[Graph]) -> Graph:
         list(layers),
         details,
         replace(
-            graphs[0].info,
-            source=", ".join(graph.info.source for graph in graphs),
-            ranks=tuple(rank for graph in graphs for rank in graph.info.ranks),
-            world_size=max(len(graphs), max(graph.info.world_size for graph in graphs)),
-            unexplained_ns=sum(graph.info.unexplained_ns for graph in graphs),
-            warnings=_common_warnings(graphs),
+            infos[0],
+            source=", ".join(info.source for info in infos),
+            ranks=tuple(rank for info in infos for rank in info.ranks),
+            world_size=max(len(infos), max(info.world_size for info in infos)),
+            unexplained_ns=sum(info.unexplained_ns for info in infos),
+            warnings=_common_warnings(infos),
         ),
     )
     return with_measured(rendezvous(merged))
 
 
-def _stack(parts: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> ColumnTable:
+def _stack(parts: Sequence[dict[str, Any]], columns: Mapping[str, str]) -> ColumnTable:
+    """The parts behind one another; each gives its columns away, so that no more than one is there twice."""
     return ColumnTable(
-        {name: np.concatenate([part[name] for part in parts]).astype(dtype) for name, dtype in columns.items()}
+        {
+            name: np.concatenate([part.pop(name) for part in parts], dtype=dtype, casting="same_kind")
+            for name, dtype in columns.items()
+        }
     )
 
 
-def _common_warnings(graphs: Sequence[Graph]) -> tuple[str, ...]:
+def _common_warnings(infos: Sequence[GraphInfo]) -> tuple[str, ...]:
     """The ranks' warnings; what several ranks say in the same words up to numbers is said once."""
     said: dict[str, list[tuple[int, str]]] = {}
-    for graph in graphs:
-        for text in graph.info.warnings:
-            said.setdefault(_NUMBER.sub("#", text), []).append((graph.info.ranks[0], text))
+    for info in infos:
+        for text in info.warnings:
+            said.setdefault(_NUMBER.sub("#", text), []).append((info.ranks[0], text))
     result = []
     for entries in said.values():
         rank, text = entries[0]
@@ -121,10 +126,11 @@ def _groups(graph: Graph, comm: IntArray) -> tuple[list[IntArray], list[int]]:
     """
     ranks = graph.rank_of_tasks()[comm]
     order = np.argsort(graph.column("start_ns")[comm], kind="stable")
+    lane = graph.column("lane")
     members: dict[Any, dict[int, list[int]]] = {}
     lanes: dict[int, dict[int, int]] = {}
     for task, rank in zip(comm[order].tolist(), ranks[order].tolist(), strict=True):
-        key = _communicator(graph, task, lanes.setdefault(rank, {}))
+        key = communicator(graph.detail(task), int(lane[task]), lanes.setdefault(rank, {}))
         members.setdefault(key, {}).setdefault(rank, []).append(task)
     ends = graph.column("start_ns") + graph.column("measured_ns")
     groups: list[IntArray] = []
@@ -179,81 +185,9 @@ def _by_place(graph: Graph, by_rank: Mapping[int, Sequence[int]], ends: IntArray
         slots.append(list(slot.values()))
 
 
-def _communicator(graph: Graph, task: int, lanes: dict[int, int]) -> Any:
-    """What identifies a collective's group on every rank: the process group, else the stream in order of first use."""
-    detail = graph.detail(task)
-    members = detail.get("Process Group Ranks")
+def communicator(detail: Mapping[str, Any], lane: int, lanes: dict[int, int]) -> Any:
+    """What identifies a collective's group on every rank: the process group, else the stream in order of first use,
+    which `lanes` keeps for each rank."""
     if detail.get("Process Group Name") is not None:
-        return str(detail["Process Group Name"]), str(members or "")
-    lane = int(graph.column("lane")[task])
+        return str(detail["Process Group Name"]), str(detail.get("Process Group Ranks") or "")
     return lanes.setdefault(lane, len(lanes))
-
-
-def clock_offsets(starts_ns: Sequence[int], graphs: Sequence[Graph]) -> list[int]:
-    """What to subtract from each rank's clock so that collectives end together; 0 where clocks agree well.
-
-    starts_ns: absolute time 0 of each graph. The ranks of one process group are compared two by two, by the numbers
-    that torch.distributed gives their collectives or else by place, so a rank that takes part in some groups only
-    (a pipeline's stage) is placed through those that it shares with others.
-    """
-    ends = [_ends_by_collective(graph, start) for start, graph in zip(starts_ns, graphs, strict=True)]
-    offsets: dict[int, float] = {0: 0.0}
-    waiting = [0]
-    while waiting:
-        known = waiting.pop(0)
-        for other in range(len(graphs)):
-            if other in offsets:
-                continue
-            apart = _apart(ends[known], ends[other])
-            if apart is not None:
-                offsets[other] = offsets[known] + apart
-                waiting.append(other)
-    middle = float(np.median(list(offsets.values())))
-    found = [round(offsets[rank] - middle) if rank in offsets else 0 for rank in range(len(graphs))]
-    return [value if abs(value) > CLOCK_NS else 0 for value in found]
-
-
-def _ends_by_collective(graph: Graph, start_ns: int) -> dict[Any, int]:
-    """Absolute end of every collective of a rank, by group and number."""
-    comm = np.flatnonzero(graph.column("kind") == TaskKind.COMM)
-    comm = comm[np.argsort(graph.column("start_ns")[comm], kind="stable")]
-    lanes: dict[int, int] = {}
-    count: dict[Any, int] = {}
-    found: dict[Any, int] = {}
-    for task in comm.tolist():
-        group = _communicator(graph, task, lanes)
-        number = graph.detail(task).get("Seq")
-        place = count[group] = count.get(group, -1) + 1
-        key = (group, "Seq", number) if isinstance(number, int) else (group, "place", place)
-        found[key] = int(graph.column("start_ns")[task] + graph.column("measured_ns")[task]) + start_ns
-    return found
-
-
-def _apart(one: Mapping[Any, int], other: Mapping[Any, int]) -> float | None:
-    """How far the second clock runs ahead of the first; None where their collectives do not agree on it."""
-    shared = [key for key in one if key in other]
-    if not shared:
-        return None
-    groups = {key[0] for key in shared}
-    if any(sum(key[0] == group for key in one) != sum(key[0] == group for key in other) for group in groups) and any(
-        key[1] == "place" for key in shared
-    ):
-        return _most_agreed(
-            np.array([end for key, end in one.items() if key[0] in groups], dtype=np.float64),
-            np.array([end for key, end in other.items() if key[0] in groups], dtype=np.float64),
-        )
-    apart = np.array([other[key] - one[key] for key in shared], dtype=np.float64)
-    middle = float(np.median(apart))
-    return middle if float(np.median(np.abs(apart - middle))) <= SAME_END_NS else None
-
-
-def _most_agreed(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
-    """The distance on which most pairs of ends agree, where records were lost and places say nothing; the smallest of
-    several."""
-    apart = np.sort((other[None, :_MOST_PAIRED] - one[:_MOST_PAIRED, None]).reshape(-1))
-    agree = np.searchsorted(apart, apart + SAME_END_NS, side="right") - np.arange(apart.size)
-    best = np.flatnonzero(agree == agree.max())
-    first = int(best[np.argmin(np.abs(apart[best]))])
-    if int(agree[first]) < max(min(one.size, other.size) / 2, 1):
-        return None
-    return float(np.median(apart[first : first + int(agree[first])]))

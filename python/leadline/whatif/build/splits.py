@@ -46,7 +46,7 @@ def split_blocking_copies(draft: Draft, streams: Sequence[Stream]) -> None:
     """A copy from or to pageable memory returns when it is done: issue, and wait for the very copy."""
     usual = draft.facts.get("launch_latency_ns", {})
     copies, calls, issues, ends, names = [], [], [], [], []
-    every = np.array([task for stream in streams for task in stream.ids], dtype=np.int64)
+    every = np.concatenate([np.zeros(0, dtype=np.int64), *(stream.ids for stream in streams)])
     known = (draft["parent"][every] >= 0) & (draft["row"][every] >= 0)
     known[known] &= draft.trace.events["kind"][draft["row"][every[known]]] == Kind.COPY
     for copy in every[known].tolist():

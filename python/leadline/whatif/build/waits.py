@@ -6,7 +6,6 @@ observed times decide: a wait was for work that had been issued before it and th
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from leadline.trace.meaning import may_wait_for_device, waits_for_device, waits_
 from leadline.trace.tables import Kind
 from leadline.whatif.build.device import TOLERANCE_NS, Stream, calls_of
 from leadline.whatif.build.draft import Draft
-from leadline.whatif.kinds import EdgeType, TaskKind
+from leadline.whatif.kinds import EdgeType, IntArray, TaskKind
 
 _WAITED_NS = 20_000  # a synchronisation that took longer did wait
 _OWN_SHARE = 0.25  # of a memory call that may pass after the device is idle
@@ -129,16 +128,16 @@ def _stream_waits(draft: Draft, streams: Sequence[Stream]) -> list[_Wait]:
     by_number = {(stream.device, stream.number): stream for stream in streams}
     records = {int(events["correlation"][draft["row"][task]]): task for task in calls_of(draft, Kind.EVENT_RECORD)}
     calls = calls_of(draft, Kind.STREAM_WAIT)
-    by_lane = _launches_by_lane(draft, streams) if calls else {}
     found: list[_Wait] = []
     told: set[int] = set()  # lanes that wait for another one
-    for call in sorted(calls, key=lambda task: int(draft["start_ns"][task])):
+    given = [records.get(number, -1) for number in events["awaits_correlation"][draft["row"][calls]].tolist()]
+    unknown = [call for call, record in zip(calls, given, strict=True) if record < 0]
+    guesses = _guesses(draft, streams, np.array(unknown, dtype=np.int64)) if unknown and streams else {}
+    for call, record in zip(calls, given, strict=True):
         row = int(draft["row"][call])
-        record = records.get(int(events["awaits_correlation"][row]), -1)
         if record < 0:
-            guess = _guess(draft, streams, by_lane, call)
-            if guess is not None:
-                found.append(guess)
+            if call in guesses:
+                found.append(guesses[call])
             continue
         device = streams[0].device if streams else 0
         number, waiting = int(events["awaits"][row]), int(events["stream"][row])
@@ -164,70 +163,60 @@ def _passed_on(draft: Draft, number: int, before_ns: int) -> list[_Wait]:
     return [wait for wait in draft.passed_on.get(number, ()) if int(draft["start_ns"][wait.call]) < before_ns]
 
 
-@dataclass(frozen=True)
-class _Launches:
-    """What one thread launched, in order: starts of the calls, and the stream and task of each."""
-
-    starts: list[int]
-    streams: list[Stream]
-    tasks: list[int]
-
-
-def _launches_by_lane(draft: Draft, streams: Sequence[Stream]) -> dict[int, _Launches]:
-    ids = np.concatenate([stream.ids for stream in streams]) if streams else np.zeros(0, dtype=np.int64)
-    owner = np.repeat(np.arange(len(streams)), [stream.ids.size for stream in streams])
-    launch = draft["parent"][ids].astype(np.int64)
-    ids, owner, launch = ids[launch >= 0], owner[launch >= 0], launch[launch >= 0]
-    lane, start = draft["lane"][launch], draft["start_ns"][launch]
-    result = {}
-    for one in np.unique(lane).tolist():
-        mine = np.flatnonzero(lane == one)
-        mine = mine[np.lexsort((ids[mine], start[mine]))]
-        result[one] = _Launches(start[mine].tolist(), [streams[at] for at in owner[mine].tolist()], ids[mine].tolist())
-    return result
-
-
-def _guess(
-    draft: Draft,
-    streams: Sequence[Stream],
-    by_lane: Mapping[int, _Launches],
-    call: int,
-) -> _Wait | None:
-    """A stream wait without a record of it.
+def _guesses(draft: Draft, streams: Sequence[Stream], calls: IntArray) -> dict[int, _Wait]:
+    """Stream waits without a record of them, by call; those that await nothing known are left out.
 
     The waiting stream is that of the thread's next launch. It waits for the work that ended just before that launch's
     work began, if any did; else, when the thread launched to another stream before, for that stream (the framework
     makes a side stream follow the current one); else for the stream whose work ended last (the current stream rejoins
     a side stream). Only work issued before the call, and ended before the waiting work began, can be meant.
     """
-    launches = by_lane.get(int(draft["lane"][call]))
-    now = int(draft["start_ns"][call])
-    at = bisect_left(launches.starts, now) if launches else 0
-    if launches is None or at >= len(launches.starts):
-        return None
-    target, begin = launches.streams[at], int(draft["start_ns"][launches.tasks[at]])
-    previous = launches.streams[at - 1] if at > 0 else None
-    complete: list[tuple[int, _Wait]] = []
-    close: list[tuple[int, _Wait]] = []
-    for stream in streams:
-        issued = stream.issued_before(now)
-        if stream is target or issued < 0:
+    ids = np.concatenate([stream.ids for stream in streams])
+    owner = np.repeat(np.arange(len(streams)), [stream.ids.size for stream in streams])
+    launch = draft["parent"][ids].astype(np.int64)
+    launched = launch >= 0
+    ids, owner, launch = ids[launched], owner[launched], launch[launched]
+    lane, start = draft["lane"][launch], draft["start_ns"][launch]
+    found: dict[int, _Wait] = {}
+    for thread in np.unique(draft["lane"][calls]).tolist():
+        mine = np.flatnonzero(lane == thread)
+        mine = mine[np.lexsort((ids[mine], start[mine]))]
+        asked = calls[draft["lane"][calls] == thread]
+        now = draft["start_ns"][asked]
+        at = np.searchsorted(start[mine], now, side="left")
+        asked, now, at = asked[at < mine.size], now[at < mine.size], at[at < mine.size]
+        if not asked.size:
             continue
-        place = stream.ended_by(begin + TOLERANCE_NS, issued)
-        if place < 0:
-            continue
-        ended = stream.drained[place]
-        wait = _Wait(call, target, stream, place, -1)
-        if begin - ended <= CLOSE_NS:
-            close.append((ended, wait))
-        elif place == issued:
-            complete.append((ended, wait))
-    if close:
-        return max(close, key=lambda item: item[0])[1]
-    for _, wait in complete:
-        if wait.source is previous:
-            return wait
-    return max(complete, key=lambda item: item[0])[1] if complete else None
+        target, begin = owner[mine[at]], draft["start_ns"][ids[mine[at]]]
+        previous = np.where(at > 0, owner[mine[np.maximum(at - 1, 0)]], -1)
+        ended, place = _ended_before(streams, target, now, begin)
+        close = (place[0] >= 0) & (begin - ended <= CLOSE_NS)
+        complete = (place[0] >= 0) & (place[0] == place[1]) & ~close
+        of_previous = complete & (np.arange(len(streams))[:, None] == previous)
+        # the first of these that there are, and the latest end among several
+        sure = np.where(close.any(0), close, np.where(of_previous.any(0), of_previous, complete))
+        source = np.where(sure, ended, np.iinfo(np.int64).min).argmax(0)
+        for row in np.flatnonzero(sure.any(0)).tolist():
+            of, call = int(source[row]), int(asked[row])
+            found[call] = _Wait(call, streams[int(target[row])], streams[of], int(place[0][of, row]), -1)
+    return found
+
+
+def _ended_before(
+    streams: Sequence[Stream], target: IntArray, now: IntArray, begin: IntArray
+) -> tuple[IntArray, tuple[IntArray, IntArray]]:
+    """For every stream and call: the end of the last work that was issued before the call and had ended, with all
+    before it, when the waiting work began; its place, and that of the last work issued. -1 for none and on the waiting
+    stream."""
+    ended, last, issued = (np.full((len(streams), now.size), -1, dtype=np.int64) for _ in range(3))
+    for number, stream in enumerate(streams):
+        given = np.searchsorted(np.array(stream.launched), now, side="left") - 1
+        drained = np.array(stream.drained)
+        place = np.minimum(np.searchsorted(drained, begin + TOLERANCE_NS, side="right") - 1, given)
+        place[(target == number) | (given < 0)] = -1
+        last[number], issued[number] = place, given
+        ended[number] = drained[np.maximum(place, 0)] if drained.size else 0
+    return ended, (last, issued)
 
 
 def synchronise(draft: Draft, streams: Sequence[Stream]) -> None:

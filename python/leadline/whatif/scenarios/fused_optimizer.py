@@ -5,20 +5,21 @@ together. That is the pessimistic end here. A fused kernel reads and writes each
 removed time scaled by memory accesses: Adam needs 7 (read p, g, m, v; write p, m, v) where separate kernels need 18.
 
 On a CPU most of the removed time may be the system's: it hands out the pages of every temporary tensor anew, and a
-fused kernel has none. What it moves at the speed of the update's own in-place operators is too little, since their data
-is in the cache, and its share of accesses of all the removed time too much; the expected time is in the middle of the
-two (their geometric mean), the least that of moving, and the most all of the removed time, as above.
+fused kernel has none. What stays is to bring the parameter, its gradient and its states into the cache and back, and
+the arithmetic. Where operators go through the tensors one by one, those that change a parameter or a state in place do
+just that: the first to touch one waits for memory, later ones find it in the cache and only calculate. So their time is
+the expected one. Where they go through lists of tensors each of them waits for memory, and a fused step takes its share
+of accesses of their time. The least is that share, the most all of the removed time, as above.
 """
 
 from __future__ import annotations
 
-import math
 import re
 
 import numpy as np
 
 from leadline.whatif.edits import launch_latency_ns, main_lane, on_lane, step_parts
-from leadline.whatif.elementwise import first_operand_bytes, in_place_nanoseconds_per_byte
+from leadline.whatif.elementwise import changing_ns, first_operand_bytes, in_place_nanoseconds_per_byte
 from leadline.whatif.gpus import Draw, Range, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import Phase, Selection, TaskKind
@@ -64,7 +65,7 @@ class FusedOptimizer(Scenario):
         gone = Selection([])
         for step, rank, tasks in step_parts(graph, _update(graph)):
             device = tasks & graph.select(kind=TaskKind.GPU)
-            host = tasks - device
+            host = _between_operators(graph, tasks - device)
             tensors = len(graph.select(name=ACCUMULATE, step=step, rank=rank))
             bookkeeping = int(per_call + per_tensor * tensors)
             moved_ns = None
@@ -74,9 +75,9 @@ class FusedOptimizer(Scenario):
             if moved_ns is not None:
                 by_bytes = True
                 own_ns = _own_ns(graph, host)
-                middle = math.sqrt(moved_ns * own_ns * min(1.0, algorithm.fused / algorithm.separate))
-                fastest = min(moved_ns * traffic_range.optimistic, middle)
-                moved_ns = Range(fastest, middle, max(own_ns, middle), name="fused_optimizer_traffic").at(draw)
+                stays_ns = min(max(moved_ns, 0.0 if _in_lists(graph, host) else changing_ns(graph, host)), own_ns)
+                fastest = min(moved_ns * traffic_range.optimistic, stays_ns)
+                moved_ns = Range(fastest, stays_ns, own_ns, name="fused_optimizer_traffic").at(draw)
             _stand_in(graph, device, host, scale, bookkeeping, step, moved_ns)
             gone = gone | device | host
             removed_gpu, removed_cpu = removed_gpu + len(device), removed_cpu + len(host)
@@ -94,11 +95,12 @@ class FusedOptimizer(Scenario):
         if by_bytes:
             cost = (
                 f"one fused step moves {algorithm.fused} values per parameter ({algorithm.name}) instead of "
-                f"{algorithm.separate}, between the speed of the update's in-place operators and that of all of them, "
-                "and makes no temporary tensors; in the high end it takes as long as they do. Forward and backward "
-                "stay; in the low end they find more of their data in the cache and clear memory faster"
+                f"{algorithm.separate} and makes no temporary tensors: it takes as long as the operators that change "
+                "parameters and states in place, in the low end as its share of accesses at their speed, in the high "
+                "end as long as all operators. Forward and backward stay; in the low end they find more of their data "
+                "in the cache and clear memory faster"
             )
-        assumptions = (cost, "the Python side collects parameters as before and launches once")
+        assumptions = (cost, "Python enters the optimizer and collects parameters as before, and launches once")
         return Applied(graph, assumptions, count(removed_kernels=removed_gpu, removed_calls=removed_cpu))
 
 
@@ -118,6 +120,11 @@ def _moving_ns(graph: Graph, host: Selection, algorithm: Algorithm, per_byte: fl
     once = host & graph.select(name=rf"^aten::(_foreach_)?{algorithm.once}$")
     parameters = sum(first_operand_bytes(graph, task) for task in once)
     return None if per_byte is None or not parameters else algorithm.fused * parameters * per_byte
+
+
+def _in_lists(graph: Graph, host: Selection) -> bool:
+    """Whether each operator of the update goes through all tensors before the next one does."""
+    return bool(host & graph.select(name=r"^aten::_foreach_"))
 
 
 def _own_ns(graph: Graph, host: Selection) -> float:
@@ -163,6 +170,15 @@ def _stand_in(
         work = int(_own_ns(graph, host) * scale if moving_ns is None else moving_ns)
         call_ns = min(bookkeeping_ns + work, host_total)
         graph.insert("fused optimizer", TaskKind.CPU, thread, call_ns, after=last, phase=Phase.OPTIMIZER, step=step)
+
+
+def _between_operators(graph: Graph, host: Selection) -> Selection:
+    """The CPU's part of an update without the Python before its first and behind its last operator: what enters the
+    optimizer, collects its parameters and leaves it again is the same for a fused one."""
+    ids = host.ids[np.argsort(graph.column("order")[host.ids], kind="stable")]
+    python = np.isin(ids, graph.select(name=f"^{re.escape(PYTHON)}$").ids)
+    working = np.flatnonzero(~python)
+    return Selection(ids[working[0] : working[-1] + 1]) if working.size else host
 
 
 def _update(graph: Graph) -> Selection:
