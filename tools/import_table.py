@@ -5,6 +5,7 @@ from __future__ import annotations
 # folder of native/: folders whose headers it may include (its own is always allowed)
 NATIVE: dict[str, set[str]] = {
     "base": set(),
+    "audit": set(),
     "unwind": set(),
     "cct": {"base"},
     "stack": {"base"},
@@ -14,6 +15,7 @@ NATIVE: dict[str, set[str]] = {
     "providers/torch": {"providers", "monitor", "base"},
     "providers/nvidia": {"providers", "gpu", "monitor", "base"},
     "providers/amd": {"providers", "gpu", "monitor", "base"},
+    "providers/accelerator": {"providers", "gpu", "monitor", "audit", "base"},
     "providers/cpu": {"providers", "monitor", "stack", "unwind", "base"},
     "writer": {"cct", "base"},
     "collector": {"monitor", "stack", "cct", "writer", "base"},
@@ -28,6 +30,7 @@ NATIVE: dict[str, set[str]] = {
         "providers/torch",
         "providers/nvidia",
         "providers/amd",
+        "providers/accelerator",
         "providers/cpu",
     },
     "tools": {"base"},
@@ -60,6 +63,7 @@ PUBLIC_HEADER_USERS = {
     "providers/torch",
     "providers/nvidia",
     "providers/amd",
+    "providers/accelerator",
     "providers/cpu",
     "collector",
     "session",

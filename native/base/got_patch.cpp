@@ -147,7 +147,7 @@ void for_each_library(const F& f) {
 }  // namespace
 
 GotPatch GotPatch::install(const char* symbol, void* replacement,
-                           const std::function<bool(std::string_view path)>& wanted) {
+                           const std::function<bool(std::string_view path)>& wanted, const Entries& only) {
   GotPatch patch;
   patch.replacement_ = replacement;
   const auto patch_library = [&](const dl_phdr_info& info) {
@@ -164,6 +164,10 @@ GotPatch GotPatch::install(const char* symbol, void* replacement,
           auto** entry = reinterpret_cast<void**>(image->base + entries[i].r_offset);
           void* previous = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
           if (previous == replacement || previous == nullptr) continue;
+          if (only.bound_to != nullptr && previous != only.bound_to) {
+            // Lazy binding leaves a stub of the library itself; another definition of the name is somebody else's.
+            if (!only.unbound || type != kJumpSlot || !image->mapped.contains(previous)) continue;
+          }
           const Slot slot{entry, previous, image->base, image->relro.contains(entry)};
           patch.slots_.push_back(slot);
           if (!write_entry(entry, replacement, slot.read_only)) {
@@ -182,6 +186,7 @@ GotPatch GotPatch::install(const char* symbol, void* replacement,
     }
   };
   for_each_library(patch_library);
+  if (only.bound_to != nullptr) patch.original_ = const_cast<void*>(only.bound_to);
   if (patch.original_ == nullptr && !patch.slots_.empty()) {
     patch.original_ = find_function(symbol, replacement);
     if (patch.original_ == nullptr) patch.restore();  // the replacement would have nothing to call

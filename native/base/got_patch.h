@@ -22,10 +22,20 @@ class GotPatch {
   GotPatch& operator=(const GotPatch&) = delete;
   ~GotPatch();  // restores
 
+  // Which entries of the name, where several libraries define it.
+  struct Entries {
+    const void* bound_to = nullptr;  // only those that hold this address; null: all
+    bool unbound = true;             // also those that lazy binding has not filled in
+  };
+
   // Points every entry for `symbol` at `replacement`, in each library for which `wanted(path)` holds (path is empty for
   // the program itself). An entry that could not be made writable is left alone and counted in failed().
   static GotPatch install(const char* symbol, void* replacement,
-                          const std::function<bool(std::string_view path)>& wanted);
+                          const std::function<bool(std::string_view path)>& wanted, const Entries& entries);
+  static GotPatch install(const char* symbol, void* replacement,
+                          const std::function<bool(std::string_view path)>& wanted) {
+    return install(symbol, replacement, wanted, Entries());
+  }
 
   // Puts the old entries back where they still hold the replacement and the library is still loaded.
   void restore() noexcept;

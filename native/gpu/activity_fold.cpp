@@ -103,6 +103,7 @@ void ActivityFold::tell_instructions(const KernelRun& run, const std::string& ma
   activity.via_kind = run.via_kind;
   activity.graph_node = run.graph_node;
   activity.device = run.device;
+  activity.device_type = vendor_.device_type;
   activity.stream = run.stream;
   activity.start_ns = run.start_ns;
   activity.duration_ns = LEADLINE_TOLD_BEFORE;
@@ -116,6 +117,7 @@ void ActivityFold::tell_instructions(const KernelRun& run, const std::string& ma
 void ActivityFold::describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity,
                                    Measures& measures) {
   name_kernel(work.name, activity);
+  if (vendor_.occupancy == nullptr) return;
   const LaunchShape shape{
       work.blocks,          work.block_threads,         work.registers, work.static_shared, work.dynamic_shared,
       work.shared_executed, work.accumulation_registers};
@@ -181,6 +183,7 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
   activity.context = launch.context;
   activity.device = work.device;
+  activity.device_type = vendor_.device_type;
   activity.stream = work.stream;
   activity.start_ns = work.start_ns;
   activity.duration_ns = work.end_ns - work.start_ns;
@@ -241,10 +244,10 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
 void ActivityFold::charge_idle(std::int32_t device, std::int64_t from_ns, std::int64_t to_ns, const Interval& next) {
   if (const ThreadMarks* thread = marks_.at(next.thread_marks)) {
     thread->split(from_ns, to_ns, next.context, [&](leadline_context context, std::int64_t ns) {
-      if (context != 0) emit_measure(context, MetricKind::kGpuIdleTime, ns, device, to_ns);
+      if (context != 0) emit_measure(context, MetricKind::kGpuIdleTime, ns, device, to_ns, vendor_.device_type);
     });
   } else if (next.context != 0) {
-    emit_measure(next.context, MetricKind::kGpuIdleTime, to_ns - from_ns, device, to_ns);
+    emit_measure(next.context, MetricKind::kGpuIdleTime, to_ns - from_ns, device, to_ns, vendor_.device_type);
   }
 }
 

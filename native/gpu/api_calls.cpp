@@ -178,13 +178,16 @@ void ApiCalls::book_memory(leadline_gpu_kind kind, std::optional<std::uint64_t> 
     const std::int64_t bytes = thread.event.bytes;
     if (bytes == 0) return;
     if (!tables_.allocations.taken(*address, bytes, told)) count_loss(LossKind::kMemoryEventsDropped, 1, nullptr);
-    if (told) emit_measure(thread.context, MetricKind::kDeviceAllocBytes, bytes, thread.event.device, now);
+    if (told)
+      emit_measure(thread.context, MetricKind::kDeviceAllocBytes, bytes, thread.event.device, now,
+                   thread.event.device_type);
     return;
   }
   const Allocations::Given given = tables_.allocations.given_back(*address);
   if (!told || given.unmeasured) return;
   if (given.bytes) {
-    emit_measure(thread.context, MetricKind::kDeviceFreeBytes, *given.bytes, thread.event.device, now);
+    emit_measure(thread.context, MetricKind::kDeviceFreeBytes, *given.bytes, thread.event.device, now,
+                 thread.event.device_type);
   } else {
     count_loss(given.busy ? LossKind::kMemoryEventsDropped : LossKind::kFreeUnknown, 1, nullptr);
   }

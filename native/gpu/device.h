@@ -48,10 +48,11 @@ using OccupancyRule = Occupancy (*)(const LaunchShape& launch, const DeviceInfo&
 
 // What the shared parts must know of a vendor.
 struct Vendor {
-  const char* graph = "graph";  // what users call one that is replayed as a whole
-  OccupancyRule occupancy = nullptr;
+  const char* graph = "graph";        // what users call one that is replayed as a whole
+  OccupancyRule occupancy = nullptr;  // null: launches tell nothing of grids, registers and shared memory
   // Launches tell of scalar and accumulation registers and of scratch memory.
   bool has_scalar_registers = false;
+  std::int32_t device_type = 0;  // of its devices, as in leadline_memory_event; 0 is CUDA here
 };
 
 }  // namespace leadline::gpu

@@ -11,7 +11,7 @@ namespace leadline::gpu {
 constexpr std::uint32_t number(MetricKind kind) noexcept { return static_cast<std::uint32_t>(kind); }
 
 inline void emit_measure(leadline_context context, MetricKind metric, std::int64_t value, std::int32_t device,
-                         std::int64_t time_ns) noexcept {
+                         std::int64_t time_ns, std::int32_t device_type = 0) noexcept {
   const leadline_measure measure{number(metric), value};
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
@@ -20,6 +20,7 @@ inline void emit_measure(leadline_context context, MetricKind metric, std::int64
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
   activity.context = context;
   activity.device = device;
+  activity.device_type = device_type;
   activity.stream = -1;
   activity.start_ns = time_ns;
   activity.measures = &measure;

@@ -1,5 +1,6 @@
 #include "session/providers.h"
 
+#include "providers/accelerator/provider.h"
 #include "providers/amd/provider.h"
 #include "providers/cpu/provider.h"
 #include "providers/nvidia/provider.h"
@@ -13,6 +14,7 @@ std::vector<Provider*>& providers() {
       &torch::Provider::instance(),
       &nvidia::session_provider(),
       &amd::session_provider(),
+      &accelerator::session_provider(),
       &cpu::Provider::instance(),
   };
   return *all;

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from tests.cpu.conftest import within_chance
 
-from leadline.cli.run import _WITH_VALUE, add_arguments, split
+from leadline.cli.left_out import _WITH_VALUE, split
+from leadline.cli.run import add_arguments
 
 
 def test_functions_have_their_share_and_threads_all_of_their_time(sample) -> None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from leadline.capture.accelerator import HEAD, describe, names
 from leadline.capture.errors import ProfileError
 
 OUTPUT_VARIABLE = "LEADLINE"
@@ -143,6 +144,8 @@ class Options:
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
     counters: tuple[str, ...] = ()
     """Counters to read with CPU samples, by the names that perf gives them (`page-faults`, `cycles`)."""
+    accelerators: tuple[str, ...] = ()
+    """Accelerators to measure: TOML files that describe them, or what `leadline.capture.accelerator` made of those."""
     native: str = ""
     """`yes`: CPU samples have native frames too (C, C++), at the usual rate where none is given; `all`: also those of
     the interpreter."""
@@ -197,6 +200,8 @@ class Options:
                 raise ProfileError(f"There is no option {name!r}; the options are {', '.join(fields)}.")
             if name == "trace":
                 checked[name] = _trace(value)
+            elif name == "accelerators":
+                checked[name] = tuple(one if one.startswith(HEAD) else describe(one) for one in _texts(name, value))
             elif isinstance(fields[name].default, tuple):
                 checked[name] = _texts(name, value)
             else:
@@ -239,6 +244,8 @@ class Options:
             parts.append(f"waiting at {self.wait:g} Hz")
         if self.instructions:
             parts.append(f"instructions of kernels ({self.instructions}, {self.instruction_budget:g} % of the time)")
+        if self.accelerators:
+            parts.append(f"accelerator {', '.join(names(self.accelerators))}")
         if self.counters:
             parts.append(f"counters {', '.join(self.counters)}")
         if self.tools:

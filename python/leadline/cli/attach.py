@@ -13,7 +13,7 @@ from leadline.capture.config import CPU_SAMPLE_HZ, WAIT_HZ, Options
 from leadline.capture.errors import ProfileError
 from leadline.capture.messages import say
 from leadline.cli.errors import CommandError
-from leadline.cli.run import split_rates
+from leadline.cli.left_out import split_rates
 
 _WAITED_FOR_S = 20.0
 

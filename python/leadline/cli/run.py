@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,28 +28,20 @@ from leadline.capture.finish import finish
 from leadline.capture.messages import say
 from leadline.capture.output import default_output
 from leadline.capture.part import PartDirectory
+from leadline.capture.providers.accelerator_files import audit_environment
 from leadline.capture.providers.amd_files import tool_environment
 from leadline.capture.providers.nvidia_files import injection_environment
 from leadline.capture.records import StartedBy
 from leadline.capture.rolling import LOOK_S, Keep, Rolling
 from leadline.capture.supervisor import Command, ExitStatus, release_signals, run_program
+from leadline.cli.accelerator_arguments import add_accelerator_arguments, unseen
 from leadline.cli.errors import CommandError
-from leadline.cli.instruction_arguments import INSTRUCTIONS, add_instruction_arguments, instruction_options
-from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES, add_tool_arguments, launches_looked_at, tool_options
+from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
+from leadline.cli.left_out import split as split  # `main` prepares the words with it
+from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, tool_options
 
 if TYPE_CHECKING:
     from leadline.capture.kernel.recorder import KernelRecorder
-
-_WITH_VALUE = (
-    "-o", "--output", "--nvtx", "--trace", "--kernel", "--trace-max-events", "--flush-interval", "--max-nodes",
-    "--keep", "--budget", "--counter",
-    *TOOL_OPTIONS_WITH_VALUES,
-)  # fmt: skip
-
-
-_RATES = {"--cpu-sample": CPU_SAMPLE_HZ, "--wait": WAIT_HZ}
-"""Options whose value may be left out."""
-_WITHOUT_VALUE = {"--native": "--native=yes", **INSTRUCTIONS}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="count it too where CPU samples are taken, by its name in perf: page-faults, cycles; may be repeated",
     )
+    add_accelerator_arguments(parser)
     add_tool_arguments(parser)
     parser.add_argument(
         "--native",
@@ -144,46 +136,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m does"
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="script and its arguments")
-
-
-def split_rates(words: Sequence[str]) -> list[str]:
-    """The same where no program follows."""
-    return [
-        _WITHOUT_VALUE[word]
-        if word in _WITHOUT_VALUE
-        else f"{word}={_RATES[word]:g}"
-        if word in _RATES and not _is_number("".join(words[place + 1 : place + 2]))
-        else word
-        for place, word in enumerate(words)
-    ]
-
-
-def split(words: Sequence[str]) -> list[str]:
-    """Options whose value may be left out get one, so that the program behind them is not taken for it."""
-    found: list[str] = []
-    of_option = False  # the word is the value of the option before it
-    for place, word in enumerate(words):
-        if of_option:
-            found.append(word)
-            of_option = False
-        elif word in ("--", "-m") or not word.startswith("-"):
-            return [*found, *words[place:]]  # the program and its own arguments
-        elif word in _WITHOUT_VALUE:
-            found.append(_WITHOUT_VALUE[word])
-        elif word in _RATES and not _is_number("".join(words[place + 1 : place + 2])):
-            found.append(f"{word}={_RATES[word]:g}")
-        else:
-            found.append(word)
-            of_option = word in (*_WITH_VALUE, *_RATES)
-    return found
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -226,6 +178,8 @@ def run(arguments: argparse.Namespace) -> int:
         from leadline.cli.symbolize import symbolize_here
 
         symbolize_here(path)
+    if path is not None and options.accelerators and (sentence := unseen(path)):
+        say(sentence)
     if path is not None and not options.quiet:
         _print_summary(path)
         if rolling is not None and rolling.told():
@@ -254,6 +208,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             **tool_options(arguments, os.environ),
             "wait": arguments.wait,
             "counters": arguments.counter,
+            "accelerators": arguments.accelerator,
             "native": arguments.native,
             **instruction_options(arguments),
             "budget": budget,
@@ -315,6 +270,7 @@ def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
         **os.environ,
         **(injection_environment(dict(os.environ)) if options.follow else {}),
         **(tool_environment(dict(os.environ)) if options.follow else {}),
+        **audit_environment(options.accelerators, os.environ),
         OUTPUT_VARIABLE: str(part.output),
         SESSION_VARIABLE: str(part.folder),
         OPTIONS_VARIABLE: options.to_json(),

@@ -13,6 +13,7 @@ PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.torch",
     "leadline.capture.providers.nvidia",
     "leadline.capture.providers.amd",
+    "leadline.capture.providers.accelerator",
     "leadline.capture.providers.inductor",
     "leadline.capture.providers.cpu",
     "leadline.capture.providers.jax",

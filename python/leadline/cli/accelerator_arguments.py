@@ -1,0 +1,35 @@
+"""What of `leadline run` belongs to accelerators that files describe."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_accelerator_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--accelerator`, which may be repeated."""
+    parser.add_argument(
+        "--accelerator",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="measure the device that this TOML file describes: its library, functions and arguments; may be repeated",
+    )
+
+
+def unseen(path: Path) -> str:
+    """One sentence where no process of the profile has called any function that was described; else empty."""
+    from leadline.profiles import open_profile
+
+    try:
+        processes = open_profile(path).meta.get("processes", [])
+        found = [one.get("available", {}).get("accelerator", {}) for one in processes]
+    except Exception:  # the summary will say what is wrong with it
+        return ""
+    if not found or any(one.get("calls") for one in found):
+        return ""
+    if not any(one.get("libraries") for one in found):
+        return (
+            "No process loaded a library of the accelerator; see `library` in its file, and /proc/PID/maps for names."
+        )
+    return "The accelerator's library was loaded, and none of the functions in its file was called."
