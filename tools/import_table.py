@@ -34,6 +34,7 @@ NATIVE: dict[str, set[str]] = {
         "providers/cpu",
     },
     "tools": {"base"},
+    "accesses": set(),
     "bindings": {
         *("session", "tools", "gpu", "providers", "providers/cpu", "providers/nvidia", "providers/amd"),
         *("stack", "unwind", "base"),
@@ -90,7 +91,7 @@ NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("torch/", "ATen/", "c10/"), ("providers/torch/",)),
     (("cuda", "cupti", "nvml", "nvtx"), ("providers/nvidia/",)),
     (("hip/", "rocprofiler", "roctracer"), ("providers/amd/",)),
-    (("x86intrin.h", "immintrin.h", "cpuid.h"), ("base/clock",)),
+    (("x86intrin.h", "immintrin.h", "cpuid.h"), ("base/clock", "accesses/masked")),
     (("doctest/",), ("testing/",)),  # and every x_test.cpp
 ]
 
@@ -99,7 +100,7 @@ PYTHON: dict[str, set[str]] = {
     "": {"capture"},  # __init__.py, _autostart.py, _package.py, schema.py
     "xla": set(),
     "capture": {"_native", "_xla", "xla"},
-    "tools": set(),
+    "tools": {"_native"},
     "attach": {"_native"},
     "profiles": set(),
     "trace": {"profiles", "xla"},

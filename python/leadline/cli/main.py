@@ -50,6 +50,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("diff", "leadline.cli.diff", "compare profiles from before and after a change, per step and path"),
     Verb("gate", "leadline.cli.gate", "fail when profiles are slower or larger than a baseline"),
     Verb("merge", "leadline.cli.merge", "fold the profiles of a job's ranks into one, with statistics over ranks"),
+    Verb("join", "leadline.cli.join", "put what event tools found beside the times of a run without them"),
     Verb("top", "leadline.cli.top", "look at a running program: hottest paths, steps, memory and queue now"),
     Verb("watch", "leadline.cli.watch", "look at the ranks of a running job: who is late, who is silent"),
     Verb("info", "leadline.cli.info", "say what is in a profile"),

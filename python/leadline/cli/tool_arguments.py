@@ -72,13 +72,19 @@ def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) 
     return {
         "tools": [str(Path(one).resolve()) if Path(one).is_file() else one for one in names],
         "tool_options": texts,
-        "backend": arguments.backend,
+        "backend": _whole_path(arguments.backend),
         "launch_range": launches,
         "layer": arguments.layer,
         "phase": arguments.phase,
         "kernel_name": arguments.kernel_name,
         "every": one_of,
     }
+
+
+def _whole_path(backend: str) -> str:
+    """`replay:FILE` with the file's full path: the program may change its folder."""
+    name, colon, file = backend.partition(":")
+    return f"{name}:{Path(file).resolve()}" if colon else backend
 
 
 def launches_looked_at(every: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from leadline.cli.errors import CommandError
 
@@ -10,19 +11,55 @@ from leadline.cli.errors import CommandError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tool", nargs="?", metavar="NAME|FILE", help="say more about one tool")
     parser.add_argument("--list", action="store_true", help="list all tools and backends (as without a name)")
+    parser.add_argument("--include", action="store_true", help="the folder of <leadline/tool.h>, for tools in C")
+    parser.add_argument(
+        "--events",
+        metavar="FILE",
+        help="run the tool on events of a file, without a program: what --tool record kept (.npz), or drawn JSON lines",
+    )
+    parser.add_argument(
+        "--tool-option", action="append", default=[], metavar="TOOL.NAME=VALUE", help="set an option of the tool"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     from leadline.tools.errors import ToolError
 
     try:
-        if arguments.tool and not arguments.list:
+        if arguments.include:
+            from leadline.tools.c_tool import include_folder
+
+            print(include_folder())
+        elif arguments.tool and arguments.events:
+            return _on_events(arguments)
+        elif arguments.tool and not arguments.list:
             _one(arguments.tool)
         else:
             _all()
     except ToolError as error:
         raise CommandError(str(error)) from error
     return 0
+
+
+class _NoProgram:
+    """What tools ask of the profiled process, where there is none."""
+
+    def path_of(self, place: int) -> list[tuple[str, str, str, int]]:
+        return []
+
+
+def _on_events(arguments: argparse.Namespace) -> int:
+    from leadline.report.text import for_stream
+    from leadline.report.tools import ToolResult, tools_text
+    from leadline.tools.hub import Hub
+
+    backend = "replay" if arguments.events.endswith(".npz") else "fake"
+    hub = Hub(_NoProgram(), [arguments.tool], arguments.tool_option, f"{backend}:{arguments.events}")
+    hub.start()
+    results = hub.stop()
+    width, colour = for_stream(sys.stdout)
+    print(tools_text([ToolResult("", found) for found in results], width, 20, colour=colour).lstrip("\n"), end="")
+    return 1 if any(found["problem"] for found in results) else 0
 
 
 def _all() -> None:

@@ -36,19 +36,22 @@ class ToolResult:
 def tool_results(profile: Profile, name: str = "") -> list[ToolResult]:
     """Of all processes, in order; only those of one tool where `name` is given."""
     results = []
-    records = profile.meta.get("processes") or []
-    ranks = [record for record in records if record.get("tools")]
-    for record in ranks:
+    records = [record for record in profile.meta.get("processes") or [] if record.get("tools")]
+    found = [(record, one) for record in records for one in record["tools"] if isinstance(one, dict)]
+    shown = [pair for pair in found if _saw(pair[1])] or [pair for pair in found if pair[0] is records[0]]
+    several = len({id(record) for record, _ in shown}) > 1
+    for record, one in shown:
         rank = record.get("rank", -1)
-        label = (
-            ""
-            if len(ranks) == 1
-            else f"rank {rank}"
-            if isinstance(rank, int) and rank >= 0
-            else f"pid {record.get('pid')}"
-        )
-        results += [ToolResult(label, one) for one in record["tools"] if isinstance(one, dict)]
+        label = f"rank {rank}" if isinstance(rank, int) and rank >= 0 else f"pid {record.get('pid')}"
+        if parent := record.get("forked_from"):
+            label = f"{label}, forked from {parent}"
+        results.append(ToolResult(label if several else "", one))
     return [one for one in results if not name or one.name == name]
+
+
+def _saw(found: Mapping[str, Any]) -> bool:
+    """Whether it is worth a place: of the processes that a program starts most run nothing that a tool looks at."""
+    return any(found.get(what) for what in ("rows", "launches", "problem"))
 
 
 def tools_text(results: Iterable[ToolResult], width: int, top: int, *, colour: bool = False) -> str:

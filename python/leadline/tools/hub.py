@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leadline.tools.backends import Backend, Wants, choose, module_of
+from leadline.tools.backends import Backend, Wants, choose, module_of, parse_backend
 from leadline.tools.errors import ToolError
 from leadline.tools.loading import find_tools, parse_options
 from leadline.tools.ranges import Ranges
 from leadline.tools.registry import Launches, Names, Objects, Places
 from leadline.tools.runner import Runner
-from leadline.tools.tool import Context
+from leadline.tools.tool import Context, Tool
 
 _LOOK_EVERY_S = 0.02
 
@@ -29,17 +29,27 @@ class Hub:
         ranges: Ranges | None = None,
         is_library: Callable[[str], bool] = lambda file: False,
         say: Callable[[str], None] | None = None,
+        when_imported: Callable[[str, Callable[[Any], None]], None] | None = None,
+        found: Sequence[tuple[type[Tool], str]] = (),
     ) -> None:
-        """Raises ToolError when a tool, an option or the backend makes no sense."""
+        """`found`: the tools, where they have been loaded before. Raises ToolError when a tool, an option or the
+        backend makes no sense."""
         self._native = native
-        found = find_tools(tools)
+        found = found or find_tools(tools)
+        self._again = (tools, options, backend, ranges, is_library, say, when_imported, found)
         values = parse_options(options, [tool for tool, _ in found])
         self.context = Context(Names(), Objects(), Launches(), Places(native.path_of, is_library))
         if say is not None:
             self.context.say = say
+        if when_imported is not None:
+            self.context.when_imported = when_imported
         self._runners = [Runner(tool(self.context, values[tool.name()]), file) for tool, file in found]
         tool_of = {event: runner.name for runner in reversed(self._runners) for event in runner.wanted}
         self._backends_named = choose(backend, tool_of, tool_of)
+        given = frozenset().union(*(module_of(name).EVENTS for name in self._backends_named))
+        for runner in self._runners:
+            runner.take_optional(given)
+        tool_of |= {event: runner.name for runner in self._runners for event in runner.wanted if event not in tool_of}
         texts = {tool.name(): tool.gpu for tool, _ in found if tool.gpu}
         if "count" in tool_of and not texts:
             raise ToolError(
@@ -48,7 +58,9 @@ class Hub:
         self.ranges = ranges or Ranges()
         named = [(event, name) for runner in self._runners for event, names in runner.wanted.items() for name in names]
         columns = {f"{event}.{name}" for event, name in named}
-        self._wants = Wants(frozenset(tool_of), self.ranges, texts, frozenset(columns))
+        pages = tuple(dict.fromkeys(runner.page for runner in self._runners))
+        source = parse_backend(backend)[1]
+        self._wants = Wants(frozenset(tool_of), self.ranges, texts, frozenset(columns), pages, source)
         self._backends: list[Backend] = []
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -110,10 +122,19 @@ class Hub:
     def _gives(self, event: str) -> str:
         return next((backend.name for backend in self._backends if event in backend.events), "")
 
-    def abandon(self) -> None:
-        """In a forked child: none of the threads is here, and operators are not looked at any more."""
+    def in_child(self) -> Hub:
+        """In a forked child: none of the threads is here, so this hub is done; one like it, to be started anew."""
         for backend in self._backends:
-            vars(backend)["on"] = False
+            backend.stop()
+        tools, options, backend_name, ranges, is_library, say, when_imported, found = self._again
+        hub = Hub(self._native, tools, options, backend_name, ranges, is_library, say, when_imported, found)
+        hub.context.child = True
+        return hub
+
+    @property
+    def started(self) -> bool:
+        """Whether its backends were started."""
+        return bool(self._backends)
 
     def _run(self) -> None:
         waits = next((backend for backend in self._backends if backend.name != "declared"), self._backends[0])

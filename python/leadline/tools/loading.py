@@ -21,6 +21,11 @@ SHIPPED: dict[str, str] = {
     "uvm_advisor": "leadline.tools.shipped.uvm_advisor",
     "value_check": "leadline.tools.shipped.value_check",
     "same_inputs": "leadline.tools.shipped.same_inputs",
+    "redundant_load": "leadline.tools.shipped.redundant_load",
+    "divergence": "leadline.tools.shipped.divergence",
+    "bank_conflict": "leadline.tools.shipped.bank_conflict",
+    "barrier_stall": "leadline.tools.shipped.barrier_stall",
+    "record": "leadline.tools.shipped.record",
 }
 """Shipped tools and their modules, each with one Tool class."""
 ENTRY_POINTS = "leadline.tools"
@@ -31,7 +36,12 @@ def find_tools(asked: Iterable[str]) -> list[tuple[type[Tool], str]]:
     ToolError."""
     found: list[tuple[type[Tool], str]] = []
     for one in asked:
-        found += _from_file(one) if _is_file(one) else [(_by_name(one), "")]
+        if one.endswith(".so"):
+            from leadline.tools.c_tool import load
+
+            found.append((load(one), str(Path(one))))
+        else:
+            found += _from_file(one) if _is_file(one) else [(_by_name(one), "")]
     names = [tool.name() for tool, _ in found]
     for name in names:
         if names.count(name) > 1:

@@ -67,6 +67,10 @@ class Names:
                     self._numbers[text] = known
         return known
 
+    def texts(self) -> list[str]:
+        """All of them, by number."""
+        return list(self._texts)
+
     def __getitem__(self, number: int) -> str:
         return self._texts[int(number)] if 0 <= int(number) < len(self._texts) else "?"
 
@@ -149,6 +153,8 @@ class Places:
         self._read = read
         self.is_library = is_library
         self._known: dict[int, tuple[PathFrame, ...]] = {}
+        self.sources: dict[int, str] = {}
+        """file:line by place where a backend knows better than the frames: what a compiled kernel was made from."""
 
     def path(self, place: int) -> tuple[PathFrame, ...]:
         """From the thread's first frame to the innermost; empty where unknown."""
@@ -161,8 +167,16 @@ class Places:
             self._known[place] = known
         return known
 
+    def learn(self, place: int, frames: Sequence[tuple[str, str, str, int]], line: str) -> None:
+        """What a recording says of a place."""
+        self._known[place] = tuple(PathFrame(*frame) for frame in frames)
+        self.sources[place] = line
+
     def line(self, place: int) -> str:
         """file:line of the innermost frame of the program's own code, or empty."""
+        known = self.sources.get(int(place))
+        if known:
+            return known
         for frame in reversed(self.path(place)):
             if frame.kind == "python" and not self.is_library(frame.file):
                 return f"{frame.file.rpartition('/')[2]}:{frame.line}"

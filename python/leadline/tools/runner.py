@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from leadline.tools.batch import Batch
@@ -24,7 +24,7 @@ class Runner:
 
     def __init__(self, tool: Tool, file: str = "", stall_s: float = STALL_S) -> None:
         self.tool = tool
-        self.wanted = tool.wanted()
+        self.wanted = dict(tool.wanted())
         self.page = int(getattr(tool, "page", 4096) or 4096)
         self.lost_rows = 0
         self.rows = 0
@@ -41,6 +41,10 @@ class Runner:
     @property
     def name(self) -> str:
         return self.tool.name()
+
+    def take_optional(self, given: Iterable[str]) -> None:
+        """Of the events that the tool can do without, take those that are given."""
+        self.wanted |= {event: names for event, names in self.tool.optional.items() if event in set(given)}
 
     @property
     def alive(self) -> bool:
@@ -117,6 +121,8 @@ class Runner:
         if batch.event.name != "touched" or "pages" in batch:
             return batch
         raw = batch.columns()
+        if f"pages@{self.page}" in raw:  # counted, not implied
+            return batch.with_column("pages", raw[f"pages@{self.page}"])
         extent = -(-raw["end"] // self.page) - raw["first"] // self.page
         pages = extent.clip(0, raw["elements"]) if "elements" in raw else extent
         return batch.with_column("pages", pages)

@@ -11,6 +11,7 @@ The methods run on a thread of the tool's own, never on the program's; an except
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,11 @@ class option:
         return _PARSERS[self.kind](value) if isinstance(value, str) else value
 
 
+def _now_or_never(module: str, call: Callable[[Any], None]) -> None:
+    if module in sys.modules:
+        call(sys.modules[module])
+
+
 class Context:
     """What the run gives to its tools: the registries behind the numbers in events, and where to speak."""
 
@@ -83,14 +89,21 @@ class Context:
         self.objects = objects
         self.launches = launches
         self.places = places
+        self.numbers = itertools.count()
+        """Numbers of launches, for all backends of a run."""
+        self.when_imported: Callable[[str, Callable[[Any], None]], None] = _now_or_never
+        """Calls back when the program has imported a module, at once where it has already."""
+        self.child = False
+        """Whether the process was forked from one that has tools."""
         self.say: Callable[[str], None] = lambda sentence: print(f"leadline: {sentence}", file=sys.stderr)
 
 
 class Tool:
-    """Base of every tool. Class attributes: `events`, event to columns wanted; `gpu`, text that is compiled for where
-    the data is (see docs/how-to/tools.md)."""
+    """Base of every tool. Class attributes: `events`, event to columns wanted; `optional`, the same of what it takes
+    where the backend gives it; `gpu`, text that is compiled for where the data is (see docs/how-to/tools.md)."""
 
     events: ClassVar[Mapping[str, Sequence[str]]] = {}
+    optional: ClassVar[Mapping[str, Sequence[str]]] = {}
     gpu: ClassVar[str] = ""
     tool_name: ClassVar[str] = ""
 
@@ -132,7 +145,7 @@ class Tool:
     @classmethod
     def wanted(cls) -> Mapping[str, Sequence[str]]:
         """`events`, checked; raises ToolError for an event or column that does not exist."""
-        for event, columns in cls.events.items():
+        for event, columns in [*cls.events.items(), *cls.optional.items()]:
             if event not in EVENTS:
                 raise ToolError(
                     f"The tool {cls.name()} wants the event {event!r}, which does not exist; "

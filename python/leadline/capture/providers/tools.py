@@ -51,7 +51,14 @@ class ToolsProvider:
         try:
             ranges = Ranges.of(options.launch_range, options.layer, options.phase, options.kernel_name, options.every)
             self._hub = Hub(
-                self._native, options.tools, options.tool_options, options.backend, ranges, _is_library_file(), say
+                self._native,
+                options.tools,
+                options.tool_options,
+                options.backend,
+                ranges,
+                _is_library_file(),
+                say,
+                _when_imported,
             )
         except ToolError as error:
             self._refuse(str(error))
@@ -91,13 +98,21 @@ class ToolsProvider:
             self._hub = None
 
     def forked(self) -> None:
-        """Tools stay with the process that they began in; a forked child's work is not in their tables."""
-        if self._hub is not None:
-            self._hub.abandon()
-            if self._started:
-                self._native.count_loss("tool_ended", 1, "a forked child process is not looked at by tools")
-        self._hub = None
-        self._started = False
+        """The child has tools of its own, which begin with nothing; what the parent's have seen stays there."""
+        from leadline.tools.errors import ToolError
+
+        if self._hub is None:
+            return
+        started, self._started = self._started, False
+        self.results = []
+        try:
+            self._hub = self._hub.in_child()
+        except ToolError as error:
+            self._hub = None
+            self._refuse(str(error))
+            return
+        if started:
+            self._begin(None)
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
@@ -109,6 +124,10 @@ class ToolsProvider:
         say(sentence)
 
 
+def _when_imported(module: str, call: Callable[[ModuleType], None]) -> None:
+    ImportHook(module, call).install()
+
+
 def _is_library_file() -> Callable[[str], bool]:
     """Whether a source file belongs to Python or to an installed package, not to the program."""
     paths = sysconfig.get_paths()
@@ -117,12 +136,17 @@ def _is_library_file() -> Callable[[str], bool]:
     )
     own = str(Path(sys.modules["leadline"].__file__ or "").resolve().parent) + "/"
 
-    # What the compiler writes while the program runs is nobody's line.
-    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    generated = f"{cache}/" if cache else f"{tempfile.gettempdir()}/torchinductor_"
-
     def is_library(file: str) -> bool:
-        return file.startswith(roots) or file.startswith((own, "<frozen", generated)) or "-packages/" in file
+        # What the compiler writes while the program runs is nobody's line.
+        cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+        generated = f"{cache}/" if cache else f"{tempfile.gettempdir()}/torchinductor_"
+        own_kernels = "/leadline/inductor/"
+        return (
+            file.startswith(roots)
+            or file.startswith((own, "<frozen", generated))
+            or "-packages/" in file
+            or own_kernels in file
+        )
 
     return is_library
 

@@ -17,6 +17,7 @@ SECTIONS: tuple[str, ...] = (
     "leadline.cli.checks.pytorch",
     "leadline.cli.checks.nvidia",
     "leadline.cli.checks.amd",
+    "leadline.cli.checks.event_tools",
     "leadline.cli.checks.output",
     "leadline.cli.checks.system",
 )

@@ -23,6 +23,10 @@ class Wants:
     """Text to compile, by the tool's name."""
     columns: frozenset[str] = frozenset()
     """EVENT.COLUMN that some tool names."""
+    pages: tuple[int, ...] = (4096,)
+    """Sizes of the pages that tools count in; a backend of real accesses gives a column `pages@SIZE` for each."""
+    source: str = ""
+    """The file that the backend reads, where it was named with one (`replay:events.npz`)."""
 
     def needs(self, event: str, column: str) -> bool:
         """Whether a tool names a column that costs something to fill."""
@@ -55,32 +59,51 @@ class Backend(Protocol):
 BACKENDS: dict[str, str] = {
     "monitor": "leadline.tools.backends.monitor",
     "declared": "leadline.tools.backends.declared",
+    "inductor-cpu": "leadline.tools.backends.inductor_cpu",
+    "triton-interpreter": "leadline.tools.backends.triton_interpreter",
+    "replay": "leadline.tools.backends.replay",
+    "fake": "leadline.tools.backends.fake",
 }
-"""Modules by name, with `EVENTS`, `TRAITS`, `DOC`, `probe() -> str` (why not, or empty) and `create(...)`; the first is
-asked first."""
+"""Modules by name, with `EVENTS`, `TRAITS`, `DOC`, `probe() -> str` (why not, or empty) and `create(...)`."""
+_AUTO = ("monitor", "declared")
+"""Asked in this order without `--backend`; the others change how the program runs, so they are taken by name only."""
+_ALIASES = {"inductor": "inductor-cpu", "triton": "triton-interpreter"}
+_WITH_FILE = ("replay", "fake")
+
+
+def parse_backend(asked: str) -> tuple[str, str]:
+    """`NAME` or `NAME:FILE` as name and file; raises ToolError."""
+    name, colon, file = asked.partition(":")
+    name = _ALIASES.get(name, name)
+    if name != "auto" and name not in BACKENDS:
+        raise ToolError(f"There is no backend {asked!r}; there are auto, {', '.join(BACKENDS)}.")
+    if name in _WITH_FILE and not file:
+        raise ToolError(f"The backend {name} reads events from a file; write --backend {name}:FILE.")
+    if colon and name not in _WITH_FILE:
+        raise ToolError(f"The backend {name} reads no file; write --backend {name}.")
+    return name, file
 
 
 def choose(asked: str, events: Iterable[str], tool_of: Mapping[str, str]) -> list[str]:
     """The backends that together give these events; raises ToolError for an event that none gives.
 
     `asked`: auto, or the one to take what it can give from; events of the program itself (operators, memory, regions)
-    always come from the monitor. `tool_of`: event to a tool that wants it.
+    come from the monitor, but for a recording, which has its own. `tool_of`: event to a tool that wants it.
     """
-    if asked != "auto" and asked not in BACKENDS:
-        raise ToolError(f"There is no backend {asked!r}; there are auto, {', '.join(BACKENDS)}.")
-    order = ["monitor", "declared", *BACKENDS] if asked == "auto" else ["monitor", asked]
+    name, _ = parse_backend(asked)
+    order = _AUTO if name == "auto" else (name,) if name in _WITH_FILE else ("monitor", name)
     chosen: list[str] = []
     for event in events:
-        for name in dict.fromkeys(order):
-            if event in module_of(name).EVENTS:
-                chosen.append(name)
+        for one in order:
+            if event in module_of(one).EVENTS:
+                chosen.append(one)
                 break
         else:
-            raise ToolError(_nobody_gives(event, asked, tool_of.get(event, "")))
+            raise ToolError(_nobody_gives(event, name, tool_of.get(event, "")))
     chosen = list(dict.fromkeys(chosen))
-    for name in chosen:
-        if why := module_of(name).probe():
-            raise ToolError(f"The backend {name} does not work here: {why}.")
+    for one in chosen:
+        if why := module_of(one).probe():
+            raise ToolError(f"The backend {one} does not work here: {why}.")
     return chosen
 
 
@@ -99,14 +122,21 @@ _LATER = {
 
 
 def _nobody_gives(event: str, asked: str, tool: str) -> str:
-    others = [name for name in BACKENDS if event in module_of(name).EVENTS]
+    others = [
+        f"--backend {name} ({module_of(name).DOC})"
+        for name in BACKENDS
+        if name not in _WITH_FILE and event in module_of(name).EVENTS
+    ]
     if others:
-        remedy = f"give it --backend {others[0]}"
+        remedy = f"give it {' or '.join(others)}"
     else:
-        remedy = f"{_LATER.get(event, 'no backend')} would, which this release has no backend for"
+        later = _LATER.get(event, "no backend")
+        remedy = (
+            f"{later} would, which this release has no backend for; a recording can have it (--backend replay:FILE)"
+        )
     who = f"The tool {tool}" if tool else "A tool"
-    by = "no backend gives" if asked == "auto" else f"the backend {asked} does not give"
+    by = "no backend gives by itself" if asked == "auto" else f"the backend {asked} does not give"
     return f"{who} wants the event {event!r}, which {by}; {remedy}."
 
 
-__all__ = ["BACKENDS", "Backend", "Context", "Wants", "choose", "module_of"]
+__all__ = ["BACKENDS", "Backend", "Context", "Wants", "choose", "module_of", "parse_backend"]

@@ -1,0 +1,65 @@
+"""Rows of events that come one launch at a time, kept until they are drained."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from leadline.tools.batch import Batch, batch_of
+from leadline.tools.registry import Launches
+
+_ROOM = 1 << 18
+
+
+class Rows:
+    """Put on any thread, drained on one. What finds no room is counted in `lost`."""
+
+    def __init__(self, launches: Launches) -> None:
+        self._launches = launches
+        self._lock = threading.Lock()
+        self._rows: dict[tuple[str, tuple[str, ...]], list[tuple[int, ...]]] = {}
+        self._held = 0
+        self._lost: dict[str, int] = {}
+        self.wake = threading.Event()
+
+    def put(self, event: str, columns: Sequence[str], rows: Iterable[tuple[int, ...]]) -> None:
+        """Rows of one event, each with a number for each column."""
+        with self._lock:
+            known = self._rows.setdefault((event, tuple(columns)), [])
+            before = len(known)
+            if self._held < _ROOM:
+                known.extend(rows)
+                self._held += len(known) - before
+            else:
+                lost = "rows that found no room"
+                self._lost[lost] = self._lost.get(lost, 0) + sum(1 for _ in rows)
+        if self._held >= _ROOM // 2:
+            self.wake.set()
+
+    def count_lost(self, what: str, count: int = 1) -> None:
+        """Something that could not be seen."""
+        with self._lock:
+            self._lost[what] = self._lost.get(what, 0) + count
+
+    def lost(self) -> dict[str, int]:
+        """What could not be kept or seen, by the reason in words."""
+        with self._lock:
+            return dict(self._lost)
+
+    def drain(self) -> Iterable[Batch]:
+        """What has come since the last call; launches before what they did."""
+        with self._lock:
+            rows, self._rows, self._held = self._rows, {}, 0
+        for (event, names), of_event in sorted(rows.items(), key=lambda one: one[0][0] != "launch"):
+            if not of_event:
+                continue
+            batch = batch_of(event, dict(zip(names, zip(*of_event, strict=True), strict=True)))
+            if event == "launch":
+                columns: Mapping[str, object] = batch.columns()
+                self._launches.add(*(columns[name] for name in ("launch", "kernel", "place", "time")))  # type: ignore[arg-type]
+            yield batch
+
+
+def signed(number: int) -> int:
+    """An unsigned 64-bit number, such as a place, as columns hold it."""
+    return number if number < 2**63 else number - 2**64
