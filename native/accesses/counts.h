@@ -65,8 +65,8 @@ class Launch {
  public:
   static Launch& instance() noexcept;
 
-  // `spans`: begin and end of each, ascending and apart. False where a launch is under way, there are too many, or there
-  // is no memory; nothing is counted then.
+  // `spans`: begin and end of each, ascending and apart. False where a launch is under way, there are too many, or
+  // there is no memory; nothing is counted then.
   bool begin(const uint64_t* spans, size_t count) noexcept;
   // Writes one result for each span, and for each span and page size the number of distinct pages (page_counts[span *
   // sizes + size]); page sizes are multiples of 256. Returns the bytes that lay in no span.

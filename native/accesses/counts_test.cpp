@@ -1,4 +1,5 @@
-// Accesses of random places and sizes against a slow reference, over several threads; edges, gaps and overlong accesses.
+// Accesses of random places and sizes against a slow reference, over several threads; edges, gaps and overlong
+// accesses.
 #include "accesses/counts.h"
 
 #include <doctest/doctest.h>

@@ -1,8 +1,9 @@
 // The functions that a compiler calls at each access of code that it compiles with -fsanitize=thread, and those that
-// stand for masked instructions and for memcpy; see masked.h. No sanitizer is linked: these are all that its code asks for.
+// stand for masked instructions and for memcpy; see masked.h. No sanitizer is linked: these are all that its code asks
+// for.
 //
-// The declarations follow what GCC and clang emit (libsanitizer's tsan_interface.h and tsan_interface_atomic.h name them).
-// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+// The declarations follow what GCC and clang emit (libsanitizer's tsan_interface.h and tsan_interface_atomic.h name
+// them). NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 #include <cstdint>
 #include <cstring>
 
@@ -45,18 +46,18 @@ LL_HOOK void __tsan_vptr_read(void** /*place*/) {}
 LL_HOOK void __tsan_ignore_thread_begin() {}
 LL_HOOK void __tsan_ignore_thread_end() {}
 
-#define LL_PLAIN(BYTES)                                                                                              \
-  LL_HOOK void __tsan_read##BYTES(void* address) { take(address, BYTES, false); }                                    \
-  LL_HOOK void __tsan_write##BYTES(void* address) { take(address, BYTES, true); }                                    \
-  LL_HOOK void __tsan_unaligned_read##BYTES(void* address) { take(address, BYTES, false); }                          \
-  LL_HOOK void __tsan_unaligned_write##BYTES(void* address) { take(address, BYTES, true); }                          \
-  LL_HOOK void __tsan_volatile_read##BYTES(void* address) { take(address, BYTES, false); }                           \
-  LL_HOOK void __tsan_volatile_write##BYTES(void* address) { take(address, BYTES, true); }                           \
-  LL_HOOK void __tsan_unaligned_volatile_read##BYTES(void* address) { take(address, BYTES, false); }                 \
-  LL_HOOK void __tsan_unaligned_volatile_write##BYTES(void* address) { take(address, BYTES, true); }                 \
-  LL_HOOK void __tsan_read_write##BYTES(void* address) { take(address, BYTES, false), take(address, BYTES, true); }  \
-  LL_HOOK void __tsan_unaligned_read_write##BYTES(void* address) {                                                   \
-    take(address, BYTES, false), take(address, BYTES, true);                                                         \
+#define LL_PLAIN(BYTES)                                                                                             \
+  LL_HOOK void __tsan_read##BYTES(void* address) { take(address, BYTES, false); }                                   \
+  LL_HOOK void __tsan_write##BYTES(void* address) { take(address, BYTES, true); }                                   \
+  LL_HOOK void __tsan_unaligned_read##BYTES(void* address) { take(address, BYTES, false); }                         \
+  LL_HOOK void __tsan_unaligned_write##BYTES(void* address) { take(address, BYTES, true); }                         \
+  LL_HOOK void __tsan_volatile_read##BYTES(void* address) { take(address, BYTES, false); }                          \
+  LL_HOOK void __tsan_volatile_write##BYTES(void* address) { take(address, BYTES, true); }                          \
+  LL_HOOK void __tsan_unaligned_volatile_read##BYTES(void* address) { take(address, BYTES, false); }                \
+  LL_HOOK void __tsan_unaligned_volatile_write##BYTES(void* address) { take(address, BYTES, true); }                \
+  LL_HOOK void __tsan_read_write##BYTES(void* address) { take(address, BYTES, false), take(address, BYTES, true); } \
+  LL_HOOK void __tsan_unaligned_read_write##BYTES(void* address) {                                                  \
+    take(address, BYTES, false), take(address, BYTES, true);                                                        \
   }
 LL_PLAIN(1)
 LL_PLAIN(2)
@@ -71,41 +72,40 @@ LL_HOOK void __tsan_write_range(void* address, size_t bytes) { take(address, byt
     take(a, sizeof v, false), take(a, sizeof v, true);                                                     \
     return __atomic_##NAME(a, v, __ATOMIC_SEQ_CST);                                                        \
   }
-#define LL_ATOMIC(BITS)                                                                                          \
-  LL_HOOK uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t* a, int) {                     \
-    take(a, sizeof *a, false);                                                                                   \
-    return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                                 \
-  }                                                                                                              \
-  LL_HOOK void __tsan_atomic##BITS##_store(volatile uint##BITS##_t* a, uint##BITS##_t v, int) {                  \
-    take(a, sizeof v, true);                                                                                     \
-    __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                                                    \
-  }                                                                                                              \
-  LL_HOOK uint##BITS##_t __tsan_atomic##BITS##_exchange(volatile uint##BITS##_t* a, uint##BITS##_t v, int) {     \
-    take(a, sizeof v, false), take(a, sizeof v, true);                                                           \
-    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                          \
-  }                                                                                                              \
-  LL_CHANGE(BITS, fetch_add)                                                                                     \
-  LL_CHANGE(BITS, fetch_sub)                                                                                     \
-  LL_CHANGE(BITS, fetch_and)                                                                                     \
-  LL_CHANGE(BITS, fetch_or)                                                                                      \
-  LL_CHANGE(BITS, fetch_xor)                                                                                     \
-  LL_CHANGE(BITS, fetch_nand)                                                                                    \
+#define LL_ATOMIC(BITS)                                                                                           \
+  LL_HOOK uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t* a, int) {                      \
+    take(a, sizeof *a, false);                                                                                    \
+    return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                                  \
+  }                                                                                                               \
+  LL_HOOK void __tsan_atomic##BITS##_store(volatile uint##BITS##_t* a, uint##BITS##_t v, int) {                   \
+    take(a, sizeof v, true);                                                                                      \
+    __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                                                     \
+  }                                                                                                               \
+  LL_HOOK uint##BITS##_t __tsan_atomic##BITS##_exchange(volatile uint##BITS##_t* a, uint##BITS##_t v, int) {      \
+    take(a, sizeof v, false), take(a, sizeof v, true);                                                            \
+    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                           \
+  }                                                                                                               \
+  LL_CHANGE(BITS, fetch_add)                                                                                      \
+  LL_CHANGE(BITS, fetch_sub)                                                                                      \
+  LL_CHANGE(BITS, fetch_and)                                                                                      \
+  LL_CHANGE(BITS, fetch_or)                                                                                       \
+  LL_CHANGE(BITS, fetch_xor)                                                                                      \
+  LL_CHANGE(BITS, fetch_nand)                                                                                     \
   LL_HOOK int __tsan_atomic##BITS##_compare_exchange_strong(volatile uint##BITS##_t* a, uint##BITS##_t* expected, \
-                                                            uint##BITS##_t v, int, int) {                        \
-    take(a, sizeof v, false), take(a, sizeof v, true);                                                           \
-    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-  }                                                                                                              \
-  LL_HOOK int __tsan_atomic##BITS##_compare_exchange_weak(volatile uint##BITS##_t* a, uint##BITS##_t* expected,  \
-                                                          uint##BITS##_t v, int, int) {                          \
-    take(a, sizeof v, false), take(a, sizeof v, true);                                                           \
-    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-  }                                                                                                              \
-  LL_HOOK uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(volatile uint##BITS##_t* a,                  \
-                                                                    uint##BITS##_t expected, uint##BITS##_t v,   \
-                                                                    int, int) {                                  \
-    take(a, sizeof v, false), take(a, sizeof v, true);                                                           \
-    __atomic_compare_exchange_n(a, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                     \
-    return expected;                                                                                             \
+                                                            uint##BITS##_t v, int, int) {                         \
+    take(a, sizeof v, false), take(a, sizeof v, true);                                                            \
+    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
+  }                                                                                                               \
+  LL_HOOK int __tsan_atomic##BITS##_compare_exchange_weak(volatile uint##BITS##_t* a, uint##BITS##_t* expected,   \
+                                                          uint##BITS##_t v, int, int) {                           \
+    take(a, sizeof v, false), take(a, sizeof v, true);                                                            \
+    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
+  }                                                                                                               \
+  LL_HOOK uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                                              \
+      volatile uint##BITS##_t* a, uint##BITS##_t expected, uint##BITS##_t v, int, int) {                          \
+    take(a, sizeof v, false), take(a, sizeof v, true);                                                            \
+    __atomic_compare_exchange_n(a, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
+    return expected;                                                                                              \
   }
 LL_ATOMIC(8)
 LL_ATOMIC(16)

@@ -1,5 +1,5 @@
-// Included before all else in kernels whose accesses are counted: masked loads, stores and gathers are instructions that
-// the compiler calls no hook for, so each says first which lanes it touches.
+// Included before all else in kernels whose accesses are counted: masked loads, stores and gathers are instructions
+// that the compiler calls no hook for, so each says first which lanes it touches.
 #pragma once
 
 #ifdef __x86_64__

@@ -10,6 +10,7 @@ import pytest
 from tests.eventtools.conftest import Runner
 
 from leadline.cli.main import main
+from leadline.report.tools import tool_results
 
 pytest.importorskip("torch", reason="these tests measure real PyTorch; install torch==2.13.0 to run them")
 
@@ -164,21 +165,65 @@ def test_a_gpu_text_that_does_not_compile_shows_the_compilers_line(run: Runner) 
     assert "T.gpu:2" in ran.err and "nonsense" in ran.err
 
 
-def test_a_fork_leaves_the_parents_tables_whole(run: Runner) -> None:
+def test_a_forked_child_and_the_workers_of_a_loader_have_tables_of_their_own(run: Runner) -> None:
     program = """
     import os, torch
+    from torch.utils.data import DataLoader, Dataset
     torch.ones(3) + 1
     pid = os.fork()
     if pid == 0:
         torch.ones(3) + 1
+        torch.ones(3) + 1
         os._exit(0)
     os.waitpid(pid, 0)
+    class Squares(Dataset):
+        def __len__(self): return 12
+        def __getitem__(self, at): return torch.full((4,), float(at)).square()
+    for batch in DataLoader(Squares(), batch_size=3, num_workers=2):
+        batch.sum()
     torch.ones(3) + 1
     """
     ran = run(program, tools=three_tools().split("class WorkingSet")[0])
-    assert ran.code == 0
-    counts = {row["name"]: row["count"] for row in ran.table("KernelCount")}
-    assert counts["aten::add"] == 2
+    assert ran.code == 0, ran.err
+    counts = []
+    for result in tool_results(ran.profile, "KernelCount"):
+        (table,) = result.found["outputs"]
+        counts.append((result.process, {row[0]: row[1] for row in table["rows"]}))
+    own, *children = counts
+    assert own[1]["aten::add"] == 2 and own[1]["aten::sum"] == 4 and "aten::pow" not in own[1]
+    forked = [found for process, found in children if found.get("aten::add")]
+    assert [found["aten::add"] for found in forked] == [2]
+    workers = [found for process, found in children if "aten::pow" in found]
+    assert [found["aten::pow"] for found in workers] == [6, 6]
+    assert [found["aten::stack"] for found in workers] == [2, 2]
+    assert all("forked from" in process for process, _ in children)
+    assert "does not look" not in ran.err
+
+
+COMPACT = """
+class KernelCount(Tool):                      # count kernels by name
+    events = {"launch": ["kernel"]}
+    def start(self): self.n = self.counter()
+    def launch(self, b): self.n.add(b["kernel"])          # NumPy column, read-only
+    def finish(self, out): out.table("kernels", self.n, sort="-count", show="stack of first")
+
+class WorkingSet(Tool):
+    events = {"touched": ["launch", "object", "pages"]}   # one row per (launch, object)
+    page = option(bytes, "64KiB", "unit of the touched set")
+    def start(self): self.w = self.sums("whole", "touched")
+    def touched(self, b):
+        self.w.add(b["launch"], whole=self.objects.bytes[b["object"]], touched=b["pages"] * self.page)
+    def finish(self, out): out.distribution("working set", self.w, ["min", "mean", "median", "p90", "max"])
+"""
+
+
+def test_counting_kernels_is_eight_lines_and_a_working_set_twelve(run: Runner) -> None:
+    kernels, _, sets = three_tools().split("class NaNs")[0].partition("class WorkingSet")
+    assert len([line for line in kernels.splitlines() if line.strip()]) <= 8
+    assert len([line for line in sets.splitlines() if line.strip()]) + 1 <= 12 - 1
+    compact = run(PROGRAM, tools=COMPACT)
+    assert compact.table("KernelCount")[0]["count"] > 10
+    assert {row[""] for row in compact.table("WorkingSet")} == {"whole", "touched"}
 
 
 def test_threads_and_views_and_a_compiled_function(run: Runner) -> None:

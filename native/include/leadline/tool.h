@@ -76,8 +76,8 @@ static inline const int64_t* leadline_column(const leadline_batch* batch, const 
 static inline size_t leadline_text(leadline_run* run, leadline_ref ref, int64_t number, char* text, size_t room) {
   return run->text(run, (int)ref, number, text, room);
 }
-/* A new table. `columns`: "kernel=name launches time=ns", each with what its numbers are (name, object, place, launch: shown
- * as text), a unit (ns, bytes, %), or nothing. Then a row for each call of leadline_row. */
+/* A new table. `columns`: "kernel=name launches time=ns", each with what its numbers are (name, object, place, launch:
+ * shown as text), a unit (ns, bytes, %), or nothing. Then a row for each call of leadline_row. */
 static inline void leadline_table(leadline_run* run, const char* name, const char* columns) {
   run->table(run, name, columns);
 }

@@ -80,8 +80,8 @@ class _Paths:
 
     def __init__(self, profile: Profile) -> None:
         self._tree = profile.tree
-        on_device = any(info.name == "gpu_time" for info in self._tree.measured)
-        self._metric = MetricKind.of("gpu_time" if on_device else "call_time")
+        on_device = any(info.kind == MetricKind.GPU_TIME for info in self._tree.measured)
+        self._metric = MetricKind.GPU_TIME if on_device else MetricKind.CALL_TIME
         self.label = "time there (device)" if on_device else "time there"
         self._below: dict[int, dict[str, list[int]]] = {}
         self._tops = [node.row for node in self._tree.walk() if node.kind == "thread"]
@@ -93,9 +93,10 @@ class _Paths:
             rows = [below for row in rows for below in self._children(row).get(label, ())]
             if not rows:
                 return None, None
-        stats = [self._tree.node(row).inclusive(self._metric) for row in rows]
-        calls = sum(self._tree.node(row).exclusive(self._metric).count for row in rows)
-        return int(calls), int(sum(stat.sum for stat in stats))
+        nodes = [self._tree.node(row) for row in rows]
+        device = self._metric == MetricKind.GPU_TIME  # a call's time has what is below in it
+        stats = [node.inclusive(self._metric) if device else node.exclusive(self._metric) for node in nodes]
+        return int(sum(stat.count for stat in stats)), int(sum(stat.sum for stat in stats))
 
     def _children(self, row: int) -> dict[str, list[int]]:
         known = self._below.get(row)

@@ -6,6 +6,7 @@ Batches are handed over as they are: columns are the arrays themselves. Its func
 from __future__ import annotations
 
 import ctypes
+import importlib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -76,8 +77,7 @@ class _Tool(ctypes.Structure):
 
 def include_folder() -> Path:
     """Where `leadline/tool.h` is."""
-    import leadline._native as native
-
+    native = importlib.import_module("leadline._native")
     return Path(str(native.__file__)).parent / "include"
 
 
@@ -125,7 +125,7 @@ class CTool(Tool):
 
     def __init__(self, context: Context, values: Any = None) -> None:
         super().__init__(context, values)
-        self._tables: list[tuple[str, list[tuple[str, str]], list[dict[str, Any]]]] = []
+        self._tables: list[tuple[str, list[tuple[str, str]], list[list[int]]]] = []
         self._said: list[tuple[str, str]] = []
         self._texts: dict[str, bytes] = {}
         self._wrong = ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib
 import os
 import shlex
 import shutil
@@ -76,8 +77,7 @@ class Compiler:
 
 def library_path() -> Path:
     """The library beside the package's native module."""
-    import leadline._native as native
-
+    native = importlib.import_module("leadline._native")
     return Path(str(native.__file__)).parent / "libleadline_accesses.so"
 
 

@@ -94,7 +94,7 @@ class InductorBackend:
 
     # ---------------------------------------------------------------- the compiler's modules
 
-    def _configure(self, config: ModuleType) -> None:
+    def _configure(self, config: Any) -> None:
         """Where the settings were read before the variables were set."""
         config.cpp.cxx = (None, os.environ["CXX"])
         config.cpp_cache_precompile_headers = False

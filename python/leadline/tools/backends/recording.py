@@ -7,7 +7,6 @@ number, objects (bytes, device, category, shape, place), and call paths by place
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,9 @@ class Recording:
             return cls(meta, columns)
         except FileNotFoundError:
             raise ToolError(f"There is no file {file}; record one with --tool record.") from None
-        except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        except ToolError:
+            raise
+        except Exception as error:  # the readers of archives and arrays raise whatever a damaged file makes them meet
             raise ToolError(f"{file} is no recording of events ({error}); record one with --tool record.") from None
 
     def fill(self, names: Names, objects: Objects, places: Places) -> tuple[dict[int, int], dict[int, int]]:

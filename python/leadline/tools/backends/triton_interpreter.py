@@ -119,7 +119,7 @@ class TritonBackend:
     traits = TRAITS
 
     def __init__(self, native: Any, context: Context, wants: Wants) -> None:
-        self._place: Callable[[], int] = native.published_place
+        self._native = native
         self._context = context
         self._wants = wants
         self._selector = Selector(wants.ranges, context.places)
@@ -189,12 +189,21 @@ class TritonBackend:
         executor._init_args_hst = _init_args_hst
 
     def run(self, executor: Any, call: Callable[..., Any], arguments: Any, named: Any) -> Any:
-        """Run a kernel's whole grid, looking; its result."""
-        place = self._place()
-        number = next(self._context.numbers)
+        """Run a kernel's whole grid, looking; its result. It is a region, so that it has a place and a time."""
         name = getattr(executor.fn, "__name__", "kernel")
-        if not self._selector.chooses(number, name, place):
-            return call(executor, *arguments, **named)
+        token = self._native.region_begin(name, None)
+        try:
+            place = self._native.published_place()
+            number = next(self._context.numbers)
+            if not self._selector.chooses(number, name, place):
+                return call(executor, *arguments, **named)
+            return self._look(number, name, place, executor, call, arguments, named)
+        finally:
+            self._native.region_end(token)
+
+    def _look(
+        self, number: int, name: str, place: int, executor: Any, call: Callable[..., Any], arguments: Any, named: Any
+    ) -> Any:
         local = self._local
         before = (getattr(local, "waiting", None), getattr(local, "launch", None))
         local.waiting, local.launch = number, None

@@ -28,9 +28,7 @@ class RedundantLoad(Tool):
     def access(self, b: Batch) -> None:
         b = b.where(np.asarray(b["write"]) == 0)
         kernel, at = (np.asarray(of[b["launch"]]).tolist() for of in (self.launches.kernel, self.launches.place))
-        columns = (
-            np.asarray(b[name]).tolist() for name in ("instruction", "object", "bytes", "count", "distinct")
-        )
+        columns = (np.asarray(b[name]).tolist() for name in ("instruction", "object", "bytes", "count", "distinct"))
         for of, place, line, thing, size, count, distinct in zip(kernel, at, *columns, strict=True):
             key = (of, line, thing)
             known = self.loads.setdefault(key, [0, 0, 0, place])
