@@ -64,6 +64,11 @@ ALWAYS: list[Row] = [
         "containers and hardened kernels forbid perf_event_open; samples are then taken by timers, which is tested everywhere",
     ),
     (
+        "tests/importers/test_perf_script.py",
+        "perf (is not here|may not record here)",
+        "the tool belongs to the kernel of the machine, and many containers forbid it; drawn texts are read everywhere",
+    ),
+    (
         "tests/capture/",
         "lets no user (make a process namespace|mount a file system)",
         "containers and hardened kernels forbid unshare to users",

@@ -1,6 +1,7 @@
 """`leadline.current()`, its endpoint, and requests by route."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -214,3 +215,39 @@ def test_a_fastapi_application_by_route_also_on_its_threads(tmp_path: Path) -> N
         nodes = list(tree.find(kind="region", name=name))
         assert sum(node.exclusive("call_time").count for node in nodes) == 4
         assert all(route in [one.name for one in node.path()] for node in nodes)
+
+
+SERVED = """
+import os, sys, time, urllib.request
+def ask(place, method, path):
+    address, token = open(place).read().split()
+    request = urllib.request.Request(address + path, method=method, headers={"Authorization": "Bearer " + token})
+    return urllib.request.urlopen(request, timeout=60).read()
+if os.fork() == 0:
+    os._exit(0)  # lets go of the parent's socket and ends without waiting for its server
+os.wait()
+mine = os.path.abspath("port") if len(sys.argv) == 1 else os.path.abspath("port") + f".{os.getpid()}"
+open("taken.leadline", "wb").write(ask(mine, "POST", "/snapshot"))
+if len(sys.argv) == 1:
+    import subprocess
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+"""
+
+
+def test_a_program_that_knows_nothing_of_it_is_asked_from_outside(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SERVED)
+    (tmp_path / "port").write_text("http://127.0.0.1:1 left by a run before\n")
+    command = [sys.executable, "-m", "leadline.cli.main", "run", "-q", "--endpoint", "port", "program.py"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "taken.leadline").stat().st_size > 1000
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.leadline", "program.py", "taken.leadline"]
+    (tmp_path / "port").write_text("the harbour\n")
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode != 0 and "name another file" in done.stderr
+    assert (tmp_path / "port").read_text() == "the harbour\n"

@@ -150,6 +150,9 @@ class Options:
     """`yes`: CPU samples have native frames too (C, C++), at the usual rate where none is given; `all`: also those of
     the interpreter."""
 
+    endpoint: str = ""
+    """File for the address and token of an HTTP endpoint on the loopback address (see docs/live.md); empty for none."""
+
     def __post_init__(self) -> None:
         if not self.flush_interval_s > 0:
             raise ProfileError(f"The flush interval must be longer than zero seconds, not {self.flush_interval_s}.")

@@ -1,4 +1,5 @@
-"""An HTTP endpoint on the loopback address: start, stop, snapshot, metrics. Off unless a program asks for it.
+"""An HTTP endpoint on the loopback address: start, stop, snapshot, metrics. Off unless a program or `leadline run
+--endpoint` asks for it.
 
     GET  /metrics     in the text format of Prometheus
     GET  /status      what runs, as JSON
@@ -14,12 +15,11 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
 import tempfile
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -30,9 +30,64 @@ from leadline.capture.errors import ProfileError
 from leadline.capture.metrics import metrics_text
 
 if TYPE_CHECKING:
+    from http.server import BaseHTTPRequestHandler
+
     from leadline.capture.handle import Current
+    from leadline.capture.native import Native
+
+
+def open_announced(place: str, native: Native) -> Endpoint | None:
+    """An endpoint that stands in the file `place`, or in `place.PID` where another process of the job was first; None
+    where none is asked for, or where there can be none, which is counted."""
+    if not place:
+        return None
+    from leadline.capture.handle import current
+
+    endpoint = None
+    try:
+        endpoint = Endpoint(current())
+        try:
+            endpoint.write_port_file(place, replace=False)
+        except FileExistsError:
+            endpoint.write_port_file(f"{place}.{os.getpid()}")
+    except OSError as error:
+        if endpoint is not None:
+            endpoint.close()
+        sentence = f"There is no endpoint of this process: {error.strerror or error}."
+        native.count_loss("provider_unavailable", 1, sentence)
+        return None
+    return endpoint
+
+
+def port_file(name: str) -> str:
+    """The whole path of a file for an endpoint's address, where nothing of somebody else's is; raises ProfileError.
+    Empty for an empty name."""
+    if not name:
+        return ""
+    path = Path(name).absolute()
+    try:
+        if path.exists():
+            with path.open("rb") as file:
+                if file.read(len(_BEGINNING)) != _BEGINNING:
+                    raise ProfileError(f"{name} is there and holds no endpoint's address; name another file.")
+            path.unlink()
+    except OSError as error:
+        raise ProfileError(f"{name} cannot hold the endpoint's address: {error.strerror or error}.") from error
+    return str(path)
+
+
+def _leave_to_parent(endpoint: Endpoint | None) -> None:
+    if endpoint is not None:
+        endpoint.close_socket()
+
 
 FORMATS = ("otlp", "pprof", "speedscope", "collapsed")
+ENDPOINT_HELP = (
+    "open an HTTP endpoint on this machine's loopback address for start, stop, snapshot and metrics; its address and "
+    "token go into FILE, which only you may read (FILE.PID for further processes)"
+)
+"""Of `leadline run --endpoint`."""
+_BEGINNING = b"http://127.0.0.1:"
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -40,25 +95,43 @@ class Endpoint:
     """Serves until `close`. `address` and `token` are for whoever may ask; `port_file` holds both for this user."""
 
     def __init__(self, current: Current, port: int = 0) -> None:
+        import secrets
+        from http.server import ThreadingHTTPServer  # here, for those who open none
+
         self._current = current
         self.token = secrets.token_hex(16)
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         self.address = f"http://127.0.0.1:{self.port}"
+        self._port_file: Path | None = None
+        self._pid = os.getpid()
         threading.Thread(target=self._server.serve_forever, name="leadline-http", daemon=True).start()
+        mine = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _leave_to_parent(mine()))
 
     def close(self) -> None:
         """Nobody can ask any more."""
+        if os.getpid() != self._pid:
+            return
         self._server.shutdown()
         self._server.server_close()
+        if self._port_file is not None:
+            self._port_file.unlink(missing_ok=True)
 
-    def write_port_file(self, path: str | os.PathLike[str]) -> None:
-        """`ADDRESS TOKEN`, readable by this user only; raises OSError."""
+    def close_socket(self) -> None:
+        """Let go of the parent's socket, which a forked child would keep open without ever answering."""
+        self._server.socket.close()
+
+    def write_port_file(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
+        """`ADDRESS TOKEN`, readable by this user only, until `close`. Raises OSError; FileExistsError where another
+        file is there that may not be replaced."""
         target = Path(path)
-        target.unlink(missing_ok=True)
+        if replace:
+            target.unlink(missing_ok=True)
         with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(f"{self.address} {self.token}\n")
+        self._port_file = target
 
     def answer(self, method: str, target: str) -> tuple[int, str, bytes]:
         """(status, content type, body) of a request that was let in."""
@@ -109,12 +182,16 @@ class Endpoint:
             return 200, kind, made.read_bytes()
 
     def _let_in(self, headers: Any) -> bool:
+        from secrets import compare_digest
+
         if headers.get("Host", "") not in (f"127.0.0.1:{self.port}", f"localhost:{self.port}"):
             return False
         given = headers.get("Authorization", "").removeprefix("Bearer ").encode("utf-8", "replace")
-        return secrets.compare_digest(given, self.token.encode())
+        return compare_digest(given, self.token.encode())
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
+        from http.server import BaseHTTPRequestHandler
+
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):

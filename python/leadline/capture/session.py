@@ -20,6 +20,7 @@ from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch
 from leadline.capture.claim import Claim, claim, leave
 from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.current import CURRENT
+from leadline.capture.endpoint import Endpoint, open_announced
 from leadline.capture.errors import ProfileError
 from leadline.capture.follow import Follower
 from leadline.capture.messages import say
@@ -52,6 +53,7 @@ class Session:
         self._providers: tuple[Provider, ...] = ()
         self._timed_window: TimedWindow | None = None
         self._budget: BudgetKeeper | None = None
+        self._endpoint: Endpoint | None = None
         self._pausing: set[str] = set()
         self._follower = Follower(self._at_os_exit, self._before_exec, self._exec_failed)
 
@@ -99,6 +101,7 @@ class Session:
                 provider.start()
         self._provider_changed()
         self._keep_budget(native)
+        self._endpoint = open_announced(self.options.endpoint, native)
         self._follower.install(self._environment())
         native.flush()  # a process that is killed young leaves at least its name
 
@@ -142,6 +145,8 @@ class Session:
                 self._timed_window.stop()
             if self._budget is not None:
                 self._budget.stop()
+            if self._endpoint is not None:
+                self._endpoint.close()
             self._follower.uninstall()
             for provider in reversed(self._providers):
                 with _contained(native, f"The provider {provider.name} could not stop"):

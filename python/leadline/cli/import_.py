@@ -12,7 +12,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         metavar="FILE",
         nargs="+",
-        help="a trace of torch.profiler (.json, .json.gz), an SQLite export of Nsight Systems, a profile of JAX or "
+        help="a trace of torch.profiler (.json, .json.gz), an SQLite export of Nsight Systems, a database of "
+        "rocprofv3, text of perf script, a profile of JAX or "
         "TensorFlow (.xplane.pb, or its folder of logs), or those of a job's ranks: files, a folder, a .tar.gz",
     )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the .leadline file to make")

@@ -23,6 +23,7 @@ from leadline.capture.config import (
     Options,
 )
 from leadline.capture.durations import is_duration, seconds
+from leadline.capture.endpoint import ENDPOINT_HELP, port_file
 from leadline.capture.errors import ProfileError
 from leadline.capture.finish import finish
 from leadline.capture.messages import say
@@ -131,6 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let sources rest when measuring costs more of the run than that, such as 1%%; with --instructions also "
         "what sampling them may cost (default: 2%%)",
     )
+    parser.add_argument("--endpoint", default="", metavar="FILE", help=ENDPOINT_HELP)
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument(
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="run a module, as python -m does"
@@ -212,6 +214,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             "native": arguments.native,
             **instruction_options(arguments),
             "budget": budget,
+            "endpoint": port_file(arguments.endpoint),
         }
     )
 

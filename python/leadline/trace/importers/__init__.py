@@ -8,7 +8,7 @@ from typing import Protocol
 
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
-from leadline.trace.importers import kineto, nsys, xspace
+from leadline.trace.importers import kineto, nsys, perf_script, rocpd, xspace
 from leadline.trace.source import Source, sources, xspaces
 from leadline.trace.tables import TraceError
 
@@ -21,14 +21,15 @@ class Importer(Protocol):
     NAME: str
     """As in "in the format of ..."."""
 
-    def recognises(self, head: bytes) -> bool:
+    def recognises(self, head: bytes, source: Source) -> bool:
         """Whether a file with these first bytes, decompressed, may be of this format."""
 
     def read(self, source: Source) -> Profile:
         """The profile of one file. Raises TraceError."""
 
 
-IMPORTERS: tuple[Importer, ...] = (kineto, nsys, xspace)
+IMPORTERS: tuple[Importer, ...] = (kineto, rocpd, nsys, xspace, perf_script)
+"""In the order in which they are asked: `nsys` takes any database."""
 
 
 def import_traces(paths: Sequence[str | Path]) -> Profile:
@@ -63,4 +64,4 @@ def _known(source: Source) -> Importer | None:
             head = stream.read(HEAD_BYTES)
     except (OSError, EOFError):
         return None
-    return next((importer for importer in IMPORTERS if importer.recognises(head)), None)
+    return next((importer for importer in IMPORTERS if importer.recognises(head, source)), None)

@@ -13,7 +13,7 @@ from leadline.trace.source import Source
 NAME = "a Kineto trace of torch.profiler"
 
 
-def recognises(head: bytes) -> bool:
+def recognises(head: bytes, source: Source) -> bool:
     """Whether a file that begins so may be one: JSON."""
     return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 

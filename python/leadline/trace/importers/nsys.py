@@ -11,7 +11,7 @@ from leadline.trace.source import Source
 NAME = "an SQLite export of Nsight Systems (nsys export --type sqlite)"
 
 
-def recognises(head: bytes) -> bool:
+def recognises(head: bytes, source: Source) -> bool:
     """Whether a file that begins so may be one: any SQLite database."""
     return head.startswith(b"SQLite format 3\0")
 

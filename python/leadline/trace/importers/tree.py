@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from leadline import _version
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
-from leadline.schema import FORMAT_VERSION, FrameKind, LossKind, MetricKind
+from leadline.schema import FrameKind, LossKind, MetricKind
 from leadline.trace.importers import frames
 from leadline.trace.importers.device_work import book_device_work, book_idle, busy_facts, device_rows
 from leadline.trace.importers.forward import ForwardOperators
+from leadline.trace.importers.meta import imported_meta
 from leadline.trace.importers.spans import NO_FRAME, Around, Booked, Mask, Place, Rows, Spans, book
 from leadline.trace.importers.window import event_columns
 from leadline.trace.intervals import common, length, union
@@ -268,38 +268,8 @@ class Import:
 
     def _meta(self, end_ns: int) -> dict[str, Any]:
         trace = self.trace
-        clock = {"monotonic_ns": 0, "realtime_ns": trace.origin_ns, "uncertainty_ns": 0}
-        program = {"argv": [trace.source]}
-        record = {
-            "identity": f"imported.{trace.source}.{trace.rank}.{self._pid()}.{trace.origin_ns}",
-            "pid": self._pid(),
-            "rank": trace.rank,
-            "launch": {"world_size": trace.world_size} if trace.world_size > 0 else {},
-            "started_at_ns": trace.origin_ns,
-            "wall_ns": end_ns,
-            "program": program,
-            "clock": clock,
-            "complete": trace.complete,
-            "python_frames": "read",
-        }
-        return {
-            "format": {"name": "leadline", "version": FORMAT_VERSION},
-            "leadline": _version.__version__,
-            "program": program,
-            "started_at_ns": trace.origin_ns,
-            "wall_ns": end_ns,
-            "asked": {},
-            "available": {
-                "import": {
-                    "ok": True,
-                    "version": "",
-                    "message": f"Made from {trace.source}, {self.recorder}.",
-                    "estimated": f"Made from {self.recorder}, which holds no CPU time: Python's share is an estimate.",
-                }
-            },
-            "cost": {},
-            "clock": clock,
-            "host": {},
-            "processes": [record],
-            "complete": trace.complete,
-        }
+        return imported_meta(
+            trace.source, self.recorder, pid=self._pid(), rank=trace.rank, world_size=trace.world_size,
+            origin_ns=trace.origin_ns, wall_ns=end_ns, complete=trace.complete,
+            estimated=f"Made from {self.recorder}, which holds no CPU time: Python's share is an estimate.",
+        )  # fmt: skip

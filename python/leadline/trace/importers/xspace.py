@@ -13,7 +13,7 @@ _PLANES, _ID, _NAME = 0x0A, 0x08, 0x12
 """Keys of the first fields: a plane of the profile; in it its number, and its name."""
 
 
-def recognises(head: bytes) -> bool:
+def recognises(head: bytes, source: Source) -> bool:
     """Whether a file that begins so may be one: a message that begins with a plane that has a name."""
     if head[:1] != bytes([_PLANES]):
         return False
