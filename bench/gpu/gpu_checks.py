@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gpu_inside
 import gpu_more_checks
 from gpu_reading import (
     BELOW_GRAPH,
@@ -178,6 +179,7 @@ CHECKS: dict[str, tuple[Callable[[Path], Result], float]] = {
     "hidden_devices": (gpu_more_checks.hidden_devices, 40),
     "launched": (gpu_more_checks.launched, 50),
     "without_torch": (gpu_more_checks.without_torch, 40),
+    **gpu_inside.CHECKS,
 }
 """By worth: what time does not suffice for is the least. Seconds that each may take."""
 

@@ -191,9 +191,18 @@ enum class MetricKind : std::uint8_t {
   kAccumulationRegisters = 52,  // accumulation registers (AGPRs) per thread, beside `registers`
   kScratchBytes = 53,  // scratch memory per thread: what did not fit into registers, and arrays of its own
   kLatencySamples = 54,  // those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost
+  kCountedTime = 55,  // that of gpu_time in which hardware counters were read
+  kActiveTime = 56,  // that of counted_time in which multiprocessors had something to do, as the mean over all of them
+  kOccupiedTime = 57,  // counted_time times the share of room for warps that was taken on multiprocessors at work: achieved occupancy
+  kIssueTime = 58,  // counted_time times the share of issue slots that issued an instruction
+  kTensorTime = 59,  // counted_time times the share of it in which matrix units were at work
+  kDramTime = 60,  // counted_time times the share of its peak rate that device memory reached
+  kL2Time = 61,  // counted_time times the share of its peak rate that the L2 cache reached
+  kDramBytes = 62,  // bytes that device memory moved in counted_time, read and written
+  kWarpInstructions = 63,  // instructions that warps executed in counted_time
 };
-inline constexpr std::size_t kMetricKindCount = 55;
-inline constexpr std::array<std::string_view, 55> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 64;
+inline constexpr std::array<std::string_view, 64> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -249,6 +258,15 @@ inline constexpr std::array<std::string_view, 55> kMetricKindNames{{
     "accumulation_registers",
     "scratch_bytes",
     "latency_samples",
+    "counted_time",
+    "active_time",
+    "occupied_time",
+    "issue_time",
+    "tensor_time",
+    "dram_time",
+    "l2_time",
+    "dram_bytes",
+    "warp_instructions",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -289,9 +307,10 @@ enum class LossKind : std::uint8_t {
   kInstructionSamplesDropped = 30,  // samples of instructions that the device or the vendor's library had no room for
   kInstructionSamplesUnattributed = 31,  // samples of instructions of no kernel that was seen to run when they were taken
   kCodeUnavailable = 32,  // code objects that were not kept, so that their samples have no source lines; the detail says why
+  kCountersDropped = 33,  // readings of hardware counters that the device or the vendor's library had no room for
 };
-inline constexpr std::size_t kLossKindCount = 33;
-inline constexpr std::array<std::string_view, 33> kLossKindNames{{
+inline constexpr std::size_t kLossKindCount = 34;
+inline constexpr std::array<std::string_view, 34> kLossKindNames{{
     "backward_without_forward",
     "operator_end_unmatched",
     "region_unanchored",
@@ -325,6 +344,7 @@ inline constexpr std::array<std::string_view, 33> kLossKindNames{{
     "instruction_samples_dropped",
     "instruction_samples_unattributed",
     "code_unavailable",
+    "counters_dropped",
 }};
 constexpr std::string_view to_string(LossKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -400,7 +420,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 55> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 64> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -456,6 +476,15 @@ inline constexpr std::array<MetricInfo, 55> kMetricInfo{{
     {"accumulation_registers", "1", false},
     {"scratch_bytes", "bytes", false},
     {"latency_samples", "1", true},
+    {"counted_time", "ns", true},
+    {"active_time", "ns", true},
+    {"occupied_time", "ns", true},
+    {"issue_time", "ns", true},
+    {"tensor_time", "ns", true},
+    {"dram_time", "ns", true},
+    {"l2_time", "ns", true},
+    {"dram_bytes", "bytes", true},
+    {"warp_instructions", "1", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];
@@ -843,6 +872,53 @@ struct MetricSquares {
   void for_each_column(F&& f) const {
     f(std::string_view("high"), high);
     f(std::string_view("low"), low);
+  }
+};
+
+// Machine code of kernels whose instructions were sampled, once per content: code_bytes.bytes[begin : begin + size], in the order of hashes.
+struct CodeObjects {
+  static constexpr std::string_view kName = "code_objects";
+  std::vector<std::uint32_t> hash;  // 16 hexadecimal digits; frames of instructions name it as `code` in their detail
+  std::vector<std::uint64_t> begin;  // first byte
+  std::vector<std::uint64_t> size;  // bytes; an ELF file of the device's maker
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("hash"), hash);
+    f(std::string_view("begin"), begin);
+    f(std::string_view("size"), size);
+  }
+};
+
+// All machine code, one object after the other.
+struct CodeBytes {
+  static constexpr std::string_view kName = "code_bytes";
+  std::vector<std::uint8_t> bytes;  // see code_objects
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("bytes"), bytes);
+  }
+};
+
+// Every instruction of the functions that were sampled, by code object, function and offset.
+struct CodeLines {
+  static constexpr std::string_view kName = "code_lines";
+  std::vector<std::uint32_t> hash;  // of its code object
+  std::vector<std::uint32_t> function;  // mangled name
+  std::vector<std::uint64_t> offset;  // in the function
+  std::vector<std::uint32_t> text;  // as the maker's disassembler writes it, or empty
+  std::vector<std::uint32_t> file;  // source file of the innermost function that it is of, or empty
+  std::vector<std::int32_t> line;  // there; 0 where unknown
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("hash"), hash);
+    f(std::string_view("function"), function);
+    f(std::string_view("offset"), offset);
+    f(std::string_view("text"), text);
+    f(std::string_view("file"), file);
+    f(std::string_view("line"), line);
   }
 };
 

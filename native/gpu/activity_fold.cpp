@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <utility>
 
 #include "base/ids.h"
 #include "gpu/measure.h"
@@ -27,26 +26,16 @@ void ActivityFold::describe(const std::vector<DeviceInfo>& devices) {
 
 ActivityFold::Device& ActivityFold::device(std::int32_t index) {
   if (last_device_ != nullptr && last_device_->info.index == index) return *last_device_;
-  auto found = devices_.find(index);
-  if (found == devices_.end()) {
-    Device made;
-    made.info.index = index;
-    made.timeline =
+  Device& device = devices_[index];
+  last_device_ = &device;
+  if (!device.timeline) {
+    device.info.index = index;
+    device.timeline =
         std::make_unique<DeviceTimeline>([this, index](std::int64_t from, std::int64_t to, const Interval& next) {
           charge_idle(index, from, to, next);
         });
-    found = devices_.emplace(index, std::move(made)).first;
   }
-  last_device_ = &found->second;
-  return *last_device_;
-}
-
-void ActivityFold::add_or_lose(const Work& work) noexcept {
-  try {
-    add(work);
-  } catch (...) {
-    count_loss(LossKind::kGpuRecordsDropped, 1, "There was no memory to fold a record of GPU work.");
-  }
+  return device;
 }
 
 void ActivityFold::add(const Work& work) {
@@ -104,6 +93,17 @@ void ActivityFold::name_kernel(const char* mangled, leadline_gpu_activity_event&
 
 void ActivityFold::tell_instructions(const KernelRun& run, const std::string& mangled,
                                      const std::vector<leadline_activity_child>& instructions) {
+  tell_more(run, mangled, &instructions, nullptr);
+}
+
+void ActivityFold::tell_counters(const KernelRun& run, const std::string& mangled,
+                                 const std::vector<leadline_measure>& measures) {
+  tell_more(run, mangled, nullptr, &measures);
+}
+
+void ActivityFold::tell_more(const KernelRun& run, const std::string& mangled,
+                             const std::vector<leadline_activity_child>* children,
+                             const std::vector<leadline_measure>* measures) {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
   event.phase = LEADLINE_INSTANT;
@@ -120,8 +120,14 @@ void ActivityFold::tell_instructions(const KernelRun& run, const std::string& ma
   activity.duration_ns = LEADLINE_TOLD_BEFORE;
   activity.correlation = run.correlation;
   name_kernel(mangled.c_str(), activity);
-  activity.children = instructions.data();
-  activity.child_count = static_cast<std::uint32_t>(instructions.size());
+  if (children != nullptr) {
+    activity.children = children->data();
+    activity.child_count = static_cast<std::uint32_t>(children->size());
+  }
+  if (measures != nullptr) {
+    activity.measures = measures->data();
+    activity.measure_count = static_cast<std::uint32_t>(measures->size());
+  }
   leadline_monitor_emit(&event);
 }
 
@@ -229,10 +235,11 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
       break;
     default:
       describe_kernel(work, device, activity, measures);
-      if (samples_ != nullptr) {
-        samples_->ran({activity.context, activity.via, activity.via_kind, work.device, work.stream, activity.graph_node,
-                       work.correlation, work.start_ns, work.end_ns},
-                      work.name);
+      if (samples_ != nullptr || counters_read_ != nullptr) {
+        const KernelRun run{activity.context,    activity.via,     activity.via_kind, work.device, work.stream,
+                            activity.graph_node, work.correlation, work.start_ns,     work.end_ns};
+        if (samples_ != nullptr) samples_->ran(run, work.name);
+        if (counters_read_ != nullptr) counters_read_->ran(run, work.name);
       }
       work_class = activity.frame_kind == static_cast<std::uint8_t>(FrameKind::kCollective) ? WorkClass::kCommunication
                                                                                             : WorkClass::kCompute;
@@ -291,13 +298,9 @@ void ActivityFold::settle_before(std::int64_t time_ns) {
   for (auto& [index, device] : devices_) device.timeline->sweep_before(time_ns);
 }
 
-void ActivityFold::finish() noexcept {
-  try {
-    resume(std::numeric_limits<std::int64_t>::max());
-    for (auto& [index, device] : devices_) device.timeline->finish();
-  } catch (...) {
-    count_loss(LossKind::kInternalError, 1, "There was no memory to tell until when devices were busy.");
-  }
+void ActivityFold::finish() {
+  resume(std::numeric_limits<std::int64_t>::max());
+  for (auto& [index, device] : devices_) device.timeline->finish();
 }
 
 std::map<std::int32_t, DeviceTotals> ActivityFold::totals() const {

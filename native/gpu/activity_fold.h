@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpu/correlation_map.h"
+#include "gpu/counter_samples.h"
 #include "gpu/device.h"
 #include "gpu/device_timeline.h"
 #include "gpu/graph_map.h"
@@ -58,13 +59,15 @@ class ActivityFold {
   // What is known of the devices; before their first record, for occupancy.
   void describe(const std::vector<DeviceInfo>& devices);
   void add(const Work& work);
-  // The same; what finds no memory is lost, and counted.
-  void add_or_lose(const Work& work) noexcept;
   // Tells these from now on which kernels ran; null: nobody asks.
-  void follow_kernels(InstructionSamples* samples) noexcept { samples_ = samples; }
-  // Samples of instructions of a kernel that was told before, below its frame.
+  void follow_kernels(InstructionSamples* samples, CounterSamples* counters) noexcept {
+    samples_ = samples;
+    counters_read_ = counters;
+  }
+  // Of a kernel that was told before: samples of instructions below its frame, and what counters said of it.
   void tell_instructions(const KernelRun& run, const std::string& mangled,
                          const std::vector<leadline_activity_child>& instructions);
+  void tell_counters(const KernelRun& run, const std::string& mangled, const std::vector<leadline_measure>& measures);
   // Charges idle time up to `time_ns`; call now and then, with a time no record can be older than.
   void settle_before(std::int64_t time_ns);
   // Work launched from `time_ns` on belongs nowhere, until resume: its launches say so (Launch::paused). Devices are
@@ -72,7 +75,7 @@ class ActivityFold {
   void pause(std::int64_t time_ns);
   void resume(std::int64_t time_ns);
   // Nothing more will come.
-  void finish() noexcept;
+  void finish();
 
   const FoldCounters& counters() const noexcept { return counters_; }
   std::map<std::int32_t, DeviceTotals> totals() const;
@@ -89,6 +92,8 @@ class ActivityFold {
   struct Measures;
   Device& device(std::int32_t index);
   void add_device_work(const Work& work, const Launch& launch);
+  void tell_more(const KernelRun& run, const std::string& mangled, const std::vector<leadline_activity_child>* children,
+                 const std::vector<leadline_measure>* measures);
   void name_kernel(const char* mangled, leadline_gpu_activity_event& activity);
   void describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity, Measures& measures);
   void place_graph_node(const Work& work, leadline_gpu_activity_event& activity);
@@ -107,6 +112,7 @@ class ActivityFold {
   std::int64_t paused_since_ns_ = 0;  // 0: not paused
   FrameNumbers frames_;
   InstructionSamples* samples_ = nullptr;
+  CounterSamples* counters_read_ = nullptr;
   FoldCounters counters_;
 };
 

@@ -82,9 +82,7 @@ class MarksRegistry {
         if (!rings_[i].load(std::memory_order_relaxed)) {
           rings_[i].store(new (std::nothrow) ThreadMarks, std::memory_order_release);
         }
-        if (rings_[i].load(std::memory_order_relaxed)) return i;
-        give_back(i);
-        return kNone;
+        return rings_[i].load(std::memory_order_relaxed) ? i : kNone;
       }
     }
     return kNone;

@@ -165,6 +165,15 @@ class MetricKind(_Kind):
     ACCUMULATION_REGISTERS = 52
     SCRATCH_BYTES = 53
     LATENCY_SAMPLES = 54
+    COUNTED_TIME = 55
+    ACTIVE_TIME = 56
+    OCCUPIED_TIME = 57
+    ISSUE_TIME = 58
+    TENSOR_TIME = 59
+    DRAM_TIME = 60
+    L2_TIME = 61
+    DRAM_BYTES = 62
+    WARP_INSTRUCTIONS = 63
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -202,6 +211,7 @@ class LossKind(_Kind):
     INSTRUCTION_SAMPLES_DROPPED = 30
     INSTRUCTION_SAMPLES_UNATTRIBUTED = 31
     CODE_UNAVAILABLE = 32
+    COUNTERS_DROPPED = 33
 
 
 @dataclass(frozen=True)
@@ -571,6 +581,60 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         True,
         "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost",
     ),
+    MetricInfo(
+        MetricKind.COUNTED_TIME,
+        "ns",
+        True,
+        "that of gpu_time in which hardware counters were read",
+    ),
+    MetricInfo(
+        MetricKind.ACTIVE_TIME,
+        "ns",
+        True,
+        "that of counted_time in which multiprocessors had something to do, as the mean over all of them",
+    ),
+    MetricInfo(
+        MetricKind.OCCUPIED_TIME,
+        "ns",
+        True,
+        "counted_time times the share of room for warps that was taken on multiprocessors at work: achieved occupancy",
+    ),
+    MetricInfo(
+        MetricKind.ISSUE_TIME,
+        "ns",
+        True,
+        "counted_time times the share of issue slots that issued an instruction",
+    ),
+    MetricInfo(
+        MetricKind.TENSOR_TIME,
+        "ns",
+        True,
+        "counted_time times the share of it in which matrix units were at work",
+    ),
+    MetricInfo(
+        MetricKind.DRAM_TIME,
+        "ns",
+        True,
+        "counted_time times the share of its peak rate that device memory reached",
+    ),
+    MetricInfo(
+        MetricKind.L2_TIME,
+        "ns",
+        True,
+        "counted_time times the share of its peak rate that the L2 cache reached",
+    ),
+    MetricInfo(
+        MetricKind.DRAM_BYTES,
+        "bytes",
+        True,
+        "bytes that device memory moved in counted_time, read and written",
+    ),
+    MetricInfo(
+        MetricKind.WARP_INSTRUCTIONS,
+        "1",
+        True,
+        "instructions that warps executed in counted_time",
+    ),
 )
 
 
@@ -711,6 +775,10 @@ LOSSES: Final[tuple[LossInfo, ...]] = (
     LossInfo(
         LossKind.CODE_UNAVAILABLE,
         "code objects that were not kept, so that their samples have no source lines; the detail says why",
+    ),
+    LossInfo(
+        LossKind.COUNTERS_DROPPED,
+        "readings of hardware counters that the device or the vendor's library had no room for",
     ),
 )
 
@@ -1148,6 +1216,37 @@ TABLES: Final[dict[str, Table]] = {
         (
             Column("high", "<u8", "", "sum_squares = high * 2^64 + low"),
             Column("low", "<u8", "", "see high"),
+        ),
+    ),
+    "code_objects": Table(
+        "code_objects",
+        "Machine code of kernels whose instructions were sampled, once per content: code_bytes.bytes[begin : begin + size], in the order of hashes.",
+        True,
+        (
+            Column("hash", "<u4", "strings", "16 hexadecimal digits; frames of instructions name it as `code` in their detail"),
+            Column("begin", "<u8", "", "first byte"),
+            Column("size", "<u8", "", "bytes; an ELF file of the device's maker"),
+        ),
+    ),
+    "code_bytes": Table(
+        "code_bytes",
+        "All machine code, one object after the other.",
+        True,
+        (
+            Column("bytes", "|u1", "", "see code_objects"),
+        ),
+    ),
+    "code_lines": Table(
+        "code_lines",
+        "Every instruction of the functions that were sampled, by code object, function and offset.",
+        True,
+        (
+            Column("hash", "<u4", "strings", "of its code object"),
+            Column("function", "<u4", "strings", "mangled name"),
+            Column("offset", "<u8", "", "in the function"),
+            Column("text", "<u4", "strings", "as the maker's disassembler writes it, or empty"),
+            Column("file", "<u4", "strings", "source file of the innermost function that it is of, or empty"),
+            Column("line", "<i4", "", "there; 0 where unknown"),
         ),
     ),
 }

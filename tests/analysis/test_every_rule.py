@@ -206,6 +206,16 @@ def waiting(occupancy: int, *more: tuple[str, str, int, int], waves: int = 4000)
     return sampled(("LDG.E R4, [R2]", "long_scoreboard", 700, 650), ("FFMA R1", "selected", 200, 0), *more, **shape)
 
 
+def counted(dram: int, issue: int) -> Callable[[], Profile]:
+    """A hot kernel that reaches so many percent of the memory's rate, and issues in so many percent of the slots."""
+    shares = {"dram": dram, "issue": issue, "active": 90, "occupied": 40}
+    return inside(
+        called("aten::mm", 10, 1),
+        f"  kernel cast | gpu_time@0:7={9 * MS}/10 counted_time@0:7={MS}/10 dram_bytes@0:7={dram * 20_000}/10"
+        + "".join(f" {name}_time@0:7={share * MS // 100}/10" for name, share in shares.items()),
+    )
+
+
 CHAIN = ("aten::mul", "aten::pow", "aten::add", "aten::tanh", "aten::div", "aten::sub")
 PAIRS = {
     "hotspot": Pair(
@@ -235,6 +245,9 @@ PAIRS = {
     ),
     "occupancy": Pair(
         waiting(12), waiting(50), "issues nothing in 72 % of its samples, and its registers leave room for 12 %"
+    ),
+    "roofline": Pair(
+        counted(20, 15), counted(70, 15), "far from both roofs: it reaches 20 % of the device memory's rate and 15 %"
     ),
     "cpu_latency": Pair(idle(40), idle(4), "device idles"),
     "data_loading": Pair(lambda: training(loading_ms=6), lambda: training(loading_ms=1), "60 % of the step", 41),

@@ -12,11 +12,19 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "libcuda.so.1": (
-        ("fake_gpu.cpp", "fake_graphs.cpp", "fake_calls.cpp", "fake_cuda.cpp", "fake_modules.cpp", "fake_sampling.cpp"),
+        (
+            "fake_gpu.cpp",
+            "fake_graphs.cpp",
+            "fake_calls.cpp",
+            "fake_cuda.cpp",
+            "fake_modules.cpp",
+            "fake_sampling.cpp",
+            "fake_counting.cpp",
+        ),
         (),
     ),
     "libcudart.so.13": (("fake_cudart.cpp",), ("libcuda.so.1",)),
-    "libcupti.so.13": (("fake_cupti.cpp", "fake_cupti_sampling.cpp"), ("libcuda.so.1",)),
+    "libcupti.so.13": (("fake_cupti.cpp", "fake_cupti_sampling.cpp", "fake_cupti_counting.cpp"), ("libcuda.so.1",)),
 }
 """File name of a fake to its sources in native/testing/nvidia and the fakes it needs, which come before it."""
 

@@ -3,7 +3,7 @@
 import ctypes
 import os
 import time
-from ctypes import c_char_p, c_uint32, c_uint64, c_void_p
+from ctypes import c_char_p, c_double, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
 fakes = os.environ["FAKES"]
@@ -16,6 +16,10 @@ cuda.fake_test_sample.argtypes = [c_char_p, c_uint64, c_char_p, c_uint32, c_uint
 for told in os.environ.get("SAMPLES", "").split():
     kernel, offset, stall, count = told.split(",")
     cuda.fake_test_sample(kernel.encode(), int(offset, 0), stall.encode(), int(count), 0)
+cuda.fake_test_rates.argtypes = [c_char_p, *[c_double] * 4]
+for told in os.environ.get("RATES", "").split():
+    kernel, *rates = told.split(",")
+    cuda.fake_test_rates(kernel.encode(), *map(float, rates))
 if "REFUSE" in os.environ:
     cuda.fake_test_refuse_sampling(int(os.environ["REFUSE"]))
 assert cuda.cuInit(0) == 0

@@ -115,6 +115,15 @@ export const MetricKindNames = [
   "accumulation_registers",
   "scratch_bytes",
   "latency_samples",
+  "counted_time",
+  "active_time",
+  "occupied_time",
+  "issue_time",
+  "tensor_time",
+  "dram_time",
+  "l2_time",
+  "dram_bytes",
+  "warp_instructions",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -174,6 +183,15 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   accumulation_registers: "accumulation registers (AGPRs) per thread, beside `registers`",
   scratch_bytes: "scratch memory per thread: what did not fit into registers, and arrays of its own",
   latency_samples: "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost",
+  counted_time: "that of gpu_time in which hardware counters were read",
+  active_time: "that of counted_time in which multiprocessors had something to do, as the mean over all of them",
+  occupied_time: "counted_time times the share of room for warps that was taken on multiprocessors at work: achieved occupancy",
+  issue_time: "counted_time times the share of issue slots that issued an instruction",
+  tensor_time: "counted_time times the share of it in which matrix units were at work",
+  dram_time: "counted_time times the share of its peak rate that device memory reached",
+  l2_time: "counted_time times the share of its peak rate that the L2 cache reached",
+  dram_bytes: "bytes that device memory moved in counted_time, read and written",
+  warp_instructions: "instructions that warps executed in counted_time",
 };
 
 export const LossKindNames = [
@@ -210,6 +228,7 @@ export const LossKindNames = [
   "instruction_samples_dropped",
   "instruction_samples_unattributed",
   "code_unavailable",
+  "counters_dropped",
 ] as const;
 export type LossKind = (typeof LossKindNames)[number];
 
@@ -247,6 +266,7 @@ export const LossKindDocs: Record<LossKind, string> = {
   instruction_samples_dropped: "samples of instructions that the device or the vendor's library had no room for",
   instruction_samples_unattributed: "samples of instructions of no kernel that was seen to run when they were taken",
   code_unavailable: "code objects that were not kept, so that their samples have no source lines; the detail says why",
+  counters_dropped: "readings of hardware counters that the device or the vendor's library had no room for",
 };
 
 export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; doc: string }> = {
@@ -305,6 +325,15 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   accumulation_registers: { unit: "1", additive: false, doc: "accumulation registers (AGPRs) per thread, beside `registers`" },
   scratch_bytes: { unit: "bytes", additive: false, doc: "scratch memory per thread: what did not fit into registers, and arrays of its own" },
   latency_samples: { unit: "1", additive: true, doc: "those of instruction_samples in which the scheduler had no other warp to issue either: cycles that were lost" },
+  counted_time: { unit: "ns", additive: true, doc: "that of gpu_time in which hardware counters were read" },
+  active_time: { unit: "ns", additive: true, doc: "that of counted_time in which multiprocessors had something to do, as the mean over all of them" },
+  occupied_time: { unit: "ns", additive: true, doc: "counted_time times the share of room for warps that was taken on multiprocessors at work: achieved occupancy" },
+  issue_time: { unit: "ns", additive: true, doc: "counted_time times the share of issue slots that issued an instruction" },
+  tensor_time: { unit: "ns", additive: true, doc: "counted_time times the share of it in which matrix units were at work" },
+  dram_time: { unit: "ns", additive: true, doc: "counted_time times the share of its peak rate that device memory reached" },
+  l2_time: { unit: "ns", additive: true, doc: "counted_time times the share of its peak rate that the L2 cache reached" },
+  dram_bytes: { unit: "bytes", additive: true, doc: "bytes that device memory moved in counted_time, read and written" },
+  warp_instructions: { unit: "1", additive: true, doc: "instructions that warps executed in counted_time" },
 };
 
 export const StallGroupDocs: Record<string, string> = {
@@ -649,6 +678,38 @@ export interface MetricSquaresTable {
   readonly low: Float64Array;
 }
 
+/** Machine code of kernels whose instructions were sampled, once per content: code_bytes.bytes[begin : begin + size], in the order of hashes. */
+export interface CodeObjectsTable {
+  /** 16 hexadecimal digits; frames of instructions name it as `code` in their detail */
+  readonly hash: Uint32Array;
+  /** first byte */
+  readonly begin: Float64Array;
+  /** bytes; an ELF file of the device's maker */
+  readonly size: Float64Array;
+}
+
+/** All machine code, one object after the other. */
+export interface CodeBytesTable {
+  /** see code_objects */
+  readonly bytes: Uint8Array;
+}
+
+/** Every instruction of the functions that were sampled, by code object, function and offset. */
+export interface CodeLinesTable {
+  /** of its code object */
+  readonly hash: Uint32Array;
+  /** mangled name */
+  readonly function: Uint32Array;
+  /** in the function */
+  readonly offset: Float64Array;
+  /** as the maker's disassembler writes it, or empty */
+  readonly text: Uint32Array;
+  /** source file of the innermost function that it is of, or empty */
+  readonly file: Uint32Array;
+  /** there; 0 where unknown */
+  readonly line: Int32Array;
+}
+
 export interface Tables {
   readonly strings: StringsTable;
   readonly frames: FramesTable;
@@ -667,10 +728,13 @@ export interface Tables {
   readonly rank_stats: RankStatsTable;
   readonly rank_histogram: RankHistogramTable;
   readonly metric_squares: MetricSquaresTable;
+  readonly code_objects: CodeObjectsTable;
+  readonly code_bytes: CodeBytesTable;
+  readonly code_lines: CodeLinesTable;
 }
 
 /** Tables that a file may lack; they have no rows then. */
-export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "open_places", "collectives", "ranks", "rank_values", "rank_stats", "rank_histogram", "metric_squares"];
+export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "open_places", "collectives", "ranks", "rank_values", "rank_stats", "rank_histogram", "metric_squares", "code_objects", "code_bytes", "code_lines"];
 
 /** Columns as they are stored: name, NumPy dtype, and the table whose rows they number. */
 export const TABLES: Record<keyof Tables, readonly (readonly [string, string, string])[]> = {
@@ -822,5 +886,21 @@ export const TABLES: Record<keyof Tables, readonly (readonly [string, string, st
   metric_squares: [
     ["high", "<u8", ""],
     ["low", "<u8", ""],
+  ],
+  code_objects: [
+    ["hash", "<u4", "strings"],
+    ["begin", "<u8", ""],
+    ["size", "<u8", ""],
+  ],
+  code_bytes: [
+    ["bytes", "|u1", ""],
+  ],
+  code_lines: [
+    ["hash", "<u4", "strings"],
+    ["function", "<u4", "strings"],
+    ["offset", "<u8", ""],
+    ["text", "<u4", "strings"],
+    ["file", "<u4", "strings"],
+    ["line", "<i4", ""],
   ],
 };

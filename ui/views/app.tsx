@@ -16,13 +16,17 @@ import { FlamePage, type FlameHandle } from "./flame/page";
 import { firstState, fromLink, type FlameState } from "./flame/state";
 import { Help, Logo } from "./help";
 import type { Host } from "./host";
+import { KernelsPage } from "./kernels/page";
 import type { Opened } from "./opened";
 import { OverviewPage } from "./overview/page";
 import { SourcePage, type SourcePlace } from "./source/page";
 import { TimelinePage } from "./timeline/page";
 import { TABLE_NAMES, TablesPage, type TableName } from "./tables/page";
 
-const PAGES = ["overview", "flame", "tables", "timeline", "time", "source", "diff", "capture"];
+const PAGES = ["overview", "flame", "tables", "timeline", "time", "source", "kernels", "diff", "capture"];
+
+/** Its place in links, its heading, itself. */
+type Tab = [string, string, preact.JSX.Element];
 
 /** What Python says of a profile; `trouble` is why it says nothing. */
 interface Said {
@@ -90,6 +94,7 @@ function App({ host, profile, early, said }: AppProps) {
   const short = useMemo(() => shownFiles(profile), []);
   const search = useMemo(() => new Search(profile), []);
   const comparison = useComparison(host, profile);
+  const inside = useMemo(() => profile.metrics.values("instruction_samples").whole[0] > 0, []);
   const [page, setPage] = useState(() =>
     location.hash ? placeOf(location.hash).page : host.names.length > 1 ? "diff" : "overview",
   );
@@ -134,7 +139,7 @@ function App({ host, profile, early, said }: AppProps) {
     },
   };
   const current = PAGES.includes(page) ? page : "overview";
-  const pages: [string, string, preact.JSX.Element][] = [
+  const pages: Tab[] = [
     ["overview", "Overview", <OverviewPage opened={opened} shown={current === "overview"} />],
     [
       "flame",
@@ -151,6 +156,7 @@ function App({ host, profile, early, said }: AppProps) {
     ["timeline", "Timeline", <TimelinePage opened={opened} shown={current === "timeline"} />],
     ["time", "Over time", <ChartsPage opened={opened} shown={current === "time"} />],
     ["source", "Source", <SourcePage opened={opened} place={place} shown={current === "source"} />],
+    ...(inside ? [["kernels", "Kernels", <KernelsPage opened={opened} shown={current === "kernels"} />] as Tab] : []),
     ["diff", "Compare", <DiffPage opened={opened} shown={current === "diff"} />],
     ["capture", "Capture", <CapturePage opened={opened} />],
   ];

@@ -6,7 +6,6 @@
 
 #include "base/ids.h"
 #include "base/own_thread.h"
-#include "gpu/await_records.h"
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
 #include "providers/amd/chips.h"
@@ -17,6 +16,7 @@ namespace {
 
 using InCallback = gpu::InCallback<Measuring>;
 using std::chrono::duration;
+using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
 constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on their way any more
@@ -101,10 +101,9 @@ void Measuring::make_thread() noexcept {
   }
 }
 
-// What the SDK says of the devices; before any record of theirs is folded. Under fold_mutex_. False: there was no
-// memory for it, and the next time may do.
-bool Measuring::learn_devices() noexcept {
-  if (agents_ && !agents_->gpus().empty()) return true;
+// What the SDK says of the devices; before any record of theirs is folded. Under fold_mutex_.
+void Measuring::learn_devices() noexcept {
+  if (agents_ && !agents_->gpus().empty()) return;
   try {
     agents_ = &tool_.agents();
     std::vector<gpu::DeviceInfo> devices;
@@ -112,40 +111,37 @@ bool Measuring::learn_devices() noexcept {
     fold_.describe(devices);
     if (recorder_) recorder_->devices(devices);
     describe_devices();
-    return true;
   } catch (...) {
-    agents_ = nullptr;
-    return false;
+    gpu::count_loss(LossKind::kInternalError, 1, "Devices could not be described for lack of memory.");
   }
 }
 
 void Measuring::fold(sdk::RecordHeader** headers, std::size_t count, std::uint64_t dropped) noexcept {
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t begin = leadline_monitor_now();
-  if (!learn_devices()) {  // whose work it is cannot be told
-    dropped_ += count;
-    gpu::count_loss(LossKind::kGpuRecordsDropped, count,
-                    "There was no memory to learn of the devices before their first records came.");
-    count = 0;
-  }
+  learn_devices();
   if (const gpu::ClockRelation now = gpu::measure_clock(sdk_clock(tool_.call())); now.known) clock_ = now;
   static const Agents kNone;
   const Decoder decode{agents_ ? *agents_ : kNone, tool_.kernels(), graphs_, clock_.offset_ns};
-  for (std::size_t i = 0; i < count; ++i) {
-    const sdk::RecordHeader& header = *headers[i];
-    if (header.category != sdk::Category::kTracing || !header.payload) continue;
-    gpu::Work work;
-    const auto kind = static_cast<std::int32_t>(header.kind);
-    if (kind == tool_.names().dispatch) {
-      work = decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload));
-    } else if (kind == tool_.names().copy) {
-      work = decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload));
-    } else {
-      continue;
+  try {
+    for (std::size_t i = 0; i < count; ++i) {
+      const sdk::RecordHeader& header = *headers[i];
+      if (header.category != sdk::Category::kTracing || !header.payload) continue;
+      gpu::Work work;
+      const auto kind = static_cast<std::int32_t>(header.kind);
+      if (kind == tool_.names().dispatch) {
+        work = decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload));
+      } else if (kind == tool_.names().copy) {
+        work = decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload));
+      } else {
+        continue;
+      }
+      if (work.kind == gpu::WorkKind::kNone) continue;
+      if (recorder_) recorder_->work(work);
+      fold_.add(work);
     }
-    if (work.kind == gpu::WorkKind::kNone) continue;
-    if (recorder_) recorder_->work(work);
-    fold_.add_or_lose(work);
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
   }
   dropped_ += dropped;
   gpu::count_loss(LossKind::kGpuRecordsDropped, dropped,
@@ -224,19 +220,33 @@ std::string Measuring::why_silent() const {
 }
 
 bool Measuring::flush(double timeout_s) {
-  return gpu::await_records(tables_.launches, timeout_s, [this] { return fetch(); });
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  do {
+    if (sdk_has_ended.load(std::memory_order_relaxed)) return false;
+    tool_.flush();
+    settle();
+    if (tables_.launches.outstanding() == 0) return true;
+    std::unique_lock lock(wake_mutex_);
+    wake_.wait_for(lock, std::chrono::milliseconds(2));
+  } while (steady_clock::now() < until);
+  return false;
 }
 
-// False: the SDK hands over no more.
-bool Measuring::fetch() {
-  if (sdk_has_ended.load(std::memory_order_relaxed)) return false;
-  tool_.flush();
-  settle();
-  return true;
+// Waits while work keeps finishing: work that does not end, or that gives no record, must not hold up the program.
+void Measuring::wait_for_work(double timeout_s) {
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  std::uint64_t outstanding = tables_.launches.outstanding();
+  auto last_change = steady_clock::now();
+  while (outstanding > 0 && steady_clock::now() < until && steady_clock::now() - last_change < kPatience) {
+    flush(0.002);
+    const std::uint64_t now = tables_.launches.outstanding();
+    if (now != outstanding) last_change = steady_clock::now();
+    outstanding = now;
+  }
 }
 
 void Measuring::stop() {
-  gpu::await_work(tables_.launches, options_.wait_at_stop_s, [this] { return fetch(); });
+  wait_for_work(options_.wait_at_stop_s);
   callbacks_.calls().close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;

@@ -54,13 +54,13 @@ class Measuring {
   static void on_place_changed(const leadline_event* event, void* user);
   static void on_activity(const leadline_event* event, void* user);
   void make_thread() noexcept;
-  bool learn_devices() noexcept;
+  void learn_devices() noexcept;
   void describe_devices() const;
   void run();
   void settle();
   void look_for_silence(bool at_end);
   std::string why_silent() const;
-  bool fetch();
+  void wait_for_work(double timeout_s);
 
   Options options_;
   Tool& tool_;

@@ -71,6 +71,27 @@ CuptiLibrary::CuptiLibrary(const Library& library) : path_(library.path()) {
   bind(library, "cuptiPCSamplingGetNumStallReasons", s.stall_reason_count);
   bind(library, "cuptiPCSamplingGetStallReasons", s.stall_reasons);
   bind(library, "cuptiRegisterComputeCrcCallback", s.register_hash);
+  PmSamplingFunctions& c = counting_;
+  bind(library, "cuptiProfilerInitialize", c.initialize);
+  bind(library, "cuptiDeviceGetChipName", c.chip_name);
+  bind(library, "cuptiProfilerHostInitialize", c.host_initialize);
+  bind(library, "cuptiProfilerHostDeinitialize", c.host_deinitialize);
+  bind(library, "cuptiProfilerHostConfigAddMetrics", c.host_add_metrics);
+  bind(library, "cuptiProfilerHostGetConfigImageSize", c.host_image_size);
+  bind(library, "cuptiProfilerHostGetConfigImage", c.host_image);
+  bind(library, "cuptiProfilerHostGetNumOfPasses", c.host_passes);
+  bind(library, "cuptiProfilerHostEvaluateToGpuValues", c.host_evaluate);
+  bind(library, "cuptiPmSamplingGetCounterAvailability", c.availability);
+  bind(library, "cuptiPmSamplingEnable", c.enable);
+  bind(library, "cuptiPmSamplingDisable", c.disable);
+  bind(library, "cuptiPmSamplingSetConfig", c.configure);
+  bind(library, "cuptiPmSamplingGetCounterDataSize", c.image_size);
+  bind(library, "cuptiPmSamplingCounterDataImageInitialize", c.image_initialize);
+  bind(library, "cuptiPmSamplingStart", c.start);
+  bind(library, "cuptiPmSamplingStop", c.stop);
+  bind(library, "cuptiPmSamplingDecodeData", c.decode);
+  bind(library, "cuptiPmSamplingGetCounterDataInfo", c.image_info);
+  bind(library, "cuptiPmSamplingCounterDataGetSampleInfo", c.sample_info);
 }
 
 std::string CuptiLibrary::missing_required() const {

@@ -11,6 +11,7 @@
 #include "base/library.h"
 #include "providers/nvidia/cupti_abi.h"
 #include "providers/nvidia/pc_sampling_abi.h"
+#include "providers/nvidia/pm_sampling_abi.h"
 
 namespace leadline::nvidia {
 
@@ -61,6 +62,36 @@ struct PcSamplingFunctions {
   }
 };
 
+// Functions are null where this version has none.
+struct PmSamplingFunctions {
+  cupti::Result (*initialize)(cupti::ProfilerInitialize*) = nullptr;
+  cupti::Result (*chip_name)(cupti::ChipName*) = nullptr;
+  cupti::Result (*host_initialize)(cupti::HostInitialize*) = nullptr;
+  cupti::Result (*host_deinitialize)(cupti::HostObject*) = nullptr;
+  cupti::Result (*host_add_metrics)(cupti::HostAddMetrics*) = nullptr;
+  cupti::Result (*host_image_size)(cupti::HostImageSize*) = nullptr;
+  cupti::Result (*host_image)(cupti::HostImage*) = nullptr;
+  cupti::Result (*host_passes)(cupti::HostPasses*) = nullptr;
+  cupti::Result (*host_evaluate)(cupti::HostEvaluate*) = nullptr;
+  cupti::Result (*availability)(cupti::PmAvailability*) = nullptr;
+  cupti::Result (*enable)(cupti::PmEnable*) = nullptr;
+  cupti::Result (*disable)(cupti::PmObject*) = nullptr;
+  cupti::Result (*configure)(cupti::PmConfigure*) = nullptr;
+  cupti::Result (*image_size)(cupti::PmImageSize*) = nullptr;
+  cupti::Result (*image_initialize)(cupti::PmImage*) = nullptr;
+  cupti::Result (*start)(cupti::PmObject*) = nullptr;
+  cupti::Result (*stop)(cupti::PmObject*) = nullptr;
+  cupti::Result (*decode)(cupti::PmDecode*) = nullptr;
+  cupti::Result (*image_info)(cupti::PmImageInfo*) = nullptr;
+  cupti::Result (*sample_info)(cupti::PmSampleInfo*) = nullptr;
+
+  bool complete() const noexcept {
+    return initialize && chip_name && host_initialize && host_deinitialize && host_add_metrics && host_image_size &&
+           host_image && host_passes && host_evaluate && availability && enable && disable && configure && image_size &&
+           image_initialize && start && stop && decode && image_info && sample_info;
+  }
+};
+
 class CuptiLibrary {
  public:
   // `candidates`: paths to try where the program has no copy loaded, best first. On failure *error is one sentence.
@@ -68,6 +99,7 @@ class CuptiLibrary {
 
   const CuptiFunctions& call() const noexcept { return functions_; }
   const PcSamplingFunctions& sampling() const noexcept { return sampling_; }
+  const PmSamplingFunctions& counting() const noexcept { return counting_; }
   const std::string& path() const noexcept { return path_; }
 
   // Asks the library; 0 when it does not answer (no working driver).
@@ -84,6 +116,7 @@ class CuptiLibrary {
 
   CuptiFunctions functions_;
   PcSamplingFunctions sampling_;
+  PmSamplingFunctions counting_;
   std::string path_;
 };
 

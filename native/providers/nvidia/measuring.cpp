@@ -6,7 +6,6 @@
 
 #include "base/ids.h"
 #include "base/own_thread.h"
-#include "gpu/await_records.h"
 #include "gpu/measure.h"
 #include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/occupancy.h"
@@ -40,6 +39,7 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       subscription_(library_, calls_),
       fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {
   if (!options_.instructions.empty()) sampler_ = std::make_unique<PcSampler>(library_, sampling_options(options_));
+  if (!options_.gpu_metrics.empty()) counters_ = std::make_unique<PmSampler>(library_, counter_options(options_));
 }
 
 Measuring::~Measuring() { InCallback::forget(this); }
@@ -84,11 +84,10 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     gpu::count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
   }
   if (!inside_cuda_start) learn_devices();
-  if (sampler_ && sampler_->begin()) {
-    sampling_ = true;
-    fold_.follow_kernels(&sampler_->samples());
-    if (library_.sampling().register_hash != nullptr) library_.sampling().register_hash(on_code);
-  }
+  sampling_ = sampler_ && sampler_->begin();
+  counting_ = counters_ && counters_->begin();
+  fold_.follow_kernels(sampling_ ? &sampler_->samples() : nullptr, counting_ ? &counters_->samples() : nullptr);
+  if (sampling_ && library_.sampling().register_hash != nullptr) library_.sampling().register_hash(on_code);
   paused ? pause() : resume();
   subscription_.enable_callbacks();
   if (!inside_cuda_start) start_thread();
@@ -97,7 +96,8 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
 
 void Measuring::pause() {
   callbacks_.pause();
-  if (sampling_) sampler_->pause();
+  if (sampling_) sampler_->windows().pause();
+  if (counting_) counters_->windows().pause();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   const std::lock_guard lock(fold_mutex_);
@@ -115,7 +115,8 @@ void Measuring::resume() {
   }
   if (places_ == 0) leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
   callbacks_.resume();
-  if (sampling_) sampler_->resume();
+  if (sampling_) sampler_->windows().resume();
+  if (counting_) counters_->windows().resume();
 }
 
 // At once, or in the callback of the first context.
@@ -126,7 +127,8 @@ void Measuring::start_thread() {
     begin_own_thread();
     run();
   });
-  if (sampling_) sampler_->start_thread();
+  if (sampling_) sampler_->windows().start_thread();
+  if (counting_) counters_->windows().start_thread();
 }
 
 // What the driver says of the devices; before any record of theirs is folded.
@@ -162,7 +164,7 @@ void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, con
     }
     return;
   }
-  if (self.sampling_) self.sample_contexts(domain, cbid, data);
+  if (self.sampling_ || self.counting_) self.sample_contexts(domain, cbid, data);
   if (domain == cupti::Domain::kResource && cbid == static_cast<std::uint32_t>(cupti::Resource::kContextCreated)) {
     try {
       self.start_thread();
@@ -250,7 +252,7 @@ void Measuring::drain() {
     fold_.settle_before(leadline_monitor_now() - kSettleNs);
     settle_samples(leadline_monitor_now() - kSettleNs);
   } catch (...) {
-    gpu::count_loss(LossKind::kInternalError, 1, "GPU work could not be settled for lack of memory.");
+    gpu::count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
   }
   fold_ns_ += leadline_monitor_now() - begin;
 }
@@ -261,7 +263,7 @@ void Measuring::fold_buffer(const gpu::FullBuffer& full) {
     const gpu::Work work = decode(*record, version_, clock_.offset_ns);
     if (work.kind == gpu::WorkKind::kNone) continue;
     if (recorder_) recorder_->work(work);
-    fold_.add_or_lose(work);
+    fold_.add(work);
   }
   const std::uint64_t dropped = subscription_.dropped_records(full.context, full.stream);
   dropped_ += dropped;
@@ -269,15 +271,29 @@ void Measuring::fold_buffer(const gpu::FullBuffer& full) {
 }
 
 bool Measuring::flush(double timeout_s) {
-  return gpu::await_records(tables_.launches, timeout_s, [this] { return fetch(); });
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  do {
+    if (fatal_.load(std::memory_order_relaxed)) return false;
+    subscription_.flush(false);
+    drain();
+    if (tables_.launches.outstanding() == 0) return true;
+    std::unique_lock lock(wake_mutex_);
+    wake_.wait_for(lock, std::chrono::milliseconds(2));
+  } while (steady_clock::now() < until);
+  return false;
 }
 
-// False: CUPTI hands over no more.
-bool Measuring::fetch() {
-  if (fatal_.load(std::memory_order_relaxed)) return false;
-  subscription_.flush(false);
-  drain();
-  return true;
+// Waits while work keeps finishing: work that does not end, or that gives no record, must not hold up the program.
+void Measuring::wait_for_work(double timeout_s) {
+  const auto until = steady_clock::now() + duration<double>(timeout_s);
+  std::uint64_t outstanding = tables_.launches.outstanding();
+  auto last_change = steady_clock::now();
+  while (outstanding > 0 && steady_clock::now() < until && steady_clock::now() - last_change < kPatience) {
+    flush(0.002);
+    const std::uint64_t now = tables_.launches.outstanding();
+    if (now != outstanding) last_change = steady_clock::now();
+    outstanding = now;
+  }
 }
 
 bool Measuring::finalize() {
@@ -299,13 +315,14 @@ bool Measuring::finalize() {
 
 void Measuring::stop() {
   const bool alive = !fatal_.load(std::memory_order_relaxed);
-  if (alive) gpu::await_work(tables_.launches, options_.wait_at_stop_s, [this] { return fetch(); });
+  if (alive) wait_for_work(options_.wait_at_stop_s);
   callbacks_.close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   if (alive) subscription_.disable_callbacks();
   InCallback::wait(kPatience);
   if (sampling_ && alive) sampler_->stop();
+  if (counting_ && alive) counters_->stop();
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
@@ -316,6 +333,7 @@ void Measuring::stop() {
     subscription_.flush(true);
     drain();
     subscription_.stop_activity();
+    if (counting_) counters_->release();
     finalize() ? subscription_.forget() : subscription_.close();
   }
   InCallback::forget(this);
@@ -341,7 +359,8 @@ void Measuring::abandon(leadline_subscription* places, leadline_subscription* ac
   callbacks_.close();
   InCallback::after_fork();
   subscription_.forget();
-  if (sampling_) sampler_->abandon();
+  if (sampling_) sampler_->windows().abandon();
+  if (counting_) counters_->windows().abandon();
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
 }
 

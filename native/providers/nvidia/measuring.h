@@ -16,6 +16,7 @@
 #include "providers/nvidia/callbacks.h"
 #include "providers/nvidia/driver.h"
 #include "providers/nvidia/pc_sampling.h"
+#include "providers/nvidia/pm_sampling.h"
 #include "providers/nvidia/provider.h"
 #include "providers/nvidia/subscription.h"
 
@@ -58,13 +59,14 @@ class Measuring {
   static void on_activity(const leadline_event* event, void* user);
 
   void sample_contexts(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept;
+  void begin_with(void* context, std::int32_t device) noexcept;
   void settle_samples(std::int64_t until_ns);
   void start_thread();
   void learn_devices() noexcept;
   void run();
   void drain();
   void fold_buffer(const gpu::FullBuffer& full);
-  bool fetch();
+  void wait_for_work(double timeout_s);
   bool finalize();
   void describe_devices() const;
 
@@ -81,7 +83,9 @@ class Measuring {
   Subscription subscription_;
   gpu::ActivityFold fold_;
   std::unique_ptr<PcSampler> sampler_;  // null: instructions are not asked for
-  bool sampling_ = false;               // set before callbacks are enabled
+  bool sampling_ = false;               // this and `counting_` are set before callbacks are enabled
+  std::unique_ptr<PmSampler> counters_;  // null: no counters are asked for
+  bool counting_ = false;
   std::unique_ptr<gpu::Recorder> recorder_;
   leadline_subscription places_ = 0;
   leadline_subscription activities_ = 0;

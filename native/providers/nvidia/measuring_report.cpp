@@ -44,9 +44,9 @@ Details Measuring::details() const {
     const PcSamplingDetails d = sampler_->details();
     details.instructions = InstructionDetails{d.mode,
                                               d.message,
-                                              d.windows,
-                                              d.open_ns,
-                                              d.spent_ns,
+                                              d.windows.windows,
+                                              d.windows.open_ns,
+                                              d.windows.spent_ns,
                                               d.samples.samples,
                                               d.samples.by_launch,
                                               d.samples.by_window,
@@ -55,6 +55,12 @@ Details Measuring::details() const {
                                               d.buffer_full,
                                               d.other_samples,
                                               d.code_bytes};
+  }
+  if (counters_) {
+    const PmSamplingDetails d = counters_->details();
+    details.counters = CounterDetails{
+        d.metrics,          d.chips,        d.message,   d.windows.windows, d.windows.open_ns, d.windows.spent_ns,
+        d.samples.readings, d.samples.idle, d.overflows, d.aligned};
   }
   return details;
 }

@@ -16,6 +16,15 @@ PcSamplingOptions sampling_options(const Options& options) {
   return sampling;
 }
 
+PmSamplingOptions counter_options(const Options& options) {
+  PmSamplingOptions counting;
+  counting.metrics = options.gpu_metrics;
+  counting.budget = options.instruction_budget;
+  if (options.sample_window_s <= 0) counting.window_s = 0;
+  counting.interval_ns = options.counter_interval_ns;
+  return counting;
+}
+
 // Contexts that were there before measuring began show at their first call.
 void Measuring::sample_contexts(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
   static thread_local constinit void* last_seen = nullptr;
@@ -29,27 +38,34 @@ void Measuring::sample_contexts(cupti::Domain domain, std::uint32_t cbid, const 
     const auto& api = *static_cast<const cupti::CallbackData*>(data);
     if (api.site != cupti::Site::kEnter || api.context == nullptr || api.context == last_seen) return;
     last_seen = api.context;
-    return sampler_->context_created(api.context, device_of(api.context));
+    return begin_with(api.context, device_of(api.context));
   }
   if (domain != cupti::Domain::kResource) return;
   const auto& resource = *static_cast<const cupti::ResourceData*>(data);
   switch (static_cast<cupti::Resource>(cbid)) {
     case cupti::Resource::kContextCreated:
-      return sampler_->context_created(resource.context, device_of(resource.context));
+      return begin_with(resource.context, device_of(resource.context));
     case cupti::Resource::kContextDestroyStarting:
       if (last_seen == resource.context) last_seen = nullptr;
-      return sampler_->context_destroyed(resource.context);
+      if (sampling_) sampler_->context_destroyed(resource.context);
+      return;
     case cupti::Resource::kModuleLoaded:
-      if (resource.descriptor != nullptr) {
+      if (sampling_ && resource.descriptor != nullptr) {
         const auto& module = *static_cast<const cupti::ModuleData*>(resource.descriptor);
         sampler_->code().keep(module.image, module.image_bytes);
       }
       return;
     case cupti::Resource::kModuleUnloadStarting:
-      return sampler_->code_unloading(resource.context);
+      if (sampling_) sampler_->code_unloading(resource.context);
+      return;
     default:
       return;
   }
+}
+
+void Measuring::begin_with(void* context, std::int32_t device) noexcept {
+  if (sampling_) sampler_->context_created(context, device);
+  if (counting_) counters_->device_seen(device);
 }
 
 // CUPTI asks for a name of the code that it loads, and says it with every sample of that code.
@@ -59,16 +75,24 @@ void Measuring::on_code(const void* image, std::size_t bytes, std::uint64_t* has
 }
 
 void Measuring::sample_window(bool open) {
-  if (sampling_) open ? sampler_->open_window() : sampler_->close_window();
+  const auto turn = [open](gpu::SamplingWindows& windows) { open ? windows.open() : windows.close(); };
+  if (sampling_) turn(sampler_->windows());
+  if (counting_) turn(counters_->windows());
 }
 
 void Measuring::settle_samples(std::int64_t until_ns) {
+  if (counting_) {
+    counters_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
+                                                 const std::vector<leadline_measure>& measures) {
+      fold_.tell_counters(run, mangled, measures);
+    });
+  }
   if (!sampling_) return;
   sampler_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
                                               const std::vector<leadline_activity_child>& instructions) {
     fold_.tell_instructions(run, mangled, instructions);
   });
-  sampler_->slowed_down(sampler_->samples().take_slowdown_ns());
+  sampler_->windows().spend(sampler_->samples().take_slowdown_ns());
 }
 
 }  // namespace leadline::nvidia

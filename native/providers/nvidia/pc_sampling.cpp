@@ -12,14 +12,11 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "base/own_thread.h"
 #include "gpu/measure.h"
 #include "providers/nvidia/pc_sampling_context.h"
 
 namespace leadline::nvidia {
 namespace {
-
-using std::chrono::duration;
 
 constexpr std::int64_t kFirstCostNs = 1'000'000;    // of a window, until one was measured
 constexpr int kMostRounds = 256;                    // of taking records after one window
@@ -48,10 +45,22 @@ PcSampler::PcSampler(const CuptiLibrary& library, PcSamplingOptions options)
       options_(std::move(options)),
       call_(library.sampling()),
       code_(options_.code_folder, options_.code_bytes),
-      duty_(options_.budget, kFirstCostNs) {}
+      windows_(options_.budget, options_.window_s, kFirstCostNs,
+               {[this] { return ready(); }, [this] { open_window(); }, [this] { close_window(); }}) {}
 
-PcSampler::~PcSampler() {
-  if (thread_.joinable()) thread_.detach();  // only where stop() could not be reached
+PcSampler::~PcSampler() = default;
+
+bool PcSampler::ready() const {
+  const std::lock_guard lock(list_mutex_);
+  return !contexts_.empty();
+}
+
+void PcSampler::give_up(void* context, const std::string& why) {
+  {
+    const std::lock_guard lock(list_mutex_);
+    refused_.push_back(context);
+  }
+  refuse(why);
 }
 
 void PcSampler::refuse(const std::string& sentence) {
@@ -75,7 +84,7 @@ bool PcSampler::begin() {
         "`=serialised`, or install a newer nvidia-cuda-cupti.");
     return false;
   }
-  duty_.begin(leadline_monitor_now());
+  windows_.begin(leadline_monitor_now());
   return true;
 }
 
@@ -86,6 +95,7 @@ std::vector<std::shared_ptr<PcSampler::Context>> PcSampler::contexts() const {
 
 std::shared_ptr<PcSampler::Context> PcSampler::take_out(void* context) {
   const std::lock_guard lock(list_mutex_);
+  std::erase(refused_, context);
   const auto found =
       std::find_if(contexts_.begin(), contexts_.end(), [&](const auto& one) { return one->handle == context; });
   if (found == contexts_.end()) return nullptr;
@@ -96,18 +106,25 @@ std::shared_ptr<PcSampler::Context> PcSampler::take_out(void* context) {
 
 void PcSampler::context_created(void* handle, std::int32_t device) noexcept {
   try {
+    bool taken = false;
     {
       const std::lock_guard lock(list_mutex_);
-      if (!message_.empty()) return;
+      if (std::ranges::find(refused_, handle) != refused_.end()) return;
       for (const auto& known : contexts_) {
         if (known->handle == handle) return;
+        taken = taken || known->device == device;
       }
     }
     auto context = std::make_shared<Context>(handle, device);
-    std::string why;
-    if (!configure(*context, &why)) return refuse(why);
-    const std::lock_guard lock(list_mutex_);
-    contexts_.push_back(std::move(context));
+    std::string why =
+        "Instructions of a second context of a device are not sampled, because CUPTI samples one context of each "
+        "device at a time; programs have one unless they make more by cuCtxCreate.";
+    const bool fits = !taken && configure(*context, &why);
+    {
+      const std::lock_guard lock(list_mutex_);
+      if (fits) return contexts_.push_back(std::move(context));
+    }
+    give_up(handle, why);
   } catch (...) {
     gpu::count_loss(LossKind::kInternalError, 1,
                     "Instructions are not sampled because the provider ran out of memory.");
@@ -117,7 +134,7 @@ void PcSampler::context_created(void* handle, std::int32_t device) noexcept {
 void PcSampler::context_destroyed(void* handle) noexcept {
   try {
     const std::shared_ptr<Context> context = take_out(handle);
-    if (!context) return;
+    if (!context) return;  // or it was refused: its address may be given to another one
     const std::unique_lock lock = lock_within_patience(context->mutex);
     if (!lock) return;
     auto of = of_context(handle);
@@ -148,9 +165,6 @@ void PcSampler::code_unloading(void* handle) noexcept {
 }
 
 void PcSampler::open_window() {
-  const std::int64_t before = leadline_monitor_now();
-  window_open_ = true;
-  opened_ns_ = before;
   for (const std::shared_ptr<Context>& context : contexts()) {
     const std::lock_guard lock(context->mutex);
     if (!context->on) continue;
@@ -161,16 +175,15 @@ void PcSampler::open_window() {
       context->opens(now);
     } else {
       samples_.window_closes(context->device, now);
-      refuse(refusal(result, "to start"));
+      call_.disable(&of);
+      context->on = false;
+      take_out(context->handle);
+      give_up(context->handle, refusal(result, "to start"));
     }
   }
-  opening_cost_ns_ = leadline_monitor_now() - before;
 }
 
 void PcSampler::close_window() {
-  if (!window_open_) return;
-  window_open_ = false;
-  const std::int64_t before = leadline_monitor_now();
   for (const std::shared_ptr<Context>& context : contexts()) {
     const std::lock_guard lock(context->mutex);
     if (!context->on || !context->open) continue;
@@ -180,11 +193,6 @@ void PcSampler::close_window() {
     drain(*context);
     samples_.window_closes(context->device, context->windows.back().end_ns);
   }
-  const std::int64_t now = leadline_monitor_now();
-  const std::lock_guard lock(list_mutex_);
-  ++windows_;
-  open_ns_ += before - opened_ns_;
-  duty_.window(now, now - before + opening_cost_ns_);
 }
 
 void PcSampler::drain(Context& context) noexcept {
@@ -258,56 +266,8 @@ void PcSampler::take(Context& context, const Records& records, const cupti::Samp
   }
 }
 
-void PcSampler::slowed_down(std::int64_t ns) noexcept {
-  if (ns <= 0) return;
-  const std::lock_guard lock(list_mutex_);
-  duty_.spend(leadline_monitor_now(), ns);
-}
-
-void PcSampler::pause() { paused_.store(true, std::memory_order_relaxed); }
-void PcSampler::resume() { paused_.store(false, std::memory_order_relaxed); }
-
-void PcSampler::start_thread() {
-  const std::lock_guard lock(wake_mutex_);
-  if (options_.window_s <= 0 || ending_ || thread_.joinable()) return;
-  thread_ = std::thread([this] { run(); });
-}
-
-void PcSampler::run() {
-  begin_own_thread();
-  constexpr double kLookS = 0.1;  // how often a program that rests, or has no context yet, is looked at
-  std::unique_lock wake(wake_mutex_);
-  while (!ending_) {
-    std::int64_t rest_ns = 0;
-    {
-      const std::lock_guard lock(list_mutex_);
-      rest_ns = duty_.rest_ns(leadline_monitor_now());
-      if (contexts_.empty() || paused_.load(std::memory_order_relaxed) || !message_.empty()) {
-        rest_ns = std::max<std::int64_t>(rest_ns, static_cast<std::int64_t>(kLookS * 1e9));
-      }
-    }
-    if (rest_ns > 0) {
-      wake_.wait_for(wake, duration<double>(std::min(static_cast<double>(rest_ns) / 1e9, kLookS)));
-      continue;
-    }
-    wake.unlock();
-    open_window();
-    wake.lock();
-    wake_.wait_for(wake, duration<double>(options_.window_s), [this] { return ending_; });
-    wake.unlock();
-    close_window();
-    wake.lock();
-  }
-}
-
 void PcSampler::stop() {
-  {
-    const std::lock_guard lock(wake_mutex_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  close_window();
+  windows_.stop();
   for (const std::shared_ptr<Context>& context : contexts()) {
     const std::lock_guard lock(context->mutex);
     if (!context->on) continue;
@@ -318,10 +278,6 @@ void PcSampler::stop() {
   }
 }
 
-void PcSampler::abandon() noexcept {
-  if (thread_.joinable()) thread_.detach();
-}
-
 PcSamplingDetails PcSampler::details() const {
   PcSamplingDetails details;
   details.mode = mode_name(options_.mode);
@@ -330,11 +286,9 @@ PcSamplingDetails PcSampler::details() const {
   details.other_samples = other_samples_.load(std::memory_order_relaxed);
   details.code_bytes = code_.kept_bytes();
   details.samples = samples_.counters();
+  details.windows = windows_.counters();
   const std::lock_guard lock(list_mutex_);
   details.message = message_;
-  details.windows = windows_;
-  details.open_ns = open_ns_;
-  details.spent_ns = duty_.spent_ns();
   return details;
 }
 

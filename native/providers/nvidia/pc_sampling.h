@@ -7,18 +7,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gpu/code_objects.h"
-#include "gpu/duty.h"
 #include "gpu/instruction_samples.h"
+#include "gpu/sampling_windows.h"
 #include "providers/nvidia/cupti_library.h"
 #include "providers/nvidia/pc_sampling_abi.h"
 
@@ -36,9 +34,7 @@ struct PcSamplingOptions {
 struct PcSamplingDetails {
   std::string mode;     // "continuous", "serialised"
   std::string message;  // why nothing, or less, is sampled; empty when all is well
-  std::uint64_t windows = 0;
-  std::int64_t open_ns = 0;
-  std::int64_t spent_ns = 0;
+  gpu::WindowCounters windows;
   std::uint64_t dropped = 0;
   std::uint64_t buffer_full = 0;
   std::uint64_t other_samples = 0;
@@ -58,25 +54,15 @@ class PcSampler {
 
   // False where this CUPTI cannot sample, said in details().
   bool begin();
-  void start_thread();
   // No window is opened any more, the last one is taken, CUPTI's sampling is off.
   void stop();
-  void pause();
-  void resume();
-  // The child of a fork: the thread is not here.
-  void abandon() noexcept;
 
   // In callbacks of CUPTI, on the program's threads.
   void context_created(void* context, std::int32_t device) noexcept;
   void context_destroyed(void* context) noexcept;
   void code_unloading(void* context) noexcept;
 
-  // Kernels that ran in windows were so much slower.
-  void slowed_down(std::int64_t ns) noexcept;
-
-  void open_window();
-  void close_window();
-
+  gpu::SamplingWindows& windows() noexcept { return windows_; }
   gpu::InstructionSamples& samples() noexcept { return samples_; }
   gpu::CodeObjects& code() noexcept { return code_; }
   PcSamplingDetails details() const;
@@ -85,12 +71,15 @@ class PcSampler {
   struct Context;
   struct Records;
 
-  void run();
+  bool ready() const;
+  void open_window();
+  void close_window();
   bool configure(Context& context, std::string* why);
   void learn_reasons(Context& context);
   void drain(Context& context) noexcept;
   void take(Context& context, const Records& records, const cupti::SamplingData& data) noexcept;
   void refuse(const std::string& sentence);
+  void give_up(void* context, const std::string& why);
   std::string refusal(cupti::Result result, const char* doing) const;
   std::vector<std::shared_ptr<Context>> contexts() const;
   std::shared_ptr<Context> take_out(void* context);
@@ -104,23 +93,13 @@ class PcSampler {
 
   mutable std::mutex list_mutex_;  // never held while CUPTI is called
   std::vector<std::shared_ptr<Context>> contexts_;
+  std::vector<void*> refused_;  // contexts that are not asked for again
   std::string message_;
-  gpu::Duty duty_;
-  std::int64_t opened_ns_ = 0;
-  std::int64_t open_ns_ = 0;
-  std::int64_t opening_cost_ns_ = 0;
-  std::uint64_t windows_ = 0;
 
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> buffer_full_{0};
   std::atomic<std::uint64_t> other_samples_{0};
-  std::atomic<bool> paused_{false};
-  bool window_open_ = false;  // of the thread that opens windows
-
-  std::mutex wake_mutex_;
-  std::condition_variable wake_;
-  bool ending_ = false;
-  std::thread thread_;
+  gpu::SamplingWindows windows_;
 };
 
 // "long_scoreboard" for smsp__pcsamp_warps_issue_stalled_long_scoreboard; *not_issued for the counter of those samples

@@ -31,6 +31,8 @@ struct Options {
   std::int64_t sample_period = 0;    // a sample every 2^period cycles; 0: what CUPTI chooses
   std::string code_folder;           // where code of the device is kept for reading its lines; empty: nowhere
   std::int64_t code_bytes = 256 << 20;
+  std::vector<std::string> gpu_metrics;         // hardware counters to read, see counter_choice.h; empty: none
+  std::int64_t counter_interval_ns = 50'000;    // between two readings of them
   std::string recording;  // file to record the stream of calls and records into; empty: none
   std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
 };
@@ -59,6 +61,19 @@ struct InstructionDetails {
   std::uint64_t code_bytes = 0;
 };
 
+struct CounterDetails {
+  std::vector<std::string> metrics;
+  std::string chips;
+  std::string message;  // why nothing, or less, is counted; empty when all is well
+  std::uint64_t windows = 0;
+  std::int64_t open_ns = 0;
+  std::int64_t spent_ns = 0;
+  std::uint64_t readings = 0;
+  std::uint64_t idle = 0;  // of those, while no kernel was seen to run
+  std::uint64_t overflows = 0;
+  bool aligned = false;  // the times of readings were laid into their window, since they are of another clock
+};
+
 // Of a measuring that runs, or has run.
 struct Details {
   std::string cupti_path;
@@ -80,6 +95,7 @@ struct Details {
   bool cupti_finalized = false;
   bool device_lost = false;
   std::optional<InstructionDetails> instructions;
+  std::optional<CounterDetails> counters;
 };
 
 struct Report {

@@ -16,6 +16,8 @@ Options options_of(const ProviderOptions& given) {
   options.sample_period = given.get("sample_period", options.sample_period);
   options.code_folder = given.get("code_folder", options.code_folder);
   options.code_bytes = given.get("code_bytes", options.code_bytes);
+  options.gpu_metrics = given.get("gpu_metrics", options.gpu_metrics);
+  options.counter_interval_ns = given.get("counter_interval_ns", options.counter_interval_ns);
   options.recording = given.get("recording", options.recording);
   options.describe_device = given.describe_device;
   return options;

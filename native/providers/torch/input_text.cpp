@@ -3,7 +3,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/losses.h"
 #include "providers/torch/json_text.h"
 #include "providers/torch/old_string_types.h"
 
@@ -95,7 +94,6 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
     text_ += '}';
     return text_.c_str();
   } catch (...) {
-    losses().count(LossKind::kInternalError, 1, "there was no memory for the shapes of an operator's inputs");
     return role;
   }
 }

@@ -58,7 +58,18 @@ void fake_test_sample(const char* kernel, std::uint64_t offset, const char* stal
   const std::lock_guard lock(gpu().mutex);
   gpu().sampling.pcs[kernel].push_back({kernel, offset, fake_stall_reason(stall), count, latency});
 }
-void fake_test_refuse_sampling(std::int32_t result) { gpu().sampling.enable_result = result; }
+// What a kernel's counters say: percent of occupancy, tensor pipes and memory, and bytes in a nanosecond.
+void fake_test_rates(const char* kernel, double warps, double tensor, double dram, double bytes) {
+  const std::lock_guard lock(gpu().mutex);
+  FakeRates& rates = gpu().counting.rates[kernel];
+  rates.warps = warps;
+  rates.tensor = tensor;
+  rates.dram = dram;
+  rates.bytes = bytes;
+}
+void fake_test_refuse_sampling(std::int32_t result) {
+  gpu().sampling.enable_result = gpu().counting.enable_result = result;
+}
 void fake_test_lose_device() { gpu().lose_device(); }
 std::uint32_t fake_test_finalized() { return gpu().finalized; }
 std::uint64_t fake_test_enabled_callbacks() {

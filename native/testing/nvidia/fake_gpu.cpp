@@ -158,6 +158,7 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
   const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
   sampling.ran(context(stream->device), name, correlation);
   stream->ready_ns = start + sampling.duration(context(stream->device), duration_ns);
+  counting.ran(stream->device, name, start, stream->ready_ns);
   record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
   record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
   record.device_id = static_cast<std::uint32_t>(stream->device);
@@ -327,7 +328,7 @@ void FakeGpu::read_environment() {
   if (const char* result = std::getenv("FAKE_REFUSES"))
     subscribe_result = static_cast<cupti::Result>(std::atoi(result));
   if (const char* result = std::getenv("FAKE_REFUSES_SAMPLING")) {
-    sampling.enable_result = static_cast<cupti::Result>(std::atoi(result));
+    sampling.enable_result = counting.enable_result = static_cast<cupti::Result>(std::atoi(result));
   }
   if (const char* version = std::getenv("FAKE_DRIVER_CUDA")) driver_cuda_version = std::atoi(version);
   if (const char* result = std::getenv("FAKE_INIT")) init_result = static_cast<cuda::Result>(std::atoi(result));
@@ -349,13 +350,14 @@ void FakeGpu::reset() {
   holder.clear();
   holder_shares = false;
   subscribe_result = activity_result = cupti::kSuccess;
+  subscribed_when_counting_ended = false;
   inner_ids_differ = false;
-  real_clock = false;
-  waits_asleep = false;
+  real_clock = waits_asleep = false;
   waiting_ran_ns = 0;
   names_work = true;
   delivery = {};
   sampling.reset();
+  counting.reset();
   subscribed = nullptr;
   callback = nullptr;
   enabled.clear();

@@ -20,6 +20,7 @@
 
 #include "providers/nvidia/cuda_abi.h"
 #include "providers/nvidia/cupti_abi.h"
+#include "testing/nvidia/fake_counting.h"
 #include "testing/nvidia/fake_sampling.h"
 
 namespace leadline::testing {
@@ -95,6 +96,8 @@ class FakeGpu {
   bool names_work = true;
   Delivery delivery;
   FakeSampling sampling;
+  FakeCounting counting;
+  bool subscribed_when_counting_ended = false;
 
   // The clock: CUPTI's time is this plus kCuptiEpoch.
   static constexpr std::int64_t kCuptiEpoch = 1'700'000'000'000'000'000;

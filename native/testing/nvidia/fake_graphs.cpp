@@ -44,7 +44,9 @@ void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t c
     record.kind = cupti::Kind::kConcurrentKernel;
     record.start = static_cast<std::uint64_t>(at + kCuptiEpoch);
     sampling.ran(context(stream->device), node->kernel, correlation);
+    const std::int64_t start = at;
     at += sampling.duration(context(stream->device), node->duration_ns);
+    counting.ran(stream->device, node->kernel, start, at);
     record.end = static_cast<std::uint64_t>(at + kCuptiEpoch);
     record.device_id = static_cast<std::uint32_t>(stream->device);
     record.context_id = context(stream->device)->id;

@@ -1,34 +1,67 @@
 #include "testing/nvidia/scenario.h"
 
 #include "providers/nvidia/provider.h"
-#include "testing/gpu_program.h"
 #include "testing/nvidia/fakes.h"
 
 namespace leadline::testing {
 namespace {
 
-class Program final : public GpuProgram<Fakes, FakeGpu, FakeKernel, LaunchConfig> {
+class Program final : public ScenarioProgram {
  public:
-  explicit Program(Fakes& fakes) : GpuProgram(fakes, fakes.gpu()) {}
+  explicit Program(Fakes& fakes) : fakes_(fakes), gpu_(fakes.gpu()) {}
 
  private:
-  void set_registers(FakeKernel& kernel, std::int32_t registers) override { kernel.registers = registers; }
-  bool launch_by(const std::string& how, FakeKernel& kernel, const LaunchConfig& config) override {
-    if (how == "driver") {
-      fakes_.cu_launch(&kernel, config.grid.x, 1, 1, config.block.x, 1, 1, 0, config.stream, nullptr, nullptr);
-    } else if (how == "per-thread") {
-      fakes_.launch_per_thread(&kernel, config.grid, config.block, nullptr, 0, config.stream);
+  Stream stream(std::uint32_t number, std::int32_t device) override { return gpu_.stream(number, device); }
+  void launch(const ScenarioLaunch& launch, Stream stream) override {
+    FakeKernel& kernel = kernels_[launch.kernel];
+    kernel_names_.push_back(launch.kernel);
+    kernel.name = kernel_names_.back().c_str();
+    kernel.duration_ns = launch.duration_ns;
+    kernel.registers = launch.registers;
+    kernel.fails = launch.how == "fails";
+    const LaunchConfig config{{launch.grid, 1, 1}, {launch.block, 1, 1}, 0, stream};
+    if (launch.how == "driver") {
+      fakes_.cu_launch(&kernel, launch.grid, 1, 1, launch.block, 1, 1, 0, stream, nullptr, nullptr);
+    } else if (launch.how == "ex") {
+      fakes_.launch_ex(&config, &kernel, nullptr);
+    } else if (launch.how == "cooperative") {
+      fakes_.launch_cooperative(&kernel, config.grid, config.block, nullptr, 0, stream);
+    } else if (launch.how == "per-thread") {
+      fakes_.launch_per_thread(&kernel, config.grid, config.block, nullptr, 0, stream);
     } else {
-      return false;
+      fakes_.launch(&kernel, config.grid, config.block, nullptr, 0, stream);
     }
-    return true;
+  }
+  void copy(bool to_device, std::size_t bytes, Stream stream) override {
+    fakes_.memcpy_async(nullptr, nullptr, bytes, to_device ? 1 : 2, stream);
+  }
+  void set(std::size_t bytes, Stream stream) override { fakes_.memset_async(nullptr, 0, bytes, stream); }
+  void synchronize_device() override { fakes_.device_synchronize(); }
+  void synchronize(Stream stream) override { fakes_.stream_synchronize(stream); }
+  void synchronize_event(std::uint32_t event) override { fakes_.event_synchronize(gpu_.event(event)); }
+  void record(std::uint32_t event, Stream stream) override { fakes_.event_record(gpu_.event(event), stream); }
+  void wait(std::uint32_t event, Stream stream) override { fakes_.stream_wait_event(stream, gpu_.event(event), 0); }
+  void* allocate(std::size_t bytes) override {
+    void* address = nullptr;
+    fakes_.malloc(&address, bytes);
+    return address;
+  }
+  void free(void* address) override { fakes_.free(address); }
+  void begin_capture(Stream stream) override { fakes_.begin_capture(stream, 0); }
+  void* end_capture(Stream stream) override {
+    void* graph = nullptr;
+    fakes_.end_capture(stream, &graph);
+    return graph;
   }
   void* instantiate(void* graph) override {
     void* executable = nullptr;
     fakes_.graph_instantiate(&executable, graph, 0);
     return executable;
   }
+  void replay(void* executable, Stream stream) override { fakes_.graph_launch(executable, stream); }
   void destroy(void* graph, bool executable) override { gpu_.destroy(static_cast<FakeGraph*>(graph), executable); }
+  void compute(std::int64_t ns) override { gpu_.tick(ns); }
+  void poll() override { fakes_.get_last_error(); }
   bool other(const ScenarioLine& line) override {
     if (line.verb() == "destroy-context") {
       gpu_.destroy_context(static_cast<std::int32_t>(line.number("device", 0)));
@@ -38,6 +71,19 @@ class Program final : public GpuProgram<Fakes, FakeGpu, FakeKernel, LaunchConfig
                 static_cast<std::uint32_t>(line.number("latency", 0))};
       if (const std::string in = line.text("in"); !in.empty()) pc.function = in;
       gpu_.sampling.pcs[line.words[1]].push_back(pc);
+    } else if (line.verb() == "rates") {
+      FakeRates& rates = gpu_.counting.rates[line.words[1]];
+      const auto set = [&](const char* key, double& value) {
+        if (const std::string text = line.text(key); !text.empty()) value = std::stod(text);
+      };
+      set("active", rates.active);
+      set("warps", rates.warps);
+      set("tensor", rates.tensor);
+      set("dram", rates.dram);
+      set("l2", rates.l2);
+      set("issue", rates.issue);
+      set("bytes", rates.bytes);
+      set("instructions", rates.instructions);
     } else if (line.verb() == "load-code") {
       gpu_.load_code(line.words[1].data(), line.words[1].size(), static_cast<std::int32_t>(line.number("device", 0)));
     } else if (line.verb() == "unload-code") {
@@ -49,6 +95,11 @@ class Program final : public GpuProgram<Fakes, FakeGpu, FakeKernel, LaunchConfig
     }
     return true;
   }
+
+  Fakes& fakes_;
+  FakeGpu& gpu_;
+  std::map<std::string, FakeKernel> kernels_;
+  std::deque<std::string> kernel_names_;
 };
 
 bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line) {
@@ -82,6 +133,26 @@ bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line)
     gpu.devices.clear();
   else if (verb == "instructions")
     options.instructions = line.words[1];
+  else if (verb == "gpu-metrics")
+    options.gpu_metrics.assign(line.words.begin() + 1, line.words.end());
+  else if (verb == "counter-interval")
+    options.counter_interval_ns = number();
+  else if (verb == "chip")
+    gpu.counting.chip = line.words[1];
+  else if (verb == "no-counter")
+    gpu.counting.unknown.insert(line.words[1]);
+  else if (verb == "multiprocessor-counters")
+    gpu.counting.multiprocessors = static_cast<std::size_t>(number());
+  else if (verb == "refuse-counting")
+    gpu.counting.enable_result = static_cast<cupti::Result>(number());
+  else if (verb == "refuse-counting-start")
+    gpu.counting.start_result = static_cast<cupti::Result>(number());
+  else if (verb == "counter-overflow")
+    gpu.counting.overflow = true;
+  else if (verb == "counter-clock-error")
+    gpu.counting.clock_error_ns = number();
+  else if (verb == "readings-at-once")
+    gpu.counting.at_once = static_cast<std::size_t>(number());
   else if (verb == "refuse-sampling")
     gpu.sampling.enable_result = static_cast<cupti::Result>(number());
   else if (verb == "refuse-mode")
@@ -129,7 +200,7 @@ bool ask_provider(const nvidia::Options& options, const ScenarioLine& line) {
 
 }  // namespace
 
-ScenarioResult run_scenario(const std::string& file, const std::string& folder, const std::function<void()>& started) {
+ScenarioResult run_scenario(const std::string& file, const std::string& folder) {
   Fakes fakes(folder);
   FakeGpu& gpu = fakes.gpu();
   gpu.reset();
@@ -139,12 +210,14 @@ ScenarioResult run_scenario(const std::string& file, const std::string& folder, 
   options.wait_at_stop_s = 0.05;
   options.sample_window_s = 0;
   options.cupti_candidates = {folder + "/libcupti.so.13"};
-  const auto provider = [&](const ScenarioLine& line) {
-    const bool done = ask_provider(options, line) || configure(gpu, options, line);
-    if (started && line.verb() == "start") started();
-    return done;
-  };
-  ScenarioResult result = run_scenario_in({[&] { return std::make_unique<Program>(fakes); }, provider}, file);
+  ScenarioResult result = run_scenario_in(
+      {[&] { return std::make_unique<Program>(fakes); },
+       [&](const ScenarioLine& line) { return ask_provider(options, line) || configure(gpu, options, line); }},
+      file);
+  if (!options.gpu_metrics.empty() && !gpu.subscribed_when_counting_ended && gpu.counting.enable_result == 0 &&
+      gpu.counting.chip != "GX999") {
+    result.error = "Counting was ended after the subscription, or never.";
+  }
   if (gpu.noisy_callbacks_enabled > 0) result.error = "Callbacks of calls of no interest were enabled.";
   if (gpu.sampling.calls_while_off > 0) result.error = "Sampling was used where it was not on.";
   if (gpu.calls_after_finalize > 0) result.error = "CUPTI was called after it had been finalised.";

@@ -41,6 +41,9 @@ INSTRUCTION_MODES = ("continuous", "serialised")
 INSTRUCTION_BUDGET = 2.0
 """Percent of the time that sampling instructions may cost where nothing is said."""
 
+GPU_METRICS = ("occupancy", "dram", "tensor", "l2", "issue")
+"""What hardware counters of kernels can say, what most people ask for first."""
+
 _UNREADABLE_WINDOW = "Cannot read the trace window {!r}; write steps=N or seconds=S, and maybe ,wait=N."
 
 
@@ -140,6 +143,8 @@ class Options:
     no_code: bool = False
     """With `instructions`: keep no machine code of kernels beside the segments until the file is made; samples are then
     offsets, without source lines."""
+    gpu_metrics: tuple[str, ...] = ()
+    """Hardware counters of kernels to read (`GPU_METRICS`). `budget` says what reading them may cost, as above."""
     budget: float = 0.0
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
     counters: tuple[str, ...] = ()
@@ -164,6 +169,13 @@ class Options:
             raise ProfileError("The kernel is recorded while a trace window is open; add --trace steps=5.")
         if self.instructions not in ("", *INSTRUCTION_MODES):
             raise ProfileError(f"Instructions are sampled {' or '.join(INSTRUCTION_MODES)}, not {self.instructions!r}.")
+        for name in self.gpu_metrics:
+            if name not in GPU_METRICS:
+                raise ProfileError(f"There is no GPU metric {name!r}; there are {', '.join(GPU_METRICS)}, and all.")
+        if self.gpu_metrics and self.instructions:
+            raise ProfileError(
+                "Instructions and GPU metrics are read by the same part of the device; measure them in two runs."
+            )
         if self.native not in ("", "yes", "all"):
             raise ProfileError(f"Native frames are taken with `yes` or `all`, not {self.native!r}.")
         if self.cpu_sample != 0 and not LOWEST_HZ <= self.cpu_sample <= HIGHEST_HZ:
@@ -187,7 +199,7 @@ class Options:
 
     @property
     def instruction_budget(self) -> float:
-        """Percent of the time that sampling instructions may cost."""
+        """Percent of the time that sampling instructions, or reading counters of the GPU, may cost."""
         return self.budget or INSTRUCTION_BUDGET
 
     @classmethod
@@ -249,6 +261,8 @@ class Options:
             parts.append(f"instructions of kernels ({self.instructions}, {self.instruction_budget:g} % of the time)")
         if self.accelerators:
             parts.append(f"accelerator {', '.join(names(self.accelerators))}")
+        if self.gpu_metrics:
+            parts.append(f"GPU metrics {', '.join(self.gpu_metrics)} ({self.instruction_budget:g} % of the time)")
         if self.counters:
             parts.append(f"counters {', '.join(self.counters)}")
         if self.tools:

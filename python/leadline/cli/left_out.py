@@ -10,7 +10,7 @@ from leadline.cli.tool_arguments import TOOL_OPTIONS_WITH_VALUES
 
 _WITH_VALUE = (
     "-o", "--output", "--nvtx", "--trace", "--kernel", "--trace-max-events", "--flush-interval", "--max-nodes",
-    "--keep", "--budget", "--counter", "--endpoint", "--accelerator",
+    "--keep", "--budget", "--counter", "--gpu-metrics", "--endpoint", "--accelerator",
     *TOOL_OPTIONS_WITH_VALUES,
 )  # fmt: skip
 

@@ -76,9 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         write_result(render_markdown(report), arguments.output)
     elif chosen == "html":
+        from leadline.profiles.code import disassembled
         from leadline.report.html import findings_of, render_html, sources_of
 
         sources = {} if arguments.no_source else sources_of(profile)
+        profile = disassembled(profile)
         page = render_html(profile, report, findings_of(profile), sources)
         write_result(page.encode(), arguments.output)  # the page says that it is UTF-8
     else:
@@ -124,12 +126,13 @@ def _report_tool(arguments: argparse.Namespace) -> int:
 def _report_source(arguments: argparse.Namespace) -> int:
     """Heat on the source of kernels: text, or JSON with `--format json`."""
     from leadline.cli.files import open_profile, write_result
+    from leadline.profiles.code import disassembled
     from leadline.report.build import BadPatternError
     from leadline.report.kernel_source import kernel_heat
     from leadline.report.kernel_source_text import render_json, render_text
     from leadline.report.text import for_stream
 
-    profile = open_profile(arguments.file)
+    profile = disassembled(open_profile(arguments.file))
     try:
         kernels = kernel_heat(profile, arguments.focus)
     except BadPatternError as error:

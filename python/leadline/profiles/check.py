@@ -51,6 +51,7 @@ def check_tables(columns: Mapping[str, Columns]) -> Tables:
         raise TableError("processes.complete holds more than 0 and 1")
     _check_nodes(columns["nodes"], columns["frames"])
     _check_metrics(columns["metrics"])
+    _check_code(columns["code_objects"], len(columns["code_bytes"]["bytes"]))
     _check_events(columns["events"])
     if np.any(np.diff(columns["kernel_events"]["time_ns"]) < 0):
         raise TableError("its kernel events are not ordered by time")
@@ -81,6 +82,12 @@ def _check_nodes(nodes: Columns, frames: Columns) -> None:
     rest = parent[1:]
     if np.any(rest < 0) or np.any(rest >= np.arange(1, len(parent), dtype=np.int64)):
         raise TableError("its tree has a node that does not come after its parent")
+
+
+def _check_code(objects: Columns, held: int) -> None:
+    begin, size = objects["begin"], objects["size"]
+    if np.any(begin > np.uint64(held)) or np.any(size > np.uint64(held) - np.minimum(begin, np.uint64(held))):
+        raise TableError("its machine code lies outside of what it holds")
 
 
 def _check_metrics(metrics: Columns) -> None:

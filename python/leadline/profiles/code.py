@@ -10,23 +10,28 @@ A code object without lines, or of a kind that no reader knows, leaves its instr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from leadline.profiles.codetables import CodeLine, CodeTables
 from leadline.profiles.inlined import with_frames_above
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.profile import Profile
-from leadline.profiles.sass import instruction_texts
+from leadline.profiles.sass import can_disassemble, instruction_texts
 from leadline.profiles.symbols import demangler, readable
 from leadline.profiles.tables import StringBuilder, Tables
 from leadline.profiles.tree import json_object
 from leadline.schema import FrameKind
 
 _INTERNAL = re.compile(r"\b_INTERNAL_\w+::")  # what nvcc puts around functions of a file alone
+_INSTRUCTION_BYTES = 16
+"""Of every device since compute capability 7.0."""
+_MOST_OF_FUNCTION = 1 << 22
 _MOST_BYTES = 1 << 30
 """Of one code object; the largest that libraries ship have some hundred megabytes."""
 
@@ -39,6 +44,9 @@ class CodeReader(Protocol):
 
     def texts(self, function: str) -> Mapping[int, str]:
         """Instructions of a function as text, by their offsets; empty where nothing can read them."""
+
+    def lines(self, function: str) -> list[CodeLine]:
+        """Every instruction of a function; empty where the code has no such function."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class CubinReader:
         self._cubin = _cubin.read(data)
         self._path = path
         self._texts: dict[str, dict[int, str]] | None = None
+        self._sizes: dict[str, int] | None = None
 
     def at(self, function: str, offset: int) -> list[tuple[str, str, int]]:
         """See `CodeReader`."""
@@ -67,6 +76,18 @@ class CubinReader:
         if self._texts is None:
             self._texts = instruction_texts(self._path)
         return self._texts.get(function, {})
+
+    def lines(self, function: str) -> list[CodeLine]:
+        """See `CodeReader`."""
+        texts = self.texts(function)
+        if self._sizes is None:
+            self._sizes = {name: size for name, size, _ in self._cubin.functions()}
+        size = min(self._sizes.get(function, 0), _MOST_OF_FUNCTION)
+        found = []
+        for offset in sorted(texts) or range(0, size, _INSTRUCTION_BYTES):
+            _, file, line = next(iter(self.at(function, offset)), ("", "", 0))
+            found.append(CodeLine(offset, texts.get(offset, ""), file, line))
+        return found
 
 
 def open_code(path: Path) -> CodeReader | None:
@@ -112,8 +133,53 @@ def with_code(profile: Profile, folder: Path) -> Profile:
             added["name"][-1] = strings.add(readable(_INTERNAL.sub("", demangle(function))))
             added["file"][-1], added["line"][-1] = strings.add(file), line
     frames = {name: np.concatenate([values, np.array(added[name], values.dtype)]) for name, values in frames.items()}
-    whole = Tables({**tables.columns, "frames": frames, "strings": strings.columns()})
+    code = _code_tables(places.values(), readers, folder)
+    held = code.columns(strings)
+    whole = Tables({**tables.columns, **held, "frames": frames, "strings": strings.columns()})
     return Profile(merge_tables([with_frames_above(whole, above)], within=True), profile.meta)
+
+
+def disassembled(profile: Profile) -> Profile:
+    """The profile with text for instructions that had none when it was made, from the code that it holds; the same
+    profile where it holds none, or no disassembler is here either."""
+    tables = profile.tables
+    text = tables.strings
+    wanting = {text[row] for row in np.unique(tables["code_lines"]["hash"][tables["code_lines"]["text"] == 0]).tolist()}
+    if not wanting or not can_disassemble():
+        return profile
+    made = CodeTables()
+    made.add(tables)
+    texts: dict[str, Mapping[str, Mapping[int, str]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for code in sorted(wanting & made.objects.keys()):
+            path = Path(folder, f"{code}.code")
+            path.write_bytes(made.objects[code])
+            texts[code] = instruction_texts(path)
+    for (code, function), lines in made.lines.items():
+        said = texts.get(code, {}).get(function, {})
+        made.lines[code, function] = [replace(one, text=one.text or said.get(one.offset, "")) for one in lines]
+    strings = StringBuilder()
+    for raw in text.all_raw():
+        strings.add(raw)
+    names = tables["frames"]["name"].copy()
+    for row, place in _places(tables).items():
+        if said_of := texts.get(place.code, {}).get(place.function, {}).get(place.offset):
+            names[row] = strings.add(said_of)
+    columns = {**tables.columns, **made.columns(strings), "frames": {**tables["frames"], "name": names}}
+    return Profile(Tables({**columns, "strings": strings.columns()}), profile.meta)
+
+
+def _code_tables(places: Iterable[_Place], readers: Mapping[str, CodeReader | None], folder: Path) -> CodeTables:
+    """The code objects that were sampled, and the instructions of the functions that were."""
+    made = CodeTables()
+    for code, function in sorted({(one.code, one.function) for one in places}):
+        reader = readers[code]
+        if reader is None:
+            continue
+        made.lines[code, function] = reader.lines(function)
+        if code not in made.objects:
+            made.objects[code] = (folder / f"{code}.code").read_bytes()
+    return made
 
 
 def _places(tables: Tables) -> dict[int, _Place]:

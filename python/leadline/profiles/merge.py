@@ -30,6 +30,7 @@ from leadline.profiles.canonical import (
     row_maps,
     with_strings_in_use,
 )
+from leadline.profiles.codetables import merged_code
 from leadline.profiles.meta import complete_meta
 from leadline.profiles.profile import Profile
 from leadline.profiles.rollup import Shape
@@ -87,6 +88,7 @@ def merge_tables(parts: Sequence[Tables], *, within: bool = False) -> Tables:
     columns["frames"] = {
         column.name: frames[used, number].astype(column.dtype) for number, column in enumerate(TABLES["frames"].columns)
     }
+    columns.update(merged_code(parts, strings))
     whole = with_strings_in_use(columns, strings)
     return Tables({name: whole[name] if name in whole else empty_columns(name) for name in TABLES})
 

@@ -14,6 +14,8 @@ from pathlib import Path
 VARIABLE = "LEADLINE_NVDISASM"
 """Environment: the program to take; empty for none."""
 _TIMEOUT_S = 60
+_MOST_BYTES = 32 << 20
+"""Of a file; those of whole libraries take minutes."""
 _FUNCTION = re.compile(r"^(?:\.text\.)?(?P<name>[^.\s]\S*):\s*$")
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<offset>[0-9a-f]{4,})\*/\s+(?P<text>[^/;][^;]*?)\s*;")
 
@@ -22,7 +24,7 @@ def instruction_texts(path: Path) -> dict[str, dict[int, str]]:
     """Function to offset to text; empty where there is no nvdisasm, or where it refuses the file (one that is older
     than the code)."""
     program = _nvdisasm()
-    if program is None:
+    if program is None or path.stat().st_size > _MOST_BYTES:
         return {}
     try:
         done = subprocess.run(
@@ -36,6 +38,11 @@ def instruction_texts(path: Path) -> dict[str, dict[int, str]]:
     except (OSError, subprocess.TimeoutExpired):
         return {}
     return parse_listing(done.stdout) if done.returncode == 0 else {}
+
+
+def can_disassemble() -> bool:
+    """Whether this machine has nvdisasm."""
+    return _nvdisasm() is not None
 
 
 def parse_listing(listing: str) -> dict[str, dict[int, str]]:

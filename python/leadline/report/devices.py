@@ -9,6 +9,7 @@ import numpy as np
 
 from leadline.analysis import Analysis, breakdown, peaks
 from leadline.analysis.columns import Mask
+from leadline.analysis.hardware import by_kernel
 from leadline.profiles import Profile, Tree
 from leadline.profiles.records import Device as DeviceRecord
 from leadline.report.model import Busy, Device, Gpu, Memory, Peak
@@ -88,6 +89,7 @@ def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
         kernels_hidden=max(0, len(kernels) - top),
         work_ns=int(tree.exclusive("gpu_time").sum[kept].sum()),
         sync_ns=sync_ns,
+        counters=tuple(by_kernel(tree, kept)[:top]),
     )
 
 

@@ -26,8 +26,8 @@ from leadline.schema import FORMAT_VERSION, TABLES, FrameKind
 MOST_BYTES = 24 << 20
 """Of the packed profile; the page is a third larger."""
 PRUNED_KIND = 255
-_FOR_MERGING = ("rank_histogram", "metric_squares")
-"""What folding once more needs, and no page shows."""
+_NOT_SHOWN = ("rank_histogram", "metric_squares", "code_objects", "code_bytes")
+"""What folding once more needs, and machine code, of which the page shows the lines."""
 _UNPACKED_BYTES = 1 << 30
 _KEPT_KINDS = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.THREAD)
 
@@ -46,7 +46,7 @@ class Embedded:
 
 def embedded(profile: Profile, most_bytes: int = MOST_BYTES) -> Embedded:
     """`profile` as at most `most_bytes`, as far as its names allow."""
-    tables = _without(profile.tables, *_FOR_MERGING)
+    tables = _without(profile.tables, *_NOT_SHOWN)
     data = packed(tables, profile.meta) if _unpacked(tables) <= _UNPACKED_BYTES else b""
     if data and len(data) <= most_bytes:
         return Embedded(data, None)

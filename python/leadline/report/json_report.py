@@ -154,4 +154,5 @@ def _gpu(report: Report) -> dict[str, Any] | None:
             {"name": row.name, "kind": row.kind, "count": row.count, "gpu_time_ns": _distribution(row.gpu_time)}
             for row in gpu.kernels
         ],
+        "counters": [vars(row) for row in gpu.counters],
     }

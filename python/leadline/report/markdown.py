@@ -4,7 +4,7 @@ or HTML.
 
 from __future__ import annotations
 
-from leadline.report import phrases
+from leadline.report import hardware_words, phrases
 from leadline.report.findings.words import headline, label, line_text
 from leadline.report.markup import code, escaped, table
 from leadline.report.model import Report
@@ -98,6 +98,10 @@ def _gpu(report: Report) -> str:
         kernels.append([*cells, share(row.gpu_time.sum, gpu.work_ns), duration(row.gpu_time.mean)])
     if kernels:
         parts.append(table(["on the device", "count", "total", "share", "mean"], kernels))
+    if gpu.counters:
+        heads, cells = hardware_words.hardware_table(gpu.counters)
+        note = hardware_words.NOTE[0].upper() + hardware_words.NOTE[1:]
+        parts.append(f"{note}:\n\n" + table(heads, [[code(line[0]), *line[1:]] for line in cells]))
     return "\n\n".join(parts)
 
 

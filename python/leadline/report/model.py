@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from leadline.analysis.findings import Findings
+from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
 from leadline.report.ranks import Ranks, Spread
 
@@ -237,6 +238,8 @@ class Gpu:
     kernels_hidden: int
     work_ns: int
     sync_ns: int
+    counters: tuple[Hardware, ...] = ()
+    """What hardware counters said of kernels; empty where none were read."""
 
 
 @dataclass(frozen=True)

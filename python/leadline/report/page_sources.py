@@ -15,15 +15,16 @@ MOST_BYTES = 2 << 20
 
 
 class PageSources:
-    """Text of the Python files that a profile names, and of no others."""
+    """Text of the files that a profile's Python and kernels are from, and of no others."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._sources: Sources = sources_of(profile)
         tree = profile.tree
-        python = tree.frames["kind"] == int(FrameKind.PYTHON)
+        kinds = (int(FrameKind.PYTHON), int(FrameKind.INSTRUCTION))
+        named = np.isin(tree.frames["kind"], kinds)
         strings = tree.tables.strings
-        self._named = {strings[row] for row in np.unique(tree.frames["file"][python]).tolist()}
+        self._named = {strings[row] for row in np.unique(tree.frames["file"][named]).tolist()}
 
     def text(self, file: str) -> str | None:
         """The file's text; None where the profile does not name it, it cannot be read or it has changed since."""

@@ -19,7 +19,7 @@ from typing import Any
 from leadline.analysis.origin import Origin, origin
 from leadline.profiles import Profile, Tables
 from leadline.profiles.fold.keys import portable
-from leadline.profiles.tables import Array, StringBuilder
+from leadline.profiles.tables import Array, StringBuilder, empty_columns
 from leadline.profiles.tree import json_object
 from leadline.schema import TABLES, FrameKind
 
@@ -80,6 +80,9 @@ class _Redaction:
     def tables(self) -> Tables:
         """Every text goes through one of the functions below."""
         old = self._profile.tables
+        if old.rows("code_objects") or old.rows("code_lines"):  # its names and paths are no text of ours to change
+            gone = {name: empty_columns(name) for name in ("code_objects", "code_bytes", "code_lines")}
+            old = Tables({**old.columns, **gone})
         strings = StringBuilder()
         columns: dict[str, dict[str, Array]] = {name: dict(old[name]) for name in TABLES if name != "strings"}
         columns["frames"].update(self._frames(strings))

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from leadline.report import phrases
+from leadline.report import hardware_words, phrases
 from leadline.report.model import Report
 from leadline.report.source import visible
 from leadline.report.units import duration, number, share, size
@@ -85,6 +85,15 @@ def devices(console: Console, report: Report) -> None:
         columns = [("name", "left"), ("kind", "left"), ("count", "right"), ("total", "right"), ("share", "right")]
         table(console, [*columns, ("mean", "right"), ("std", "right")], rows)
         more(console, gpu.kernels_hidden, "more names")
+
+
+def hardware(console: Console, report: Report) -> None:
+    """What hardware counters said of kernels."""
+    if report.gpu is None or not report.gpu.counters:
+        return
+    title(console, "Hardware counters", hardware_words.NOTE)
+    heads, rows = hardware_words.hardware_table(report.gpu.counters)
+    table(console, [(heads[0], "left"), *((head, "right") for head in heads[1:])], rows)
 
 
 def operators(console: Console, report: Report) -> None:

@@ -10,6 +10,7 @@ import type { Opened } from "../opened";
 import { Dot, KindChip } from "../widgets";
 import { Origin } from "./origin";
 import { SourceLine } from "../source_line";
+import { Hardware } from "./hardware";
 import { Instructions } from "./instructions";
 
 export interface DetailsActions {
@@ -95,6 +96,7 @@ function Frame({ opened, view, node, actions }: Props & { node: ViewNode }) {
       <Calls view={view} node={node} />
       <Twins view={view} node={node} actions={actions} />
       <Kernels view={view} node={node} />
+      <Hardware view={view} node={node} />
       <Instructions opened={opened} node={node} />
       <Around view={view} node={node} actions={actions} />
       <Ranks view={view} node={node} />

@@ -19,6 +19,9 @@ export function Instructions({ opened, node }: { opened: Opened; node: ViewNode 
   return (
     <>
       <h4>Instructions, by {number(samples)} samples</h4>
+      <button type="button" class="plain" onClick={() => opened.go.page("kernels")}>
+        Source and machine code
+      </button>
       {reasons.length ? (
         <table class="costs">
           <caption class="quiet small">why they were not issued</caption>

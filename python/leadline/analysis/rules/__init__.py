@@ -37,6 +37,7 @@ from leadline.analysis.rules.pageable_copies import PageableCopies
 from leadline.analysis.rules.python_overhead import PythonOverhead
 from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
+from leadline.analysis.rules.roofline import Roofline
 from leadline.analysis.rules.saving_in_loop import SavingInLoop
 from leadline.analysis.rules.small_copies import SmallCopies
 from leadline.analysis.rules.stall import Stall
@@ -53,6 +54,7 @@ RULES: tuple[Rule, ...] = (
     Stall(),
     Uncoalesced(),
     Occupancy(),
+    Roofline(),
     CpuLatency(),
     DataLoading(),
     Synchronisation(),

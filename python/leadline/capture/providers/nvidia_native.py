@@ -42,6 +42,25 @@ class InstructionDetails(TypedDict):
     code_bytes: int
 
 
+class CounterDetails(TypedDict):
+    """Of reading hardware counters."""
+
+    metrics: list[str]
+    """Those that are read."""
+    chips: str
+    message: str
+    """Why nothing, or less, is read; empty when all is well."""
+    windows: int
+    open_ns: int
+    spent_ns: int
+    readings: int
+    idle: int
+    """Readings while no kernel was seen to run."""
+    overflows: int
+    aligned: bool
+    """The times of readings were laid into their window, since they are of another clock."""
+
+
 class Details(Answer, total=False):
     """For the file and the doctor. All from `cupti_path` on are missing where nothing has been measured."""
 
@@ -66,6 +85,7 @@ class Details(Answer, total=False):
     cupti_finalized: bool
     device_lost: bool
     instructions: InstructionDetails
+    counters: CounterDetails
 
 
 class NvtxDomain(TypedDict):

@@ -1,0 +1,146 @@
+#include "providers/nvidia/counter_choice.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace leadline::nvidia {
+namespace {
+
+using gpu::CountedMetric;
+using M = MetricKind;
+constexpr auto kOfInterval = gpu::CounterMeaning::kShareOfInterval;
+constexpr auto kOfWork = gpu::CounterMeaning::kShareOfWork;
+constexpr auto kAmount = gpu::CounterMeaning::kAmount;
+
+// CUPTI's shares are percent.
+void percent(const double* in, double* out) { out[0] = in[0] / 100; }
+void two_percents(const double* in, double* out) {
+  out[0] = in[0] / 100;
+  out[1] = in[1] / 100;
+}
+void percent_and_amount(const double* in, double* out) {
+  out[0] = in[0] / 100;
+  out[1] = in[1];
+}
+void amount(const double* in, double* out) { out[0] = in[0]; }
+// Room that is free while a multiprocessor works, of all cycles: what is taken, of those in which it works.
+void from_free_room(const double* in, double* out) {
+  const double active = in[1];
+  out[0] = active > 0 ? std::max(0.0, active - in[0]) / active : 0;
+  out[1] = active / 100;
+}
+
+constexpr const char* kActive = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
+const std::vector<CountedMetric> kOccupancyMetrics = {{M::kOccupiedTime, kOfWork}, {M::kActiveTime, kOfInterval}};
+const std::vector<CountedMetric> kTensorMetrics = {{M::kTensorTime, kOfInterval}};
+const std::vector<CountedMetric> kIssueMetrics = {{M::kIssueTime, kOfInterval}, {M::kWarpInstructions, kAmount}};
+
+// By the order of a result: what most people ask for first, since a chip may not count all of them at once.
+const std::vector<std::pair<std::string, std::vector<CounterRecipe>>>& recipes() {
+  static const auto& made = *new std::vector<std::pair<std::string, std::vector<CounterRecipe>>>{
+      {"occupancy",
+       {{{"sm__warps_active.avg.pct_of_peak_sustained_active", kActive}, kOccupancyMetrics, two_percents},
+        {{"tpc__warps_inactive_sm_active_realtime.avg.pct_of_peak_sustained_elapsed", kActive},
+         kOccupancyMetrics,
+         from_free_room}}},
+      {"dram",
+       {{{"dram__throughput.avg.pct_of_peak_sustained_elapsed", "dram__bytes.sum"},
+         {{M::kDramTime, kOfInterval}, {M::kDramBytes, kAmount}},
+         percent_and_amount},
+        {{"dram__bytes.sum"}, {{M::kDramBytes, kAmount}}, amount}}},
+      {"tensor",
+       {{{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"}, kTensorMetrics, percent},
+        {{"sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed"}, kTensorMetrics, percent},
+        // Turing counts them together with 16-bit arithmetic.
+        {{"sm__pipe_shared_cycles_active.avg.pct_of_peak_sustained_elapsed"}, kTensorMetrics, percent}}},
+      {"l2", {{{"lts__t_sectors.avg.pct_of_peak_sustained_elapsed"}, {{M::kL2Time, kOfInterval}}, percent}}},
+      {"issue",
+       {{{"sm__inst_executed.avg.pct_of_peak_sustained_elapsed", "sm__inst_executed.sum"},
+         kIssueMetrics,
+         percent_and_amount},
+        {{"sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed", "sm__inst_executed_realtime.sum"},
+         kIssueMetrics,
+         percent_and_amount}}},
+  };
+  return made;
+}
+
+bool contains(const std::vector<const char*>& names, const char* name) {
+  return std::ranges::any_of(names, [name](const char* one) { return std::strcmp(one, name) == 0; });
+}
+
+struct Search {
+  const std::vector<std::string>& wanted;
+  const std::function<std::size_t(const std::vector<const char*>&)>& passes;
+
+  bool from(std::size_t at, CounterChoice& chosen) {
+    if (at == wanted.size()) return true;
+    for (const CounterRecipe& recipe : counter_recipes(wanted[at])) {
+      chosen.recipes.push_back(&recipe);
+      if (passes(chosen.vendors()) == 1 && from(at + 1, chosen)) return true;
+      chosen.recipes.pop_back();
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+const std::vector<std::string>& counter_names() {
+  static const auto& names = *[] {
+    auto* made = new std::vector<std::string>;
+    for (const auto& [name, ways] : recipes()) made->push_back(name);
+    return made;
+  }();
+  return names;
+}
+
+const std::vector<CounterRecipe>& counter_recipes(const std::string& name) {
+  static const std::vector<CounterRecipe> none;
+  for (const auto& [known, ways] : recipes()) {
+    if (known == name) return ways;
+  }
+  return none;
+}
+
+std::vector<const char*> CounterChoice::vendors() const {
+  std::vector<const char*> names;
+  for (const CounterRecipe* recipe : recipes) {
+    for (const char* name : recipe->vendors) {
+      if (!contains(names, name)) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::vector<gpu::CountedMetric> CounterChoice::metrics() const {
+  std::vector<gpu::CountedMetric> all;
+  for (const CounterRecipe* recipe : recipes) all.insert(all.end(), recipe->metrics.begin(), recipe->metrics.end());
+  return all;
+}
+
+CounterChoice choose_counters(const std::vector<std::string>& asked,
+                              const std::function<std::size_t(const std::vector<const char*>&)>& passes) {
+  CounterChoice choice;
+  for (const std::string& name : asked) {
+    const auto& ways = counter_recipes(name);
+    if (std::ranges::none_of(ways, [&](const CounterRecipe& way) { return passes(way.vendors) > 0; })) {
+      choice.unknown.push_back(name);
+      continue;
+    }
+    // What was asked for first stays; all ways are tried anew, since others may fit together.
+    std::vector<std::string> wanted = choice.taken;
+    wanted.push_back(name);
+    CounterChoice larger;
+    if (Search{wanted, passes}.from(0, larger)) {
+      choice.recipes = larger.recipes;
+      choice.taken = wanted;
+    } else {
+      choice.left_out.push_back(name);
+    }
+  }
+  return choice;
+}
+
+}  // namespace leadline::nvidia

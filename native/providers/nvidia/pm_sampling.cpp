@@ -1,0 +1,383 @@
+#include "providers/nvidia/pm_sampling.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/ids.h"
+#include "gpu/measure.h"
+#include "providers/nvidia/counter_choice.h"
+#include "providers/nvidia/sampling_refusal.h"
+
+namespace leadline::nvidia {
+namespace {
+
+constexpr std::int64_t kFirstCostNs = 2'000'000;   // of a window, until one was measured
+constexpr std::size_t kHardwareBytes = 64 << 20;   // of a device's memory, for raw readings
+constexpr std::uint32_t kReadingsAtOnce = 2048;    // decoded in one call
+constexpr int kMostRounds = 64;                    // of decoding after one window
+constexpr std::int64_t kClockSlackNs = 1'000'000;  // of times of readings and of the calls around them
+constexpr std::uint64_t kClocksPerMicrosecond = 1400;
+
+// Their readings are triggered by clocks of the device: Turing and GA100 have no timer for it.
+bool has_no_timer(const std::string& chip) { return chip.starts_with("TU") || chip == "GA100"; }
+
+template <class Params>
+Params sized() {
+  Params params{};
+  params.size = sizeof(Params);
+  return params;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+struct PmSampler::Device {
+  std::int32_t index = 0;
+  std::string chip;
+  cupti::ProfilerHost host = nullptr;
+  cupti::PmSampling sampling = nullptr;
+  CounterChoice choice;
+  std::vector<const char*> vendors;
+  std::vector<std::uint8_t> config;
+  std::vector<std::uint8_t> image;
+  std::vector<std::uint8_t> empty_image;
+  std::vector<double> values;  // of `vendors`
+  std::int64_t opened_ns = 0;
+  bool open = false;
+};
+
+PmSampler::PmSampler(const CuptiLibrary& library, PmSamplingOptions options)
+    : library_(library),
+      options_(std::move(options)),
+      call_(library.counting()),
+      windows_(options_.budget, options_.window_s, kFirstCostNs,
+               {[this] { return seen_.load(std::memory_order_relaxed) != 0; }, [this] { open_window(); },
+                [this] { close_window(); }}) {}
+
+PmSampler::~PmSampler() = default;
+
+void PmSampler::refuse(const std::string& sentence) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!sentences_.insert(sentence).second) return;  // of another device
+    said_.message += (said_.message.empty() ? "" : " ") + sentence;
+  }
+  gpu::count_loss(LossKind::kProviderUnavailable, 1, sentence.c_str());
+}
+
+std::string PmSampler::refusal(cupti::Result result, const char* doing) const {
+  return sampling_refusal(library_, "GPU metrics are not counted", "compute capability 7.5", result, doing);
+}
+
+bool PmSampler::begin() {
+  if (!call_.complete()) {
+    refuse("GPU metrics are not counted because CUPTI " + cupti_version_name(library_.version()) + " (" +
+           library_.path() + ") has no functions for it; install nvidia-cuda-cupti of CUDA 12.6 or later.");
+    return false;
+  }
+  windows_.begin(leadline_monitor_now());
+  return true;
+}
+
+void PmSampler::device_seen(std::int32_t device) noexcept {
+  if (device < 0 || static_cast<std::size_t>(device) >= kMostDevices) return;
+  const std::uint64_t bit = std::uint64_t{1} << device;
+  if ((seen_.load(std::memory_order_relaxed) & bit) == 0) seen_.fetch_or(bit, std::memory_order_relaxed);
+}
+
+void PmSampler::set_up_new_devices() {
+  const std::uint64_t fresh = seen_.load(std::memory_order_relaxed) & ~known_;
+  for (std::size_t index = 0; index < kMostDevices && fresh >> index != 0; ++index) {
+    if ((fresh >> index & 1) == 0) continue;
+    known_ |= std::uint64_t{1} << index;
+    auto device = std::make_unique<Device>();
+    device->index = static_cast<std::int32_t>(index);
+    std::string why;
+    if (set_up(*device, &why)) {
+      const std::lock_guard lock(mutex_);
+      said_.chips += (said_.chips.empty() ? "" : ", ") + device->chip;
+      said_.metrics = device->choice.taken;
+      devices_.push_back(std::move(device));
+    } else {
+      refuse(why);
+    }
+  }
+}
+
+// A host object that has these metrics, in place of the device's; *passes is 0 where the chip does not know one.
+bool PmSampler::host_with(Device& device, const char* chip, const std::uint8_t* available,
+                          const std::vector<const char*>& names, std::size_t* passes, cupti::Result* result) {
+  *passes = 0;
+  if (device.host != nullptr) {
+    auto gone = sized<cupti::HostObject>();
+    gone.host = std::exchange(device.host, nullptr);
+    call_.host_deinitialize(&gone);
+  }
+  auto made = sized<cupti::HostInitialize>();
+  made.type = cupti::ProfilerType::kPmSampling;
+  made.chip = chip;
+  made.available = available;
+  *result = call_.host_initialize(&made);
+  if (*result != cupti::kSuccess) return false;
+  device.host = made.host;
+  auto add = sized<cupti::HostAddMetrics>();
+  add.host = device.host;
+  add.names = const_cast<const char**>(names.data());
+  add.count = names.size();
+  if (call_.host_add_metrics(&add) != cupti::kSuccess) return true;
+  auto bytes = sized<cupti::HostImageSize>();
+  bytes.host = device.host;
+  *result = call_.host_image_size(&bytes);
+  if (*result != cupti::kSuccess) return false;
+  device.config.assign(bytes.bytes, 0);
+  auto image = sized<cupti::HostImage>();
+  image.host = device.host;
+  image.bytes = device.config.size();
+  image.image = device.config.data();
+  *result = call_.host_image(&image);
+  if (*result != cupti::kSuccess) return false;
+  auto count = sized<cupti::HostPasses>();
+  count.bytes = device.config.size();
+  count.image = device.config.data();
+  *result = call_.host_passes(&count);
+  *passes = count.passes;
+  return *result == cupti::kSuccess;
+}
+
+bool PmSampler::choose(Device& device, const char* chip, const std::vector<std::uint8_t>& available, std::string* why) {
+  cupti::Result failed = cupti::kSuccess;
+  device.choice = choose_counters(options_.metrics, [&](const std::vector<const char*>& names) {
+    std::size_t passes = 0;
+    cupti::Result result = cupti::kSuccess;
+    if (!host_with(device, chip, available.data(), names, &passes, &result)) failed = result;
+    return passes;
+  });
+  if (device.choice.taken.empty()) {
+    *why = failed != cupti::kSuccess ? refusal(failed, "to set them up")
+                                     : "GPU metrics are not counted because " + device.chip + " counts none of " +
+                                           listed(options_.metrics) + ".";
+    return false;
+  }
+  if (!device.choice.unknown.empty()) {
+    refuse("This device (" + device.chip + ") does not count " + listed(device.choice.unknown) + ".");
+  }
+  if (!device.choice.left_out.empty()) {
+    refuse("This device (" + device.chip + ") cannot count " + listed(device.choice.left_out) + " beside " +
+           listed(device.choice.taken) + "; ask for them in a run of their own.");
+  }
+  device.vendors = device.choice.vendors();
+  device.values.resize(device.vendors.size());
+  std::size_t passes = 0;
+  if (host_with(device, chip, available.data(), device.vendors, &passes, &failed) && passes == 1) return true;
+  *why = refusal(failed, "the metrics");
+  return false;
+}
+
+bool PmSampler::set_up(Device& device, std::string* why) {
+  auto initialize = sized<cupti::ProfilerInitialize>();
+  cupti::Result result = call_.initialize(&initialize);
+  auto chip = sized<cupti::ChipName>();
+  chip.device = static_cast<std::size_t>(device.index);
+  if (result == cupti::kSuccess) result = call_.chip_name(&chip);
+  auto available = sized<cupti::PmAvailability>();
+  available.device = chip.device;
+  if (result == cupti::kSuccess) result = call_.availability(&available);
+  std::vector<std::uint8_t> image(result == cupti::kSuccess ? available.bytes : 0);
+  available.image = image.data();
+  if (result == cupti::kSuccess) result = call_.availability(&available);
+  if (result != cupti::kSuccess || chip.name == nullptr) {
+    *why = refusal(result, "to say what the device counts");
+    return false;
+  }
+  device.chip = chip.name;
+  if (!choose(device, device.chip.c_str(), image, why)) return false;
+  auto enable = sized<cupti::PmEnable>();
+  enable.device = chip.device;
+  result = call_.enable(&enable);
+  if (result != cupti::kSuccess) {
+    *why = refusal(result, "to begin");
+    return false;
+  }
+  device.sampling = enable.sampling;
+  auto configure = sized<cupti::PmConfigure>();
+  configure.sampling = device.sampling;
+  configure.config = device.config.data();
+  configure.config_bytes = device.config.size();
+  configure.hardware_bytes = kHardwareBytes;
+  const bool by_clocks = has_no_timer(device.chip);
+  configure.trigger = by_clocks ? cupti::TriggerMode::kClocks : cupti::TriggerMode::kNanoseconds;
+  const auto interval = static_cast<std::uint64_t>(options_.interval_ns);
+  configure.interval = by_clocks ? interval * kClocksPerMicrosecond / 1000 : interval;
+  configure.when_full = cupti::WhenFull::kKeepOldest;
+  result = call_.configure(&configure);
+  if (result == cupti::kSuccess && make_image(device)) return true;
+  *why = refusal(result, "the settings");
+  return false;
+}
+
+bool PmSampler::make_image(Device& device) {
+  auto bytes = sized<cupti::PmImageSize>();
+  bytes.sampling = device.sampling;
+  bytes.names = device.vendors.data();
+  bytes.count = device.vendors.size();
+  bytes.most = kReadingsAtOnce;
+  if (call_.image_size(&bytes) != cupti::kSuccess) return false;
+  device.empty_image.assign(bytes.bytes, 0);
+  auto made = sized<cupti::PmImage>();
+  made.sampling = device.sampling;
+  made.bytes = device.empty_image.size();
+  made.image = device.empty_image.data();
+  if (call_.image_initialize(&made) != cupti::kSuccess) return false;
+  device.image = device.empty_image;
+  return true;
+}
+
+void PmSampler::open_window() {
+  try {
+    set_up_new_devices();
+    for (const auto& device : devices_) {
+      auto of = sized<cupti::PmObject>();
+      of.sampling = device->sampling;
+      device->opened_ns = leadline_monitor_now();
+      samples_.window_opens(device->index, device->opened_ns);
+      const cupti::Result result = call_.start(&of);
+      device->open = result == cupti::kSuccess;
+      if (device->open) continue;
+      samples_.window_closes(device->index, device->opened_ns);
+      refuse(refusal(result, "to start"));
+    }
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "GPU metrics are not counted for lack of memory.");
+  }
+}
+
+void PmSampler::close_window() {
+  for (const auto& device : devices_) {
+    if (!std::exchange(device->open, false)) continue;
+    auto of = sized<cupti::PmObject>();
+    of.sampling = device->sampling;
+    call_.stop(&of);
+    const std::int64_t closed_ns = leadline_monitor_now();
+    try {
+      read(*device, closed_ns);
+    } catch (...) {
+      gpu::count_loss(LossKind::kCountersDropped, 1, "Readings of counters could not be kept for lack of memory.");
+    }
+    samples_.window_closes(device->index, closed_ns);
+  }
+}
+
+void PmSampler::read(Device& device, std::int64_t closed_ns) {
+  gpu::CounterBatch batch;
+  batch.device = device.index;
+  batch.metrics = device.choice.metrics();
+  for (int round = 0; round < kMostRounds; ++round) {
+    device.image = device.empty_image;
+    auto decode = sized<cupti::PmDecode>();
+    decode.size = cupti::kPmDecodeBytes;
+    decode.sampling = device.sampling;
+    decode.image = device.image.data();
+    decode.bytes = device.image.size();
+    const cupti::Result result = call_.decode(&decode);
+    if (result == cupti::kOutOfMemory || decode.overflow != 0) {
+      const std::lock_guard lock(mutex_);
+      ++said_.overflows;
+      gpu::count_loss(LossKind::kCountersDropped, 1,
+                      "The device's buffer of counters was full, so the end of a window is missing; read them less "
+                      "often with LEADLINE_COUNTER_INTERVAL (microseconds).");
+    }
+    if (result != cupti::kSuccess || !take(device, batch) || decode.stopped != cupti::DecodeStop::kImageFull) break;
+  }
+  if (batch.intervals.empty()) return;
+  align(device, batch, closed_ns);
+  samples_.give(std::move(batch));
+}
+
+// What has been decoded; false where there is nothing.
+bool PmSampler::take(Device& device, gpu::CounterBatch& batch) {
+  auto info = sized<cupti::PmImageInfo>();
+  info.image = device.image.data();
+  info.bytes = device.image.size();
+  if (call_.image_info(&info) != cupti::kSuccess || info.completed == 0) return false;
+  for (std::size_t i = 0; i < std::min<std::size_t>(info.completed, kReadingsAtOnce); ++i) {
+    auto at = sized<cupti::PmSampleInfo>();
+    at.sampling = device.sampling;
+    at.image = device.image.data();
+    at.bytes = device.image.size();
+    at.index = i;
+    auto evaluate = sized<cupti::HostEvaluate>();
+    evaluate.host = device.host;
+    evaluate.image = at.image;
+    evaluate.bytes = at.bytes;
+    evaluate.index = i;
+    evaluate.names = device.vendors.data();
+    evaluate.count = device.vendors.size();
+    evaluate.values = device.values.data();
+    if (call_.sample_info(&at) != cupti::kSuccess || at.end <= at.start) continue;
+    if (call_.host_evaluate(&evaluate) != cupti::kSuccess) continue;
+    batch.intervals.push_back({static_cast<std::int64_t>(at.start), static_cast<std::int64_t>(at.end)});
+    std::array<double, 4> inputs{};
+    for (const CounterRecipe* recipe : device.choice.recipes) {
+      for (std::size_t v = 0; v < recipe->vendors.size(); ++v) {
+        const auto place = std::ranges::find_if(
+            device.vendors, [&](const char* name) { return std::strcmp(name, recipe->vendors[v]) == 0; });
+        inputs[v] = device.values[static_cast<std::size_t>(place - device.vendors.begin())];
+      }
+      const std::size_t first = batch.values.size();
+      batch.values.resize(first + recipe->metrics.size());
+      recipe->compute(inputs.data(), &batch.values[first]);
+    }
+  }
+  return true;
+}
+
+// From CUPTI's clock to ours. NVIDIA says of these times only that they are the CPU's: where they do not lie in their
+// window, its beginning is that of the first reading.
+void PmSampler::align(Device& device, gpu::CounterBatch& batch, std::int64_t closed_ns) {
+  const auto clock = library_.call().get_timestamp;
+  const gpu::ClockRelation relation =
+      gpu::measure_clock([clock](std::uint64_t* ns) { return clock(ns) == cupti::kSuccess; });
+  std::int64_t shift = relation.offset_ns;
+  const bool fits = relation.known && batch.intervals.front().start_ns + shift >= device.opened_ns - kClockSlackNs &&
+                    batch.end_ns() + shift <= closed_ns + kClockSlackNs;
+  if (!fits) {
+    shift = device.opened_ns - batch.intervals.front().start_ns;
+    const std::lock_guard lock(mutex_);
+    said_.aligned = true;
+  }
+  for (auto& interval : batch.intervals) {
+    interval.start_ns += shift;
+    interval.end_ns += shift;
+  }
+}
+
+void PmSampler::stop() { windows_.stop(); }
+
+void PmSampler::release() noexcept {
+  for (const auto& device : devices_) {
+    auto of = sized<cupti::PmObject>();
+    of.sampling = device->sampling;
+    call_.disable(&of);
+    auto host = sized<cupti::HostObject>();
+    host.host = device->host;
+    if (host.host != nullptr) call_.host_deinitialize(&host);
+  }
+  devices_.clear();
+}
+
+PmSamplingDetails PmSampler::details() const {
+  const std::lock_guard lock(mutex_);
+  PmSamplingDetails details = said_;
+  details.windows = windows_.counters();
+  details.samples = samples_.counters();
+  return details;
+}
+
+}  // namespace leadline::nvidia

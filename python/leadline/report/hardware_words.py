@@ -1,0 +1,35 @@
+"""What hardware counters said of kernels, as the cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leadline.analysis.hardware import Hardware
+from leadline.report import phrases
+from leadline.report.units import duration, share
+
+NOTE = "shares of what the device can do, in the time that was counted"
+_COLUMNS = {
+    "occupancy": "occupancy",
+    "active": "SMs at work",
+    "issue": "issue slots",
+    "tensor": "matrix units",
+    "dram": "memory",
+    "l2": "L2",
+}
+
+
+def hardware_table(rows: Sequence[Hardware]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells; without columns that no kernel has."""
+    shown = [name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows)]
+    moved = any(row.dram_bytes_s is not None for row in rows)
+    heads = ["kernel", "time", "counted", *(_COLUMNS[name] for name in shown), *(["GB/s"] if moved else [])]
+    cells = []
+    for row in rows:
+        values = [getattr(row, name) for name in shown]
+        line = [phrases.name_text(row.name), duration(row.gpu_ns), duration(row.counted_ns)]
+        line += ["-" if value is None else share(value, 1) for value in values]
+        if moved:
+            line.append("-" if row.dram_bytes_s is None else f"{row.dram_bytes_s / 1e9:,.0f}")
+        cells.append(line)
+    return heads, cells

@@ -1,0 +1,48 @@
+// What hardware counters said of the kernels below the selected frame: shares of what the device can do, in the time that was
+// counted.
+
+import { duration, number, share } from "../../model/units";
+import type { TreeView, ViewNode } from "../../model/view";
+
+const SHARES: [metric: string, label: string, doc: string][] = [
+  ["occupied_time", "occupancy", "room for warps that was taken on multiprocessors at work"],
+  ["active_time", "multiprocessors at work", "as the mean over all of them"],
+  ["issue_time", "issue slots", "that issued an instruction"],
+  ["tensor_time", "matrix units", "at work"],
+  ["dram_time", "device memory", "of the rate that it can reach"],
+  ["l2_time", "L2 cache", "of the rate that it can reach"],
+];
+
+export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
+  const counted = node.parent ? view.valueOf(node, "counted_time") : 0;
+  if (!(counted > 0)) return null;
+  const bytes = view.valueOf(node, "dram_bytes");
+  return (
+    <>
+      <h4>Hardware counters of {duration(counted)}</h4>
+      <table class="costs">
+        <tbody>
+          {SHARES.map(([metric, label, doc]) => {
+            const value = view.valueOf(node, metric);
+            return value > 0 ? (
+              <tr>
+                <th scope="row" title={doc}>
+                  {label}
+                </th>
+                <td>{share(value, counted)}</td>
+              </tr>
+            ) : null;
+          })}
+          {bytes > 0 ? (
+            <tr>
+              <th scope="row" title="read from and written to device memory">
+                memory traffic
+              </th>
+              <td>{number(Math.round(bytes / counted))} GB/s</td>
+            </tr>
+          ) : null}
+        </tbody>
+      </table>
+    </>
+  );
+}
