@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def main() -> None:
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("--steps", type=int, default=50)
     arguments = parser.parse_args()
+    # one core for both: each framework has its own idea of how many threads a product is worth
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     module = importlib.import_module(f"workloads.twins.{arguments.model}")
     step = module.in_torch() if arguments.framework == "torch" else module.in_jax()
     for _ in range(arguments.steps):
