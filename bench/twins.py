@@ -2,8 +2,8 @@
 
     python bench/twins.py [--only mlp --only gnn] [--steps 60]
 
-Each program runs in a process of its own (`twin.py`), on one core. What a framework compiles away shows as operators that are not
-there; where its time went shows by class of operator, by the same names for both.
+Each program runs in a process of its own (`twin.py`), on one core. What a framework compiles away shows as operators
+that are not there; where its time went shows by class of operator, by the same names for both.
 """
 
 from __future__ import annotations
