@@ -173,7 +173,7 @@ test-triton: $(STAMPS)/test
 	.venv-triton/bin/python -m pip install -q -r requirements/demo.txt pytest -c $(CONSTRAINTS)
 	.venv-triton/bin/python -m pip install -q --no-deps triton==$(TRITON)
 	.venv-triton/bin/python -m pip install -q --no-build-isolation --no-deps -e .
-	.venv-triton/bin/python -m pytest -q tests/nvidia/test_triton.py
+	.venv-triton/bin/python -m pytest -q tests/nvidia/test_triton.py tests/eventtools/test_triton_interpreter.py
 
 test-foreign: $(STAMPS)/test
 	"$(PYTHON)" -m venv .venv-foreign

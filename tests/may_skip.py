@@ -24,6 +24,11 @@ ALWAYS: list[Row] = [
         "Triton is a download of 190 MB; `make test-triton` runs these",
     ),
     (
+        "tests/eventtools/test_triton_interpreter.py",
+        "make test-triton",
+        "as above",
+    ),
+    (
         "tests/tensorflow",
         "make test-tf",
         "TensorFlow is a download of 600 MB; `make test-tf` runs these, and its recorded files are read everywhere",
