@@ -114,13 +114,10 @@ class Hub:
         """What the backends that this tool has events of could not keep or see."""
         lost: dict[str, int] = {}
         for backend in self._backends:
-            if any(self._gives(event) == backend.name for event in runner.wanted):
+            if any(event in backend.events for event in runner.wanted):
                 for what, count in backend.lost().items():
                     lost[what] = lost.get(what, 0) + count
         return lost
-
-    def _gives(self, event: str) -> str:
-        return next((backend.name for backend in self._backends if event in backend.events), "")
 
     def in_child(self) -> Hub:
         """In a forked child: none of the threads is here, so this hub is done; one like it, to be started anew."""

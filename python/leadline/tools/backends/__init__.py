@@ -71,35 +71,40 @@ _ALIASES = {"inductor": "inductor-cpu", "triton": "triton-interpreter"}
 _WITH_FILE = ("replay", "fake")
 
 
-def parse_backend(asked: str) -> tuple[str, str]:
-    """`NAME` or `NAME:FILE` as name and file; raises ToolError."""
-    name, colon, file = asked.partition(":")
-    name = _ALIASES.get(name, name)
-    if name != "auto" and name not in BACKENDS:
-        raise ToolError(f"There is no backend {asked!r}; there are auto, {', '.join(BACKENDS)}.")
-    if name in _WITH_FILE and not file:
-        raise ToolError(f"The backend {name} reads events from a file; write --backend {name}:FILE.")
-    if colon and name not in _WITH_FILE:
-        raise ToolError(f"The backend {name} reads no file; write --backend {name}.")
-    return name, file
+def parse_backend(asked: str) -> tuple[tuple[str, ...], str]:
+    """`NAME`, `NAME+NAME` or `NAME:FILE` as names and file; raises ToolError."""
+    words, colon, file = asked.partition(":")
+    names = tuple(dict.fromkeys(_ALIASES.get(name, name) for name in words.split("+")))
+    for name in names:
+        if name not in BACKENDS and names != ("auto",):
+            raise ToolError(f"There is no backend {name!r}; there are auto, {', '.join(BACKENDS)}.")
+        if name in _WITH_FILE and len(names) > 1:
+            raise ToolError(f"The backend {name} reads a whole run from a file; it goes with no other.")
+        if name in _WITH_FILE and not file:
+            raise ToolError(f"The backend {name} reads events from a file; write --backend {name}:FILE.")
+        if colon and name not in _WITH_FILE:
+            raise ToolError(f"The backend {name} reads no file; write --backend {name}.")
+    return names, file
 
 
 def choose(asked: str, events: Iterable[str], tool_of: Mapping[str, str]) -> list[str]:
     """The backends that together give these events; raises ToolError for an event that none gives.
 
-    `asked`: auto, or the one to take what it can give from; events of the program itself (operators, memory, regions)
-    come from the monitor, but for a recording, which has its own. `tool_of`: event to a tool that wants it.
+    `asked`: auto, or those to take what they can give from, all of them; events of the program itself (operators,
+    memory, regions) come from the monitor, but for a recording, which has its own. `tool_of`: event to a tool that
+    wants it.
     """
-    name, _ = parse_backend(asked)
-    order = _AUTO if name == "auto" else (name,) if name in _WITH_FILE else ("monitor", name)
+    names, _ = parse_backend(asked)
+    alone = names[0] in _WITH_FILE
     chosen: list[str] = []
     for event in events:
-        for one in order:
-            if event in module_of(one).EVENTS:
-                chosen.append(one)
-                break
-        else:
-            raise ToolError(_nobody_gives(event, name, tool_of.get(event, "")))
+        if not alone and event in module_of("monitor").EVENTS:
+            chosen.append("monitor")
+            continue
+        giving = [one for one in (_AUTO if names == ("auto",) else names) if event in module_of(one).EVENTS]
+        if not giving:
+            raise ToolError(_nobody_gives(event, "+".join(names), tool_of.get(event, "")))
+        chosen += giving
     chosen = list(dict.fromkeys(chosen))
     for one in chosen:
         if why := module_of(one).probe():

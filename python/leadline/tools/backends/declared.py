@@ -7,7 +7,6 @@ An operator that only makes another view, or only takes memory, touches nothing 
 from __future__ import annotations
 
 import importlib
-import itertools
 import threading
 import time
 from collections.abc import Iterable
@@ -55,7 +54,7 @@ class DeclaredBackend:
         self._facts: dict[Any, OperatorFacts] = {}
         self._storages: Storages  # once torch is there
         self._flop_formulas: Any = {}
-        self._numbers = itertools.count()
+        self._numbers = context.numbers
         self._local = _Rings()
         self._rings: list[tuple[Ring, Ring]] = []
         self._side: list[tuple[str, tuple[int, ...]]] = []
