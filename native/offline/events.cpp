@@ -12,7 +12,18 @@ namespace leadline::offline {
 namespace {
 
 constexpr std::string_view kModule = "nn.Module: ";
+// What Kineto writes beside what counts here; arrows' categories are theirs, whatever their phase.
+constexpr std::array<std::string_view, 12> kNotNeeded = {
+    "",           "trace",
+    "overhead",   "gpu_user_annotation",
+    "cuda_event", "cpu_instant_event",
+    "ac2g",       "async_cpu_to_gpu",
+    "async_gpu",  "async",
+    "fwdbwd",     "external_correlation",
+};
 constexpr std::array<std::string_view, 2> kMarks = {"ProfilerStep", "Optimizer.step#"};
+// Ranges that torch marks itself, whatever their category is called.
+constexpr std::array<std::string_view, 3> kRanges = {"ProfilerStep", "Optimizer.", "enumerate(DataLoader)"};
 constexpr double kLargest = 4611686018427387904.0;  // 2^62: sequence numbers above are an unsigned -1
 
 bool starts(std::string_view text, std::string_view with) noexcept { return text.substr(0, with.size()) == with; }
@@ -80,7 +91,34 @@ Category EventReader::category_named(std::string_view raw) {
   if (text == "runtime" || ends("_runtime") || ends("_driver")) return Category::call;
   if (text == "gpu_memcpy" || text == "memcpy") return Category::copy;
   if (text == "gpu_memset" || text == "memset") return Category::set;
-  return text == "cuda_sync" ? Category::sync : Category::other;
+  if (text == "cuda_sync") return Category::sync;
+  const bool known = std::find(kNotNeeded.begin(), kNotNeeded.end(), text) != kNotNeeded.end();
+  return known ? Category::other : Category::unknown;
+}
+
+// Device work has a stream and the number of its launch, a call only the number; operators have a namespace.
+Category EventReader::category_of_unknown(const Event& event) {
+  const bool numbered = event.args[Argument::correlation].type != JsonType::none;
+  const bool on_stream = event.args[Argument::stream].type != JsonType::none;
+  const std::string_view name = event.name.type == JsonType::text ? event.name.raw : std::string_view();
+  Category found = Category::other;
+  if (numbered && on_stream) {
+    found = Category::kernel;
+  } else if (starts(name, "aten::")) {
+    found = Category::operation;
+  } else if (std::any_of(kRanges.begin(), kRanges.end(), [&](std::string_view mark) { return starts(name, mark); })) {
+    found = Category::region;
+  } else if (numbered && (starts(name, "cuda") || starts(name, "hip"))) {
+    found = Category::call;
+  }
+  const auto same = [&](const Unfamiliar& entry) { return entry.category == event.category.raw; };
+  auto at = std::find_if(unfamiliar.begin(), unfamiliar.end(), same);
+  if (at == unfamiliar.end()) {
+    if (unfamiliar.size() == kRemembered) return found;
+    at = unfamiliar.insert(at, {std::string(event.category.raw), 0, 0});
+  }
+  ++(found == Category::other ? at->left_out : at->taken);
+  return found;
 }
 
 bool EventReader::feed(std::string_view data, bool last) {
@@ -193,7 +231,8 @@ bool EventReader::take(const Event& event) {
 
 bool EventReader::take_span(const Event& event) {
   Category category = category_of(event.category);
-  if (category == Category::other) return true;
+  if (category == Category::unknown && !options_.marks_only) category = category_of_unknown(event);
+  if (category == Category::other || category == Category::unknown) return true;
   if (options_.marks_only && category != Category::region && category != Category::operation) return true;
   legacy |= event.category.raw == "Operator";
   if (category == Category::sync) return take_sync(event);
@@ -308,7 +347,8 @@ bool EventReader::take_thread_name(const Event& event) {
   int32_t thread = -1;
   if (!thread_row(event, thread)) return false;
   const JsonValue& name = event.args[Argument::name];
-  if (name.type != JsonType::none) threads.name[static_cast<size_t>(thread)] = name_row(name.raw);
+  const bool named = name.type == JsonType::text;
+  if (name.type != JsonType::none) threads.name[static_cast<size_t>(thread)] = name_row(named ? name.raw : "?");
   return true;
 }
 

@@ -16,7 +16,14 @@
 namespace leadline::offline {
 
 // By the event's `cat`; python/leadline/trace/kineto.py lists them in the same order.
-enum class Category : uint8_t { operation, region, call, kernel, copy, set, module, python, sync, other };
+// Other ones are known and not needed; an unknown one is decided event by event.
+enum class Category : uint8_t { operation, region, call, kernel, copy, set, module, python, sync, other, unknown };
+
+// Events of a category that is not known: how many were taken for what their name and numbers say, and how many not.
+struct Unfamiliar {
+  std::string category;
+  int64_t taken = 0, left_out = 0;
+};
 
 // Rows in the order of the file; times in microseconds of the file; -1 for what an event does not say, 0 for
 // correlation and bytes.
@@ -75,6 +82,7 @@ class EventReader {
   SyncColumns syncs;
   MemoryColumns memory;
   ThreadColumns threads;
+  std::vector<Unfamiliar> unfamiliar;
   Interner names;
   Interner details;       // members of `args` that tell of shapes, types, groups and grids, as JSON without its braces
   int64_t malformed = 0;  // events that lack what they need
@@ -106,6 +114,7 @@ class EventReader {
   int32_t name_row(std::string_view raw);
   Category category_of(const JsonValue& value);
   Category category_named(std::string_view raw);
+  Category category_of_unknown(const Event& event);
   size_t next_event(size_t from) const noexcept;
 
   ReadOptions options_;

@@ -137,6 +137,14 @@ NB_MODULE(_events, module) {
       .def("syncs", &syncs)
       .def("memory", &memory)
       .def("threads", &threads)
+      .def("unfamiliar",
+           [](const EventReader& reader) {
+             nb::list found;
+             for (const auto& entry : reader.unfamiliar) {
+               found.append(nb::make_tuple(text(entry.category), entry.taken, entry.left_out));
+             }
+             return found;
+           })
       .def("names", [](const EventReader& reader) { return texts(reader.names); })
       .def("details", [](const EventReader& reader) { return text(joined(reader.details)); })
       .def_ro("malformed", &EventReader::malformed)

@@ -23,6 +23,12 @@ CATEGORIES = {
     "cpu_op": 0, "operator": 0, "user_annotation": 1, "runtime": 2, "kernel": 3, "gpu_memcpy": 4, "memcpy": 4,
     "gpu_memset": 5, "memset": 5, "python_function": 6, "cuda_sync": 8,
 }  # fmt: skip
+NOT_NEEDED = frozenset(
+    (
+        "", "trace", "overhead", "gpu_user_annotation", "cuda_event", "cpu_instant_event", "ac2g", "async_cpu_to_gpu",
+        "async_gpu", "async", "fwdbwd", "external_correlation",
+    )
+)  # fmt: skip
 OPERATION, REGION, CALL, KERNEL, COPY, SET, MODULE, PYTHON, SYNC = range(9)
 
 
@@ -140,14 +146,27 @@ class PlainReader:
         digits = isinstance(pid, str) and re.fullmatch("[0-9]+", pid)
         return (whole(pid) if digits or not isinstance(pid, str) else text_of(pid)), loose(tid, 2**63)
 
+    @staticmethod
+    def _unknown(name: Any, args: dict[str, Any]) -> int:
+        """What an event of a category that is not known is, -1 where nothing tells."""
+        if "correlation" in args and "stream" in args:
+            return KERNEL
+        if isinstance(name, str) and name.startswith("aten::"):
+            return OPERATION
+        if isinstance(name, str) and name.startswith(("ProfilerStep", "Optimizer.", "enumerate(DataLoader)")):
+            return REGION
+        return CALL if isinstance(name, str) and name.startswith(("cuda", "hip")) and "correlation" in args else -1
+
     def _span(self, event: dict[str, Any]) -> None:
         said = event.get("cat")
         lower = said.lower() if isinstance(said, str) else ""
         category = CALL if lower.endswith(("_runtime", "_driver")) else CATEGORIES.get(lower, -1)
+        args = self._args(event)
+        if category < 0 and lower not in NOT_NEEDED:
+            category = self._unknown(event.get("name"), args)
         if category < 0:
             return
         self.legacy |= said == "Operator"
-        args = self._args(event)
         if category == SYNC:
             correlation = whole(args["correlation"])
             waiting = stream(args, "stream", -1)

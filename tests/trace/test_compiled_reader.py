@@ -106,7 +106,7 @@ ARGUMENTS = st.dictionaries(
 EVENTS = st.fixed_dictionaries(
     {"ph": st.sampled_from(["X", "X", "X", "s", "f", "M", "i", "B"]),
      "cat": st.sampled_from(["cpu_op", "Operator", "cuda_runtime", "Kernel", "gpu_memcpy", "cuda_sync",
-                             "python_function", "fwdbwd", "user_annotation", "Trace"])},
+                             "python_function", "fwdbwd", "user_annotation", "Trace", "gpu_op"])},
     optional={"name": st.one_of(TEXTS, TEXTS, st.just("thread_name"), SCALARS), "ts": NUMBERS, "dur": NUMBERS,
               "pid": st.one_of(st.just(1), SCALARS), "tid": st.one_of(st.just(1), SCALARS), "id": SCALARS,
               "args": st.one_of(ARGUMENTS, ARGUMENTS, VALUES), "more": VALUES},

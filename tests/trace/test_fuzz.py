@@ -173,6 +173,14 @@ def test_an_event_that_lasts_for_years(tmp_path: Path) -> None:
 def test_files_of_one_rank_given_twice(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         loaded(tmp_path, sample(), name)
+    with pytest.raises(TraceError, match="2 of the 2 traces are of rank 0"):
+        load([tmp_path / "a.json", tmp_path / "b.json"])
+
+
+def test_files_that_do_not_name_their_rank(tmp_path: Path) -> None:
+    nameless = {key: value for key, value in sample().items() if key != "distributedInfo"}
+    for name in ("a.json", "b.json"):
+        loaded(tmp_path, nameless, name)
     assert warned(load([tmp_path / "a.json", tmp_path / "b.json"]), "do not name distinct ranks")
 
 

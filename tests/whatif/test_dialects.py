@@ -146,3 +146,50 @@ def test_half_a_step_is_one_step_with_a_wide_range(share: float, tmp_path: Path)
     assert any("whole trace counts as one step" in text for text in graph.info.warnings)
     for found in rank(graph).scenarios:
         assert found.high_ns / found.low_ns > 1.1, found.title
+
+
+UNKNOWN = {"cpu_op": "op", "kernel": "gpu_op", "cuda_runtime": "api", "user_annotation": "annotation"}
+
+
+def with_categories(renamed: dict[str, str], folder: Path) -> Graph:
+    content = write(program(), REFERENCE)
+    for event in content["traceEvents"]:
+        event["cat"] = renamed.get(event["cat"], event["cat"])
+    path = folder / "trace.json"
+    path.write_text(json.dumps(content))
+    return load(path)
+
+
+def test_a_dialect_that_is_not_known_is_told_by_names_and_numbers(tmp_path: Path) -> None:
+    """Every category has another name: device work has a stream and its launch's number, marks are torch's."""
+    graph, known = with_categories(UNKNOWN, tmp_path), graph_in(REFERENCE, tmp_path)
+    assert graph.info.step_ns == known.info.step_ns
+    kernels = graph.select(kind=TaskKind.GPU), known.select(kind=TaskKind.GPU)
+    assert len(kernels[0]) == len(kernels[1]) > 0
+    assert any("category that is not known here" in text and "'op'" in text for text in graph.info.warnings)
+
+
+def test_what_nothing_tells_is_said_and_doubted(tmp_path: Path) -> None:
+    """Events of an unknown category without a number or a name that says what they are: no gain is sure."""
+    content = write(program(), REFERENCE)
+    for event in content["traceEvents"]:
+        if event["cat"] == "cpu_op":
+            event["cat"], event["name"] = "op", event["name"].replace("aten::", "lib::")
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(content))
+    graph = load(path)
+    assert any("are left out, and every range is wider" in text for text in graph.info.warnings)
+    found = rank(graph).scenarios
+    assert found
+    assert all(item.low_gain <= 1.05 for item in found if item.speedup < 1.3)
+
+
+def test_a_part_of_a_training_step_promises_nothing(tmp_path: Path) -> None:
+    """Backward work without a weight update and without marks."""
+    begin, end = STEP_US * 0.35, STEP_US * 0.85
+    events = [event for event in program(steps=1) if begin < event.begin and event.begin + event.length < end]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(write(events, replace(REFERENCE, step_marks=False))))
+    graph = load(path)
+    assert any("a part of a training step only" in text for text in graph.info.warnings)
+    assert all(found.low_gain <= 1.01 for found in rank(graph).scenarios if found.samples == 1)

@@ -87,3 +87,11 @@ def test_ranks_read_here_are_the_same_as_loaded(tmp_path: Path) -> None:
     loaded = job(tmp_path, rank(0, 0, ENDS), rank(0, 0, ENDS))
     read = [LocalRank(*read_window(source, None)) for source in sources(tmp_path)]
     assert np.array_equal(job_graph(read).column("start_ns"), loaded.column("start_ns"))
+
+
+def test_one_rank_given_twice_is_refused(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        content = {"distributedInfo": {"rank": 3, "world_size": 8}, "traceEvents": rank(0, 0, ENDS)}
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    with pytest.raises(TraceError, match="2 of the 2 traces are of rank 3"):
+        load(tmp_path)

@@ -75,6 +75,7 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
         warnings.append("the file ends early or is damaged; only what could be read is used")
     if reader.malformed:
         warnings.append(f"{reader.malformed} events lack a field that they need; they are left out")
+    warnings += _unfamiliar(unfamiliar := reader.unfamiliar())
     if not plausible.any():
         raise TraceError(f"{source.name} holds no event with a usable time; record it again")
     origin = float(ts[plausible].min())
@@ -111,6 +112,7 @@ def _assemble(reader: Any, columns: dict[str, NDArray[Any]], text: TraceText, so
         warnings=tuple(warnings),
         facts={
             "has_sync_records": has_sync_records,
+            "unknown_share": sum(left for _, _, left in unfamiliar) / max(ts.size, 1),
             "memory": _memory(origin, *reader.memory()),
             "distributed": distributed,
             "origin_us": origin,
@@ -147,6 +149,25 @@ def _plausible(ts: NDArray[np.float64], dur: NDArray[np.float64]) -> tuple[NDArr
     if not finite.all():
         warnings.append(f"{int((~finite).sum())} events have a time that is no number; they are left out")
     return near, warnings
+
+
+def _unfamiliar(found: list[tuple[str, int, int]]) -> list[str]:
+    """What to say about events of categories that are not known. `found`: category, taken, left out."""
+    taken, left = ([(name, row[at]) for name, *row in found if row[at]] for at in (0, 1))
+    said = []
+    if taken:
+        names = ", ".join(f"{name!r}" for name, _ in taken)
+        said.append(
+            f"{sum(count for _, count in taken)} events have a category that is not known here ({names}); they count "
+            "as what their names and numbers say"
+        )
+    if left:
+        names = ", ".join(f"{name!r}" for name, _ in left)
+        said.append(
+            f"{sum(count for _, count in left)} events have a category that is not known here ({names}), and nothing "
+            "else tells what they are; they are left out, and every range is wider by their share"
+        )
+    return said
 
 
 def _add_synchronisations(

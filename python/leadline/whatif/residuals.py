@@ -64,19 +64,25 @@ def residuals(graph: Graph) -> Residuals:
         if kind is Residual.HIDDEN:
             # the same place of the same graph in every step: the work there is the same as well
             place = (follows * width + leads) * len(graph.lanes) + graph.column("lane")[mine]
-            step = graph.column("step")[mine].astype(np.int64)
-            order = np.argsort(graph.column("order")[mine], kind="stable")
-            number = np.empty(mine.size, dtype=np.int64)
-            _, which = np.unique(np.stack((place, step)), axis=1, return_inverse=True)
-            number[order] = count_so_far(which.reshape(-1)[order])
-            _, alike = np.unique(np.stack((place, number)), axis=1, return_inverse=True)
-            keys: tuple[IntArray, ...] = (alike.reshape(-1), place, follows)
+            keys: tuple[IntArray, ...] = (_place_in_step(graph, place, mine), place, follows)
         else:
             keys = (follows * width + leads, follows) if kind is Residual.PYTHON else (follows,)
         task_ns[mine], task_class[mine] = typical(keys, duration[mine]), _ROW[kind]
     _gaps(graph, after, gap_ns, gap_class)
     _latencies(graph, latency_ns, edge_class)
     return Residuals(task_ns, task_class, gap_ns, gap_class, latency_ns, edge_class)
+
+
+def _place_in_step(graph: Graph, key: IntArray, tasks: IntArray) -> IntArray:
+    """A key for every task that it shares with those of other steps that have the same key as often before them."""
+    step = graph.column("step")[tasks].astype(np.int64)
+    order = np.argsort(graph.column("order")[tasks], kind="stable")
+    number = np.empty(tasks.size, dtype=np.int64)
+    _, which = np.unique(np.stack((key, step)), axis=1, return_inverse=True)
+    number[order] = count_so_far(which.reshape(-1)[order])
+    _, alike = np.unique(np.stack((key, number)), axis=1, return_inverse=True)
+    found: IntArray = alike.reshape(-1)
+    return found
 
 
 def _gaps(graph: Graph, after: IntArray, gap_ns: IntArray, gap_class: IntArray) -> None:
@@ -112,10 +118,11 @@ def _latencies(graph: Graph, latency_ns: IntArray, edge_class: IntArray) -> None
         latency_ns[mine] = medians(graph.column("name")[graph.edges["dst"][mine]].astype(np.int64), latency[mine])
         edge_class[mine] = _ROW[Residual.DELAY]
     pinned = np.flatnonzero((kind == EdgeType.PINNED) & (latency > 0))
-    latency_ns[pinned], edge_class[pinned] = (
-        medians(lane[graph.edges["dst"][pinned]], latency[pinned]),
-        _ROW[Residual.PIN],
-    )
+    before, behind = graph.edges["src"][pinned], graph.edges["dst"][pinned]
+    name = graph.column("name").astype(np.int64)
+    pair = (name[before] * len(graph.names) + name[behind]) * len(graph.lanes) + lane[behind]
+    latency_ns[pinned] = typical((_place_in_step(graph, pair, behind), pair, lane[behind]), latency[pinned])
+    edge_class[pinned] = _ROW[Residual.PIN]
 
 
 def causal(graph: Graph) -> Graph:

@@ -21,13 +21,15 @@ from leadline.whatif.kinds import EdgeType, GraphError, TaskKind
 from leadline.whatif.ranges import Doubts
 from leadline.whatif.residuals import causal
 from leadline.whatif.simulator import Result, simulate
-from leadline.whatif.tables import PYTHON
+from leadline.whatif.tables import PART_OF_STEP, PYTHON
 
 _LEAST = 1e-4  # of a logarithm: smaller changes are none
 _ON_CPU = 0.035
 """Standard deviation of the gain of a change on a CPU: processes of one program differ by as much there, and half of
 the predictions of the pairs that factors were chosen with were off by more than 4 % (bench/whatif/cpu_pairs.py)."""
 _FULL_FROM = 0.03  # of a logarithm: a change that changes less answers to it in proportion
+_UNCLEAR = 0.7  # of a gain; so much is nothing within nine cases of ten
+_FEW_LEFT_OUT = 0.01  # of the events
 _KEPT = 0.3  # of an operator's own time at least is its own
 RECORDER = "what recording cost each operator"
 OTHER_RANKS = "the wait for other ranks, which are not in the trace"
@@ -84,6 +86,8 @@ class Structure:
             time = again(graph)
             if time is not None and time > 0:
                 doubts.either_way[name] = abs(math.log(base_ns / time) - gain)
+        for name, share in _unclear(self._graph).items():
+            doubts.either_way[name] = share * abs(gain)
         doubts.either_way["causes"] = abs(self.causal_error) * min(abs(1 - math.exp(-gain)), 1.0)
         shift, sentences = 1.0, ()  # type: float, tuple[str, ...]
         bare = again(self._unrecorded[0]) if self._unrecorded is not None else None
@@ -121,6 +125,18 @@ class Structure:
         if not self._own_ns or after is None or after >= self._own_ns:
             return None
         return _with_shorter_waits(edited, after / self._own_ns)
+
+
+def _unclear(graph: Graph) -> dict[str, float]:
+    """What makes doubtful whether the trace shows what is asked about, with its share of every gain: a part of a step
+    says little about the whole one, and neither does a trace of which much was left out."""
+    found = {}
+    if graph.info.facts.get(PART_OF_STEP):
+        found["the rest of the step"] = _UNCLEAR
+    left_out = float(graph.info.facts.get("unknown_share", 0.0))
+    if left_out > _FEW_LEFT_OUT:
+        found["events of unknown kinds"] = _UNCLEAR * min(1.0, 3 * left_out)
+    return found
 
 
 def _without_recorder(graph: Graph) -> Graph | None:

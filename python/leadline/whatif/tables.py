@@ -8,6 +8,7 @@ from typing import Any
 
 PYTHON = "(python)"
 OPERATIONS = "operations"  # how the steps of a job's operations were found
+PART_OF_STEP = "part_of_step"  # fact: the window has some phases of training only
 HIDDEN = "(unrecorded graph work)"
 UNSEEN_LAUNCH = "(launch that is not recorded)"
 CROWDED = "(waiting for room on the device)"

@@ -88,6 +88,13 @@ def job_graph(ranks: Sequence[Rank], each: Map = map) -> Graph:
         raise TraceError(
             f"the {len(ranks)} traces have no step in common; give the traces of one job over the same steps"
         )
+    claimed = [item.rank for item in found if item.rank >= 0 and item.world_size > 1]
+    twice = sorted({rank for rank in claimed if claimed.count(rank) > 1})
+    if twice:
+        raise TraceError(
+            f"{claimed.count(twice[0])} of the {len(ranks)} traces are of rank {twice[0]}: they are windows or runs of "
+            "their own; give one trace of each rank"
+        )
     order, numbers, note = numbered([item.rank for item in found])
     ordered = [
         (ranks[place], number, note if at == 0 else "")
