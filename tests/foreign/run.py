@@ -33,6 +33,7 @@ RANKS = "ranks_"
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d"]
 LIMIT_S = 600
 MOST_WARNINGS = 2
+LEAST_STEPS = 5
 
 
 @dataclass
@@ -49,8 +50,11 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     def judge(self, profile: Profile) -> None:
-        """What `leadline analyze` warns of, by rule and line."""
-        found = [one for one in analyze(profile) if one.severity is Severity.WARNING]
+        """What `leadline analyze` warns of, by rule and line; a training with too few steps would not be asked."""
+        told = analyze(profile)
+        if self.mode == MODES[0] and told.steps < LEAST_STEPS:
+            self.wrong.append(f"{told.steps} steps are too few for the rules; let the program take {LEAST_STEPS}")
+        found = [one for one in told if one.severity is Severity.WARNING]
         self.warnings = [f"{one.rule} at {one.lines[0].short}:{one.lines[0].line}" for one in found if one.lines]
         if len(found) > MOST_WARNINGS:
             self.wrong.append(f"{len(found)} warnings: {'; '.join(one.title for one in found)}")

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="the programs need torch, which is n
 PROGRAM = """
 import torch
 layer = torch.nn.Linear(4, 4)
-for _ in range(3):
+for _ in range(6):
     layer(torch.ones(2, 4)).sum().backward()
 """
 

@@ -15,7 +15,7 @@ def graphs(count: int) -> FakeDataset:
 def train() -> None:
     net, head = GIN(16, 32, num_layers=3).train(), torch.nn.Linear(32, 4)
     optimizer = torch.optim.Adam([*net.parameters(), *head.parameters()], lr=0.01)
-    for batch in DataLoader(graphs(32), batch_size=8, shuffle=True):
+    for batch in DataLoader(graphs(64), batch_size=8, shuffle=True):
         scores = head(global_add_pool(net(batch.x, batch.edge_index), batch.batch))
         loss = torch.nn.functional.cross_entropy(scores, batch.y)
         optimizer.zero_grad()

@@ -21,7 +21,7 @@ def train() -> None:
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     net = get_peft_model(model(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
-    loader = DataLoader(torch.randint(0, 300, (24, 16)), batch_size=4)
+    loader = DataLoader(torch.randint(0, 300, (48, 16)), batch_size=4)
     net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
     net.train()
     for tokens in loader:

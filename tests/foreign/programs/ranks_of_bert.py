@@ -17,7 +17,7 @@ def model() -> BertForSequenceClassification:
 
 
 def batches() -> DataLoader:
-    data = TensorDataset(torch.randint(0, 500, (64, 16)), torch.randint(0, 2, (64,)))
+    data = TensorDataset(torch.randint(0, 500, (96, 16)), torch.randint(0, 2, (96,)))
     return DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
 
 

@@ -18,7 +18,7 @@ def train() -> None:
     net, noise_of = model().train(), DDPMScheduler(num_train_timesteps=100)
     average = EMAModel(net.parameters())
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
-    for _ in range(4):
+    for _ in range(6):
         clean, noise, when = torch.randn(4, 3, 16, 16), torch.randn(4, 3, 16, 16), torch.randint(0, 100, (4,))
         guess = net(noise_of.add_noise(clean, noise, when), when).sample
         torch.nn.functional.mse_loss(guess, noise).backward()

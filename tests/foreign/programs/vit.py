@@ -17,7 +17,7 @@ def train() -> None:
     net = model().train()
     net.gradient_checkpointing_enable()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-    for step in range(8):
+    for step in range(12):
         image, label = torch.randn(4, 3, 32, 32), torch.randint(0, 2, (4,))
         (net(pixel_values=image, labels=label).loss / 2).backward()
         if step % 2:

@@ -19,7 +19,7 @@ def train() -> None:
     net = model().train()
     net.freeze_feature_encoder()
     optimizer = torch.optim.Adam((one for one in net.parameters() if one.requires_grad), lr=1e-3)
-    for _ in range(4):
+    for _ in range(6):
         loss = net(torch.randn(2, 4000), labels=torch.randint(1, 20, (2, 10))).loss
         optimizer.zero_grad()
         loss.backward()
@@ -29,7 +29,7 @@ def train() -> None:
 @torch.no_grad()
 def infer() -> None:
     net = model().eval()
-    for _ in range(4):
+    for _ in range(6):
         print(net(torch.randn(1, 4000)).logits.argmax(-1)[0, :5].tolist())
 
 

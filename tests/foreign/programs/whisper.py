@@ -19,7 +19,7 @@ def model() -> WhisperForConditionalGeneration:
 def train() -> None:
     net = model().train()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
-    for _ in range(4):
+    for _ in range(6):
         sound, text = torch.randn(2, 20, 200), torch.randint(3, 300, (2, 20))
         with torch.autocast("cpu", dtype=torch.bfloat16):
             loss = net(input_features=sound, labels=text).loss

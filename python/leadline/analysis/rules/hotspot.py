@@ -29,7 +29,7 @@ _ADVICE = (
         "Sorting and selecting are slow on every device: ask whether the step needs them, on all elements, every time.",
     ),
     (
-        ("attention", "softmax"),
+        ("attention",),
         "F.scaled_dot_product_attention does not write the attention matrix out; use it where the model does not yet.",
     ),
 )
@@ -77,7 +77,8 @@ class Hotspot(Rule):
         phase = case.name(int(scopes.phase[row]))
         back = f" ({phase})" if phase not in ("", "forward", what) else ""
         of = "the device time" if device else "the step"
-        calls = int(case.calls[rows].sum())
+        begun = np.unique(scopes.outer[rows])  # an operator that calls others is one call
+        calls = int(case.calls[begun[begun >= 0]].sum())
         each = ns / max(calls, 1)
         small = not device and 0 < each < _SMALL_NS
         known = next((text for keys, text in _ADVICE if any(key in what.lower() for key in keys)), _ELSE)

@@ -217,10 +217,13 @@ class Discarded:
         mine = {id(one) for one in own}
         for one in others:
             used = self._used.get(id(one))
-            if one.grad is None or used is None or id(one) in mine:
+            gradient = one.grad
+            if gradient is None or used is None or id(one) in mine:
                 continue
-            if used[0]() is not one.grad or used[1] != one.grad._version:
-                self._waiting[id(one)] = weakref.ref(one.grad)
+            known, version = used
+            unchanged = known() is gradient
+            if not unchanged or version != gradient._version:
+                self._waiting[id(one)] = weakref.ref(gradient)
         return thrown
 
 
