@@ -16,6 +16,7 @@ from leadline.analysis.analyze import analyze
 from leadline.cli.main import main
 from leadline.profiles import Profile, open_profile
 from leadline.profiles.build import build as drawn
+from leadline.profiles.codetables import stored_code
 from leadline.report.build import build_report
 from leadline.report.kernel_source import kernel_heat
 from leadline.schema import LossKind
@@ -106,6 +107,22 @@ def test_the_report_shows_heat_on_the_source(
     assert kernel.issued == 0.1 * kernel.samples
     assert kernel_heat(profile, "no such kernel") == []
     assert any(command.endswith("--source") for command in build_report(profile).next_commands)
+
+
+def test_the_file_holds_the_code_that_was_sampled_and_its_instructions(profile: Profile) -> None:
+    ((code, data),) = stored_code(profile.tables)
+    assert data == CUBIN.read_bytes()
+    lines, text = profile.table("code_lines"), profile.tables.strings
+    assert {text[row] for row in lines["hash"].tolist()} == {code}
+    places = {offset: (Path(text[file]).name, line) for offset, file, line in
+              zip(lines["offset"].tolist(), lines["file"].tolist(), lines["line"].tolist(), strict=True)}  # fmt: skip
+    assert places[0x120] == ("rmsnorm.cu", 28) and places[0x150] == ("cuda_fp16.hpp", 708)
+    assert sorted(places) == list(range(0, len(places) * 16, 16))
+
+
+def test_without_code_the_file_holds_none(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, "--instructions", "--no-code", "--budget", "100%")
+    assert profile.tables.rows("code_objects") == profile.tables.rows("code_lines") == 0
 
 
 def test_samples_that_tell_the_place_alone_do_not_say_that_it_was_issued() -> None:

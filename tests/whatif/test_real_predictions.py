@@ -139,3 +139,14 @@ def test_eight_ranks() -> None:
     assert "no_straggler" in found
     assert found["no_straggler"].applied_to["ranks"] == 8
     assert not [reason for reason in report.not_applicable.values() if "cannot be simulated" in reason]
+
+
+def test_advice_is_in_the_words_of_the_devices_maker() -> None:
+    name = "tracelens/mi300_resnet_ddp_rank0of8_actckpt.json.gz"
+    graph = graph_of(name)
+    assert "AMD" in graph.info.devices[0].name
+    assert "HIP graphs" in predict(graph, ["launch_free"]).scenarios[0].advice
+    said = [text for found in ranked(name).scenarios for text in (found.advice, *found.assumptions)]
+    said += ranked(name).not_applicable.values()
+    assert not [text for text in said if "CUDA graph" in text]
+    assert "CUDA graphs" in predict(graph_of(VGG), ["launch_free"]).scenarios[0].advice

@@ -10,6 +10,7 @@ from leadline.analysis.sourcecode import Sources
 from leadline.profiles import Profile
 from leadline.schema import FrameKind
 
+_KERNEL_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".hip", ".c", ".cc", ".cpp", ".inc", ".inl", ".py")
 MOST_BYTES = 2 << 20
 """Of all files together; those with most time come first."""
 
@@ -21,10 +22,12 @@ class PageSources:
         self._profile = profile
         self._sources: Sources = sources_of(profile)
         tree = profile.tree
-        kinds = (int(FrameKind.PYTHON), int(FrameKind.INSTRUCTION))
-        named = np.isin(tree.frames["kind"], kinds)
+        python = tree.frames["kind"] == int(FrameKind.PYTHON)
         strings = tree.tables.strings
-        self._named = {strings[row] for row in np.unique(tree.frames["file"][named]).tolist()}
+        self._named = {strings[row] for row in np.unique(tree.frames["file"][python]).tolist()}
+        inside = tree.frames["kind"] == int(FrameKind.INSTRUCTION)
+        of_kernels = {strings[row] for row in np.unique(tree.frames["file"][inside]).tolist()}
+        self._named |= {file for file in of_kernels if file.endswith(_KERNEL_SOURCES)}
 
     def text(self, file: str) -> str | None:
         """The file's text; None where the profile does not name it, it cannot be read or it has changed since."""
@@ -46,8 +49,14 @@ class PageSources:
         tree = self._profile.tree
         metric = next((name for name in ("gpu_time", "time") if tree.exclusive(name).sum.any()), "time")
         cost = tree.inclusive(metric).sum
-        rows = np.flatnonzero(tree.kinds == int(FrameKind.PYTHON))
+        samples = tree.inclusive("instruction_samples").sum
+        inside = np.flatnonzero(tree.kinds == int(FrameKind.INSTRUCTION))
         most: dict[str, int] = {}
+        for row in inside[np.argsort(-samples[inside], kind="stable")].tolist():
+            file = tree.text("file", int(tree.frame_of[row]))
+            if file and origin(file) == Origin.USER:
+                most.setdefault(file, int(samples[row]))
+        rows = np.flatnonzero(tree.kinds == int(FrameKind.PYTHON))
         for row in rows[np.argsort(-cost[rows], kind="stable")].tolist():
             file = tree.text("file", int(tree.frame_of[row]))
             if file not in most and origin(file) == Origin.USER:

@@ -72,7 +72,9 @@ def redacted(profile: Profile, parts: frozenset[str]) -> Profile:
 
 class _Redaction:
     def __init__(self, profile: Profile, parts: frozenset[str]) -> None:
-        self._profile = profile
+        # names and paths inside machine code are no text of ours to change
+        gone = {name: empty_columns(name) for name in ("code_objects", "code_bytes", "code_lines")}
+        self._profile = Profile(Tables({**profile.tables.columns, **gone}), profile.meta)
         self._names = _Names()
         self._paths, self._own, self._arguments = (part in parts for part in PARTS)
         self._parts = sorted(parts)
@@ -80,9 +82,6 @@ class _Redaction:
     def tables(self) -> Tables:
         """Every text goes through one of the functions below."""
         old = self._profile.tables
-        if old.rows("code_objects") or old.rows("code_lines"):  # its names and paths are no text of ours to change
-            gone = {name: empty_columns(name) for name in ("code_objects", "code_bytes", "code_lines")}
-            old = Tables({**old.columns, **gone})
         strings = StringBuilder()
         columns: dict[str, dict[str, Array]] = {name: dict(old[name]) for name in TABLES if name != "strings"}
         columns["frames"].update(self._frames(strings))

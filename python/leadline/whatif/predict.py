@@ -242,7 +242,7 @@ class _Base:
         return Prediction(
             name="+".join(scenario.name for scenario in scenarios),
             title=" + ".join(scenario.title(value) for scenario, value in zip(scenarios, values, strict=True)),
-            advice=", and ".join(scenario.advice for scenario in scenarios),
+            advice=", and ".join(scenario.advice_on(self.graph) for scenario in scenarios),
             predicted_ns=predicted,
             fastest_ns=min(times),
             slowest_ns=max(times),

@@ -92,6 +92,10 @@ class Scenario(ABC):
         """Name in a text, with what tells variants apart."""
         return self.name
 
+    def advice_on(self, graph: Graph) -> str:
+        """`advice` in the words of the devices' maker."""
+        return self.advice
+
     @abstractmethod
     def applicable(self, graph: Graph, values: Values) -> str | None:
         """None, or one sentence that says why the scenario has nothing to work on."""
@@ -127,6 +131,13 @@ class Scenario(ABC):
 def gpu_of(graph: Graph) -> Gpu | None:
     """The GPU model that the trace names; None where it is missing or not in the factor files."""
     return next((found for device in graph.info.devices if (found := find_gpu(device.name)) is not None), None)
+
+
+def device_graph(graph: Graph) -> str:
+    """`HIP graph`: what the devices' maker calls work that is recorded once and replayed."""
+    gpu = gpu_of(graph)
+    amd = (gpu is not None and gpu.vendor == "amd") or any("AMD" in device.name for device in graph.info.devices)
+    return "HIP graph" if amd else "CUDA graph"
 
 
 def count(**parts: int) -> dict[str, int]:

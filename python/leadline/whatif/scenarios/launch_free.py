@@ -13,7 +13,7 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order
-from leadline.whatif.scenarios.base import Applied, Scenario, Values, count
+from leadline.whatif.scenarios.base import Applied, Scenario, Values, count, device_graph
 
 _MOST_CHANGING = 0.05
 """Share of operators with changing shapes from which on a step is no static one."""
@@ -25,6 +25,9 @@ class LaunchFree(Scenario):
     name = "launch_free"
     advice = "replay the step as CUDA graphs (torch.compile with mode='reduce-overhead')"
 
+    def advice_on(self, graph: Graph) -> str:
+        return self.advice.replace("CUDA graph", device_graph(graph))
+
     def applicable(self, graph: Graph, values: Values) -> str | None:
         kernels = _capturable(graph)
         if not kernels:
@@ -32,7 +35,8 @@ class LaunchFree(Scenario):
         share = _changing_share(graph, kernels)
         if share > _MOST_CHANGING:
             return (
-                f"the shapes of {share:.0%} of the operators change from step to step, which a CUDA graph cannot follow"
+                f"the shapes of {share:.0%} of the operators change from step to step, which a {device_graph(graph)} "
+                "cannot follow"
             )
         return None
 
