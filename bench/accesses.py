@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from common import add_results_option, machine, markdown_table, write_results
 
@@ -38,7 +39,7 @@ def worker(calls: int) -> None:
     a, b, square = torch.randn(n), torch.randn(n), torch.randn(1024, 1024)
     half, table = torch.randn(n).bfloat16(), torch.randn(50_000, 32)
     index = torch.randint(0, 50_000, (20_000,))
-    functions = {
+    functions: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "pointwise": (lambda x, y: torch.relu(x * 2 + y), (a, b)),
         "softmax": (lambda x: torch.softmax(x, -1), (square,)),
         "layer_norm": (lambda x: torch.nn.functional.layer_norm(x, (1024,)), (square,)),
