@@ -76,3 +76,15 @@ test("what tools found is shown as far as it makes sense", async () => {
   expect([cellText(cell, ""), cellNode(cell, 7), cellNode({ node: 99 }, 7)]).toEqual(["a.py:3", 4, null]);
   expect([cellText(12.5, "%"), cellText(2048, "bytes"), cellText(null, "ns")]).toEqual(["12.5%", "2.00 KiB", "n/a"]);
 });
+
+test("Of processes only those in which a tool saw something are shown, and told apart", async () => {
+  const of = (pid: number, rows: number, more = {}) => ({ pid, tools: [{ tool: "t", rows, outputs: [] }], ...more });
+  const shown = async (...processes: object[]) =>
+    toolResults(await drawn(TREE, { processes }, STEPS)).map((result) => result.note);
+  expect(await shown(of(1, 5), of(2, 0))).toEqual([""]);
+  expect(await shown(of(1, 5), of(2, 0), of(3, 2, { forked_from: 1 }))).toEqual([
+    "process 1",
+    "process 3, forked from 1",
+  ]);
+  expect(await shown(of(1, 0), of(2, 0))).toEqual([""]);
+});

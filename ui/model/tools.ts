@@ -27,10 +27,19 @@ export interface ToolResult {
 
 export function toolResults(profile: Profile): ToolResult[] {
   const records = profile.meta.processes.filter(isObject).filter((one) => Array.isArray(one.tools) && one.tools.length);
-  return records.flatMap((record) => {
-    const rank = typeof record.rank === "number" && record.rank >= 0 ? `rank ${record.rank}` : `process ${record.pid}`;
-    return (record.tools as unknown[]).filter(isObject).map((found) => resultOf(found, records.length > 1 ? rank : ""));
-  });
+  const all = records.flatMap((record) =>
+    (record.tools as unknown[]).filter(isObject).map((found) => ({ record, found })),
+  );
+  // Of the processes that a program starts most run nothing that a tool looks at.
+  const saw = all.filter(({ found }) => found.rows || found.launches || found.problem);
+  const shown = saw.length ? saw : all.filter(({ record }) => record === records[0]);
+  const several = new Set(shown.map(({ record }) => record)).size > 1;
+  return shown.map(({ record, found }) => resultOf(found, several ? processName(record) : ""));
+}
+
+function processName(record: Record<string, unknown>): string {
+  const name = typeof record.rank === "number" && record.rank >= 0 ? `rank ${record.rank}` : `process ${record.pid}`;
+  return record.forked_from ? `${name}, forked from ${record.forked_from}` : name;
 }
 
 function resultOf(found: Record<string, unknown>, process: string): ToolResult {
