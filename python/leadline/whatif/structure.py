@@ -60,6 +60,7 @@ class Structure:
             self.causal_error = time / measured_ns - 1
             self._others.append(("residuals", second, time))
         self._unrecorded: tuple[Graph, float] | None = None
+        self._measured_there = not _has_device(graph)
         bare = _without_recorder(graph)
         if bare is not None and (time := _step_ns(bare)):
             self._unrecorded = (bare, time)
@@ -93,7 +94,10 @@ class Structure:
         bare = again(self._unrecorded[0]) if self._unrecorded is not None else None
         if self._unrecorded is not None and bare is not None and bare > 0:
             less = gain - math.log(self._unrecorded[1] / bare)
-            if abs(less) > _LEAST:
+            if abs(less) > _LEAST and not self._measured_there:
+                # beside a device nobody has measured it: between nothing and what it is on a CPU
+                doubts.facts[RECORDER] = (max(-less, 0.0), min(-less, 0.0))
+            elif abs(less) > _LEAST:
                 cost = technique("recorder_event_ns", larger_is_faster=False)
                 shift = math.exp(less)
                 # in proportion to what it costs, between its least and its most
@@ -102,7 +106,7 @@ class Structure:
                     less * (1 - cost.pessimistic / cost.expected),
                 )
                 sentences = (f"{RECORDER}, {cost.expected / 1e3:g} µs, is left out of both times",)
-        if self._unrecorded is not None:
+        if self._unrecorded is not None and self._measured_there:
             doubts.either_way["processes on a CPU"] = _ON_CPU * min(abs(gain) / _FULL_FROM, 1.0)
         alike = self._ranks_alike(edited)
         if alike is not None and alike > 0 and abs(half := math.log(step_ns / alike) / 2) > _LEAST:
@@ -140,10 +144,10 @@ def _unclear(graph: Graph) -> dict[str, float]:
 
 
 def _without_recorder(graph: Graph) -> Graph | None:
-    """The graph as it would be unrecorded, on a CPU: every operator and call shorter by what recording usually costs,
-    but never by most of its time. None for traces with a device, whose recorders' cost was not measured."""
+    """The graph as it would be unrecorded: every operator and call on the CPU shorter by what recording usually costs,
+    but never by most of its time. None for whole operations, and where no gain can answer to it."""
     kind = graph.column("kind")
-    if graph.info.of_operations or np.isin(kind[graph.alive], (TaskKind.GPU, TaskKind.COMM)).any():
+    if graph.info.of_operations or not (graph.alive & (kind == TaskKind.CPU)).any():
         return None
     cost = round(technique("recorder_event_ns", larger_is_faster=False).expected)
     name = graph.column("name")
@@ -158,6 +162,10 @@ def _without_recorder(graph: Graph) -> Graph | None:
     duration -= first
     gap -= less - first
     return bare
+
+
+def _has_device(graph: Graph) -> bool:
+    return bool(np.isin(graph.column("kind")[graph.alive], (TaskKind.GPU, TaskKind.COMM)).any())
 
 
 def _step_ns(graph: Graph) -> float | None:

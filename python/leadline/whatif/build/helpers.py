@@ -19,6 +19,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from leadline.trace.source import sources
 from leadline.trace.tables import TraceError
 from leadline.trace.window import read_window
@@ -154,13 +156,12 @@ def _receive(stream: IO[bytes]) -> Any:
     return pickle.loads(first, buffers=buffers)
 
 
-def _exactly(stream: IO[bytes], size: int) -> bytearray:
-    data = bytearray(size)
-    view = memoryview(data)
+def _exactly(stream: IO[bytes], size: int) -> memoryview:
+    view = memoryview(np.empty(size, dtype=np.uint8))  # type: ignore[arg-type]
     at = 0
     while at < size:
         read = stream.readinto(view[at:])  # type: ignore[attr-defined]
         if not read:
             raise EOFError
         at += read
-    return data
+    return view
