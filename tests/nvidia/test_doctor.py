@@ -105,3 +105,6 @@ def test_whether_instructions_can_be_sampled_is_tried(fakes: Path, refused: str,
     _, found = with_fakes(fakes, **({"FAKE_REFUSES_SAMPLING": refused} if refused else {}))
     assert words in found["instructions"]["text"]
     assert found["instructions"]["level"] == ("limited" if refused else "ok")
+    metrics = found["GPU metrics"]
+    assert metrics["level"] == ("limited" if refused else "ok")
+    assert (words if refused else "--gpu-metrics occupancy,dram,tensor,l2,issue") in metrics["text"]

@@ -26,7 +26,7 @@ _PERMIT = (
 )
 _DRIVER_VERSION = Path("/sys/module/nvidia/version")
 _PROBE = """
-import ctypes, json, os, sys
+import ctypes, json, os, sys, time
 answer = {"error": "", "devices": []}
 try:
     cuda = ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
@@ -54,9 +54,19 @@ if count.value:
     options = {"cupti_candidates": list(cupti_candidates())}
     if "samples" in sys.argv:
         options.update(instructions="continuous", sample_window_s=0.0)
+    if "metrics" in sys.argv:
+        from leadline.capture.config import GPU_METRICS
+        options.update(gpu_metrics=list(GPU_METRICS), instruction_budget=1.0)
     answer["attached"] = _native.attach_nvidia(options)
     cuda.cuCtxSetCurrent(context)
     cuda.cuCtxSynchronize()
+    if "metrics" in sys.argv:  # another thread begins with them
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            told = _native.nvidia_status().get("counters", {})
+            if told.get("message") or told.get("windows"):
+                break
+            time.sleep(0.05)
     answer["status"] = _native.nvidia_status()
     _native.detach_nvidia()
 print(json.dumps(answer))
@@ -79,7 +89,7 @@ def check() -> list[Finding]:
         advice = "see CUDA_VISIBLE_DEVICES"
         return [*findings, Finding("devices", LIMITED, "this process is shown none", advice), _nvtx()]
     findings.append(Finding("devices", OK, ", ".join(devices)))
-    return [*findings, *_cupti(answer), _permission(), *_sampling(answer), _start(), _nvtx()]
+    return [*findings, *_cupti(answer), _permission(), *_sampling(answer), *_counting(answer), _start(), _nvtx()]
 
 
 def _driver_version() -> str:
@@ -138,14 +148,19 @@ def _permission() -> Finding:
         restricted = "RmProfilingAdminOnly: 1" in _PARAMETERS.read_text()
     except OSError:
         return Finding(
-            "counters", LIMITED, "whether the driver permits them cannot be read; only --instructions needs it"
+            "counters",
+            LIMITED,
+            "whether the driver permits them cannot be read; only --instructions and --gpu-metrics need it",
         )
     if not restricted:
         return Finding("counters", OK, "hardware counters and samples of instructions are open to users")
     if _is_admin():
         return Finding("counters", OK, "open to administrators, which this process is")
     return Finding(
-        "counters", LIMITED, "closed to users (RmProfilingAdminOnly), so --instructions samples nothing", _PERMIT
+        "counters",
+        LIMITED,
+        "closed to users (RmProfilingAdminOnly), so --instructions and --gpu-metrics measure nothing",
+        _PERMIT,
     )
 
 
@@ -162,6 +177,20 @@ def _sampling(answer: dict[str, Any]) -> list[Finding]:
         what, _, advice = str(told["message"]).partition("; ")
         return [Finding("instructions", LIMITED, what, advice)]
     return [Finding("instructions", OK, "can be sampled: leadline run --instructions")]
+
+
+def _counting(answer: dict[str, Any]) -> list[Finding]:
+    """The same for hardware counters, and which of them this device counts."""
+    if not answer["attached"]["measuring"]:
+        return []
+    tried = _ask("metrics")
+    told = tried.get("status", {}).get("counters")
+    if told is None:
+        return [Finding("GPU metrics", LIMITED, f"could not be tried: {tried['error'] or 'CUPTI did not answer'}")]
+    if told["message"]:
+        what, _, advice = str(told["message"]).partition("; ")
+        return [Finding("GPU metrics", LIMITED, what, advice)]
+    return [Finding("GPU metrics", OK, f"leadline run --gpu-metrics {','.join(told['metrics'])}")]
 
 
 def _is_admin() -> bool:
