@@ -91,7 +91,10 @@ LAYOUTS = {
     ),
     "ClientId": ("rocprofiler_client_id_t", {"name": "name", "handle": "handle"}),
     "HipCall": ("rocprofiler_callback_tracing_hip_api_data_t", {"arguments": "args"}),
-    "MarkerCall": ("rocprofiler_callback_tracing_marker_api_data_t", {"message": "args.roctxRangePushA.message"}),
+    "MarkerCall": (
+        "rocprofiler_callback_tracing_marker_api_data_t",
+        {"message": "args.roctxRangePushA.message", "result": "retval"},
+    ),
 }
 VALUES = {
     "kSuccess": "ROCPROFILER_STATUS_SUCCESS",

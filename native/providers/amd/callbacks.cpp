@@ -1,5 +1,6 @@
 #include "providers/amd/callbacks.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
@@ -35,12 +36,18 @@ struct ThisCall {
 thread_local constinit ThisCall this_call;
 thread_local constinit std::int32_t this_device = 0;  // HIP's own default
 
-// roctx ranges that the thread has open.
+// roctx ranges that the thread has open. Regions nest, so one that ends inside another stays until that one ends.
 struct Ranges {
   static constexpr std::size_t kMost = 256;
+  struct Range {
+    std::uint64_t id = 0;       // 0: not shown
+    std::uint64_t started = 0;  // roctx's number of a range that a pop does not end; 0: pushed
+    bool ended = false;
+  };
   const void* of = nullptr;
-  std::size_t depth = 0;  // may be more than kMost: those are not shown
-  std::array<std::uint64_t, kMost> ids{};
+  std::size_t open = 0;
+  std::size_t beyond = 0;  // pushed where there was no room: not shown
+  std::array<Range, kMost> ranges{};
 };
 // Of the heap: a module that loads late has little room for what is each thread's own.
 thread_local constinit Ranges* t_ranges = nullptr;
@@ -93,6 +100,55 @@ void emit_range(leadline_phase phase, const char* name, std::uint64_t id) noexce
   event.of.region.name = name;
   event.of.region.kind = LEADLINE_REGION_USER;
   leadline_monitor_emit(&event);
+}
+
+void count_unordered() noexcept {
+  gpu::count_loss(LossKind::kRangeUnordered, 1,
+                  "A roctx range did not end inside the range around it, or not on its thread; its time runs until the "
+                  "ranges in it have ended.");
+}
+
+void close_range(Ranges& ranges, std::size_t at) noexcept {
+  Ranges::Range* const first = ranges.ranges.data();
+  Ranges::Range* const end = first + ranges.open;
+  const auto shown = [](const Ranges::Range& range) { return range.id != 0; };
+  if (shown(first[at]) && std::any_of(first + at + 1, end, shown)) {
+    first[at].ended = true;
+    return count_unordered();
+  }
+  if (shown(first[at])) emit_range(LEADLINE_END, "", first[at].id);
+  std::move(first + at + 1, end, first + at);
+  --ranges.open;
+  while (ranges.open > 0 && first[ranges.open - 1].ended) emit_range(LEADLINE_END, "", first[--ranges.open].id);
+}
+
+// False where the thread has no range of that number.
+bool close_started(Ranges& ranges, std::uint64_t number) noexcept {
+  for (std::size_t at = ranges.open; at-- > 0;) {
+    const Ranges::Range& range = ranges.ranges[at];
+    if (range.started != number || range.ended) continue;
+    close_range(ranges, at);
+    return true;
+  }
+  return false;
+}
+
+// Numbers of ranges that a thread has stopped and another one started, which closes them with its next marker.
+constexpr std::size_t kElsewhere = 64;
+std::array<std::atomic<std::uint64_t>, kElsewhere> ended_elsewhere{};
+std::atomic<std::uint64_t> next_elsewhere{0};
+
+void end_elsewhere(std::uint64_t number) noexcept {
+  ended_elsewhere[next_elsewhere.fetch_add(1, std::memory_order_relaxed) % kElsewhere].store(number);
+  count_unordered();
+}
+
+void close_those_ended_elsewhere(Ranges& ranges) noexcept {
+  if (next_elsewhere.load(std::memory_order_relaxed) == 0) return;
+  for (std::atomic<std::uint64_t>& slot : ended_elsewhere) {
+    std::uint64_t number = slot.load();
+    if (number != 0 && close_started(ranges, number)) slot.compare_exchange_strong(number, 0);
+  }
 }
 
 }  // namespace
@@ -241,24 +297,34 @@ std::uint64_t Callbacks::request(std::int32_t kind) noexcept {
 }
 
 void Callbacks::marker(std::int32_t operation, sdk::Phase phase, const sdk::MarkerCall& call) noexcept {
-  if (phase != sdk::Phase::kEnter) return;
+  const bool starts = operation == names_.markers.start;  // its number is known at its end
+  if (phase != (starts ? sdk::Phase::kExit : sdk::Phase::kEnter)) return;
   Ranges* const mine = ranges_of_thread();
   if (!mine) return gpu::count_loss(LossKind::kInternalError, 1, "No memory to keep a roctx range.");
   Ranges& ranges = *mine;
   if (ranges.of != this) {
     ranges.of = this;
-    ranges.depth = 0;
+    ranges.open = ranges.beyond = 0;
   }
-  if (operation == names_.markers.push) {
-    const std::size_t at = ranges.depth++;
-    if (at >= Ranges::kMost) return;
-    ranges.ids[at] = 0;
+  close_those_ended_elsewhere(ranges);
+  const auto number = starts && call.size >= sizeof call ? call.result : 0;
+  if (operation == names_.markers.push || (starts && number != 0)) {
+    if (ranges.open == Ranges::kMost) {
+      if (!starts) ++ranges.beyond;
+      return;
+    }
+    Ranges::Range& range = ranges.ranges[ranges.open++];
+    range = {0, number, false};
     if (!calls_.is_open() || !call.message) return;
-    ranges.ids[at] = next_range.fetch_add(1, std::memory_order_relaxed);
-    emit_range(LEADLINE_BEGIN, call.message, ranges.ids[at]);
-  } else if (operation == names_.markers.pop && ranges.depth > 0) {
-    const std::size_t at = --ranges.depth;
-    if (at < Ranges::kMost && ranges.ids[at] != 0) emit_range(LEADLINE_END, "", ranges.ids[at]);
+    range.id = next_range.fetch_add(1, std::memory_order_relaxed);
+    emit_range(LEADLINE_BEGIN, call.message, range.id);
+  } else if (operation == names_.markers.pop) {
+    if (ranges.beyond > 0) return static_cast<void>(--ranges.beyond);
+    for (std::size_t at = ranges.open; at-- > 0;) {
+      if (ranges.ranges[at].started == 0 && !ranges.ranges[at].ended) return close_range(ranges, at);
+    }
+  } else if (operation == names_.markers.stop && call.range != 0 && !close_started(ranges, call.range)) {
+    end_elsewhere(call.range);
   }
 }
 

@@ -150,7 +150,9 @@ struct MarkerCall {
   union {
     const char* message;
     std::uint64_t range;
+    std::uint64_t arguments[2];
   };
+  std::uint64_t result;  // of a started range, at the call's end: its number
 };
 
 struct StreamCall {  // since 1.0

@@ -166,8 +166,9 @@ bool Tool::set_up(std::string* error) {
              "callbacks of HIP calls"))
     return false;
   if (names_.marker > sdk::kHighestPhase && names_.markers.push != kNoNumber) {
-    const std::int32_t markers[] = {names_.markers.push, names_.markers.pop};
-    sdk.trace_callbacks(context_, names_.marker, markers, std::size(markers), on_marker, as_data(names_.marker));
+    const std::int32_t markers[] = {names_.markers.push, names_.markers.pop, names_.markers.start, names_.markers.stop};
+    const bool by_number = names_.markers.start != kNoNumber && names_.markers.stop != kNoNumber;
+    sdk.trace_callbacks(context_, names_.marker, markers, by_number ? 4 : 2, on_marker, as_data(names_.marker));
   }
   const std::int32_t requests[] = {names_.dispatch_request, names_.copy_request};
   const std::size_t request_count = names_.copy_request == kNoNumber ? 1 : 2;

@@ -51,6 +51,8 @@ class Fakes {
     bind(hip, "hipSetDevice", set_device);
     bind(roctx, "roctxRangePushA", range_push);
     bind(roctx, "roctxRangePop", range_pop);
+    bind(roctx, "roctxRangeStartA", range_start);
+    bind(roctx, "roctxRangeStop", range_stop);
   }
 
   FakeRocm& rocm() { return FakeRocm::instance(); }
@@ -79,6 +81,8 @@ class Fakes {
   int (*set_device)(int) = nullptr;
   int (*range_push)(const char*) = nullptr;
   int (*range_pop)() = nullptr;
+  std::uint64_t (*range_start)(const char*) = nullptr;
+  void (*range_stop)(std::uint64_t) = nullptr;
 
  private:
   static void* open(const std::string& path) {

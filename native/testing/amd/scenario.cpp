@@ -68,10 +68,20 @@ class Program final : public ScenarioProgram {
       fakes_.range_push(line.words[1].c_str());
     } else if (line.verb() == "pop") {
       fakes_.range_pop();
+    } else if (line.verb() == "range-start") {
+      started()[line.words[1]] = fakes_.range_start(line.words[1].c_str());
+    } else if (line.verb() == "range-stop") {
+      fakes_.range_stop(started()[line.words[1]]);
     } else {
       return false;
     }
     return true;
+  }
+
+  // Of all threads: a range may be stopped by another one than it was started by.
+  static std::map<std::string, std::uint64_t>& started() {
+    static auto& numbers = *new std::map<std::string, std::uint64_t>;
+    return numbers;
   }
 
   Fakes& fakes_;

@@ -65,6 +65,14 @@ class Program final : public ScenarioProgram {
   bool other(const ScenarioLine& line) override {
     if (line.verb() == "destroy-context") {
       gpu_.destroy_context(static_cast<std::int32_t>(line.number("device", 0)));
+    } else if (line.verb() == "new-context") {
+      const auto device = static_cast<std::int32_t>(line.number("device", 0));
+      const cupti::ResourceData resource{gpu_.keep(std::make_unique<FakeContext>(FakeContext{99, device})), nullptr,
+                                         nullptr};
+      const auto which = static_cast<std::uint32_t>(cupti::Resource::kContextCreated);
+      if (gpu_.is_enabled(cupti::Domain::kResource, which)) {
+        gpu_.callback(gpu_.callback_user, cupti::Domain::kResource, which, &resource);
+      }
     } else if (line.verb() == "pc") {
       FakePc pc{line.words[1], static_cast<std::uint64_t>(line.number("offset", 0)),
                 fake_stall_reason(line.text("stall")), static_cast<std::uint32_t>(line.number("count", 1)),
