@@ -97,3 +97,23 @@ def test_a_hotspot_of_short_calls_is_told_as_that():
 
     assert "matrix multiplication" in program(100)
     assert "many short calls" in program(60_000)
+
+
+def test_what_a_compiler_builds_on_its_own_threads_is_no_function_compiled_again():
+    def compiling(file: str) -> Profile:
+        return build(
+            f"""
+process train.py | pid=5
+  thread main | tid=5
+    python main @ /home/ada/train.py:43
+      operator aten::mm | time={90 * MS}/10 call_time={90 * MS}/10
+    python main @ /home/ada/train.py:44
+      phase optimizer | time={MS}/10 call_time={MS}/10
+  thread compiler | tid=6
+    python build @ {file}:20
+      phase compile | time={100 * MS}/10 call_time={100 * MS}/10
+""".lstrip("\n")
+        )
+
+    assert names(analyze(compiling("/home/ada/net.py"), ["recompilation"])) == ["recompilation"]
+    assert names(analyze(compiling("/v/site-packages/torch/_inductor/cpp_builder.py"), ["recompilation"])) == []

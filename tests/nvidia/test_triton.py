@@ -67,7 +67,8 @@ def test_a_kernel_shows_the_line_of_its_function(tmp_path: Path, fakes: Path, wh
     calls = sum(node.exclusive("gpu_time").count for node in profile.tree.find(name="add_kernel"))
     assert calls == 3
     phases = {node.name: node for node in profile.tree.find(kind="phase")}
-    assert set(phases) == ({"compile", "triton", "autotune"} if when == "early" else set())
+    made = set(phases) - {"garbage collection"}  # which happens when it will
+    assert made == ({"compile", "triton", "autotune"} if when == "early" else set())
     if when == "early":
         assert phases["triton"].exclusive("call_time").sum > 1_000_000  # real compilations take their time
     assert [loss for loss in profile.losses if loss.count > 0] == []

@@ -102,7 +102,7 @@ def with_composer() -> None:
     trainer = composer.Trainer(
         model=model, train_dataloader=DataLoader(Data(), batch_size=2, sampler=composer.utils.dist.get_sampler(Data())),
         max_duration="4ba", callbacks=[training.ComposerCallback(**asked)], progress_bar=False, device="cpu",
-        optimizers=torch.optim.SGD(model.parameters(), lr=0.01),
+        optimizers=torch.optim.AdamW(model.parameters()),
     )  # fmt: skip
     trainer.fit()
     trainer.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
@@ -30,8 +31,9 @@ class Recompilation(Rule):
         made = []
         for group in case.by_line(outer, whole):
             number = int(calls.count[group.rows].max(initial=0))
-            if number < values["times"]:
-                continue
+            line = case.line(group.row)
+            if number < values["times"] or (line is not None and origin(line.file) < Origin.PACKAGE):
+                continue  # what a compiler builds on threads of its own is no function of the program's
             outside = max(0.0, case.loop.step_ns - case.loop.work_ns) * case.loop.steps  # with the collector's pauses
             again = int(group.value * (number - 1) / number)
             run = max(int(whole.sum(where=outer)) + case.total_ns, 1)
