@@ -67,3 +67,19 @@ def test_the_summary_shows_the_other_thread_that_worked():
         "time      operators 30.0%, Python ~10.0%, idle ~60.0%",
         "time      operators 50.0%, idle ~50.0%  (autograd)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("gpu_metrics", ["dram"], "Hardware counters of GPU kernels were asked for and there are none: No CUDA."),
+        ("instructions", "continuous", "Instructions of GPU kernels were asked for and there are none: No CUDA."),
+    ],
+)
+def test_what_was_asked_of_kernels_and_did_not_come_is_said(option, value, said):
+    profile = training()
+    profile.meta["asked"] = {option: value}
+    profile.meta["available"] = {"nvidia": {"ok": None, "version": "", "message": "No CUDA."}}
+    assert build_report(profile).meta.estimates == (said,)
+    profile.meta["asked"] = {option: type(value)()}
+    assert build_report(profile).meta.estimates == ()

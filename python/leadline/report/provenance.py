@@ -8,14 +8,14 @@ from __future__ import annotations
 import datetime
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leadline.profiles import Profile
 from leadline.report.model import Cost, LossRow, Meta
 from leadline.report.timesplit import process_labels
 from leadline.report.units import duration, number
-from leadline.schema import LOSSES
+from leadline.schema import LOSSES, MetricKind
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -113,8 +113,25 @@ def _estimates(profile: Profile) -> tuple[str, ...]:
     about = [status for one in said for status in _mapping(_mapping(one).get("available")).values()]
     sentences = [_text(_mapping(status).get("estimated")) for status in about]
     sentences += [_budget(_mapping(_mapping(one).get("budget"))) for one in said]
-    sentences += [_rolled(_mapping(profile.meta.get("rolled")))]
+    sentences += [_rolled(_mapping(profile.meta.get("rolled"))), *_unmet(profile)]
     return tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
+
+
+_INSIDE_KERNELS = (
+    ("instructions", MetricKind.INSTRUCTION_SAMPLES, "Instructions of GPU kernels"),
+    ("gpu_metrics", MetricKind.COUNTED_TIME, "Hardware counters of GPU kernels"),
+)
+"""What may be asked of kernels: option, what it measures, words."""
+
+
+def _unmet(profile: Profile) -> Iterator[str]:
+    """What was asked of GPU kernels and nothing came of, with what the provider says."""
+    asked, available = _mapping(profile.meta.get("asked")), _mapping(profile.meta.get("available"))
+    measured = {info.kind for info in profile.tree.measured}
+    for option, metric, what in _INSIDE_KERNELS:
+        if asked.get(option) and metric not in measured:
+            why = _text(_mapping(available.get("nvidia")).get("message"))
+            yield f"{what} were asked for and there are none" + (f": {why}" if why else ".")
 
 
 def _budget(budget: Mapping[str, Any]) -> str:
@@ -152,6 +169,9 @@ def _host(host: Mapping[str, Any]) -> str:
 UNKNOWN_LOSS = "a loss that a newer release of leadline knows"
 
 
+_LISTED = ("counters", "gpu_metrics", "tools", "accelerators")
+
+
 def _asked(asked: Mapping[str, Any]) -> str:
     """What was switched on: `memory, modules, trace=steps=3`; limits and intervals are left to the file."""
     words = []
@@ -163,7 +183,7 @@ def _asked(asked: Mapping[str, Any]) -> str:
         elif isinstance(value, Mapping):  # a trace window: what of it was given
             given = ",".join(f"{key}={_number(of)}" for key, of in value.items() if _number(of))
             words.append(f"{name}={given}" if given else name)
-        elif name == "counters" and isinstance(value, list) and value:
+        elif name in _LISTED and isinstance(value, list) and value:
             words.append(f"{name}={'+'.join(map(_text, value))}")
         elif _text(value) not in ("", "auto"):  # what is chosen by itself was not asked for
             words.append(f"{name}={value}")
