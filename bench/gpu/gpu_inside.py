@@ -127,7 +127,7 @@ def _loop_lines() -> tuple[int, int]:
     return LOOP
 
 
-def _launch(program: str) -> Callable[[], None]:
+def _launch(program: str) -> Callable[[], object]:
     import torch
 
     if program == "matmul":
