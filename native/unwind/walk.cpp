@@ -17,7 +17,7 @@ struct Own {
 
 }  // namespace
 
-size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end) noexcept {
+size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end, Registers* last) noexcept {
   Walker<Own> walker(from, stack_end);
   size_t count = 0;
   *end = End::kFull;
@@ -33,6 +33,7 @@ size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, 
     frame.cfa = walker.step(&over, &why);
     if (over) *end = why;
   }
+  if (last != nullptr) *last = walker.at();
   return count;
 }
 

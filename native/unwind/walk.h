@@ -29,7 +29,9 @@ enum class End : uint8_t {
 };
 
 // `stack_end`: no frame lies at or beyond it. Returns how many frames there are in `out`.
-size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end) noexcept;
+// `last`: where it ended, or null.
+size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end,
+            Registers* last = nullptr) noexcept;
 
 // Of frames that end beyond `above` and not beyond `stop`, the addresses of their calls (less one than where they go
 // on), leaf first. `whole`: none is missing between those and `stop`, or the end of the stack.

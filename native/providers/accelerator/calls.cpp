@@ -154,10 +154,12 @@ void Calls::fill(const Function& function, const Frame& frame, Request* request)
 }
 
 void Calls::tell(const Request& request, const Ran& ran) noexcept {
-  if (!finished_.push({true, request, ran})) {
+  bool many = false;
+  if (!finished_.push({true, request, ran}, &many)) {
     gpu::count_loss(LossKind::kGpuRecordsDropped, 1,
                     "Work of an accelerator ended faster than it could be taken in, so some of it is missing.");
   }
+  if (many) wake_.notify_one();
 }
 
 // A function that tells the end of work.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -31,6 +32,8 @@ class Calls {
 
   gpu::ApiCalls& api() noexcept { return calls_; }
   FinishedRing& finished() noexcept { return finished_; }
+  // Told when much work has ended.
+  std::condition_variable& wake() noexcept { return wake_; }
   std::uint64_t unclaimed() noexcept { return in_flight_.unclaimed(); }
   std::uint64_t unreadable() const noexcept { return values_.unreadable(); }
 
@@ -48,6 +51,7 @@ class Calls {
   gpu::ApiCalls calls_;
   InFlight in_flight_;
   FinishedRing finished_;
+  std::condition_variable wake_;
   Handles handles_;
   Values values_;
   // Streams that are addresses, by their first use.

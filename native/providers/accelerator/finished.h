@@ -19,14 +19,14 @@ struct Finished {
 
 class FinishedRing {
  public:
-  static constexpr std::size_t kSlots = 1u << 13;
+  static constexpr std::size_t kSlots = 1u << 14;
 
   FinishedRing() : slots_(std::make_unique<Slot[]>(kSlots)) {
     for (std::size_t i = 0; i < kSlots; ++i) slots_[i].turn.store(i, std::memory_order_relaxed);
   }
 
-  // Any thread. False: no room.
-  bool push(const Finished& finished) noexcept {
+  // Any thread. False: no room. `*many`: it is time to drain.
+  bool push(const Finished& finished, bool* many) noexcept {
     std::size_t at = head_.load(std::memory_order_relaxed);
     while (true) {
       Slot& slot = slots_[at % kSlots];
@@ -35,6 +35,7 @@ class FinishedRing {
         if (!head_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) continue;
         slot.finished = finished;
         slot.turn.store(at + 1, std::memory_order_release);
+        *many = at % (kSlots / 8) == 0;
         return true;
       }
       if (turn < at) return false;

@@ -131,7 +131,7 @@ void Measuring::fold() {
 void Measuring::run() {
   std::unique_lock lock(wake_mutex_);
   while (!ending_) {
-    wake_.wait_for(lock, kInterval);
+    calls_.wake().wait_for(lock, kInterval);
     if (ending_) break;
     lock.unlock();
     fold();
@@ -158,7 +158,7 @@ void Measuring::stop() {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
   }
-  wake_.notify_all();
+  calls_.wake().notify_all();
   if (thread_.joinable()) thread_.join();
   fold();
   {

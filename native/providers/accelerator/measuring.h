@@ -2,7 +2,6 @@
 // libraries. Made by start, kept until no call can be inside it.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -77,7 +76,6 @@ class Measuring {
   std::int64_t fold_ns_ = 0;
 
   std::mutex wake_mutex_;
-  std::condition_variable wake_;
   bool ending_ = false;
   bool left_alone_ = false;
   std::thread thread_;

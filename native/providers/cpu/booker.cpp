@@ -11,6 +11,7 @@
 #include "base/losses.h"
 #include "monitor/monitor.h"
 #include "providers/cpu/handler.h"
+#include "unwind/gap.h"
 
 namespace leadline::cpu {
 namespace {
@@ -68,6 +69,8 @@ void Booker::read(const std::vector<uint64_t>& words, SampleHead* head) {
   fill(&runs_, head->runs);
   fill(&native_, head->native);
   fill(&counted_, head->counters);
+  fill(&stack_, head->stack);
+  gap_bp_ = head->gap_bp;
   end_ = static_cast<unwind::End>(head->end);
 }
 
@@ -140,6 +143,7 @@ leadline_context Booker::place_of(SampledThread& thread) {
   }
   const Base base = base_of(thread);
   if (native_.empty() && frames_.empty()) return base.place;
+  cross_gap(base.token);
   weave();
   const uintptr_t lowest = native_.empty() ? 0 : native_.front().sp;
   const uintptr_t highest = native_.empty() ? 0 : std::max(native_.back().cfa, native_.back().sp);
@@ -172,6 +176,27 @@ leadline_context Booker::place_of(SampledThread& thread) {
   return place;
 }
 
+// Where the walk ended in code without unwind information below an operator, and the way to that operator can be
+// checked: as if it had not ended.
+void Booker::cross_gap(uintptr_t anchor) {
+  if (end_ != unwind::End::kGap || native_.empty() || stack_.empty() || anchor == 0) return;
+  const unwind::NativeFrame last = native_.back();
+  const auto start = [](void* user, uintptr_t pc) -> uintptr_t {
+    auto& self = *static_cast<Booker*>(user);
+    const Image* const image = self.images_.find(pc);
+    return image == nullptr ? 0 : self.functions_.start_of(*image, pc);
+  };
+  const unwind::StackCopy copy{last.sp, reinterpret_cast<const unsigned char*>(stack_.data()),
+                               stack_.size() * sizeof(uint64_t)};
+  const std::vector<unwind::NativeFrame> found =
+      unwind::cross_gap({last.pc, last.sp, gap_bp_}, native_.size() == 1, copy, anchor, start, this);
+  if (found.empty()) return;
+  native_.pop_back();
+  native_.insert(native_.end(), found.begin(), found.end());
+  end_ = unwind::End::kOutermost;
+  ++crossed_;
+}
+
 // Leaf first. An evaluation of the interpreter is its Python frames.
 void Booker::weave() {
   woven_.clear();
@@ -187,7 +212,9 @@ void Booker::weave() {
       woven_.push_back({true, i});
     }
   }
-  const bool cut = !native_.empty() && (end_ != unwind::End::kOutermost || run < runs_.size());
+  const bool crossed =
+      end_ == unwind::End::kOutermost && !stack_.empty();  // what lies around the operator was not looked at
+  const bool cut = !native_.empty() && !crossed && (end_ != unwind::End::kOutermost || run < runs_.size());
   if (cut) {
     woven_.push_back({true, kGap});
     ++gaps_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/safe_pages.h"
+#include "providers/cpu/functions.h"
 #include "providers/cpu/images.h"
 #include "providers/cpu/sampled_thread.h"
 #include "providers/cpu/waiting.h"
@@ -50,10 +51,12 @@ class Booker {
   // Of a session that is over.
   void forget_places() noexcept {
     native_places_.clear();
+    functions_.forget();
     in_api_.clear();
   }
-  // Samples whose native frames were not all known.
+  // Samples whose native frames were not all known; those whose way through code without unwind information was found.
   uint64_t gaps() const noexcept { return gaps_; }
+  uint64_t crossed() const noexcept { return crossed_; }
   uint64_t booked() const noexcept { return booked_.load(std::memory_order_relaxed); }
 
  private:
@@ -83,6 +86,7 @@ class Booker {
   bool capture_other(SampledThread& thread, Wait* what);
   bool in_api(leadline_context place);
   Base base_of(SampledThread& thread);
+  void cross_gap(uintptr_t anchor);
   void weave();
   leadline_context add_entries(SampledThread& thread, leadline_context place, size_t from, size_t to, bool* in_module);
   leadline_context add_native(leadline_context below, const unwind::NativeFrame& frame, const Image* image,
@@ -105,13 +109,17 @@ class Booker {
   std::vector<SampledRun> runs_;
   std::vector<unwind::NativeFrame> native_;
   std::vector<uint64_t> counted_;
+  std::vector<uint64_t> stack_;  // from the last native frame on, where that has no unwind information
+  uintptr_t gap_bp_ = 0;
   std::vector<Piece> woven_;
   unwind::End end_ = unwind::End::kFull;
   Images images_;
+  Functions functions_;
   NativePlaces native_places_;
   std::unordered_map<leadline_context, bool> in_api_;
   SafePages pages_;
   uint64_t gaps_ = 0;
+  uint64_t crossed_ = 0;
   bool all_native_ = false;
   uintptr_t interpreter_ = 0;
   std::unordered_set<uintptr_t> good_codes_;

@@ -88,6 +88,22 @@ void put_all(SampleRing& ring, const T* from, size_t count) noexcept {
   for (size_t left = count * sizeof(T) / sizeof(uint64_t); left > 0; --left) ring.put(*words++);
 }
 
+// Where the walk ended in code without unwind information inside of an operator, whoever books may find the way from
+// there to the operator: he needs that part of the stack.
+void keep_stack(const ThreadState& state, uintptr_t stack_end, const unwind::Registers& last,
+                SampleHead* head) noexcept {
+  constexpr uintptr_t kBeyond = 4096;  // of the frame that the operator lies in
+  for (uint32_t level = static_cast<uint32_t>(head->levels); level-- > 0;) {
+    const uintptr_t token = state.published.token(level);
+    if (token <= last.sp || token >= stack_end) continue;
+    const uintptr_t to = stack_end - token > kBeyond ? token + kBeyond : stack_end;
+    const size_t words = (to - last.sp) / sizeof(uint64_t);
+    if (words <= kMostStack) head->stack = words;
+    head->gap_bp = last.bp;
+    break;
+  }
+}
+
 void take_native(SampledThread& thread, const ucontext_t& context, SampleHead* head) noexcept {
 #ifdef __x86_64__
   const greg_t* const registers = context.uc_mcontext.gregs;
@@ -95,8 +111,12 @@ void take_native(SampledThread& thread, const ucontext_t& context, SampleHead* h
                                static_cast<uintptr_t>(registers[REG_RBP])};
   const bool main = thread.tid.load(std::memory_order_relaxed) == g_process.load(std::memory_order_relaxed);
   unwind::End end = unwind::End::kBroken;
-  head->native = unwind::walk(from, unwind::stack_end(from.sp, main), thread.native.data(), kMostNative, &end);
+  unwind::Registers last;
+  const uintptr_t stack_end = unwind::stack_end(from.sp, main);
+  head->native = unwind::walk(from, stack_end, thread.native.data(), kMostNative, &end, &last);
   head->end = static_cast<uint64_t>(end);
+  const ThreadState* const state = t_state;
+  if (end == unwind::End::kGap && state != nullptr && last.sp % 8 == 0) keep_stack(*state, stack_end, last, head);
 #else
   (void)thread;
   (void)context;
@@ -133,7 +153,7 @@ __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, co
     head.runs = 0;
   }
   const size_t words = 1 + kHeadWords + head.levels * 3 + head.frames * 3 + head.selves * 2 + head.runs * 2 +
-                       head.native * 3 + head.counters;
+                       head.native * 3 + head.counters + head.stack;
   if (!thread.ring.begin(words)) {
     // Its time goes to the next sample.
     thread.accounted_ns.fetch_sub(weight_ns, std::memory_order_relaxed);
@@ -152,6 +172,7 @@ __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, co
   put_all(ring, thread.runs.data(), head.runs);
   put_all(ring, thread.native.data(), head.native);
   put_all(ring, thread.counted.data(), head.counters);
+  if (head.stack > 0) put_all(ring, reinterpret_cast<const uint64_t*>(thread.native[head.native - 1].sp), head.stack);
   g_waiting.fetch_add(1, std::memory_order_release);
   ring.end();
 }

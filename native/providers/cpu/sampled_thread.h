@@ -33,7 +33,8 @@ inline constexpr size_t kMostRuns = 512;     // evaluations of the interpreter, 
 inline constexpr size_t kMostNative = 1024;  // native frames
 
 // A sample as words: these, then levels (place, anchor, token), frames (frame, code, instruction), selves (frame,
-// object), runs (home, frames), native frames (pc, sp, cfa), a reading of the counters.
+// object), runs (home, frames), native frames (pc, sp, cfa), a reading of the counters, the stack from the last native
+// frame on where that has no unwind information.
 struct SampleHead {
   uint64_t weight_ns;
   uint64_t own;  // 1: the thread was in the monitor, measuring
@@ -44,7 +45,10 @@ struct SampleHead {
   uint64_t runs;
   uint64_t native;
   uint64_t counters;
+  uint64_t stack;
+  uint64_t gap_bp;  // the frame pointer there
 };
+inline constexpr size_t kMostStack = 8192;  // words
 inline constexpr size_t kHeadWords = sizeof(SampleHead) / sizeof(uint64_t);
 
 // What is known of a thread's waiting; see Waits.

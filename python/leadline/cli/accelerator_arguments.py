@@ -26,8 +26,8 @@ def unseen(path: Path) -> str:
         found = [one.get("available", {}).get("accelerator", {}) for one in processes]
     except Exception:  # the summary will say what is wrong with it
         return ""
-    if not found or any(one.get("calls") for one in found):
-        return ""
+    if not found or any(one.get("calls") or "calls" not in one for one in found):
+        return ""  # who was killed has not told
     if not any(one.get("libraries") for one in found):
         return (
             "No process loaded a library of the accelerator; see `library` in its file, and /proc/PID/maps for names."
