@@ -18,14 +18,17 @@ struct Owner {
 };
 thread_local Owner t_owner;
 
+// Most words are empty or full, and counting bits takes a call where the processor's instruction may not be used.
+uint64_t bytes_of(uint64_t units) noexcept {
+  if (units == 0) return 0;
+  return static_cast<uint64_t>(units == ~uint64_t{0} ? 64 : std::popcount(units)) << kUnitShift;
+}
+
 }  // namespace
 
 thread_local Thread* Launch::mine_ = nullptr;
 
-Launch& Launch::instance() noexcept {
-  static Launch launch;
-  return launch;
-}
+constinit Launch g_launch;
 
 Thread* Launch::new_thread() noexcept {
   for (Thread* one = g_threads.load(std::memory_order_acquire); one != nullptr; one = one->next) {
@@ -51,23 +54,22 @@ Thread* Launch::enter(uint64_t epoch) noexcept {
     if (thread->epoch.load(std::memory_order_relaxed) == epoch) return thread;  // goes on where another one has ended
   }
   thread->outside_bytes = 0;
-  thread->last = kNoSpan;
+  thread->last = nullptr;
   thread->cache.fill({});
-  std::fill_n(thread->sums.begin(), count_, Sums{});
+  for (size_t i = 0; i < count_; ++i) thread->slots[i] = Slot{spans_[i].begin, spans_[i].end, {}, {}, {}, {}};
   thread->epoch.store(epoch, std::memory_order_relaxed);
   return thread;
 }
 
-uint32_t Launch::search(Thread& thread, Thread::Entry& entry, uintptr_t at) const noexcept {
+Slot* Launch::search(Thread& thread, Thread::Entry& entry, uintptr_t at) const noexcept {
   const auto* const over = std::upper_bound(spans_.data(), spans_.data() + count_, at,
                                             [](uintptr_t address, const Span& span) { return address < span.begin; });
-  if (over == spans_.data() || at >= (over - 1)->end) return kNoSpan;
-  const auto number = static_cast<uint32_t>(over - 1 - spans_.data());
-  thread.last = number;
+  if (over == spans_.data() || at >= (over - 1)->end) return nullptr;
+  Slot* const slot = &thread.slots[static_cast<size_t>(over - 1 - spans_.data())];
+  thread.last = slot;
   const uintptr_t page = at >> kPageShift;
-  const Span& span = spans_[number];
-  if (page << kPageShift >= span.begin && (page + 1) << kPageShift <= span.end) entry = {page, number};
-  return number;
+  if (page << kPageShift >= slot->begin && (page + 1) << kPageShift <= slot->end) entry = {page, slot};
+  return slot;
 }
 
 bool Launch::begin(const uint64_t* spans, size_t count) noexcept {
@@ -76,13 +78,16 @@ bool Launch::begin(const uint64_t* spans, size_t count) noexcept {
     const auto from = static_cast<uintptr_t>(spans[2 * i]);
     const auto until = static_cast<uintptr_t>(spans[2 * i + 1]);
     const size_t words = ((until - from) >> kUnitShift) / 64 + 1;
-    // Pages of zeros that nobody writes cost nothing.
-    auto* bits = static_cast<std::atomic<uint64_t>*>(std::calloc(2 * words, sizeof(uint64_t)));
-    if (bits == nullptr) {
-      for (size_t made = 0; made < i; ++made) std::free(spans_[made].bits[0]);
-      return false;
+    Span& span = spans_[i];
+    if (span.room < words) {
+      std::free(span.bits[0]);
+      auto* bits = static_cast<std::atomic<uint64_t>*>(std::calloc(2 * words, sizeof(uint64_t)));
+      span = {0, 0, {bits, bits == nullptr ? nullptr : bits + words}, 0, bits == nullptr ? 0 : words};
+      if (bits == nullptr) return false;
     }
-    spans_[i] = {from, until, {bits, bits + words}, words};
+    span.begin = from;
+    span.end = until;
+    span.words = words;
   }
   count_ = count;
   epoch_.store(++launches_, std::memory_order_release);
@@ -98,11 +103,13 @@ uint64_t Launch::end(SpanResult* results, const uint64_t* page_sizes, size_t siz
     if (one->epoch.load(std::memory_order_relaxed) != epoch) continue;
     outside += one->outside_bytes;
     for (size_t i = 0; i < count_; ++i) {
-      const Sums& sums = one->sums[i];
-      results[i].read_bytes += sums.bytes[0];
-      results[i].written_bytes += sums.bytes[1];
-      results[i].loads += sums.calls[0];
-      results[i].stores += sums.calls[1];
+      Slot& slot = one->slots[i];
+      flush(slot, false);
+      flush(slot, true);
+      results[i].read_bytes += slot.bytes[0];
+      results[i].written_bytes += slot.bytes[1];
+      results[i].loads += slot.calls[0];
+      results[i].stores += slot.calls[1];
     }
   }
   for (size_t i = 0; i < count_; ++i) {
@@ -111,29 +118,29 @@ uint64_t Launch::end(SpanResult* results, const uint64_t* page_sizes, size_t siz
     result.first = ~uint64_t{0};
     uint64_t* counts = page_counts + i * sizes;
     std::fill_n(counts, sizes, 0);
-    std::array<uint64_t, 16> last_page;  // one more than the last page counted, for each size
-    last_page.fill(0);
+    std::array<uint64_t, kMostPageSizes> page_end{};  // of the last page counted, for each size
     for (size_t word = 0; word < span.words; ++word) {
+      // Nobody counts any more: bits go back to 0 as they are read.
       const uint64_t read = span.bits[0][word].load(std::memory_order_relaxed);
       const uint64_t written = span.bits[1][word].load(std::memory_order_relaxed);
       const uint64_t both = read | written;
       if (both == 0) continue;
-      result.read_distinct += static_cast<uint64_t>(std::popcount(read)) << kUnitShift;
-      result.written_distinct += static_cast<uint64_t>(std::popcount(written)) << kUnitShift;
-      result.distinct += static_cast<uint64_t>(std::popcount(both)) << kUnitShift;
+      span.bits[0][word].store(0, std::memory_order_relaxed);
+      span.bits[1][word].store(0, std::memory_order_relaxed);
+      result.read_distinct += bytes_of(read);
+      result.written_distinct += bytes_of(written);
+      result.distinct += bytes_of(both);
       const uint64_t base = word * 64 << kUnitShift;
       result.first = std::min(result.first, base + (static_cast<uint64_t>(std::countr_zero(both)) << kUnitShift));
       result.end = base + (static_cast<uint64_t>(64 - std::countl_zero(both)) << kUnitShift);
-      for (size_t s = 0; s < sizes && s < last_page.size(); ++s) {
-        const uint64_t page = base / page_sizes[s] + 1;
-        if (page == last_page[s]) continue;
-        last_page[s] = page;
+      for (size_t s = 0; s < sizes && s < kMostPageSizes; ++s) {
+        if (base < page_end[s]) continue;
+        page_end[s] = (base / page_sizes[s] + 1) * page_sizes[s];
         ++counts[s];
       }
     }
     if (result.distinct == 0) result.first = 0;
     result.end = std::min<uint64_t>(result.end, span.end - span.begin);
-    std::free(span.bits[0]);
   }
   return outside;
 }

@@ -15,13 +15,27 @@ namespace leadline::accesses {
 
 inline constexpr size_t kMostSpans = 256;
 inline constexpr unsigned kUnitShift = 2;  // four bytes
-inline constexpr unsigned kPageShift = 16;
-inline constexpr size_t kCached = 64;
-inline constexpr uint32_t kNoSpan = kMostSpans;
+inline constexpr unsigned kPageShift = 12;
+inline constexpr size_t kCached = 256;
+inline constexpr size_t kMostPageSizes = 16;
 
-struct Sums {
-  uint64_t bytes[2];  // read, written
-  uint64_t calls[2];  // instructions
+struct Span {
+  uintptr_t begin;
+  uintptr_t end;
+  std::atomic<uint64_t>* bits[2];
+  size_t words;
+  size_t room;  // words that are held, all of them 0 between launches
+};
+
+// What a thread has counted of one span; [0] read, [1] written. Bits of one word wait here, since neighbours follow
+// each other: an atomic instruction for each access would take three times as long as all the rest.
+struct alignas(64) Slot {
+  uintptr_t begin;
+  uintptr_t end;
+  uint64_t bytes[2];
+  uint64_t calls[2];
+  std::atomic<uint64_t>* word[2];
+  uint64_t waiting[2];
 };
 
 // What a launch did in one span. Offsets are in bytes, in whole units.
@@ -45,24 +59,18 @@ struct Thread {
   std::atomic<bool> taken{true};
   Thread* next = nullptr;
   uint64_t outside_bytes = 0;
-  uint32_t last = kNoSpan;
+  Slot* last = nullptr;
   struct Entry {
     uintptr_t page = 0;
-    uint32_t span = kNoSpan;
+    Slot* slot = nullptr;
   };
   std::array<Entry, kCached> cache{};
-  std::array<Sums, kMostSpans> sums{};
-};
-
-struct Span {
-  uintptr_t begin;
-  uintptr_t end;
-  std::atomic<uint64_t>* bits[2];
-  size_t words;
+  std::array<Slot, kMostSpans> slots{};
 };
 
 class Launch {
  public:
+  constexpr Launch() noexcept = default;
   static Launch& instance() noexcept;
 
   // `spans`: begin and end of each, ascending and apart. False where a launch is under way, there are too many, or
@@ -72,7 +80,7 @@ class Launch {
   // sizes + size]); page sizes are multiples of 256. Returns the bytes that lay in no span.
   uint64_t end(SpanResult* results, const uint64_t* page_sizes, size_t sizes, uint64_t* page_counts) noexcept;
 
-  void take(const volatile void* address, size_t bytes, bool write) noexcept {
+  [[gnu::always_inline]] void take(const volatile void* address, size_t bytes, bool write) noexcept {
     const uint64_t epoch = epoch_.load(std::memory_order_relaxed);
     if (epoch == 0) return;
     Thread* thread = mine_;
@@ -81,41 +89,54 @@ class Launch {
       if (thread == nullptr) return;
     }
     const auto at = reinterpret_cast<uintptr_t>(address);
-    const uint32_t number = find(*thread, at);
-    if (number == kNoSpan) {
-      thread->outside_bytes += bytes;
-      return;
+    Thread::Entry& entry = thread->cache[place_of(at >> kPageShift)];
+    Slot* slot = entry.slot;
+    if (entry.page != at >> kPageShift || slot == nullptr) {
+      slot = thread->last;
+      if (slot == nullptr || at < slot->begin || at >= slot->end) slot = search(*thread, entry, at);
+      if (slot == nullptr) {
+        thread->outside_bytes += bytes;
+        return;
+      }
     }
-    Sums& sums = thread->sums[number];
-    sums.bytes[write] += bytes;
-    ++sums.calls[write];
-    const Span& span = spans_[number];
-    mark(span.bits[write], at - span.begin, std::min<size_t>(bytes, span.end - at));
+    slot->bytes[write] += bytes;
+    ++slot->calls[write];
+    mark(*thread, *slot, write, at - slot->begin, std::min<size_t>(bytes, slot->end - at));
   }
 
  private:
-  uint32_t find(Thread& thread, uintptr_t at) const noexcept {
-    Thread::Entry& entry = thread.cache[(at >> kPageShift) % kCached];
-    if (entry.page == at >> kPageShift) return entry.span;
-    if (thread.last != kNoSpan && at >= spans_[thread.last].begin && at < spans_[thread.last].end) return thread.last;
-    return search(thread, entry, at);
+  // Tensors of one size lie a power of two apart: their pages must not share a place.
+  static size_t place_of(uintptr_t page) noexcept {
+    return static_cast<size_t>((uint64_t{page} * 0x9E3779B97F4A7C15u) >> 56) % kCached;
   }
-  static void mark(std::atomic<uint64_t>* bits, size_t offset, size_t bytes) noexcept {
+  [[gnu::always_inline]] void mark(const Thread& thread, Slot& slot, bool write, size_t offset,
+                                   size_t bytes) const noexcept {
     if (bytes == 0) return;
     size_t first = offset >> kUnitShift;
     const size_t last = (offset + bytes - 1) >> kUnitShift;
+    std::atomic<uint64_t>* const bits = spans_[static_cast<size_t>(&slot - thread.slots.data())].bits[write];
     while (first <= last) {
-      const size_t word = first / 64;
-      const size_t until = last / 64 == word ? last % 64 : 63;
-      const uint64_t mask = (~uint64_t{0} >> (63 - (until - first % 64))) << (first % 64);
-      if ((bits[word].load(std::memory_order_relaxed) & mask) != mask) {
-        bits[word].fetch_or(mask, std::memory_order_relaxed);
+      std::atomic<uint64_t>* const word = bits + first / 64;
+      const size_t until = std::min(last, first | 63);
+      const uint64_t mask = (~uint64_t{0} >> (63 - (until - first))) << (first % 64);
+      if (slot.word[write] != word) {
+        flush(slot, write);
+        slot.word[write] = word;
       }
-      first = (word + 1) * 64;
+      slot.waiting[write] |= mask;
+      first = until + 1;
     }
   }
-  uint32_t search(Thread& thread, Thread::Entry& entry, uintptr_t at) const noexcept;
-  Thread* enter(uint64_t epoch) noexcept;
+  static void flush(Slot& slot, bool write) noexcept {
+    std::atomic<uint64_t>* const word = slot.word[write];
+    const uint64_t mask = slot.waiting[write];
+    if (mask != 0 && (word->load(std::memory_order_relaxed) & mask) != mask) {
+      word->fetch_or(mask, std::memory_order_relaxed);
+    }
+    slot.waiting[write] = 0;
+  }
+  [[gnu::noinline]] Slot* search(Thread& thread, Thread::Entry& entry, uintptr_t at) const noexcept;
+  [[gnu::noinline]] Thread* enter(uint64_t epoch) noexcept;
   static Thread* new_thread() noexcept;
 
   __attribute__((tls_model("initial-exec"))) static thread_local Thread* mine_;
@@ -125,5 +146,10 @@ class Launch {
   size_t count_ = 0;
   std::array<Span, kMostSpans> spans_{};
 };
+
+// There is one: kernels hold Python's lock, so they come one after the other.
+extern Launch g_launch;
+
+inline Launch& Launch::instance() noexcept { return g_launch; }
 
 }  // namespace leadline::accesses

@@ -11,14 +11,12 @@
 
 #define LL_HOOK extern "C" __attribute__((visibility("default")))
 
-using leadline::accesses::Launch;
+using leadline::accesses::g_launch;
 using leadline::accesses::SpanResult;
 
 namespace {
 
-Launch& g_launch = Launch::instance();
-
-inline void take(const volatile void* address, size_t bytes, bool write) noexcept {
+[[gnu::always_inline]] inline void take(const volatile void* address, size_t bytes, bool write) noexcept {
   g_launch.take(address, bytes, write);
 }
 

@@ -34,7 +34,7 @@ _ORIGINS = "_leadline_origins"
 _LAUNCH = ("launch", "kernel", "time", "duration", "thread", "device", "place", "flops", "inputs")
 _TOUCHED = ("launch", "object", "first", "end", "bytes", "reads", "writes", "time", "place")
 _ACCESS = ("launch", "object", "instruction", "offset", "bytes", "count", "distinct", "write", "place")
-_VARIABLES = ("CXX", "TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS")
+_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 class InductorBackend:
@@ -54,28 +54,26 @@ class InductorBackend:
         self._storages: Storages | None = None
         self._lock = threading.Lock()
         self._counter: Counter
-        self._before: dict[str, str | None] = {}
+        self._compiler = ""
+        self._cache_before: str | None = None
         self.on = False
 
     def start(self) -> None:
         self._counter = Counter(library_path())
         compiler = make_compiler()
-        self._before = {name: os.environ.get(name) for name in _VARIABLES}
-        # A compiled header cannot follow another one; kernels made elsewhere would not be counted.
-        values = (str(compiler.command), str(compiler.cache), "0")
-        os.environ.update(dict(zip(_VARIABLES, values, strict=True)))
+        self._compiler = str(compiler.command)
+        self._cache_before = os.environ.get(_CACHE)
+        os.environ[_CACHE] = str(compiler.cache)  # what is made elsewhere is not counted, nor is it to meet plain runs
         self.on = True
         self._context.when_imported("torch._inductor.config", self._configure)
         self._context.when_imported("torch._inductor.codecache", self._follow)
 
     def stop(self) -> None:
         self.on = False
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        self._before = {}
+        if self._cache_before is None:
+            os.environ.pop(_CACHE, None)
+        else:
+            os.environ[_CACHE] = self._cache_before
 
     def wait(self, seconds: float) -> None:
         self._rows.wake.wait(seconds)
@@ -95,9 +93,10 @@ class InductorBackend:
     # ---------------------------------------------------------------- the compiler's modules
 
     def _configure(self, config: Any) -> None:
-        """Where the settings were read before the variables were set."""
-        config.cpp.cxx = (None, os.environ["CXX"])
-        config.cpp_cache_precompile_headers = False
+        """For kernels only: with CXX set, extensions that the program builds would be counted, and stay so."""
+        config.cpp.cxx = (None, self._compiler)
+        if hasattr(config, "cpp_cache_precompile_headers"):  # one cannot follow our header
+            config.cpp_cache_precompile_headers = False
 
     def _follow(self, codecache: ModuleType) -> None:
         cache = codecache.PyCodeCache
