@@ -121,3 +121,12 @@ def test_what_a_backend_does_not_give_is_refused_with_what_would(tmp_path: Path)
     assert refused.code == 2
     assert "started" not in refused.out
     assert "--backend inductor-cpu" in refused.err and "--backend triton-interpreter" in refused.err
+
+
+def test_a_compiler_that_cannot_is_said_and_the_program_runs_on(tmp_path: Path) -> None:
+    ran = Runner(tmp_path)(
+        "print('ran')", "--tool", "redundant_load", "--backend", "inductor-cpu", env={"CXX": "/bin/false"}
+    )
+    assert ran.code == 0
+    assert "ran" in ran.out
+    assert "this C++ compiler cannot count accesses" in ran.err
