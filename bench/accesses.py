@@ -54,7 +54,7 @@ def worker(calls: int) -> None:
     found = {}
     with torch.no_grad():
         for name, (function, arguments) in functions.items():
-            compiled = torch.compile(function)
+            compiled: Any = torch.compile(function)
             for _ in range(3):
                 compiled(*arguments)
             times = []
