@@ -235,3 +235,35 @@ assert toy.toy_copy(a, a, 50_000, 1, None, 1) == 0
         description=file,
     )
     assert any("a type in the accelerator's file is wrong" in one.detail for one in seen.profile.losses)
+
+
+OPENBLAS = """
+name = "OpenBLAS"
+library = "libscipy_openblas64_*"
+
+[[function]]
+name = "scipy_cblas_sgemm64_"
+kind = "launch"
+blocking = true
+arguments = ["i32", "i32", "i32", "i64", "i64", "i64", "f32", "pointer", "i64", "pointer", "i64", "f32", "pointer", "i64"]
+"""
+
+
+def test_a_library_of_others_with_arguments_on_the_stack(run: Run, tmp_path: Path) -> None:
+    """NumPy's own copy of OpenBLAS, called by its extension module."""
+    file = tmp_path / "openblas.toml"
+    file.write_text(OPENBLAS)
+    seen = run(
+        """
+import numpy as np
+a, b = np.arange(60_000, dtype=np.float32).reshape(200, 300) / 1e4, np.ones((300, 100), np.float32)
+def product():
+    return a @ b
+for i in range(20):
+    assert np.allclose(product(), a.sum(1, keepdims=True), rtol=1e-3)
+""",
+        description=file,
+        prelude="",
+    )
+    assert seen.total("gpu_time", "scipy_cblas_sgemm64_")[0] == 20
+    assert seen.above("scipy_cblas_sgemm64_", 2) == {("product", "scipy_cblas_sgemm64_")}

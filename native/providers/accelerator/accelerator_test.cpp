@@ -20,6 +20,8 @@
 namespace leadline::accelerator {
 namespace {
 
+#if defined(__x86_64__)
+
 using testing::TestMonitor;
 
 std::int64_t real_clock() { return now_ns(); }
@@ -65,6 +67,8 @@ const std::string kText =
 
 int ascending(const void* a, const void* b) { return *static_cast<const int*>(a) - *static_cast<const int*>(b); }
 int fails(const void*, const void*) { throw std::runtime_error("in the middle"); }
+
+#endif
 
 }  // namespace
 

@@ -157,6 +157,6 @@ leadline_callback_entry:
 // Calls of other processors' conventions are not known: the provider says so and catches none.
 extern "C" {
 void leadline_accelerator_entry() {}
-extern const char leadline_callback_code[] = "";
+const char leadline_callback_code[] = "";
 }
 #endif

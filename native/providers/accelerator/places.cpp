@@ -47,7 +47,7 @@ void* own_handle(Dl_info* info) noexcept {
   return dlopen(info->dli_fname, RTLD_NOLOAD | RTLD_NOW);
 }
 
-audit::Thunks* find_audit() noexcept {
+[[maybe_unused]] audit::Thunks* find_audit() noexcept {
   Dl_info info{};
   void* handle = own_handle(&info);
   if (handle == nullptr) return nullptr;
