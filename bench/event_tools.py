@@ -1,6 +1,6 @@
 """What a tool costs a program that has three million events a second.
 
-python bench/tool_events.py [--rounds N] [--results DIR]
+python bench/event_tools.py [--rounds N] [--results DIR]
 
 A loop in C computes for a while and emits an event of tensor memory, again and again. It runs under `leadline run`
 without a tool, and with one that adds the events up, by turns. The figure is the CPU time of the loop's thread beside
@@ -117,7 +117,7 @@ def main() -> None:
     ]
     what = f"{EVENTS:,} events in {arguments.rounds} rounds; medians of CPU time.\n\n"
     data = {"ratios": ratios, "own": own, "seen": seen}
-    write_results(arguments.results, "tool_events", facts, data, what + markdown_table(["", "times", "at most"], rows))
+    write_results(arguments.results, "event_tools", facts, data, what + markdown_table(["", "times", "at most"], rows))
 
 
 def once(folder: Path, mode: str) -> tuple[float, float, float, tuple[int, int]]:
