@@ -39,6 +39,7 @@ class ModuleTracker:
     def __init__(self, native: TorchNative, torch: ModuleType) -> None:
         self._native = native
         self._module_class: type = torch.nn.Module
+        self._is_compiling: Callable[[], bool] = getattr(torch.compiler, "is_compiling", bool)
         self._torch_folder = str(Path(torch.__file__).parent) + "/" if torch.__file__ else "<no file>"
         self._registry: Any = torch.nn.modules.module
         self._known: dict[int, weakref.ref[Any]] = {}
@@ -52,8 +53,8 @@ class ModuleTracker:
     def install(self) -> None:
         """Hook into registration, and take in the modules that there are."""
         self._handles = [
-            self._registry.register_module_module_registration_hook(self._on_module),
-            self._registry.register_module_parameter_registration_hook(self._on_parameter),
+            self._registry.register_module_module_registration_hook(self._unless_compiled(self._on_module)),
+            self._registry.register_module_parameter_registration_hook(self._unless_compiled(self._on_parameter)),
         ]
         self._extend(self._module_class, "__setstate__", self._register_children)
         self._extend(self._module_class, "__delattr__", self._compare_children)
@@ -77,6 +78,17 @@ class ModuleTracker:
         self._held.clear()
         self._destinations.clear()
 
+    def _unless_compiled(self, hook: Callable[..., None]) -> Callable[..., None]:
+        """torch.compile traces what a model does to its modules (`self.layers[:n]` makes a list of them): it sees hooks
+        that do nothing, so that none of ours breaks its graph or is compiled again. It is a frame above the hook."""
+        is_compiling = self._is_compiling
+
+        def unless_compiled(*arguments: Any) -> None:
+            if not is_compiling():
+                hook(*arguments)
+
+        return unless_compiled
+
     def living(self) -> list[Any]:
         """The modules that are followed, without those that are just being made or have died."""
         found = [one() for one in list(self._known.values())]
@@ -90,7 +102,7 @@ class ModuleTracker:
                 return
             if id(parent) not in self._known:
                 self._know(parent)
-                self._name_root(parent, sys._getframe(1))
+                self._name_root(parent, sys._getframe(2))
             self._register(parent, name, child)
         except Exception as error:
             self._count(error)
@@ -101,7 +113,7 @@ class ModuleTracker:
             return
         try:
             self._know(module)
-            self._name_root(module, sys._getframe(1))
+            self._name_root(module, sys._getframe(2))
         except Exception as error:
             self._count(error)
 
@@ -191,11 +203,13 @@ class ModuleTracker:
         original = vars(owner).get(method)
         if original is None:
             return
-        count = self._count
+        count, is_compiling = self._count, self._is_compiling
 
         @functools.wraps(original)
         def extended(module: Any, *arguments: Any, **named: Any) -> Any:
             result = original(module, *arguments, **named)
+            if is_compiling():
+                return result
             try:
                 then(module, result)
             except Exception as error:
