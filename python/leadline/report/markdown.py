@@ -99,9 +99,9 @@ def _gpu(report: Report) -> str:
     if kernels:
         parts.append(table(["on the device", "count", "total", "share", "mean"], kernels))
     if gpu.counters:
-        heads, cells = hardware_words.hardware_table(gpu.counters)
+        heads, lines = hardware_words.hardware_table(gpu.counters)
         note = hardware_words.NOTE[0].upper() + hardware_words.NOTE[1:]
-        parts.append(f"{note}:\n\n" + table(heads, [[code(line[0]), *line[1:]] for line in cells]))
+        parts.append(f"{note}:\n\n" + table(heads, [[code(line[0]), *line[1:]] for line in lines]))
     return "\n\n".join(parts)
 
 
