@@ -284,6 +284,9 @@ NB_MODULE(_native, m) {
   m.def("module_forget", [](uintptr_t id) { Monitor::instance().modules().forget(id); });
   m.def(
       "before_fork", [] { Session::instance().before_fork(); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "before_exec", [] { Session::instance().before_exec(); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def("exec_failed", [] { Session::instance().exec_failed(); });
   m.def("after_fork_in_parent", &after_fork_in_parent);
   m.def("after_fork", [](const std::string& segment_path) { Session::instance().after_fork(segment_path); });
   m.def("now_ns", &now_ns);

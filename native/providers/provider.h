@@ -18,6 +18,7 @@
 // * before_fork() runs before the parent forks, after_fork_parent() and after_fork_child() after it. In the child only
 //   the calling thread exists: a provider that goes on there emits again as before, one that cannot forgets everything
 //   without a call into its library. It may not count on having seen before_fork(): a fork in C runs none of these.
+// * before_exec() books what is known and not told yet; the program may go on, where the exec fails.
 // * stop() takes every hook away and waits for no longer than Options promise; no event comes after it.
 //
 // The session calls these one after the other, never two at once, and never with the GIL held.
@@ -87,6 +88,7 @@ class Provider {
   virtual ProviderStatus start(const ProviderOptions& options) = 0;
   virtual void pause() noexcept = 0;
   virtual void resume() noexcept = 0;
+  virtual void before_exec() noexcept {}
   virtual void before_fork() noexcept {}
   virtual void after_fork_parent() noexcept {}
   virtual void after_fork_child() noexcept {}

@@ -277,6 +277,15 @@ std::string Session::write_status() const {
   return status_;
 }
 
+void Session::before_exec() {
+  for (Provider* provider : providers()) provider->before_exec();
+  if (const auto flusher = this->flusher()) flusher->rest();
+}
+
+void Session::exec_failed() {
+  if (const auto flusher = this->flusher()) flusher->wake();
+}
+
 void Session::before_fork() {
   for (Provider* provider : providers()) provider->before_fork();
   if (const auto flusher = this->flusher()) flusher->rest();

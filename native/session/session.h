@@ -85,6 +85,9 @@ class Session {
   // Around a fork: the flush thread rests, so that no lock of its is copied in the wrong state and the parent that
   // forks counts one thread less. It may have to wait for a segment that is being written, so the GIL may not be held.
   // Several threads may fork at a time.
+  // Everything is told, and no thread writes until exec_failed().
+  void before_exec();
+  void exec_failed();
   void before_fork();
   void after_fork_in_parent();
   // In the child of a fork: forget what the parent measured and go on into another file. Without a path: measure no

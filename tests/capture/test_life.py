@@ -158,6 +158,25 @@ def test_exec_without_a_supervisor(place) -> None:
     assert not (place.folder / "x.leadline.part").exists()
 
 
+def test_what_was_written_before_exec_is_the_last_word(place) -> None:
+    """However long the system takes to replace the program: what its threads were seen is part of its time."""
+    place.write_work("child.py", "work('after')\n")
+    profile = place.measure(
+        """
+        import time
+        sys.addaudithook(lambda event, _: time.sleep(0.5) if event == "os.exec" else None)
+        work('before')
+        os.execlp(sys.executable, sys.executable, 'child.py')
+        """,
+        "--flush-interval",
+        "0.02",
+        returncode=0,
+    )
+    record = profile.meta["processes"][0]
+    assert record["exit"] == {"exec": True}
+    assert [thread.wall_ns <= record["wall_ns"] for thread in profile.threads if thread.process == 0] == [True]
+
+
 def test_exec_of_a_program_measured_without_its_children(place) -> None:
     place.write_work("child.py", "work('after')\nimport subprocess\nsubprocess.run([sys.executable, 'other.py'])")
     place.write_work("other.py", "work('child')\n")
@@ -172,20 +191,29 @@ def test_a_failed_exec_leaves_the_process_as_it_was(place) -> None:
     place.write_work(
         "script.py",
         """
+        import glob, time
         try:
             os.execv("/no/such/program", ["x"])
         except OSError:
+            work("later")
+            (segment,) = glob.glob("x.leadline.part/*/*.segment")
+            written = os.stat(segment).st_mtime_ns
+            while os.stat(segment).st_mtime_ns == written:
+                time.sleep(0.01)
             os.kill(os.getpid(), 9)
         """,
     )
-    result = place.python("script.py", env={"LEADLINE": "x.leadline"})
+    options = '{"flush_interval_s": 0.05}'
+    result = place.python("script.py", env={"LEADLINE": "x.leadline", "LEADLINE_OPTIONS": options})
     assert result.returncode == -9
     (process,) = read_part(place.folder / "x.leadline.part").processes
     assert not process.complete
     assert process.record["exit"] is None
     recovered = place.leadline("recover", "x.leadline.part")
     assert recovered.returncode == 0
-    (loss,) = place.open("x.leadline").losses
+    recovered_profile = place.open("x.leadline")
+    assert place.regions(recovered_profile) == ["later"]
+    (loss,) = recovered_profile.losses
     assert "ended without stopping" in loss.detail
 
 

@@ -123,6 +123,7 @@ ProviderStatus Provider::start(const ProviderOptions& options) {
 
 void Provider::pause() noexcept { threads().pause(); }
 void Provider::resume() noexcept { threads().resume(); }
+void Provider::before_exec() noexcept { threads().book_waiting(); }
 void Provider::before_fork() noexcept { threads().rest(); }
 void Provider::after_fork_parent() noexcept { threads().wake(); }
 

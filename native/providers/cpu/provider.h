@@ -19,6 +19,7 @@ class Provider final : public leadline::Provider {
   ProviderStatus start(const ProviderOptions& options) override;
   void pause() noexcept override;
   void resume() noexcept override;
+  void before_exec() noexcept override;
   void before_fork() noexcept override;
   void after_fork_parent() noexcept override;
   void after_fork_child() noexcept override;

@@ -281,9 +281,11 @@ class Session:
             self.stop({"code": status})
 
     def _before_exec(self) -> None:
-        """The image may be replaced at once, or the exec may fail and the program go on: write, but do not stop."""
+        """The image may be replaced at once, or the exec may fail and the program go on: write, but do not stop. Nobody
+        writes from here on, so that the segment says no more than the record."""
         with _contained(self._native, "The process could not be saved before exec"):
             if self._native is not None:
+                self._native.before_exec()
                 written = self._native.flush()
                 stats = Stats.of(self._native.stats())
                 self._end_record(replace(stats, written=written, write_status=self._native.write_status()), _EXEC)
@@ -291,6 +293,8 @@ class Session:
     def _exec_failed(self) -> None:
         """The program goes on as what it was."""
         with _contained(self._native, "A failed exec could not be noted"):
+            if self._native is not None:
+                self._native.exec_failed()
             self._record.complete = False
             self._record.exit = None
             self._record.ended_at_ns = None
