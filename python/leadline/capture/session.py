@@ -281,7 +281,7 @@ class Session:
             self.stop({"code": status})
 
     def _before_exec(self) -> None:
-        """The image may be replaced at once, or the exec fails and the program goes on: write, once, but do not stop."""
+        """The image may be replaced at once, or the exec fails and the program goes on: write once and go on."""
         with _contained(self._native, "The process could not be saved before exec"):
             if self._native is not None:
                 self._native.before_exec()
