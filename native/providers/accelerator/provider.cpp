@@ -65,7 +65,7 @@ class SessionProvider final : public leadline::Provider {
     mutex_.unlock();
   }
   void after_fork_child() noexcept override {
-    new (&mutex_) std::mutex;  // its holder may not exist in this process
+    mutex_.unlock();  // `before_fork` locked it in the thread that this one is the copy of
     if (!measuring_) return;
     leadline_subscription stale = 0;
     measuring_->abandon(&stale);
