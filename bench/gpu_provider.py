@@ -4,20 +4,23 @@
 
 `nvidia_bench` (target of the build) gives the native figures: callbacks of a launch and the fold of a record, with the
 real monitor and collector. The launch from Python adds what the program's own frames cost: a loop of launches that
-fail, so that the fake device makes no record, at several depths of the Python stack, profiled less unprofiled. Needs
-g++ for the fakes. CUPTI's own work is in no figure.
+fail, so that the fake device makes no record, at several depths of the Python stack, profiled less unprofiled; beside
+it what callbacks that do nothing add, which is the fakes' own share: they look up who wants to be called. Modes take
+turns. Needs g++ for the fakes. CUPTI's own work is in no figure.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
+import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_size_t, c_void_p
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,7 @@ import leadline
 from common import Spread, add_results_option, machine, markdown_table, write_results
 
 ROUNDS, LAUNCHES, DEPTHS = 7, 20_000, (5, 40)
+NOTHING = 'extern "C" void nothing(void*, int, unsigned, const void*) {}'
 
 
 def launcher(folder: Path) -> Callable[[], None]:
@@ -59,6 +63,27 @@ def launch_ns(loop: Callable[[], None], depth: int) -> float:
     return (time.thread_time_ns() - begin) / LAUNCHES
 
 
+@contextlib.contextmanager
+def callbacks_that_do_nothing(folder: Path) -> Iterator[None]:
+    """A function that returns at once is called at the begin and end of every call but getters, as Leadline is."""
+    built = folder / "nothing.so"
+    if not built.exists():
+        command = ["g++", "-O2", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(built)]
+        subprocess.run(command, input=NOTHING, text=True, check=True)
+    cupti = ctypes.CDLL(str(folder / "libcupti.so.13"))
+    subscriber, name = c_void_p(), ctypes.c_char_p()
+    cupti.cuptiSubscribe(ctypes.byref(subscriber), ctypes.cast(ctypes.CDLL(str(built)).nothing, c_void_p), None)
+    for domain in (1, 2):  # the driver's and the runtime's calls
+        for number in range(1, 1000):
+            cupti.cuptiGetCallbackName(domain, number, ctypes.byref(name))
+            if name.value and b"Get" not in name.value:
+                cupti.cuptiEnableCallback(1, subscriber, domain, number)
+    try:
+        yield
+    finally:
+        cupti.cuptiUnsubscribe(subscriber)
+
+
 def from_python() -> dict[str, list[float]]:
     """Added nanoseconds per launch, by round."""
     added: dict[str, list[float]] = {}
@@ -66,12 +91,21 @@ def from_python() -> dict[str, list[float]]:
         folder = Path(name)
         fake_gpu.build(folder, "g++", "-O2")
         loop = launcher(folder)
-        for _ in range(ROUNDS):
+        modes: dict[str, Callable[[], contextlib.AbstractContextManager[object]]] = {
+            "plain": contextlib.nullcontext,
+            "nothing": lambda: callbacks_that_do_nothing(folder),
+            "leadline": lambda: leadline.profile(folder / "x.leadline", quiet=True),
+        }
+        for number in range(ROUNDS):
             for depth in DEPTHS:
-                plain = min(launch_ns(loop, depth) for _ in range(3))
-                with leadline.profile(folder / "x.leadline", quiet=True):
-                    profiled = min(launch_ns(loop, depth) for _ in range(3))
-                added.setdefault(f"launch from Python, {depth} frames deep", []).append(profiled - plain)
+                ns = {}
+                for mode in random.Random(number).sample(sorted(modes), len(modes)):
+                    with modes[mode]():
+                        ns[mode] = min(launch_ns(loop, depth) for _ in range(3))
+                what = f"launch from Python, {depth} frames deep"
+                added.setdefault(f"{what}: added in all", []).append(ns["leadline"] - ns["plain"])
+                added.setdefault(f"{what}: callbacks that do nothing", []).append(ns["nothing"] - ns["plain"])
+                added.setdefault(f"{what}: Leadline beyond them", []).append(ns["leadline"] - ns["nothing"])
     return added
 
 

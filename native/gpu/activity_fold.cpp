@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "base/ids.h"
 #include "gpu/measure.h"
@@ -26,16 +27,26 @@ void ActivityFold::describe(const std::vector<DeviceInfo>& devices) {
 
 ActivityFold::Device& ActivityFold::device(std::int32_t index) {
   if (last_device_ != nullptr && last_device_->info.index == index) return *last_device_;
-  Device& device = devices_[index];
-  last_device_ = &device;
-  if (!device.timeline) {
-    device.info.index = index;
-    device.timeline =
+  auto found = devices_.find(index);
+  if (found == devices_.end()) {
+    Device made;
+    made.info.index = index;
+    made.timeline =
         std::make_unique<DeviceTimeline>([this, index](std::int64_t from, std::int64_t to, const Interval& next) {
           charge_idle(index, from, to, next);
         });
+    found = devices_.emplace(index, std::move(made)).first;
   }
-  return device;
+  last_device_ = &found->second;
+  return *last_device_;
+}
+
+void ActivityFold::add_or_lose(const Work& work) noexcept {
+  try {
+    add(work);
+  } catch (...) {
+    count_loss(LossKind::kGpuRecordsDropped, 1, "There was no memory to fold a record of GPU work.");
+  }
 }
 
 void ActivityFold::add(const Work& work) {
@@ -298,9 +309,13 @@ void ActivityFold::settle_before(std::int64_t time_ns) {
   for (auto& [index, device] : devices_) device.timeline->sweep_before(time_ns);
 }
 
-void ActivityFold::finish() {
-  resume(std::numeric_limits<std::int64_t>::max());
-  for (auto& [index, device] : devices_) device.timeline->finish();
+void ActivityFold::finish() noexcept {
+  try {
+    resume(std::numeric_limits<std::int64_t>::max());
+    for (auto& [index, device] : devices_) device.timeline->finish();
+  } catch (...) {
+    count_loss(LossKind::kInternalError, 1, "There was no memory to tell until when devices were busy.");
+  }
 }
 
 std::map<std::int32_t, DeviceTotals> ActivityFold::totals() const {

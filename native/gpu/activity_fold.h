@@ -59,6 +59,8 @@ class ActivityFold {
   // What is known of the devices; before their first record, for occupancy.
   void describe(const std::vector<DeviceInfo>& devices);
   void add(const Work& work);
+  // The same; what finds no memory is lost, and counted.
+  void add_or_lose(const Work& work) noexcept;
   // Tells these from now on which kernels ran; null: nobody asks.
   void follow_kernels(InstructionSamples* samples, CounterSamples* counters) noexcept {
     samples_ = samples;
@@ -75,7 +77,7 @@ class ActivityFold {
   void pause(std::int64_t time_ns);
   void resume(std::int64_t time_ns);
   // Nothing more will come.
-  void finish();
+  void finish() noexcept;
 
   const FoldCounters& counters() const noexcept { return counters_; }
   std::map<std::int32_t, DeviceTotals> totals() const;

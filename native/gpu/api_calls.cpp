@@ -44,6 +44,11 @@ struct MarksOfThread {
       if (registry) registry->give_back(index);
       registry = of;
       index = of->take();
+      if (index == MarksRegistry::kNone) {
+        count_loss(LossKind::kInternalError, 1,
+                   "There was no room to keep what a thread did between its GPU calls (1,024 threads, or memory), so "
+                   "idle time of devices is charged to the call that ended it.");
+      }
     }
     return index;
   }

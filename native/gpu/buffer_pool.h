@@ -56,13 +56,18 @@ class BufferPool {
     return true;
   }
 
-  // Draining thread: handles every full buffer, oldest first, and makes it empty again. Returns how many.
+  // Draining thread: handles every full buffer, oldest first, and makes it empty again, also where `handle` throws:
+  // what it has taken must not come twice. Returns how many.
   template <class Handle>
   std::size_t drain(Handle&& handle) {
+    struct Emptied {
+      Slot* slot;
+      ~Emptied() { slot->state.store(kFree, std::memory_order_release); }
+    };
     std::size_t drained = 0;
     while (Slot* slot = oldest_full()) {
+      const Emptied emptied{slot};
       handle(slot->full);
-      slot->state.store(kFree, std::memory_order_release);
       ++drained;
     }
     return drained;

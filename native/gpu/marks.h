@@ -82,7 +82,9 @@ class MarksRegistry {
         if (!rings_[i].load(std::memory_order_relaxed)) {
           rings_[i].store(new (std::nothrow) ThreadMarks, std::memory_order_release);
         }
-        return rings_[i].load(std::memory_order_relaxed) ? i : kNone;
+        if (rings_[i].load(std::memory_order_relaxed)) return i;
+        give_back(i);
+        return kNone;
       }
     }
     return kNone;

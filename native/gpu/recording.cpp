@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "gpu/activity_fold.h"
 #include "gpu/kernel_names.h"
+#include "gpu/measure.h"
 
 namespace leadline::gpu {
 namespace {
@@ -96,21 +97,31 @@ void Recorder::devices(const std::vector<DeviceInfo>& devices) {
 
 Recorder::~Recorder() {
   std::fclose(file_);
-  if (std::FILE* expected = std::fopen((path_ + ".folded").c_str(), "we")) {
-    std::fputs(folded_.text().c_str(), expected);
-    std::fclose(expected);
+  try {
+    if (std::FILE* expected = std::fopen((path_ + ".folded").c_str(), "we")) {
+      std::fputs(folded_.text().c_str(), expected);
+      std::fclose(expected);
+    }
+  } catch (...) {
+    count_loss(LossKind::kInternalError, 1, "There was no memory to record what was measured.");
   }
 }
 
 // Places are numbered from 1 in the order they are met; 0 is nowhere.
-std::uint64_t Recorder::place(leadline_context context) {
+std::uint64_t Recorder::place(leadline_context context) noexcept {
   if (context == 0) return 0;
-  const auto [found, is_new] = places_.try_emplace(context, place_text_.size() + 1);
-  if (is_new) {
+  if (const auto found = places_.find(context); found != places_.end()) return found->second;
+  const std::size_t known = place_text_.size();
+  try {
     place_text_.push_back(call_path_text());
-    std::fprintf(file_, "p %" PRIu64 " %s\n", found->second, place_text_.back().c_str());
+    places_.emplace(context, known + 1);
+  } catch (...) {
+    place_text_.resize(known);
+    count_loss(LossKind::kInternalError, 1, "There was no memory to record a place.");
+    return 0;
   }
-  return found->second;
+  std::fprintf(file_, "p %zu %s\n", known + 1, place_text_.back().c_str());
+  return known + 1;
 }
 
 void Recorder::api_begin(const leadline_gpu_api_event& api, leadline_context context, std::int64_t time_ns,
@@ -169,13 +180,15 @@ void Recorder::work(const Work& w) {
                w.static_shared, w.dynamic_shared, w.shared_executed, w.graph, w.name ? w.name : "");
 }
 
-void Recorder::folded(const leadline_gpu_activity_event& activity) {
+void Recorder::folded(const leadline_gpu_activity_event& activity) noexcept try {
   const std::lock_guard lock(mutex_);
   const auto text = [&](leadline_context context) {
     const auto found = places_.find(context);
     return found == places_.end() ? std::string() : place_text_[found->second - 1];
   };
   folded_.add(text(activity.context), text(activity.via), activity);
+} catch (...) {
+  count_loss(LossKind::kInternalError, 1, "There was no memory to record what was measured.");
 }
 
 namespace {

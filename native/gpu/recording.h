@@ -56,11 +56,11 @@ class Recorder {
   void graph_node(std::uint64_t node, std::uint64_t original, std::uint64_t graph, leadline_context context);
   void work(const Work& work);
   // An activity event the fold gave out: goes into the expected result, PATH.folded, written when the recorder closes.
-  void folded(const leadline_gpu_activity_event& activity);
+  void folded(const leadline_gpu_activity_event& activity) noexcept;
 
  private:
   Recorder(std::FILE* file, std::string path) : file_(file), path_(std::move(path)) {}
-  std::uint64_t place(leadline_context context);
+  std::uint64_t place(leadline_context context) noexcept;
 
   std::mutex mutex_;
   std::FILE* file_;

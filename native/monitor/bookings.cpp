@@ -46,12 +46,8 @@ leadline_status Monitor::book(const leadline_booking& booking, leadline_context*
   if (state == nullptr) return LEADLINE_ERROR_NO_MEMORY;
   const Busy busy(*this, *state);
   if (!busy) return LEADLINE_ERROR_UNAVAILABLE;
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Slot& slot = slots_[i];
-    if ((slot.domains.load(std::memory_order_acquire) & LEADLINE_DOMAIN_BOOKING) == 0) continue;
-    if (slot.subscriber == nullptr) continue;
-    const leadline_status status = slot.subscriber->on_booking(booking, *state, place);
+  if (Subscriber* const there = core(LEADLINE_DOMAIN_BOOKING)) {
+    const leadline_status status = there->on_booking(booking, *state, place);
     if (status != LEADLINE_OK) return status;
   }
   leadline_event event = leadline_event_of(LEADLINE_DOMAIN_BOOKING, LEADLINE_INSTANT);

@@ -157,6 +157,7 @@ class Monitor {
   static constexpr uint64_t kGenerations = uint64_t{1} << 24;
   static constexpr uint64_t kPauses = uint64_t{1} << 44;
   static constexpr int64_t kRuns = INT64_MAX;
+  static constexpr uint32_t kAnyDomain = ~uint32_t{0};
 
   Monitor() noexcept;
   static Monitor& make_instance() noexcept;
@@ -194,8 +195,18 @@ class Monitor {
   template <typename Direct, typename Make>
   void hand_out(uint32_t domain, Scope* scope, ThreadState& thread, const Direct& direct, const Make& make);
   void deliver(const leadline_event& event, Scope* scope, ThreadState& thread);
+  // The core's own subscriber where it hears of any of `domains`; for a thread that is inside an event.
+  Subscriber* core(uint32_t domains) const noexcept {
+    const uint32_t used = used_.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < used; ++i) {
+      const Slot& slot = slots_[i];
+      if ((slot.domains.load(std::memory_order_acquire) & domains) != 0 && slot.subscriber != nullptr)
+        return slot.subscriber;
+    }
+    return nullptr;
+  }
   template <typename Answer, typename Ask>
-  Answer ask_subscriber(Answer otherwise, const Ask& ask) noexcept;
+  Answer ask_core(Answer otherwise, const Ask& ask) noexcept;
   void wait_until_idle() noexcept;
   void refresh_active() noexcept;
 

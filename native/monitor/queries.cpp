@@ -51,40 +51,35 @@ std::vector<PathFrameId> native_frames(const NativeSource& source, CallPath& pat
 
 // What the core's own subscriber answers; `otherwise` where there is none.
 template <typename Answer, typename Ask>
-Answer Monitor::ask_subscriber(Answer otherwise, const Ask& ask) noexcept {
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  ThreadState* state = used == 0 ? nullptr : thread();
+Answer Monitor::ask_core(Answer otherwise, const Ask& ask) noexcept {
+  ThreadState* state = used_.load(std::memory_order_acquire) == 0 ? nullptr : thread();
   if (state == nullptr) return otherwise;
   // A provider asks from inside its own event as well as between events. Busy before the slot is looked at: what is
   // found there stays until this thread is idle again.
   const Busy busy(*this, *state);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
-      return ask(*slot.subscriber, *state);
-  }
-  return otherwise;
+  Subscriber* const there = core(kAnyDomain);
+  return there != nullptr ? ask(*there, *state) : otherwise;
 }
 
 leadline_context Monitor::context() noexcept {
-  return ask_subscriber(leadline_context{0}, [this](Subscriber& subscriber, ThreadState& state) {
+  return ask_core(leadline_context{0}, [this](Subscriber& subscriber, ThreadState& state) {
     return paused() ? 0 : subscriber.context(state);  // paused: it has no part in what begins now
   });
 }
 
 bool Monitor::context_in_file(leadline_context context, std::string_view file) noexcept {
-  return ask_subscriber(
+  return ask_core(
       false, [&](Subscriber& subscriber, ThreadState&) { return subscriber.context_in_file(context, file); });
 }
 
 leadline_context Monitor::thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept {
-  return ask_subscriber(leadline_context{0}, [&](Subscriber& subscriber, ThreadState&) {
+  return ask_core(leadline_context{0}, [&](Subscriber& subscriber, ThreadState&) {
     return subscriber.thread_place(tid, name, cpu, new_born);
   });
 }
 
 void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
-  ask_subscriber(false, [&](Subscriber& subscriber, ThreadState&) {
+  ask_core(false, [&](Subscriber& subscriber, ThreadState&) {
     subscriber.thread_over(tid, cpu_ns);
     return true;
   });
@@ -92,7 +87,7 @@ void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
 
 leadline_status Monitor::path_to(leadline_context context, leadline_frame* frames, size_t* count) noexcept {
   if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
-  return ask_subscriber(LEADLINE_ERROR_UNAVAILABLE, [&](Subscriber& subscriber, ThreadState&) {
+  return ask_core(LEADLINE_ERROR_UNAVAILABLE, [&](Subscriber& subscriber, ThreadState&) {
     return subscriber.path_to(context, frames, count);
   });
 }

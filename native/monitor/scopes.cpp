@@ -7,12 +7,7 @@
 namespace leadline {
 
 void Monitor::scopes_moved(ThreadState& thread) noexcept {
-  const uint32_t used = used_.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < used; ++i) {
-    const Slot& slot = slots_[i];
-    if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
-      slot.subscriber->on_scopes_moved(thread);
-  }
+  if (Subscriber* const there = core(kAnyDomain)) there->on_scopes_moved(thread);
   thread.path.departed().clear();
 }
 

@@ -28,12 +28,7 @@ constinit __attribute__((tls_model("initial-exec"))) thread_local ThreadState* t
 void Monitor::give_back(ThreadState& state) noexcept {
   {
     const Busy busy(*this, state);
-    const uint32_t used = used_.load(std::memory_order_acquire);
-    for (uint32_t i = 0; i < used; ++i) {
-      const Slot& slot = slots_[i];
-      if (slot.domains.load(std::memory_order_acquire) != 0 && slot.subscriber != nullptr)
-        slot.subscriber->on_thread_exit(state);
-    }
+    if (Subscriber* const there = core(kAnyDomain)) there->on_thread_exit(state);
     forget_scopes(state);
   }
   t_state = nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace leadline::testing {
 
@@ -23,6 +24,18 @@ struct NoMemory {
   ~NoMemory() { t_allocations.fail = false; }
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;
+};
+
+// While one exists, what this thread allocates is the test's own: there is memory, and it does not count.
+class OwnMemory {
+ public:
+  OwnMemory() noexcept : before_(std::exchange(t_allocations, Allocations())) {}
+  ~OwnMemory() { t_allocations = before_; }
+  OwnMemory(const OwnMemory&) = delete;
+  OwnMemory& operator=(const OwnMemory&) = delete;
+
+ private:
+  Allocations before_;
 };
 
 }  // namespace leadline::testing

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/schema_generated.h"
+#include "testing/failing_allocator.h"
 
 namespace leadline::testing {
 namespace {
@@ -226,6 +227,7 @@ void leadline_monitor_emit(const leadline_event* event) {
   if (s.ignoring) return;
   std::array<Subscriber, 8> subscribers;
   {
+    const OwnMemory own;
     const std::lock_guard lock(s.mutex);
     subscribers = s.subscribers;
     switch (event->domain) {
@@ -266,6 +268,7 @@ leadline_context leadline_monitor_context(void) {
 
 // A region plays the file.
 int leadline_monitor_context_in_file(leadline_context context, const char* file) {
+  const leadline::testing::OwnMemory own;
   const std::lock_guard lock(state().mutex);
   return leadline::testing::path_of(context).find(file) != std::string::npos ? 1 : 0;
 }
@@ -274,6 +277,7 @@ void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   auto& s = state();
   s.losses.at(kind) += count;
   if (s.ignoring || !detail) return;
+  const leadline::testing::OwnMemory own;
   const std::lock_guard lock(s.mutex);
   s.loss_details.try_emplace(std::string(to_string(static_cast<leadline::LossKind>(kind))), detail);
 }
@@ -291,6 +295,7 @@ int64_t leadline_monitor_now(void) {
 leadline_status leadline_callpath_get(uint32_t, leadline_frame* frames, size_t* count) {
   // One frame that holds the whole path: enough for what tests compare.
   thread_local std::string path;
+  const leadline::testing::OwnMemory own;
   const std::lock_guard lock(state().mutex);
   path = leadline::testing::stack.empty() ? "" : leadline::testing::path_of(leadline::testing::stack.back());
   if (*count < 1) return LEADLINE_ERROR_FULL;

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROW = re.compile(r"^\| (?!fault \||---)(.*?) \| (.*) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (?!fault \||wall \||---)(.*?) \| (.*) \|$", re.MULTILINE)
 TESTS = re.compile(r"`((?:native|tests)/[\w/.]+?_test\.cpp|tests/[\w/]+?/test_\w+\.py)`: ([^`]*?)(?=; `|$)")
 
 

@@ -7,6 +7,11 @@ from tests.eventtools.conftest import Runner
 
 import leadline
 from leadline.analysis.analyze import analyze
+from leadline.tools.batch import batch_of
+from leadline.tools.out import Out
+from leadline.tools.registry import Launches, Names, Objects, Places
+from leadline.tools.shipped.same_inputs import SameInputs
+from leadline.tools.tool import Context
 
 pytest.importorskip("torch", reason="these tests measure real PyTorch; install torch==2.13.0 to run them")
 
@@ -31,6 +36,21 @@ def test_equal_values_are_equal_inputs_and_others_are_not(run: Runner) -> None:
     assert found[("aten::clone", "7")] == (5, 4)
     assert not {line for operator, line in found if operator in ("aten::mm", "aten::add")} - {"7"}
     assert not {operator for operator, _ in found} & {"aten::bernoulli", "aten::randn", "aten::normal_", "aten::mul_"}
+
+
+def test_a_call_that_stood_in_line_for_a_core_would_have_spared_no_more_than_the_others() -> None:
+    context = Context(Names(), Objects(), Launches(), Places(lambda _: [], lambda _: False))
+    tool = SameInputs(context)
+    tool.start()
+    operator = context.names.number("aten::mm")
+    for durations, inputs in (([100, 10_000_000, 90], [7, 7, 7]), ([50, 95, 8_000_000], [8, 7, 8])):
+        columns = {"kernel": [operator] * 3, "inputs": inputs, "place": [1] * 3, "duration": durations}
+        tool.launch(batch_of("launch", columns))
+    out = Out(context)
+    tool.finish(out)
+    tables = {output["name"]: output["rows"] for output in out.outputs if output["kind"] == "table"}
+    assert tables["in all"] == [[6, 4, 18_000_335, 100 + 90 + 90 + 50]]
+    assert tables["called again with equal inputs"][0][:4] == ["aten::mm", 6, 4, 330]
 
 
 LAYERS = """

@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "base/own_thread.h"
+#include "gpu/await_records.h"
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
 #include "providers/amd/chips.h"
@@ -16,7 +17,6 @@ namespace {
 
 using InCallback = gpu::InCallback<Measuring>;
 using std::chrono::duration;
-using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
 constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on their way any more
@@ -123,25 +123,21 @@ void Measuring::fold(sdk::RecordHeader** headers, std::size_t count, std::uint64
   if (const gpu::ClockRelation now = gpu::measure_clock(sdk_clock(tool_.call())); now.known) clock_ = now;
   static const Agents kNone;
   const Decoder decode{agents_ ? *agents_ : kNone, tool_.kernels(), graphs_, clock_.offset_ns};
-  try {
-    for (std::size_t i = 0; i < count; ++i) {
-      const sdk::RecordHeader& header = *headers[i];
-      if (header.category != sdk::Category::kTracing || !header.payload) continue;
-      gpu::Work work;
-      const auto kind = static_cast<std::int32_t>(header.kind);
-      if (kind == tool_.names().dispatch) {
-        work = decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload));
-      } else if (kind == tool_.names().copy) {
-        work = decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload));
-      } else {
-        continue;
-      }
-      if (work.kind == gpu::WorkKind::kNone) continue;
-      if (recorder_) recorder_->work(work);
-      fold_.add(work);
+  for (std::size_t i = 0; i < count; ++i) {
+    const sdk::RecordHeader& header = *headers[i];
+    if (header.category != sdk::Category::kTracing || !header.payload) continue;
+    gpu::Work work;
+    const auto kind = static_cast<std::int32_t>(header.kind);
+    if (kind == tool_.names().dispatch) {
+      work = decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload));
+    } else if (kind == tool_.names().copy) {
+      work = decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload));
+    } else {
+      continue;
     }
-  } catch (...) {
-    gpu::count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
+    if (work.kind == gpu::WorkKind::kNone) continue;
+    if (recorder_) recorder_->work(work);
+    fold_.add_or_lose(work);
   }
   dropped_ += dropped;
   gpu::count_loss(LossKind::kGpuRecordsDropped, dropped,
@@ -220,33 +216,19 @@ std::string Measuring::why_silent() const {
 }
 
 bool Measuring::flush(double timeout_s) {
-  const auto until = steady_clock::now() + duration<double>(timeout_s);
-  do {
-    if (sdk_has_ended.load(std::memory_order_relaxed)) return false;
-    tool_.flush();
-    settle();
-    if (tables_.launches.outstanding() == 0) return true;
-    std::unique_lock lock(wake_mutex_);
-    wake_.wait_for(lock, std::chrono::milliseconds(2));
-  } while (steady_clock::now() < until);
-  return false;
+  return gpu::await_records(tables_.launches, timeout_s, [this] { return fetch(); });
 }
 
-// Waits while work keeps finishing: work that does not end, or that gives no record, must not hold up the program.
-void Measuring::wait_for_work(double timeout_s) {
-  const auto until = steady_clock::now() + duration<double>(timeout_s);
-  std::uint64_t outstanding = tables_.launches.outstanding();
-  auto last_change = steady_clock::now();
-  while (outstanding > 0 && steady_clock::now() < until && steady_clock::now() - last_change < kPatience) {
-    flush(0.002);
-    const std::uint64_t now = tables_.launches.outstanding();
-    if (now != outstanding) last_change = steady_clock::now();
-    outstanding = now;
-  }
+// False: the SDK hands over no more.
+bool Measuring::fetch() {
+  if (sdk_has_ended.load(std::memory_order_relaxed)) return false;
+  tool_.flush();
+  settle();
+  return true;
 }
 
 void Measuring::stop() {
-  wait_for_work(options_.wait_at_stop_s);
+  gpu::await_work(tables_.launches, options_.wait_at_stop_s, [this] { return fetch(); });
   callbacks_.calls().close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;

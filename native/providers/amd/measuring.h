@@ -60,7 +60,7 @@ class Measuring {
   void settle();
   void look_for_silence(bool at_end);
   std::string why_silent() const;
-  void wait_for_work(double timeout_s);
+  bool fetch();
 
   Options options_;
   Tool& tool_;

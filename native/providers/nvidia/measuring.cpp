@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "base/own_thread.h"
+#include "gpu/await_records.h"
 #include "gpu/measure.h"
 #include "providers/nvidia/in_callback.h"
 #include "providers/nvidia/occupancy.h"
@@ -252,7 +253,7 @@ void Measuring::drain() {
     fold_.settle_before(leadline_monitor_now() - kSettleNs);
     settle_samples(leadline_monitor_now() - kSettleNs);
   } catch (...) {
-    gpu::count_loss(LossKind::kInternalError, 1, "A buffer of GPU records could not be folded for lack of memory.");
+    gpu::count_loss(LossKind::kInternalError, 1, "GPU work could not be settled for lack of memory.");
   }
   fold_ns_ += leadline_monitor_now() - begin;
 }
@@ -263,7 +264,7 @@ void Measuring::fold_buffer(const gpu::FullBuffer& full) {
     const gpu::Work work = decode(*record, version_, clock_.offset_ns);
     if (work.kind == gpu::WorkKind::kNone) continue;
     if (recorder_) recorder_->work(work);
-    fold_.add(work);
+    fold_.add_or_lose(work);
   }
   const std::uint64_t dropped = subscription_.dropped_records(full.context, full.stream);
   dropped_ += dropped;
@@ -271,29 +272,15 @@ void Measuring::fold_buffer(const gpu::FullBuffer& full) {
 }
 
 bool Measuring::flush(double timeout_s) {
-  const auto until = steady_clock::now() + duration<double>(timeout_s);
-  do {
-    if (fatal_.load(std::memory_order_relaxed)) return false;
-    subscription_.flush(false);
-    drain();
-    if (tables_.launches.outstanding() == 0) return true;
-    std::unique_lock lock(wake_mutex_);
-    wake_.wait_for(lock, std::chrono::milliseconds(2));
-  } while (steady_clock::now() < until);
-  return false;
+  return gpu::await_records(tables_.launches, timeout_s, [this] { return fetch(); });
 }
 
-// Waits while work keeps finishing: work that does not end, or that gives no record, must not hold up the program.
-void Measuring::wait_for_work(double timeout_s) {
-  const auto until = steady_clock::now() + duration<double>(timeout_s);
-  std::uint64_t outstanding = tables_.launches.outstanding();
-  auto last_change = steady_clock::now();
-  while (outstanding > 0 && steady_clock::now() < until && steady_clock::now() - last_change < kPatience) {
-    flush(0.002);
-    const std::uint64_t now = tables_.launches.outstanding();
-    if (now != outstanding) last_change = steady_clock::now();
-    outstanding = now;
-  }
+// False: CUPTI hands over no more.
+bool Measuring::fetch() {
+  if (fatal_.load(std::memory_order_relaxed)) return false;
+  subscription_.flush(false);
+  drain();
+  return true;
 }
 
 bool Measuring::finalize() {
@@ -315,7 +302,7 @@ bool Measuring::finalize() {
 
 void Measuring::stop() {
   const bool alive = !fatal_.load(std::memory_order_relaxed);
-  if (alive) wait_for_work(options_.wait_at_stop_s);
+  if (alive) gpu::await_work(tables_.launches, options_.wait_at_stop_s, [this] { return fetch(); });
   callbacks_.close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;

@@ -66,7 +66,7 @@ class Measuring {
   void run();
   void drain();
   void fold_buffer(const gpu::FullBuffer& full);
-  void wait_for_work(double timeout_s);
+  bool fetch();
   bool finalize();
   void describe_devices() const;
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <typeinfo>
 
+#include "base/losses.h"
 #include "providers/torch/json_text.h"
 
 namespace leadline::torch {
@@ -96,6 +97,7 @@ const char* CollectiveText::describe(const Symbols& symbols, FlightRecorder::Whe
                                            : append(&text_, *static_cast<const Described<std::string>*>(object), where);
     return known ? text_.c_str() : nullptr;
   } catch (...) {
+    losses().count(LossKind::kInternalError, 1, "there was no memory for what a collective says of itself");
     return nullptr;
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/losses.h"
 #include "leadline/monitor.h"
 
 namespace leadline::torch {
@@ -22,7 +23,12 @@ uint64_t this_thread() noexcept {
 }  // namespace
 
 std::unique_ptr<ObserverContext> Communication::open(const Symbols& symbols, bool launching, uint64_t flight) noexcept {
-  return std::unique_ptr<ObserverContext>(new (std::nothrow) Communication(launching ? &symbols : nullptr, flight));
+  auto* const opened = new (std::nothrow) Communication(launching ? &symbols : nullptr, flight);
+  if (opened == nullptr) {
+    InFlight(flight).end();  // for all that is known from here on
+    losses().count(LossKind::kInternalError, 1, "there was no memory to measure what a collective waited for");
+  }
+  return std::unique_ptr<ObserverContext>(opened);
 }
 
 Communication::Communication(const Symbols* symbols, uint64_t flight) noexcept

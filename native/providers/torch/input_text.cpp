@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/losses.h"
 #include "providers/torch/json_text.h"
 #include "providers/torch/old_string_types.h"
 
@@ -94,6 +95,7 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
     text_ += '}';
     return text_.c_str();
   } catch (...) {
+    losses().count(LossKind::kInternalError, 1, "there was no memory for the shapes of an operator's inputs");
     return role;
   }
 }

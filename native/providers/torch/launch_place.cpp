@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/losses.h"
+
 namespace leadline::torch {
 namespace {
 
@@ -37,7 +39,8 @@ LaunchPlace::LaunchPlace(const Symbols& symbols) noexcept {
   try {
     open(symbols, place);
   } catch (...) {
-    // for want of memory: the work stands where it ran
+    losses().count(LossKind::kInternalError, 1,
+                   "there was no memory to keep where a collective was launched, so its work stands where it ran");
   }
 }
 

@@ -6,8 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/losses.h"
 #include "monitor/monitor.h"
 #include "providers/torch/communication.h"
+#include "testing/failing_allocator.h"
 
 using namespace leadline;
 using namespace leadline::torch;
@@ -135,4 +137,25 @@ TEST_CASE("Collectives that end on other threads leave no pile of information be
   static_cast<Communication*>(last.get())->close();
   CHECK(depth() == 1);
   t_top.reset();
+}
+
+TEST_CASE("Without memory a collective runs as ever, and what is not known of it is counted") {
+  const Answering subscriber;
+  const Symbols torch = symbols();
+  CHECK(leadline_monitor_context() == 5);  // the thread is known from here on
+  losses().clear();
+  uint64_t allocations = 0;
+  for (uint64_t failing = 0; failing <= allocations; ++failing) {
+    const uint64_t before = testing::t_allocations.made;
+    testing::t_allocations.fail_at = failing == 0 ? 0 : before + failing;
+    auto context = Communication::open(torch, true);
+    testing::t_allocations.fail_at = 0;
+    if (failing == 0) allocations = testing::t_allocations.made - before;
+    CHECK((LaunchPlace::read(torch) == 5) == (failing == 0));
+    if (context != nullptr) static_cast<Communication*>(context.get())->close();
+    CHECK(t_top == nullptr);
+    CHECK(losses().total(LossKind::kInternalError) == failing);
+  }
+  CHECK(allocations > 2);
+  losses().clear();
 }

@@ -2,67 +2,30 @@
 
 #include "providers/amd/provider.h"
 #include "testing/amd/fakes.h"
+#include "testing/gpu_program.h"
 
 namespace leadline::testing::rocm {
 namespace {
 
-class Program final : public ScenarioProgram {
+class Program final : public GpuProgram<Fakes, FakeRocm, Kernel, LaunchConfig> {
  public:
-  explicit Program(Fakes& fakes) : fakes_(fakes), rocm_(fakes.rocm()) {}
+  explicit Program(Fakes& fakes) : GpuProgram(fakes, fakes.rocm()) {}
 
  private:
-  using Handle = ScenarioProgram::Stream;
-  Handle stream(std::uint32_t number, std::int32_t device) override { return rocm_.stream(number, device); }
-  void launch(const ScenarioLaunch& launch, Handle stream) override {
-    Kernel& kernel = kernels_[launch.kernel];
-    names_.push_back(launch.kernel);
-    kernel.name = names_.back().c_str();
-    kernel.duration_ns = launch.duration_ns;
-    kernel.vgprs = launch.registers;
-    kernel.fails = launch.how == "fails";
-    const LaunchConfig config{{launch.grid, 1, 1}, {launch.block, 1, 1}, 0, stream};
-    if (launch.how == "driver") {
-      fakes_.module_launch(&kernel, launch.grid, 1, 1, launch.block, 1, 1, 0, stream, nullptr, nullptr);
-    } else if (launch.how == "ex") {
-      fakes_.launch_ex(&config, &kernel, nullptr);
-    } else if (launch.how == "cooperative") {
-      fakes_.launch_cooperative(&kernel, config.grid, config.block, nullptr, 0, stream);
-    } else {
-      fakes_.launch(&kernel, config.grid, config.block, nullptr, 0, stream);
-    }
-  }
-  void copy(bool to_device, std::size_t bytes, Handle stream) override {
-    fakes_.memcpy_async(nullptr, nullptr, bytes, to_device ? 1 : 2, stream);
-  }
-  void set(std::size_t bytes, Handle stream) override { fakes_.memset_async(nullptr, 0, bytes, stream); }
-  void synchronize_device() override { fakes_.device_synchronize(); }
-  void synchronize(Handle stream) override { fakes_.stream_synchronize(stream); }
-  void synchronize_event(std::uint32_t event) override { fakes_.event_synchronize(rocm_.event(event)); }
-  void record(std::uint32_t event, Handle stream) override { fakes_.event_record(rocm_.event(event), stream); }
-  void wait(std::uint32_t event, Handle stream) override { fakes_.stream_wait_event(stream, rocm_.event(event), 0); }
-  void* allocate(std::size_t bytes) override {
-    void* address = nullptr;
-    fakes_.malloc(&address, bytes);
-    return address;
-  }
-  void free(void* address) override { fakes_.free(address); }
-  void begin_capture(Handle stream) override { fakes_.begin_capture(stream, 0); }
-  void* end_capture(Handle stream) override {
-    void* graph = nullptr;
-    fakes_.end_capture(stream, &graph);
-    return graph;
+  void set_registers(Kernel& kernel, std::int32_t registers) override { kernel.vgprs = registers; }
+  bool launch_by(const std::string& how, Kernel& kernel, const LaunchConfig& config) override {
+    if (how != "driver") return false;
+    fakes_.module_launch(&kernel, config.grid.x, 1, 1, config.block.x, 1, 1, 0, config.stream, nullptr, nullptr);
+    return true;
   }
   void* instantiate(void* graph) override {
     void* executable = nullptr;
     fakes_.graph_instantiate(&executable, graph, nullptr, nullptr, 0);
     return executable;
   }
-  void replay(void* executable, Handle stream) override { fakes_.graph_launch(executable, stream); }
   void destroy(void* graph, bool executable) override {
     executable ? fakes_.graph_exec_destroy(graph) : fakes_.graph_destroy(graph);
   }
-  void compute(std::int64_t ns) override { rocm_.tick(ns); }
-  void poll() override { fakes_.get_last_error(); }
   bool other(const ScenarioLine& line) override {
     if (line.verb() == "range") {
       fakes_.range_push(line.words[1].c_str());
@@ -83,11 +46,6 @@ class Program final : public ScenarioProgram {
     static auto& numbers = *new std::map<std::string, std::uint64_t>;
     return numbers;
   }
-
-  Fakes& fakes_;
-  FakeRocm& rocm_;
-  std::map<std::string, Kernel> kernels_;
-  std::deque<std::string> names_;
 };
 
 bool configure(FakeRocm& rocm, const ScenarioLine& line) {
@@ -132,7 +90,7 @@ bool ask_provider(const amd::Options& options, const ScenarioLine& line) {
 
 }  // namespace
 
-ScenarioResult run_scenario(const std::string& file, const std::string& folder) {
+ScenarioResult run_scenario(const std::string& file, const std::string& folder, const std::function<void()>& started) {
   Fakes fakes(folder);
   FakeRocm& rocm = fakes.rocm();
   rocm.reset();
@@ -141,10 +99,12 @@ ScenarioResult run_scenario(const std::string& file, const std::string& folder) 
   options.flush_interval_s = 3600;  // deliveries happen where the scenario says so
   options.wait_at_stop_s = 0.05;
   options.candidates = {folder + "/librocprofiler-sdk.so.1"};
-  ScenarioResult result =
-      run_scenario_in({[&] { return std::make_unique<Program>(fakes); },
-                       [&](const ScenarioLine& line) { return ask_provider(options, line) || configure(rocm, line); }},
-                      file);
+  const auto provider = [&](const ScenarioLine& line) {
+    const bool done = ask_provider(options, line) || configure(rocm, line);
+    if (started && line.verb() == "start") started();
+    return done;
+  };
+  ScenarioResult result = run_scenario_in({[&] { return std::make_unique<Program>(fakes); }, provider}, file);
   if (rocm.noisy_operations > 0) result.error = "Callbacks of calls of no interest were asked for.";
   return result;
 }

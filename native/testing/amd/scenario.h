@@ -7,6 +7,7 @@
 // Of the scenarios of NVIDIA's fakes those that say nothing of the vendor run here too: see neutral().
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@
 
 namespace leadline::testing::rocm {
 
-// `fakes`: folder with the fake libraries. Resets the fake GPU and the test monitor first.
-ScenarioResult run_scenario(const std::string& file, const std::string& fakes);
+// `fakes`: folder with the fake libraries. Resets the fake GPU and the test monitor first. `started`: called whenever
+// the provider has been started.
+ScenarioResult run_scenario(const std::string& file, const std::string& fakes,
+                            const std::function<void()>& started = {});
 
 // What a line of an NVIDIA scenario's right side is here: calls by HIP's names, memory set by a kernel, waits measured
 // around their call; empty: nothing that could be compared.

@@ -1,67 +1,34 @@
 #include "testing/nvidia/scenario.h"
 
 #include "providers/nvidia/provider.h"
+#include "testing/gpu_program.h"
 #include "testing/nvidia/fakes.h"
 
 namespace leadline::testing {
 namespace {
 
-class Program final : public ScenarioProgram {
+class Program final : public GpuProgram<Fakes, FakeGpu, FakeKernel, LaunchConfig> {
  public:
-  explicit Program(Fakes& fakes) : fakes_(fakes), gpu_(fakes.gpu()) {}
+  explicit Program(Fakes& fakes) : GpuProgram(fakes, fakes.gpu()) {}
 
  private:
-  Stream stream(std::uint32_t number, std::int32_t device) override { return gpu_.stream(number, device); }
-  void launch(const ScenarioLaunch& launch, Stream stream) override {
-    FakeKernel& kernel = kernels_[launch.kernel];
-    kernel_names_.push_back(launch.kernel);
-    kernel.name = kernel_names_.back().c_str();
-    kernel.duration_ns = launch.duration_ns;
-    kernel.registers = launch.registers;
-    kernel.fails = launch.how == "fails";
-    const LaunchConfig config{{launch.grid, 1, 1}, {launch.block, 1, 1}, 0, stream};
-    if (launch.how == "driver") {
-      fakes_.cu_launch(&kernel, launch.grid, 1, 1, launch.block, 1, 1, 0, stream, nullptr, nullptr);
-    } else if (launch.how == "ex") {
-      fakes_.launch_ex(&config, &kernel, nullptr);
-    } else if (launch.how == "cooperative") {
-      fakes_.launch_cooperative(&kernel, config.grid, config.block, nullptr, 0, stream);
-    } else if (launch.how == "per-thread") {
-      fakes_.launch_per_thread(&kernel, config.grid, config.block, nullptr, 0, stream);
+  void set_registers(FakeKernel& kernel, std::int32_t registers) override { kernel.registers = registers; }
+  bool launch_by(const std::string& how, FakeKernel& kernel, const LaunchConfig& config) override {
+    if (how == "driver") {
+      fakes_.cu_launch(&kernel, config.grid.x, 1, 1, config.block.x, 1, 1, 0, config.stream, nullptr, nullptr);
+    } else if (how == "per-thread") {
+      fakes_.launch_per_thread(&kernel, config.grid, config.block, nullptr, 0, config.stream);
     } else {
-      fakes_.launch(&kernel, config.grid, config.block, nullptr, 0, stream);
+      return false;
     }
-  }
-  void copy(bool to_device, std::size_t bytes, Stream stream) override {
-    fakes_.memcpy_async(nullptr, nullptr, bytes, to_device ? 1 : 2, stream);
-  }
-  void set(std::size_t bytes, Stream stream) override { fakes_.memset_async(nullptr, 0, bytes, stream); }
-  void synchronize_device() override { fakes_.device_synchronize(); }
-  void synchronize(Stream stream) override { fakes_.stream_synchronize(stream); }
-  void synchronize_event(std::uint32_t event) override { fakes_.event_synchronize(gpu_.event(event)); }
-  void record(std::uint32_t event, Stream stream) override { fakes_.event_record(gpu_.event(event), stream); }
-  void wait(std::uint32_t event, Stream stream) override { fakes_.stream_wait_event(stream, gpu_.event(event), 0); }
-  void* allocate(std::size_t bytes) override {
-    void* address = nullptr;
-    fakes_.malloc(&address, bytes);
-    return address;
-  }
-  void free(void* address) override { fakes_.free(address); }
-  void begin_capture(Stream stream) override { fakes_.begin_capture(stream, 0); }
-  void* end_capture(Stream stream) override {
-    void* graph = nullptr;
-    fakes_.end_capture(stream, &graph);
-    return graph;
+    return true;
   }
   void* instantiate(void* graph) override {
     void* executable = nullptr;
     fakes_.graph_instantiate(&executable, graph, 0);
     return executable;
   }
-  void replay(void* executable, Stream stream) override { fakes_.graph_launch(executable, stream); }
   void destroy(void* graph, bool executable) override { gpu_.destroy(static_cast<FakeGraph*>(graph), executable); }
-  void compute(std::int64_t ns) override { gpu_.tick(ns); }
-  void poll() override { fakes_.get_last_error(); }
   bool other(const ScenarioLine& line) override {
     if (line.verb() == "destroy-context") {
       gpu_.destroy_context(static_cast<std::int32_t>(line.number("device", 0)));
@@ -103,11 +70,6 @@ class Program final : public ScenarioProgram {
     }
     return true;
   }
-
-  Fakes& fakes_;
-  FakeGpu& gpu_;
-  std::map<std::string, FakeKernel> kernels_;
-  std::deque<std::string> kernel_names_;
 };
 
 bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line) {
@@ -208,7 +170,7 @@ bool ask_provider(const nvidia::Options& options, const ScenarioLine& line) {
 
 }  // namespace
 
-ScenarioResult run_scenario(const std::string& file, const std::string& folder) {
+ScenarioResult run_scenario(const std::string& file, const std::string& folder, const std::function<void()>& started) {
   Fakes fakes(folder);
   FakeGpu& gpu = fakes.gpu();
   gpu.reset();
@@ -218,10 +180,12 @@ ScenarioResult run_scenario(const std::string& file, const std::string& folder) 
   options.wait_at_stop_s = 0.05;
   options.sample_window_s = 0;
   options.cupti_candidates = {folder + "/libcupti.so.13"};
-  ScenarioResult result = run_scenario_in(
-      {[&] { return std::make_unique<Program>(fakes); },
-       [&](const ScenarioLine& line) { return ask_provider(options, line) || configure(gpu, options, line); }},
-      file);
+  const auto provider = [&](const ScenarioLine& line) {
+    const bool done = ask_provider(options, line) || configure(gpu, options, line);
+    if (started && line.verb() == "start") started();
+    return done;
+  };
+  ScenarioResult result = run_scenario_in({[&] { return std::make_unique<Program>(fakes); }, provider}, file);
   if (!options.gpu_metrics.empty() && !gpu.subscribed_when_counting_ended && gpu.counting.enable_result == 0 &&
       gpu.counting.chip != "GX999") {
     result.error = "Counting was ended after the subscription, or never.";

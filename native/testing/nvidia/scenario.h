@@ -9,13 +9,16 @@
 //   window open|close                     a range of samples
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "testing/scenario_text.h"
 
 namespace leadline::testing {
 
-// `fakes`: folder with the fake libraries. Resets the fake GPU and the test monitor first.
-ScenarioResult run_scenario(const std::string& file, const std::string& fakes);
+// `fakes`: folder with the fake libraries. Resets the fake GPU and the test monitor first. `started`: called whenever
+// the provider has been started.
+ScenarioResult run_scenario(const std::string& file, const std::string& fakes,
+                            const std::function<void()>& started = {});
 
 }  // namespace leadline::testing

@@ -19,6 +19,7 @@ from leadline._package import CODE_FOLDER
 from leadline.capture.config import SESSION_VARIABLE, Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
+from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider
 from leadline.capture.providers.nvidia_files import (
     INJECT_LIBRARY,
     NVTX_VARIABLE,
@@ -26,7 +27,7 @@ from leadline.capture.providers.nvidia_files import (
     driver_loaded,
     no_gpu_sentence,
 )
-from leadline.capture.providers.nvidia_native import Answer, NvidiaNative
+from leadline.capture.providers.nvidia_native import Answer, Details, NvidiaNative
 from leadline.capture.providers.nvidia_yield import ProfilerYield
 
 PERIOD_VARIABLE = "LEADLINE_SAMPLE_PERIOD"
@@ -37,8 +38,6 @@ INTERVAL_US = 50
 CODE_BYTES_VARIABLE = "LEADLINE_CODE_BYTES"
 """Environment: the most machine code that is kept while a program runs."""
 CODE_BYTES = 256 << 20
-RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
-"""Environment: a file to record GPU calls and records into, for bug reports and tests."""
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
 """NVTX domains of libraries whose ranges would bury the program's own."""
 _FORKED = (
@@ -47,36 +46,26 @@ _FORKED = (
 )
 
 
-class NvidiaProvider:
+class NvidiaProvider(GpuProvider):
     """One per session; follows CUDA from its start in the program to the end of the session."""
 
     name = "nvidia"
+    VERSION = "cupti_version"
 
     def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
+        super().__init__(native, changed, "The program did not use CUDA.")
         self._native = cast(NvidiaNative, native)
-        self._count_loss = native.count_loss
         self._options = options
-        self._changed = changed
         self._hook = ImportHook("torch", self._torch_imported)
         self._nvtx_hook = ImportHook("nvtx", self._nvtx_imported)
-        self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not use CUDA."}
-        self._attached = False
-        self._awaiting = False
-        self._stopped = False
         self._yielding: ProfilerYield | None = None
 
     def start(self) -> None:
         """Attach now where CUDA runs already, else when the driver or torch says that it starts."""
         self._start_nvtx(os.environ.get(NVTX_VARIABLE, ""))
         self._hook.install()
-        if self._attached:
-            return
-        answer = self._native.await_nvidia(_attach_options(self._options))
-        self._awaiting = bool(answer["awaiting"])
-        if not self._awaiting:
-            self._attached = True
-            self._note(answer, ok=bool(answer["measuring"]))
-            self._changed()
+        if not self._attached:
+            self._answered(self._native.await_nvidia(_attach_options(self._options)))
 
     def stop(self) -> None:
         """Let go of CUPTI and take away every hook; the last records are folded first."""
@@ -87,15 +76,7 @@ class NvidiaProvider:
             self._yielding.uninstall()
             self._yielding = None
         self._native.nvtx_stop()
-        self._look_for_cuda()
-        if self._attached or self._awaiting:
-            ended = self._native.detach_nvidia()
-            if self._attached or ended["message"]:
-                self._note(ended, ok=bool(self._status["ok"]))
-            self._attached = self._awaiting = False
-        if self._status["ok"] is None and (sentence := no_gpu_sentence()):
-            self._status.update(ok=False, message=sentence)
-            self._count_loss("provider_unavailable", 1, sentence)
+        self._let_go()
         self._status["nvtx"] = self._native.nvtx_status()
         self._changed()
 
@@ -123,19 +104,14 @@ class NvidiaProvider:
 
         cuda._lazy_init = _lazy_init
 
-    def status(self) -> dict[str, Any]:
-        """See `Provider.status`; `details` and `nvtx` hold what the native side says of itself."""
-        self._look_for_cuda()
-        return dict(self._status)
+    def _details(self) -> Details:
+        return self._native.nvidia_status()
 
-    def _look_for_cuda(self) -> None:
-        """Take over what the native side has begun by itself, told by the driver."""
-        if not self._awaiting:
-            return
-        details = self._native.nvidia_status()
-        if not details["awaiting"]:
-            self._awaiting, self._attached = False, True
-            self._note(details, ok=bool(details["measuring"]))
+    def _detach(self) -> Answer:
+        return self._native.detach_nvidia()
+
+    def _no_gpu(self) -> str:
+        return no_gpu_sentence()
 
     def _start_nvtx(self, injected: str) -> None:
         if not injected:
@@ -177,25 +153,14 @@ class NvidiaProvider:
         if self._attached or self._stopped:
             return
         try:
-            started = self._native.attach_nvidia(_attach_options(self._options))
-            self._attached, self._awaiting = True, False
-            self._note(started, ok=bool(started["measuring"]))
+            self._answered(self._native.attach_nvidia(_attach_options(self._options)))
         except Exception as error:
             self._count_loss("provider_unavailable", 1, f"GPU work is not measured ({type(error).__name__}: {error}).")
-        self._changed()
+            self._changed()
 
     def _changed_by_yield(self, answer: Answer) -> None:
         self._note(answer, ok=bool(answer["measuring"]))
         self._changed()
-
-    def _note(self, answer: Answer, *, ok: bool) -> None:
-        details = self._native.nvidia_status()
-        self._status = {
-            "ok": ok,
-            "version": str(details.get("cupti_version", "")),
-            "message": str(answer["message"]),
-            "details": details,
-        }
 
 
 def skipped_domains(shown: str) -> list[str]:

@@ -1,4 +1,8 @@
-"""What is computed again: operators that were called with equal inputs, by value, before."""
+"""What is computed again: operators that were called with equal inputs, by value, before.
+
+What a call would have spared is what the fastest call of the same inputs took: equal work that took longer stood in
+line for a core, or was the first to touch its memory.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +22,28 @@ class SameInputs(Tool):
     rows = option(int, "1000", "call paths listed")
 
     def start(self) -> None:
-        self.seen: set[tuple[int, int]] = set()
+        self.fastest: dict[tuple[int, int], int] = {}
+        """Nanoseconds, by operator and inputs."""
         self.of = self.sums("calls", "again", "time", "time again")
         self.kernels: dict[int, int] = {}
         self.unknown = 0
 
     def launch(self, b: Batch) -> None:
-        kernels, inputs, places = (np.asarray(b[name]).tolist() for name in ("kernel", "inputs", "place"))
+        columns = (np.asarray(b[name]).tolist() for name in ("kernel", "inputs", "place", "duration"))
+        kernels, inputs, places, durations = columns
         again = np.zeros(len(b), np.int64)
+        spared = np.zeros(len(b), np.int64)
         for row, key in enumerate(zip(kernels, inputs, strict=True)):
+            known = self.fastest.get(key)
             if not key[1]:
                 self.unknown += 1
-            elif key in self.seen:
+            elif known is not None:
                 again[row] = 1
-            elif len(self.seen) < self.most:
-                self.seen.add(key)
+                spared[row] = self.fastest[key] = min(known, durations[row])
+            elif len(self.fastest) < self.most:
+                self.fastest[key] = durations[row]
         self.kernels.update(zip(places, kernels, strict=True))
-        duration = np.asarray(b["duration"])
-        self.of.add(b["place"], calls=1, again=again, time=duration, **{"time again": duration * again})
+        self.of.add(b["place"], calls=1, again=again, time=np.asarray(durations), **{"time again": spared})
 
     def finish(self, out: Out) -> None:
         totals = self.of.totals()
@@ -51,7 +59,7 @@ class SameInputs(Tool):
             f"{100 * whole['time again'] / max(whole['time'], 1):.0f} % of the operators' time; random numbers and "
             "tensors that cannot be read are left out.",
         )
-        if len(self.seen) >= self.most:
+        if len(self.fastest) >= self.most:
             out.text("left out", "More different calls were made than are remembered; more may be equal.")
         out.table(
             "called again with equal inputs",

@@ -1,0 +1,81 @@
+"""What providers of a vendor's GPUs share: the native side answers, and its answer becomes the status and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from leadline.capture.native import Native
+
+RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
+"""Environment: a file to record GPU calls and records into, for bug reports and tests."""
+
+class GpuProvider:
+    """Follows the vendor's library from its start in the program to the end of the session."""
+
+    VERSION: ClassVar[str]
+    """The key of the library's version in what the native side says of itself."""
+
+    def __init__(self, native: Native, changed: Callable[[], None], unused: str) -> None:
+        self._count_loss = native.count_loss
+        self._changed = changed
+        self._status: dict[str, Any] = {"ok": None, "version": "", "message": unused}
+        self._awaiting = False
+        """The native side begins by itself when the vendor's library starts."""
+        self._attached = False
+        self._stopped = False
+
+    def _details(self) -> Mapping[str, Any]:
+        """What the native side says of itself."""
+        raise NotImplementedError
+
+    def _detach(self) -> Mapping[str, Any]:
+        """End measuring; the last records are folded first."""
+        raise NotImplementedError
+
+    def _no_gpu(self) -> str:
+        """Why no GPU of the vendor's can be used here, though there seems to be one; empty where nothing is amiss."""
+        raise NotImplementedError
+
+    def status(self) -> dict[str, Any]:
+        """See `Provider.status`; `details` holds what the native side says of itself."""
+        self._look()
+        return dict(self._status)
+
+    def _answered(self, answer: Mapping[str, Any]) -> None:
+        """The native side was asked to begin."""
+        self._awaiting = bool(answer["awaiting"])
+        if not self._awaiting:
+            self._attached = True
+            self._note(answer, ok=bool(answer["measuring"]))
+            self._changed()
+
+    def _look(self) -> None:
+        """Take over what the native side has begun by itself."""
+        if not self._awaiting:
+            return
+        details = self._details()
+        if not details["awaiting"]:
+            self._awaiting, self._attached = False, True
+            self._note(details, ok=bool(details["measuring"]))
+
+    def _let_go(self) -> None:
+        """The session ends."""
+        self._look()
+        if self._attached or self._awaiting:
+            ended = self._detach()
+            if self._attached or ended["message"]:
+                self._note(ended, ok=bool(self._status["ok"]))
+            self._attached = self._awaiting = False
+        if self._status["ok"] is None and (sentence := self._no_gpu()):
+            self._status.update(ok=False, message=sentence)
+            self._count_loss("provider_unavailable", 1, sentence)
+
+    def _note(self, answer: Mapping[str, Any], *, ok: bool) -> None:
+        details = self._details()
+        self._status = {
+            "ok": ok,
+            "version": str(details.get(self.VERSION, "")),
+            "message": str(answer["message"]),
+            "details": details,
+        }
