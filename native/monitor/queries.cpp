@@ -68,8 +68,8 @@ leadline_context Monitor::context() noexcept {
 }
 
 bool Monitor::context_in_file(leadline_context context, std::string_view file) noexcept {
-  return ask_core(
-      false, [&](Subscriber& subscriber, ThreadState&) { return subscriber.context_in_file(context, file); });
+  return ask_core(false,
+                  [&](Subscriber& subscriber, ThreadState&) { return subscriber.context_in_file(context, file); });
 }
 
 leadline_context Monitor::thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept {
@@ -87,9 +87,8 @@ void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
 
 leadline_status Monitor::path_to(leadline_context context, leadline_frame* frames, size_t* count) noexcept {
   if (count == nullptr || (frames == nullptr && *count != 0)) return LEADLINE_ERROR_INVALID;
-  return ask_core(LEADLINE_ERROR_UNAVAILABLE, [&](Subscriber& subscriber, ThreadState&) {
-    return subscriber.path_to(context, frames, count);
-  });
+  return ask_core(LEADLINE_ERROR_UNAVAILABLE,
+                  [&](Subscriber& subscriber, ThreadState&) { return subscriber.path_to(context, frames, count); });
 }
 
 leadline_status Monitor::call_path(uint32_t sources, leadline_frame* frames, size_t* count) noexcept {

@@ -116,14 +116,16 @@ void Agents::load(const void* const* agents, std::size_t count, const Visibility
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   order = chosen(order, all, visibility.rocr);
   order = chosen(order, all, visibility.hip);
-  gpus_.clear();
-  devices_.clear();
+  std::vector<GpuAgent> gpus;
+  std::unordered_map<std::uint64_t, std::int32_t> devices;
   for (const std::size_t at : order) {
     GpuAgent gpu = all[at];
-    gpu.info.index = static_cast<std::int32_t>(gpus_.size());
-    devices_[gpu.id] = gpu.info.index;
-    gpus_.push_back(std::move(gpu));
+    gpu.info.index = static_cast<std::int32_t>(gpus.size());
+    devices[gpu.id] = gpu.info.index;
+    gpus.push_back(std::move(gpu));
   }
+  gpus_ = std::move(gpus);  // all or none: a device without its number would be another one
+  devices_ = std::move(devices);
 }
 
 std::string device_detail_json(const GpuAgent& gpu) {

@@ -55,7 +55,8 @@ void stand_back() {
 
 }  // namespace
 
-TEST_CASE("without memory at any moment of any callback of the SDK's the program goes on, and what is missing is counted") {
+TEST_CASE(
+    "without memory at any moment of any callback of the SDK's the program goes on, and what is missing is counted") {
   const std::string folder = LEADLINE_AMD_SCENARIOS;
   std::uint64_t all = 0;
   for (const char* name : {"launches", "ranges", "uneven_graph"}) {
@@ -63,7 +64,9 @@ TEST_CASE("without memory at any moment of any callback of the SDK's the program
     std::uint64_t allocations = 0;
     const auto run = [&] {
       ScenarioResult result;
-      std::thread([&] { result = run_scenario(folder + "/" + name + ".txt", LEADLINE_AMD_FAKES, stand_around); }).join();
+      std::thread([&] {
+        result = run_scenario(folder + "/" + name + ".txt", LEADLINE_AMD_FAKES, stand_around);
+      }).join();
       return result;
     };
     CHECK(without_memory(run, &allocations) == "");

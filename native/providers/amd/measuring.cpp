@@ -101,9 +101,10 @@ void Measuring::make_thread() noexcept {
   }
 }
 
-// What the SDK says of the devices; before any record of theirs is folded. Under fold_mutex_.
-void Measuring::learn_devices() noexcept {
-  if (agents_ && !agents_->gpus().empty()) return;
+// What the SDK says of the devices; before any record of theirs is folded. Under fold_mutex_. False: there was no
+// memory for it, and the next time may do.
+bool Measuring::learn_devices() noexcept {
+  if (agents_ && !agents_->gpus().empty()) return true;
   try {
     agents_ = &tool_.agents();
     std::vector<gpu::DeviceInfo> devices;
@@ -111,15 +112,22 @@ void Measuring::learn_devices() noexcept {
     fold_.describe(devices);
     if (recorder_) recorder_->devices(devices);
     describe_devices();
+    return true;
   } catch (...) {
-    gpu::count_loss(LossKind::kInternalError, 1, "Devices could not be described for lack of memory.");
+    agents_ = nullptr;
+    return false;
   }
 }
 
 void Measuring::fold(sdk::RecordHeader** headers, std::size_t count, std::uint64_t dropped) noexcept {
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t begin = leadline_monitor_now();
-  learn_devices();
+  if (!learn_devices()) {  // whose work it is cannot be told
+    dropped_ += count;
+    gpu::count_loss(LossKind::kGpuRecordsDropped, count,
+                    "There was no memory to learn of the devices before their first records came.");
+    count = 0;
+  }
   if (const gpu::ClockRelation now = gpu::measure_clock(sdk_clock(tool_.call())); now.known) clock_ = now;
   static const Agents kNone;
   const Decoder decode{agents_ ? *agents_ : kNone, tool_.kernels(), graphs_, clock_.offset_ns};

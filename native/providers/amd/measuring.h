@@ -54,7 +54,7 @@ class Measuring {
   static void on_place_changed(const leadline_event* event, void* user);
   static void on_activity(const leadline_event* event, void* user);
   void make_thread() noexcept;
-  void learn_devices() noexcept;
+  bool learn_devices() noexcept;
   void describe_devices() const;
   void run();
   void settle();

@@ -1,6 +1,7 @@
 #include "providers/amd/tool.h"
 
 #include <atomic>
+#include <new>
 
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
@@ -211,18 +212,25 @@ bool Tool::force(const std::vector<std::string>& candidates, std::string* error)
 }
 
 const Agents& Tool::agents() {
+  struct Asked {
+    Agents* agents;
+    bool no_memory = false;
+  };
   const std::lock_guard lock(agents_mutex_);
+  Asked asked{&agents_};
   call().agents(
       sdk::kAgentVersion,
       [](std::int32_t, const void** agents, std::size_t count, void* data) -> sdk::Status {
+        auto& to = *static_cast<Asked*>(data);
         try {
-          static_cast<Agents*>(data)->load(agents, count, Visibility::of_environment());
+          to.agents->load(agents, count, Visibility::of_environment());
         } catch (...) {
-          return 1;
+          to.no_memory = true;  // nothing is thrown through the SDK
         }
         return sdk::kSuccess;
       },
-      offsetof(sdk::Agent, visibility), &agents_);
+      offsetof(sdk::Agent, visibility), &asked);
+  if (asked.no_memory) throw std::bad_alloc();
   return agents_;
 }
 

@@ -46,7 +46,7 @@ class Tool {
   KernelSymbols& kernels() noexcept { return kernels_; }
   StreamNumbers& streams() noexcept { return streams_; }
   // Asks the SDK; for one thread at a time.
-  const Agents& agents();
+  const Agents& agents();  // throws std::bad_alloc
   void flush() noexcept;
   // The tool was loaded after HIP.
   bool late() const noexcept { return late_; }

@@ -42,7 +42,8 @@ void stand_around() {
 
 }  // namespace
 
-TEST_CASE("without memory at any moment of any callback of CUPTI's the program goes on, and what is missing is counted") {
+TEST_CASE(
+    "without memory at any moment of any callback of CUPTI's the program goes on, and what is missing is counted") {
   const std::string folder = LEADLINE_NVIDIA_SCENARIOS;
   std::uint64_t all = 0;
   for (const char* name : {"collectives", "events", "graphs", "latency", "launches", "memory", "paused"}) {

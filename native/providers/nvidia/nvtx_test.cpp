@@ -6,32 +6,12 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <thread>
 
 #include "providers/nvidia/nvtx.h"
+#include "testing/failing_allocator.h"
 #include "testing/test_monitor.h"
-
-namespace {
-thread_local std::uint64_t allocations = 0;
-thread_local bool out_of_memory = false;
-
-void* allocate(std::size_t size) noexcept {
-  ++allocations;
-  return out_of_memory ? nullptr : std::malloc(size > 0 ? size : 1);
-}
-}  // namespace
-
-// Of the whole test program: counts, and fails where a test asks for it.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (void* memory = allocate(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace leadline::testing {
 namespace {
@@ -152,7 +132,7 @@ TEST_CASE("a range allocates nothing once its thread has had one as deep") {
   TestMonitor::ignore_events(true);
   std::uint64_t of_ranges = 0;
   for (int round = 0; round < 2; ++round) {
-    const std::uint64_t before = allocations;
+    const std::uint64_t before = t_allocations.made;
     for (int i = 0; i < 100; ++i) {
       nvtx.push("outer range with a name that no small string holds");
       nvtx.push_wide(L"wide range with a name that no small string holds");
@@ -162,7 +142,7 @@ TEST_CASE("a range allocates nothing once its thread has had one as deep") {
       nvtx.pop();
       nvtx.pop();
     }
-    of_ranges = allocations - before;
+    of_ranges = t_allocations.made - before;
   }
   CHECK(of_ranges == 0);
 }
@@ -171,16 +151,16 @@ TEST_CASE("without memory a range is lost and counted; nothing is thrown into th
   const Nvtx nvtx;
   std::thread([&] {
     TestMonitor::ignore_events(true);
-    out_of_memory = true;
+    t_allocations.fail = true;
     const int first = nvtx.push("no memory for the thread");
-    out_of_memory = false;
+    t_allocations.fail = false;
     const int second = nvtx.push("memory again");
-    out_of_memory = true;
+    t_allocations.fail = true;
     int level = 0;
     for (int i = 0; i < 1000; ++i) level = std::max(level, nvtx.push("deep"));
     void* domain = nvtx.domain("no memory for a domain");
     const void* name = nvtx.keep(nullptr, "no memory for a string that is longer than a small one");
-    out_of_memory = false;
+    t_allocations.fail = false;
     CHECK(first == -1);
     CHECK(second == 0);
     CHECK(level < 1000);

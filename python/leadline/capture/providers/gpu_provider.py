@@ -10,6 +10,7 @@ from leadline.capture.native import Native
 RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
 """Environment: a file to record GPU calls and records into, for bug reports and tests."""
 
+
 class GpuProvider:
     """Follows the vendor's library from its start in the program to the end of the session."""
 
