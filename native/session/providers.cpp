@@ -11,11 +11,8 @@ namespace leadline {
 
 std::vector<Provider*>& providers() {
   static auto* const all = new std::vector<Provider*>{
-      &torch::Provider::instance(),
-      &nvidia::session_provider(),
-      &amd::session_provider(),
-      &accelerator::session_provider(),
-      &cpu::Provider::instance(),
+      &torch::Provider::instance(),     &nvidia::session_provider(), &amd::session_provider(),
+      &accelerator::session_provider(), &cpu::Provider::instance(),
   };
   return *all;
 }

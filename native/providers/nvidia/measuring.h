@@ -82,8 +82,8 @@ class Measuring {
   Callbacks callbacks_;
   Subscription subscription_;
   gpu::ActivityFold fold_;
-  std::unique_ptr<PcSampler> sampler_;  // null: instructions are not asked for
-  bool sampling_ = false;               // this and `counting_` are set before callbacks are enabled
+  std::unique_ptr<PcSampler> sampler_;   // null: instructions are not asked for
+  bool sampling_ = false;                // this and `counting_` are set before callbacks are enabled
   std::unique_ptr<PmSampler> counters_;  // null: no counters are asked for
   bool counting_ = false;
   std::unique_ptr<gpu::Recorder> recorder_;
