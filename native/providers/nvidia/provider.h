@@ -31,9 +31,9 @@ struct Options {
   std::int64_t sample_period = 0;    // a sample every 2^period cycles; 0: what CUPTI chooses
   std::string code_folder;           // where code of the device is kept for reading its lines; empty: nowhere
   std::int64_t code_bytes = 256 << 20;
-  std::vector<std::string> gpu_metrics;         // hardware counters to read, see counter_choice.h; empty: none
-  std::int64_t counter_interval_ns = 50'000;    // between two readings of them
-  std::string recording;  // file to record the stream of calls and records into; empty: none
+  std::vector<std::string> gpu_metrics;       // hardware counters to read, see counter_choice.h; empty: none
+  std::int64_t counter_interval_ns = 50'000;  // between two readings of them
+  std::string recording;                      // file to record the stream of calls and records into; empty: none
   std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
 };
 
