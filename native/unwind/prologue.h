@@ -43,7 +43,7 @@ inline Prologue read_prologue(uintptr_t start, uintptr_t pc) noexcept {
       if (op == 0x55 && !(rex && (c[0] & 1) != 0)) bp_depth = depth;
       at += prefix + 1;
     } else if (rex && (op == 0x83 || op == 0x81) && (modrm == 0xec || modrm == 0xe4)) {  // sub or and rsp, n
-      int32_t amount = static_cast<signed char>(c[3]);
+      int32_t amount = c[3] < 0x80 ? c[3] : c[3] - 0x100;
       if (op == 0x81) std::memcpy(&amount, c + 3, sizeof amount);
       if (modrm == 0xe4) {
         aligned = true;

@@ -81,7 +81,13 @@ export function kernelCode(profile: Profile, kernel: SampledKernel): KernelCode 
       const offset = profile.tables.frames.address[frame];
       const lines = at(sampled, `${said.code}\n${said.function}`, () => new Map<number, CodeLine>());
       const name = profile.frameText("name", frame);
-      const made = () => ({ ...cold(), offset, text: name.startsWith("+0x") ? "" : name, file: place[0], line: place[1] });
+      const made = () => ({
+        ...cold(),
+        offset,
+        text: name.startsWith("+0x") ? "" : name,
+        file: place[0],
+        line: place[1],
+      });
       warm(at(lines, offset, made), said.stall, own[row]);
     }
     const below = profile.kindOfFrame(frame) === "instruction" ? [...above, place] : above;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <type_traits>
 
 #include "providers/accelerator/frame.h"
 
@@ -19,7 +20,8 @@ struct Slot {
 };
 
 std::array<Slot, Callbacks::kThunks>& slots() noexcept {
-  static auto& made = *new std::array<Slot, Callbacks::kThunks>();
+  static_assert(std::is_trivially_destructible_v<Slot>, "they may be called until the very end");
+  static std::array<Slot, Callbacks::kThunks> made;
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "audit/mailbox.h"
 #include "audit/thunks.h"
@@ -37,7 +38,8 @@ struct Registry {
 };
 
 Registry& registry() noexcept {
-  static auto& made = *new Registry;
+  static_assert(std::is_trivially_destructible_v<Registry>, "calls may come until the very end");
+  static Registry made;
   return made;
 }
 

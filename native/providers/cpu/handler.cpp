@@ -162,7 +162,7 @@ __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, co
   }
   SampleRing& ring = thread.ring;
   for (const uint64_t word : std::bit_cast<std::array<uint64_t, kHeadWords>>(head)) ring.put(word);
-  for (uint32_t level = 0; level < head.levels; ++level) {
+  for (uint32_t level = 0; state != nullptr && level < head.levels; ++level) {
     ring.put(state->published.place(level));
     ring.put(state->published.anchor(level));
     ring.put(state->published.token(level));

@@ -32,17 +32,18 @@ void from_free_room(const double* in, double* out) {
 }
 
 constexpr const char* kActive = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
-const std::vector<CountedMetric> kOccupancyMetrics = {{M::kOccupiedTime, kOfWork}, {M::kActiveTime, kOfInterval}};
-const std::vector<CountedMetric> kTensorMetrics = {{M::kTensorTime, kOfInterval}};
-const std::vector<CountedMetric> kIssueMetrics = {{M::kIssueTime, kOfInterval}, {M::kWarpInstructions, kAmount}};
 
 // By the order of a result: what most people ask for first, since a chip may not count all of them at once.
 const std::vector<std::pair<std::string, std::vector<CounterRecipe>>>& recipes() {
+  using Metrics = std::vector<CountedMetric>;
+  static const auto& occupancy = *new Metrics{{M::kOccupiedTime, kOfWork}, {M::kActiveTime, kOfInterval}};
+  static const auto& tensor = *new Metrics{{M::kTensorTime, kOfInterval}};
+  static const auto& issue = *new Metrics{{M::kIssueTime, kOfInterval}, {M::kWarpInstructions, kAmount}};
   static const auto& made = *new std::vector<std::pair<std::string, std::vector<CounterRecipe>>>{
       {"occupancy",
-       {{{"sm__warps_active.avg.pct_of_peak_sustained_active", kActive}, kOccupancyMetrics, two_percents},
+       {{{"sm__warps_active.avg.pct_of_peak_sustained_active", kActive}, occupancy, two_percents},
         {{"tpc__warps_inactive_sm_active_realtime.avg.pct_of_peak_sustained_elapsed", kActive},
-         kOccupancyMetrics,
+         occupancy,
          from_free_room}}},
       {"dram",
        {{{"dram__throughput.avg.pct_of_peak_sustained_elapsed", "dram__bytes.sum"},
@@ -50,17 +51,15 @@ const std::vector<std::pair<std::string, std::vector<CounterRecipe>>>& recipes()
          percent_and_amount},
         {{"dram__bytes.sum"}, {{M::kDramBytes, kAmount}}, amount}}},
       {"tensor",
-       {{{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"}, kTensorMetrics, percent},
-        {{"sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed"}, kTensorMetrics, percent},
+       {{{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"}, tensor, percent},
+        {{"sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed"}, tensor, percent},
         // Turing counts them together with 16-bit arithmetic.
-        {{"sm__pipe_shared_cycles_active.avg.pct_of_peak_sustained_elapsed"}, kTensorMetrics, percent}}},
+        {{"sm__pipe_shared_cycles_active.avg.pct_of_peak_sustained_elapsed"}, tensor, percent}}},
       {"l2", {{{"lts__t_sectors.avg.pct_of_peak_sustained_elapsed"}, {{M::kL2Time, kOfInterval}}, percent}}},
       {"issue",
-       {{{"sm__inst_executed.avg.pct_of_peak_sustained_elapsed", "sm__inst_executed.sum"},
-         kIssueMetrics,
-         percent_and_amount},
+       {{{"sm__inst_executed.avg.pct_of_peak_sustained_elapsed", "sm__inst_executed.sum"}, issue, percent_and_amount},
         {{"sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed", "sm__inst_executed_realtime.sum"},
-         kIssueMetrics,
+         issue,
          percent_and_amount}}},
   };
   return made;
