@@ -90,8 +90,8 @@ void put_all(SampleRing& ring, const T* from, size_t count) noexcept {
 
 // Where the walk ended in code without unwind information inside of an operator, whoever books may find the way from
 // there to the operator: he needs that part of the stack.
-void keep_stack(const ThreadState& state, uintptr_t stack_end, const unwind::Registers& last,
-                SampleHead* head) noexcept {
+[[maybe_unused]] void keep_stack(const ThreadState& state, uintptr_t stack_end, const unwind::Registers& last,
+                                 SampleHead* head) noexcept {
   constexpr uintptr_t kBeyond = 4096;  // of the frame that the operator lies in
   for (uint32_t level = static_cast<uint32_t>(head->levels); level-- > 0;) {
     const uintptr_t token = state.published.token(level);

@@ -99,10 +99,10 @@ class ToolsProvider:
 
     def forked(self) -> None:
         """The child has tools of its own, which begin with nothing; what the parent's have seen stays there."""
-        from leadline.tools.errors import ToolError
-
         if self._hub is None:
             return
+        from leadline.tools.errors import ToolError
+
         started, self._started = self._started, False
         self.results = []
         try:
