@@ -18,6 +18,13 @@ _COLUMNS = {
     "l2": "L2",
 }
 
+_SHORT = {"SMs at work": "SMs", "issue slots": "issue", "matrix units": "matrix"}
+
+
+def short(head: str) -> str:
+    """A heading for a terminal of 80 columns."""
+    return _SHORT.get(head, head)
+
 
 def hardware_table(rows: Sequence[Hardware]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells; without columns that no kernel has."""

@@ -93,7 +93,7 @@ def hardware(console: Console, report: Report) -> None:
         return
     title(console, "Hardware counters", hardware_words.NOTE)
     heads, rows = hardware_words.hardware_table(report.gpu.counters)
-    table(console, [(heads[0], "left"), *((head, "right") for head in heads[1:])], rows)
+    table(console, [(heads[0], "left"), *((hardware_words.short(head), "right") for head in heads[1:])], rows)
 
 
 def operators(console: Console, report: Report) -> None:
