@@ -38,6 +38,7 @@ SHELL := bash
 
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
+WERROR ?= OFF
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
@@ -75,7 +76,7 @@ $(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) requirements/vendor-headers.txt te
 	touch $@
 
 $(STAMPS)/build: $(STAMPS)/demo $(NATIVE_SOURCES)
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --no-deps -C cmake.define.LEADLINE_PORTABLE=OFF -e .
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --no-deps -C cmake.define.LEADLINE_PORTABLE=OFF -C cmake.define.LEADLINE_WERROR=$(WERROR) -e .
 	touch $@
 
 build: $(STAMPS)/build
@@ -83,6 +84,8 @@ build: $(STAMPS)/build
 demo: build
 	$(BIN)/leadline demo
 
+# What is shipped is compiled without a warning; a user's newer compiler may have new ones.
+test: WERROR := ON
 test: lint test-cpp test-aarch64 test-package test-ui test-python
 
 lint: $(STAMPS)/test

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 
-def make_step(below: int = 0) -> Callable[[], None]:
+def make_step(below: int = 0, layers: int = 20) -> Callable[[], None]:
     """`below`: Python functions that call each other around the step."""
     torch.manual_seed(0)
     torch.set_num_threads(1)  # the tensors are below the size at which torch would use more
-    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(20)))
+    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(layers)))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     x = torch.randn(8, 64)
     y = torch.randn(8, 64)

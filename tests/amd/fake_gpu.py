@@ -9,24 +9,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
-LIBRARIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "libhsa-runtime64.so.1": ("fake_rocm.cpp", ()),
-    "librocprofiler-sdk.so.1": ("fake_sdk.cpp", ("libhsa-runtime64.so.1",)),
-    "libamdhip64.so.7": ("fake_hip.cpp", ("libhsa-runtime64.so.1",)),
-    "libroctx64.so.4": ("fake_roctx.cpp", ("libhsa-runtime64.so.1",)),
+LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "libhsa-runtime64.so.1": (("fake_rocm.cpp",), ()),
+    "librocprofiler-sdk.so.1": (("fake_sdk.cpp",), ("libhsa-runtime64.so.1",)),
+    "libamdhip64.so.7": (("fake_hip.cpp",), ("libhsa-runtime64.so.1",)),
+    "libroctx64.so.4": (("fake_roctx.cpp",), ("libhsa-runtime64.so.1",)),
 }
-"""File name of a fake to its source in native/testing/amd and the fakes it needs, which come before it."""
+"""File name of a fake to its sources in native/testing/amd and the fakes it needs, which come before it."""
 
 
 def build(folder: Path, compiler: str, optimise: str = "-O1") -> None:
     """Compile the fakes into a folder; raises CalledProcessError."""
-    native = _ROOT / "native"
-    flags = ["-std=c++20", optimise, "-fPIC", "-shared", f"-I{native}", f"-I{native / 'include'}"]
-    for name, (source, needed) in LIBRARIES.items():
-        command = [compiler, *flags, str(native / "testing/amd" / source), "-o", str(folder / name)]
-        command += [f"-Wl,-soname,{name}", f"-Wl,-rpath,{folder}", f"-L{folder}"]
-        subprocess.run([*command, *(f"-l:{library}" for library in needed), "-lpthread"], check=True)
+    from tests import vendor_fakes  # programs that stand beside this file import it without the package
+
+    vendor_fakes.build(folder, compiler, "amd", LIBRARIES, optimise)
 
 
 def run_program(output: Path, fakes: Path, *options: str, **environment: str) -> tuple[int, str]:

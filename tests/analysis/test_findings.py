@@ -297,15 +297,15 @@ def test_a_step_takes_what_the_clock_says_and_python_is_what_no_operator_took():
     assert found[0].gain.high_ns == pytest.approx(8 * MS, rel=1e-6)
 
 
-def little_work(cpu_ms: int, least_ms: int = 4) -> Profile:
-    """Ten steps of 4 ms, 0.2 ms of them in ten operators; the thread had a core for `cpu_ms` of 40 ms."""
-    steps = ",".join(str(ns) for ns in (least_ms * MS, *[(36 - least_ms) * MS // 8] * 8))
+def little_work(cpu_ms: int, least_ms: float = 4, work_ms: int = 2) -> Profile:
+    """Ten steps of 4 ms, `work_ms` of all in ten operators each; the thread had a core for `cpu_ms` of 40 ms."""
+    steps = ",".join(str(int(ms * MS)) for ms in (least_ms, *[(36 - least_ms) / 8] * 8))
     return build(
         f"""
 process train.py | pid=5
   thread main | tid=5 wall_ns={40 * MS} cpu_ns={cpu_ms * MS}
     python main @ train.py:5
-      operator aten::mm | time={2 * MS}/100 call_time={2 * MS}/100
+      operator aten::mm | time={work_ms * MS}/100 call_time={work_ms * MS}/100
     python main @ train.py:6
       phase optimizer | time=10/10 call_time=10/10
     phase step | call_time={steps}""".lstrip("\n")
@@ -316,6 +316,8 @@ def test_standing_in_line_for_a_core_is_no_python():
     assert [one.rule for one in analyze(little_work(40), ["python_overhead"])] == ["python_overhead"]
     assert [one.rule for one in analyze(little_work(10), ["python_overhead"])] == []
     assert [one.rule for one in analyze(little_work(40, least_ms=1), ["python_overhead"])] == []
+    assert [one.rule for one in analyze(little_work(40, work_ms=20), ["python_overhead"])] == ["python_overhead"]
+    assert [one.rule for one in analyze(little_work(40, 0.8, work_ms=20), ["python_overhead"])] == []
 
 
 def test_compiling_in_every_step_is_no_part_of_the_step_but_of_the_gain():

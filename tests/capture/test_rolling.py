@@ -1,6 +1,7 @@
 """`leadline run --every`: a file for each stretch of a program that goes on, whole at every moment; together they are
 the whole."""
 
+import contextlib
 import itertools
 import os
 import signal
@@ -11,17 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from leadline._package import write_json
 from leadline.capture.durations import seconds
 from leadline.capture.errors import ProfileError
 from leadline.capture.part import PartDirectory
-from leadline.capture.rolling import Keep, Rolling
-from leadline.profiles import open_profile
+from leadline.capture.rolling import Keep, Rolling, _locked
+from leadline.profiles import ProfileFileError, marks, open_profile
 
 REGIONS = """
 import leadline, os, sys, time
 end = time.monotonic() + float(sys.argv[1])
 done = 0
+told = os.open("begun", os.O_CREAT | os.O_WRONLY)
 while time.monotonic() < end:
+    os.pwrite(told, b"%9d" % (done + 1), 0)
     with leadline.region("work"):
         with leadline.region("inner"):
             time.sleep(0.002)
@@ -77,25 +81,67 @@ def test_files_that_follow_one_another_add_up_to_the_whole(tmp_path: Path) -> No
     assert opened[1].meta["rolled"]["bounds"] >= 0 and opened[1].meta["complete"]
 
 
-def test_every_file_is_readable_when_everybody_is_killed(tmp_path: Path) -> None:
-    """The supervisor and the program, at any moment: what is there is whole, and what is missing is recovered once."""
+def children(pid: int) -> dict[int, list[bytes]]:
+    """Commands of a process's children, by their numbers."""
+    found = {}
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(OSError):  # it has ended
+            found[int(child)] = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+    return found
+
+
+def makers(pid: int) -> list[int]:
+    return [child for child, words in children(pid).items() if any(b"profiles.roll" in word for word in words)]
+
+
+@pytest.mark.parametrize("when", ["between files", "while a file is made", "and its maker too"])
+def test_every_file_is_readable_when_everybody_is_killed(tmp_path: Path, when: str) -> None:
+    """The supervisor and the program, at any moment: what is there is whole, and what is missing is recovered once,
+    also where the process that writes a file outlives them."""
     program = started(tmp_path, "program.py", 600)
     wait_for(lambda: len(files(tmp_path)) >= 2)
-    children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
-    told = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in children}
-    (child,) = [pid for pid, words in told.items() if words[1:3] == [b"program.py", b"600"]]
+    (child,) = [pid for pid, words in children(program.pid).items() if words[1:3] == [b"program.py", b"600"]]
+    making = [] if when == "between files" else wait_for(lambda: makers(program.pid))
     program.kill()
-    os.kill(child, signal.SIGKILL)
+    for pid in [child, *(making if when == "and its maker too" else [])]:
+        os.kill(pid, signal.SIGKILL)
     program.wait(timeout=60)
-    made = wait_for(lambda: files(tmp_path) if not list(tmp_path.glob("*.tmp*")) else None)
-    counted = [regions(path, "work") for path in made]
-    assert all(counted[1:]) and sum(counted) > 0, "the first may be over before the program has begun"
     part = tmp_path / "out.leadline.part"
-    done = subprocess.run([sys.executable, "-m", "leadline", "recover", str(part)], timeout=120, cwd=tmp_path)
-    assert done.returncode == 0
-    rest = open_profile(tmp_path / "out.leadline")
-    last = open_profile(made[-1])
-    assert rest.processes[0].start_ns == last.processes[0].end_ns
+    recover = [sys.executable, "-m", "leadline", "recover", str(part)]
+    done = subprocess.run(recover, timeout=180, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 or "holds nothing that its last file has not" in done.stderr
+    made = files(tmp_path) + list(tmp_path.glob("out.leadline"))
+    begun = int((tmp_path / "begun").read_text())
+    assert 0 < sum(regions(path, "work") for path in made) <= begun, "none is counted twice"
+    opened = [open_profile(path).processes[0] for path in made]
+    for before, after in itertools.pairwise(opened):
+        assert after.start_ns == before.end_ns
+
+
+def test_recovering_waits_for_whoever_writes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The maker of a file outlives its supervisor: recovered before it is there, its time would be in both."""
+    mark = tmp_path / "out.leadline.part" / ("0" * 16) / "marks" / "1"
+    mark.mkdir(parents=True)
+    file = tmp_path / "out_20260101T000000Z.leadline"
+    write_json(mark / "file", {"file": str(file), "going_on": []})
+    (held,) = _locked(mark / "file")
+    rests = []
+
+    def rest() -> None:
+        rests.append(file.exists())
+        if len(rests) == 2:
+            file.write_bytes(b"whole")
+            os.close(held)
+
+    monkeypatch.setattr(marks, "_rest", rest)
+    assert marks.last_mark(tmp_path / "out.leadline.part") is None
+    assert marks.settled_mark(tmp_path / "out.leadline.part") == mark
+    assert rests == [False, False]
+    other = _locked(mark / "file")
+    monkeypatch.setattr(marks, "_PATIENCE_S", 0)
+    with pytest.raises(ProfileFileError, match="still being written"):
+        marks.settled_mark(tmp_path / "out.leadline.part")
+    os.close(other[0])
 
 
 def test_only_so_many_files_stay(tmp_path: Path) -> None:

@@ -58,13 +58,16 @@ def job(tmp_path: Path):
 
 
 def looked(folder: Path, capsys) -> dict:
-    """Until every rank has begun what it will begin."""
-    end = time.monotonic() + 60
+    """Once every rank stands where it will stand, and those that wait have written so: a rank that another program kept
+    from its core is late as well, and is said to be."""
+    end = time.monotonic() + 120
     while True:
         capsys.readouterr()
         assert main(["dump", "--job", str(folder), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        if not found["moved"] and found["sentences"]:
+        mains = {one["rank"]: thread for one in found["ranks"] for thread in one["threads"] if thread["main"]}
+        waiting = all(mains.get(rank, {}).get("inside", "").startswith("Work.wait") for rank in (0, 2))
+        if not found["moved"] and waiting and [one["name"] for one in mains.get(1, {}).get("frames", ())][:1] == ["lost"]:
             return found
         assert time.monotonic() < end, found
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "libcuda.so.1": (
         (
@@ -31,12 +30,9 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 def build(folder: Path, compiler: str, optimise: str = "-O1") -> None:
     """Compile the fakes into a folder; raises CalledProcessError."""
-    native = _ROOT / "native"
-    flags = ["-std=c++20", optimise, "-fPIC", "-shared", f"-I{native}", f"-I{native / 'include'}"]
-    for name, (sources, needed) in LIBRARIES.items():
-        command = [compiler, *flags, *(str(native / "testing/nvidia" / source) for source in sources)]
-        command += ["-o", str(folder / name), f"-Wl,-soname,{name}", f"-Wl,-rpath,{folder}", f"-L{folder}"]
-        subprocess.run([*command, *(f"-l:{library}" for library in needed), "-lpthread"], check=True)
+    from tests import vendor_fakes  # programs that stand beside this file import it without the package
+
+    vendor_fakes.build(folder, compiler, "nvidia", LIBRARIES, optimise)
 
 
 def run_program(output: Path, fakes: Path, **environment: str) -> tuple[int, str]:

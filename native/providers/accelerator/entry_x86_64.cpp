@@ -6,6 +6,42 @@
 
 asm(R"(
   .pushsection .text
+  # What arguments are passed in, laid out as in frame.h.
+  .macro leadline_save
+  movq %rdi, 0(%rsp)
+  movq %rsi, 8(%rsp)
+  movq %rdx, 16(%rsp)
+  movq %rcx, 24(%rsp)
+  movq %r8, 32(%rsp)
+  movq %r9, 40(%rsp)
+  movq %rax, 48(%rsp)
+  movups %xmm0, 64(%rsp)
+  movups %xmm1, 80(%rsp)
+  movups %xmm2, 96(%rsp)
+  movups %xmm3, 112(%rsp)
+  movups %xmm4, 128(%rsp)
+  movups %xmm5, 144(%rsp)
+  movups %xmm6, 160(%rsp)
+  movups %xmm7, 176(%rsp)
+  .endm
+  .macro leadline_restore at, base
+  movq 0+\at(\base), %rdi
+  movq 8+\at(\base), %rsi
+  movq 16+\at(\base), %rdx
+  movq 24+\at(\base), %rcx
+  movq 32+\at(\base), %r8
+  movq 40+\at(\base), %r9
+  movq 48+\at(\base), %rax
+  movups 64+\at(\base), %xmm0
+  movups 80+\at(\base), %xmm1
+  movups 96+\at(\base), %xmm2
+  movups 112+\at(\base), %xmm3
+  movups 128+\at(\base), %xmm4
+  movups 144+\at(\base), %xmm5
+  movups 160+\at(\base), %xmm6
+  movups 176+\at(\base), %xmm7
+  .endm
+
   .globl leadline_accelerator_entry
   .hidden leadline_accelerator_entry
   .hidden leadline_accelerator_begin
@@ -21,23 +57,9 @@ leadline_accelerator_entry:
   movq %rsp, %rbp
   .cfi_def_cfa_register %rbp
   subq $528, %rsp
-  movq %rdi, 0(%rsp)
-  movq %rsi, 8(%rsp)
-  movq %rdx, 16(%rsp)
-  movq %rcx, 24(%rsp)
-  movq %r8, 32(%rsp)
-  movq %r9, 40(%rsp)
-  movq %rax, 48(%rsp)
+  leadline_save
   movl %r10d, %r10d
   movq %r10, 56(%rsp)
-  movups %xmm0, 64(%rsp)
-  movups %xmm1, 80(%rsp)
-  movups %xmm2, 96(%rsp)
-  movups %xmm3, 112(%rsp)
-  movups %xmm4, 128(%rsp)
-  movups %xmm5, 144(%rsp)
-  movups %xmm6, 160(%rsp)
-  movups %xmm7, 176(%rsp)
   leaq 16(%rbp), %rax
   movq %rax, 192(%rsp)
   movq %rsp, %rdi
@@ -54,21 +76,7 @@ leadline_accelerator_entry:
   cld
   rep movsq
 1:
-  movq -528(%rbp), %rdi
-  movq -520(%rbp), %rsi
-  movq -512(%rbp), %rdx
-  movq -504(%rbp), %rcx
-  movq -496(%rbp), %r8
-  movq -488(%rbp), %r9
-  movq -480(%rbp), %rax
-  movups -464(%rbp), %xmm0
-  movups -448(%rbp), %xmm1
-  movups -432(%rbp), %xmm2
-  movups -416(%rbp), %xmm3
-  movups -400(%rbp), %xmm4
-  movups -384(%rbp), %xmm5
-  movups -368(%rbp), %xmm6
-  movups -352(%rbp), %xmm7
+  leadline_restore -528, %rbp
   call *-328(%rbp)
   movq %rax, -304(%rbp)
   movq %rdx, -296(%rbp)
@@ -112,44 +120,18 @@ leadline_callback_entry:
   movq %rsp, %rbp
   .cfi_def_cfa_register %rbp
   subq $192, %rsp
-  movq %rdi, 0(%rsp)
-  movq %rsi, 8(%rsp)
-  movq %rdx, 16(%rsp)
-  movq %rcx, 24(%rsp)
-  movq %r8, 32(%rsp)
-  movq %r9, 40(%rsp)
-  movq %rax, 48(%rsp)
-  movups %xmm0, 64(%rsp)
-  movups %xmm1, 80(%rsp)
-  movups %xmm2, 96(%rsp)
-  movups %xmm3, 112(%rsp)
-  movups %xmm4, 128(%rsp)
-  movups %xmm5, 144(%rsp)
-  movups %xmm6, 160(%rsp)
-  movups %xmm7, 176(%rsp)
+  leadline_save
   movl %r10d, %edi
   call leadline_accelerator_called_back
   movq %rax, %r11
-  movq 0(%rsp), %rdi
-  movq 8(%rsp), %rsi
-  movq 16(%rsp), %rdx
-  movq 24(%rsp), %rcx
-  movq 32(%rsp), %r8
-  movq 40(%rsp), %r9
-  movq 48(%rsp), %rax
-  movups 64(%rsp), %xmm0
-  movups 80(%rsp), %xmm1
-  movups 96(%rsp), %xmm2
-  movups 112(%rsp), %xmm3
-  movups 128(%rsp), %xmm4
-  movups 144(%rsp), %xmm5
-  movups 160(%rsp), %xmm6
-  movups 176(%rsp), %xmm7
+  leadline_restore 0, %rsp
   leave
   .cfi_def_cfa %rsp, 8
   jmp *%r11
   .cfi_endproc
   .size leadline_callback_entry, .-leadline_callback_entry
+  .purgem leadline_save
+  .purgem leadline_restore
   .popsection
 )");
 

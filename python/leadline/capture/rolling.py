@@ -3,7 +3,9 @@
 The processes know nothing of it. Their segments are whole and cumulative; at each mark the supervisor keeps a link to
 the last one of each, and a process of its own writes what lies between two marks (`leadline.profiles.roll`). Promises:
 a file appears whole under its name, or not at all; whoever is killed between any two steps loses nothing and counts
-nothing twice, since a mark says which file it ends in, and `leadline recover` looks whether that is there.
+nothing twice, since a mark says which file it ends in, and `leadline recover` looks whether that is there. The
+process that writes it may outlive everybody else: until it has ended a lock is held on the mark's `file`, for which
+`recover` waits.
 
 `NAME.leadline.part/ID/marks/NUMBER/` holds the segments of a mark and `file`, which names the file that ends in it and
 the processes that went on.
@@ -12,6 +14,7 @@ the processes that went on.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -148,7 +151,7 @@ class Rolling:
     def _begin(self) -> None:
         number, makes = self._number + 1, self._name()
         try:
-            mark = self._take(number, makes)
+            mark, held = self._take(number, makes)
         except (OSError, PackageError) as error:
             self._complain(
                 f"No file could be begun: {getattr(error, 'strerror', error)}; the next one will hold this time, too."
@@ -160,12 +163,15 @@ class Rolling:
         try:
             self._maker = subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                start_new_session=True,
+                start_new_session=True, pass_fds=held,
             )  # fmt: skip
         except OSError as error:
             shutil.rmtree(mark, ignore_errors=True)
             self._complain(f"{makes.name} could not be made: {error.strerror}; the next file will hold this time, too.")
             return
+        finally:
+            for descriptor in held:
+                os.close(descriptor)  # the maker has its own, and with it the lock
         self._number, self._makes, self._began_s = number, makes, began_s
 
     def _made(self) -> None:
@@ -193,8 +199,9 @@ class Rolling:
         self._forget_ended(mark)
         self.remove_old(makes)
 
-    def _take(self, number: int, makes: Path) -> Path:
-        """Links to what every process has written last: its events first, then its segment (docs/file-format.md)."""
+    def _take(self, number: int, makes: Path) -> tuple[Path, list[int]]:
+        """Links to what every process has written last: its events first, then its segment (docs/file-format.md); and
+        the descriptor that holds the mark's lock, from before anybody sees the mark."""
         mark, temporary = self._marks / str(number), self._marks / f".{number}"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -206,9 +213,15 @@ class Rolling:
                         _link(self._part.folder / name, temporary / name)
         going_on = [process.stem for process in read_part(temporary).processes if not _ended(process)]
         write_json(temporary / MARK_FILE, {"file": str(makes), "going_on": going_on})
-        shutil.rmtree(mark, ignore_errors=True)
-        temporary.rename(mark)
-        return mark
+        held = _locked(temporary / MARK_FILE)
+        try:
+            shutil.rmtree(mark, ignore_errors=True)
+            temporary.rename(mark)
+        except OSError:
+            for descriptor in held:
+                os.close(descriptor)
+            raise
+        return mark, held
 
     def _forget_ended(self, mark: Path) -> None:
         """A process that has ended, and is in a file, needs no place any more: loaders fork new ones for weeks."""
@@ -261,6 +274,20 @@ def _link(source: Path, target: Path) -> None:
         raise
     except OSError:  # a file system without links
         shutil.copyfile(source, target)
+
+
+def _locked(path: Path) -> list[int]:
+    """A descriptor that holds the file's lock; none on a file system that has no locks."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return []
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        os.close(descriptor)
+        return []
+    return [descriptor]
 
 
 def _written(path: Path) -> tuple[float, str, Path] | None:

@@ -23,7 +23,7 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.code import with_code
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.flight import read_flight
-from leadline.profiles.marks import going_on, last_mark, segments_at
+from leadline.profiles.marks import going_on, segments_at, settled_mark
 from leadline.profiles.merge import merge_tables
 from leadline.profiles.meta import complete_meta, well_typed
 from leadline.profiles.profile import Profile
@@ -56,9 +56,10 @@ class NothingNewError(ProfileFileError):
 
 
 def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) -> Recovered:
-    """The profile in a part directory, from `mark` on (by default its last one, if it has marks). Raises
-    ProfileFileError when it is none, or when no segment in it can be read, NothingNewError when none is new."""
-    mark = mark or last_mark(Path(directory))
+    """The profile in a part directory, from `mark` on (by default its last one, if it has marks, once the file that
+    ends there has been written). Raises ProfileFileError when it is none, or when no segment in it can be read,
+    NothingNewError when none is new."""
+    mark = mark or settled_mark(Path(directory))
     earlier = segments_at(mark)
     try:
         part = _well_typed(_package.read_part(Path(directory)))

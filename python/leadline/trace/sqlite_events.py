@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def read_database(source: Source, read: Callable[[Database], list[Trace]], again
     if source.path is None:
         raise TraceError(f"{source.name} is compressed; give the database file itself")
     try:
-        with closing(sqlite3.connect(f"{source.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-            traces = read(Database(connection))
+        with _opened(source.path) as database:
+            traces = read(database)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise TraceError(f"{source.name} cannot be read as SQLite ({error}); {again}") from error
     if not traces:
@@ -69,15 +70,17 @@ def read_database(source: Source, read: Callable[[Database], list[Trace]], again
 
 def tables_in(source: Source) -> frozenset[str]:
     """Names of the tables of a database; none where it is no database that can be read."""
-    found: list[frozenset[str]] = []
+    if source.path is not None:
+        with suppress(sqlite3.Error, UnicodeDecodeError), _opened(source.path) as database:
+            return database.tables
+    return frozenset()
 
-    def look(database: Database) -> list[Trace]:
-        found.append(database.tables)
-        return []
 
-    with suppress(TraceError):
-        read_database(source, look, "", "")
-    return found[0] if found else frozenset()
+@contextmanager
+def _opened(path: Path) -> Iterator[Database]:
+    """Nothing is written, no lock is left beside the file. Raises sqlite3.Error and UnicodeDecodeError."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        yield Database(connection)
 
 
 def annotated_range(text: str) -> tuple[str, Kind, int]:

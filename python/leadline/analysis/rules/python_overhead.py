@@ -136,9 +136,11 @@ class PythonOverhead(Rule):
         # a thread that stood in line for a core was interrupted wherever it was, for longer than what it runs takes
         anchor = int(loop.anchors[0])
         ran = ns * running_share(case.profile, int(case.analysis.scopes.thread[anchor]))
+        work = loop.work_ns
         if least := least_step_ns(case.profile, case.analysis.scopes, anchor):
-            ran = min(ran, max(least - loop.work_ns, 0.0) * loop.steps)
-        if loop.work_ns < values["work"] and ran < values["each"] * max(int(case.calls[case.called].sum()), 1):
+            ran = min(ran, max(least - work, 0.0) * loop.steps)
+            work = min(work, float(least))
+        if work < values["work"] and ran < values["each"] * max(int(case.calls[case.called].sum()), 1):
             return []
         return [
             Finding(

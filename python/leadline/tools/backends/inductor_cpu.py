@@ -7,21 +7,17 @@ compiled code leaves to a library are not kernels of it and are not seen.
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from leadline.tools.backends import Wants
-from leadline.tools.backends.declared_operators import Storages
 from leadline.tools.backends.inductor_compiler import MOST_SPANS, Counter, library_path, make_compiler, why_not
-from leadline.tools.backends.rows import Rows, signed
-from leadline.tools.batch import Batch
-from leadline.tools.ranges import Selector
+from leadline.tools.backends.rows import ACCESS, LAUNCH, RowsBackend, Variable, signed
 from leadline.tools.tool import Context
 
 EVENTS = frozenset({"launch", "touched", "access"})
@@ -31,13 +27,9 @@ DOC = "real accesses of kernels that torch.compile makes for the CPU"
 _KERNELS = "cpp_"
 _ORIGINS = "_leadline_origins"
 """What the session's provider leaves in a generated module: the lines that each kernel was made from."""
-_LAUNCH = ("launch", "kernel", "time", "duration", "thread", "device", "place", "flops", "inputs")
-_TOUCHED = ("launch", "object", "first", "end", "bytes", "reads", "writes", "time", "place")
-_ACCESS = ("launch", "object", "instruction", "offset", "bytes", "count", "distinct", "write", "place")
-_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
-class InductorBackend:
+class InductorBackend(RowsBackend):
     """Has Inductor compile with accesses counted, and counts each call of a kernel as a launch."""
 
     name = "inductor-cpu"
@@ -45,50 +37,26 @@ class InductorBackend:
     traits = TRAITS
 
     def __init__(self, native: Any, context: Context, wants: Wants) -> None:
+        super().__init__(context, wants)
         self._place: Callable[[], int] = native.published_place
-        self._context = context
-        self._selector = Selector(wants.ranges, context.places)
-        self._rows = Rows(context.launches)
         self._pages = np.array(wants.pages, np.uint64)
-        self._page_columns = tuple(f"pages@{size}" for size in wants.pages)
-        self._storages: Storages | None = None
         self._lock = threading.Lock()
         self._counter: Counter
         self._compiler = ""
-        self._cache_before: str | None = None
-        self.on = False
+        self._cache = Variable("TORCHINDUCTOR_CACHE_DIR")
 
     def start(self) -> None:
         self._counter = Counter(library_path())
         compiler = make_compiler()
         self._compiler = str(compiler.command)
-        self._cache_before = os.environ.get(_CACHE)
-        os.environ[_CACHE] = str(compiler.cache)  # what is made elsewhere is not counted, nor is it to meet plain runs
+        self._cache.set(str(compiler.cache))  # what is made elsewhere is not counted, nor is it to meet plain runs
         self.on = True
         self._context.when_imported("torch._inductor.config", self._configure)
         self._context.when_imported("torch._inductor.codecache", self._follow)
 
     def stop(self) -> None:
         self.on = False
-        if self._cache_before is None:
-            os.environ.pop(_CACHE, None)
-        else:
-            os.environ[_CACHE] = self._cache_before
-
-    def wait(self, seconds: float) -> None:
-        self._rows.wake.wait(seconds)
-        self._rows.wake.clear()
-
-    def lost(self) -> dict[str, int]:
-        return self._rows.lost()
-
-    @property
-    def skipped(self) -> int:
-        """Launches that the ranges left out."""
-        return self._selector.skipped
-
-    def drain(self) -> Iterable[Batch]:
-        return self._rows.drain()
+        self._cache.put_back()
 
     # ---------------------------------------------------------------- the compiler's modules
 
@@ -155,10 +123,8 @@ class InductorBackend:
     def _note(
         self, kernel: CountedKernel, launch: int, place: int, time_ns: int, took_ns: int, tensors: list[Any], found: Any
     ) -> None:
-        if self._storages is None:
-            self._storages = Storages(self._context.objects)
         number, at = self._context.names.number(kernel.name), signed(place)
-        self._rows.put("launch", _LAUNCH, [(launch, number, time_ns, took_ns, threading.get_native_id(), -1, at, 0, 0)])
+        self._rows.put("launch", LAUNCH, [(launch, number, time_ns, took_ns, threading.get_native_id(), -1, at, 0, 0)])
         if found is None:
             return
         results, pages, _ = found
@@ -175,8 +141,8 @@ class InductorBackend:
             for is_write, total, different in ((0, read, read_distinct), (1, written, written_distinct)):
                 if total:
                     accesses.append((launch, thing, instruction, first, size, total // size, different, is_write, at))
-        self._rows.put("touched", (*_TOUCHED, *self._page_columns), touched)
-        self._rows.put("access", _ACCESS, accesses)
+        self._rows.put("touched", self._touched, touched)
+        self._rows.put("access", ACCESS, accesses)
 
 
 class CountedKernel:

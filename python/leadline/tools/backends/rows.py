@@ -1,13 +1,22 @@
-"""Rows of events that come one launch at a time, kept until they are drained."""
+"""Rows of events that come one launch at a time, kept until they are drained, and what backends of such events share."""
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
+from leadline.tools.backends import Wants
+from leadline.tools.backends.declared_operators import Storages
 from leadline.tools.batch import Batch, batch_of
+from leadline.tools.ranges import Selector
 from leadline.tools.registry import Launches
+from leadline.tools.tool import Context
 
+LAUNCH = ("launch", "kernel", "time", "duration", "thread", "device", "place", "flops", "inputs")
+TOUCHED = ("launch", "object", "first", "end", "bytes", "reads", "writes", "time", "place")
+ACCESS = ("launch", "object", "instruction", "offset", "bytes", "count", "distinct", "write", "place")
 _ROOM = 1 << 18
 
 
@@ -58,6 +67,57 @@ class Rows:
                 columns: Mapping[str, object] = batch.columns()
                 self._launches.add(*(columns[name] for name in ("launch", "kernel", "place", "time")))  # type: ignore[arg-type]
             yield batch
+
+
+class RowsBackend:
+    """The half of a backend that does not depend on who runs the kernels."""
+
+    def __init__(self, context: Context, wants: Wants) -> None:
+        self._context = context
+        self._selector = Selector(wants.ranges, context.places)
+        self._rows = Rows(context.launches)
+        self._touched = (*TOUCHED, *(f"pages@{size}" for size in wants.pages))
+        self.on = False
+
+    def wait(self, seconds: float) -> None:
+        self._rows.wake.wait(seconds)
+        self._rows.wake.clear()
+
+    def lost(self) -> dict[str, int]:
+        return self._rows.lost()
+
+    @property
+    def skipped(self) -> int:
+        """Launches that the ranges left out."""
+        return self._selector.skipped
+
+    def drain(self) -> Iterable[Batch]:
+        return self._rows.drain()
+
+    @functools.cached_property
+    def _storages(self) -> Storages:
+        """First asked for by a launch, when torch is there."""
+        return Storages(self._context.objects)
+
+
+class Variable:
+    """A variable of the environment that has another value while a backend is on."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.before: str | None = None
+
+    def set(self, value: str) -> None:
+        """Remember what it was."""
+        self.before = os.environ.get(self._name)
+        os.environ[self._name] = value
+
+    def put_back(self) -> None:
+        """As it was, also where it was not there."""
+        if self.before is None:
+            os.environ.pop(self._name, None)
+        else:
+            os.environ[self._name] = self.before
 
 
 def signed(number: int) -> int:

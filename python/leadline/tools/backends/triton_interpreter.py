@@ -7,7 +7,6 @@ elements in order: who shares a warp on a GPU is the compiler's choice, so warps
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -19,21 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.tools.backends import Wants
-from leadline.tools.backends.declared_operators import Storages
-from leadline.tools.backends.rows import Rows, signed
-from leadline.tools.batch import Batch
-from leadline.tools.ranges import Selector
+from leadline.tools.backends.rows import ACCESS, LAUNCH, RowsBackend, Variable, signed
 from leadline.tools.tool import Context
 
 EVENTS = frozenset({"launch", "touched", "access", "instruction"})
 TRAITS = ("real accesses", "Triton kernels on the CPU", "exact", "lines of the kernel", "masks of lanes")
 DOC = "real accesses of Triton kernels, which Triton's interpreter runs on the CPU"
 
-_VARIABLE = "TRITON_INTERPRET"
 _WARP = 32
-_LAUNCH = ("launch", "kernel", "time", "duration", "thread", "device", "place", "flops", "inputs")
-_TOUCHED = ("launch", "object", "first", "end", "bytes", "reads", "writes", "time", "place")
-_ACCESS = ("launch", "object", "instruction", "offset", "bytes", "count", "distinct", "write", "place")
 _INSTRUCTION = ("launch", "instruction", "pc", "active", "count", "split", "place")
 
 
@@ -111,7 +103,7 @@ class _Launch:
         return self.file.rpartition("/")[2]
 
 
-class TritonBackend:
+class TritonBackend(RowsBackend):
     """Has Triton interpret, and looks at each launch."""
 
     name = "triton-interpreter"
@@ -119,46 +111,22 @@ class TritonBackend:
     traits = TRAITS
 
     def __init__(self, native: Any, context: Context, wants: Wants) -> None:
+        super().__init__(context, wants)
         self._native = native
-        self._context = context
         self._wants = wants
-        self._selector = Selector(wants.ranges, context.places)
-        self._rows = Rows(context.launches)
-        self._page_columns = tuple(f"pages@{size}" for size in wants.pages)
-        self._storages: Storages | None = None
-        self._before: str | None = None
+        self._variable = Variable("TRITON_INTERPRET")
         self._local = threading.local()
-        self.on = False
 
     def start(self) -> None:
-        self._before = os.environ.get(_VARIABLE)
-        os.environ[_VARIABLE] = "1"
+        self._variable.set("1")
         self.on = True
-        if "triton" in sys.modules and self._before != "1":
+        if "triton" in sys.modules and self._variable.before != "1":
             self._rows.count_lost("Triton was imported before the tools began; kernels defined until then run compiled")
         self._context.when_imported("triton.runtime.interpreter", self._follow)
 
     def stop(self) -> None:
         self.on = False
-        if self._before is None:
-            os.environ.pop(_VARIABLE, None)
-        else:
-            os.environ[_VARIABLE] = self._before
-
-    def wait(self, seconds: float) -> None:
-        self._rows.wake.wait(seconds)
-        self._rows.wake.clear()
-
-    def lost(self) -> dict[str, int]:
-        return self._rows.lost()
-
-    @property
-    def skipped(self) -> int:
-        """Launches that the ranges left out."""
-        return self._selector.skipped
-
-    def drain(self) -> Iterable[Batch]:
-        return self._rows.drain()
+        self._variable.put_back()
 
     # ---------------------------------------------------------------- on the program's threads
 
@@ -219,11 +187,9 @@ class TritonBackend:
                 self._rows.count_lost(f"launches whose tensors could not be looked at ({type(error).__name__})")
 
     def _note(self, number: int, name: str, place: int, time_ns: int, took_ns: int, launch: _Launch | None) -> None:
-        if self._storages is None:
-            self._storages = Storages(self._context.objects)
         names, at = self._context.names, signed(place)
         thread = threading.get_native_id()
-        self._rows.put("launch", _LAUNCH, [(number, names.number(name), time_ns, took_ns, thread, -1, at, 0, 0)])
+        self._rows.put("launch", LAUNCH, [(number, names.number(name), time_ns, took_ns, thread, -1, at, 0, 0)])
         if launch is None:
             return
         if launch.outside:
@@ -248,8 +214,8 @@ class TritonBackend:
             pages = (len(np.unique(seen // size)) for size in self._wants.pages)
             first, over = int(seen[0]), int(seen[-1]) + 1
             touched.append((number, thing, first, over, len(seen), reads, writes, time_ns, at, *pages))
-        self._rows.put("touched", (*_TOUCHED, *self._page_columns), touched)
-        self._rows.put("access", _ACCESS, accesses)
+        self._rows.put("touched", self._touched, touched)
+        self._rows.put("access", ACCESS, accesses)
         lanes = launch.lanes.items()
         self._rows.put(
             "instruction",
