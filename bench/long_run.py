@@ -85,9 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     made_by = f"--workload {chosen.workload} --steps {chosen.steps} --seconds {chosen.seconds:g}"
     name = "long_run" if chosen.workload == "micro" else f"long_run-{chosen.workload}"
     text = markdown_table(head, rows)
-    write_results(
-        chosen.results, name, facts, {"runs": runs}, text, script="bench/long_run.py", arguments=made_by
-    )
+    write_results(chosen.results, name, facts, {"runs": runs}, text, script="bench/long_run.py", arguments=made_by)
     return 1 if grew(*runs) else 0
 
 

@@ -246,9 +246,10 @@ NB_MODULE(_native, m) {
   m.def(
       "phase_begin",
       [](const char* name, const std::optional<std::string>& detail, bool outermost, bool ends_step, bool data_wait) {
-        const uint32_t flags = (outermost ? LEADLINE_REGION_FLAG_OUTERMOST : 0u) |
-                               (ends_step ? LEADLINE_REGION_FLAG_ENDS_STEP : 0u) |
-                               (data_wait ? LEADLINE_REGION_FLAG_DATA_WAIT : 0u);
+        uint32_t flags = 0;
+        if (outermost) flags |= LEADLINE_REGION_FLAG_OUTERMOST;
+        if (ends_step) flags |= LEADLINE_REGION_FLAG_ENDS_STEP;
+        if (data_wait) flags |= LEADLINE_REGION_FLAG_DATA_WAIT;
         return region(LEADLINE_REGION_PHASE, LEADLINE_BEGIN, name, detail ? detail->c_str() : nullptr, 0, flags);
       },
       nb::arg("name"), nb::kw_only(), nb::arg("detail") = nb::none(), nb::arg("outermost") = false,

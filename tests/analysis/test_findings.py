@@ -316,8 +316,8 @@ def test_standing_in_line_for_a_core_is_no_python():
     assert [one.rule for one in analyze(little_work(40), ["python_overhead"])] == ["python_overhead"]
     assert [one.rule for one in analyze(little_work(10), ["python_overhead"])] == []
     assert [one.rule for one in analyze(little_work(40, least_ms=1), ["python_overhead"])] == []
-    assert [one.rule for one in analyze(little_work(40, work_ms=20), ["python_overhead"])] == ["python_overhead"]
-    assert [one.rule for one in analyze(little_work(40, 0.8, work_ms=20), ["python_overhead"])] == []
+    assert [one.rule for one in analyze(little_work(40, work_ms=15), ["python_overhead"])] == ["python_overhead"]
+    assert [one.rule for one in analyze(little_work(40, 0.8, work_ms=15), ["python_overhead"])] == []
 
 
 def test_compiling_in_every_step_is_no_part_of_the_step_but_of_the_gain():

@@ -67,7 +67,8 @@ def looked(folder: Path, capsys) -> dict:
         found = json.loads(capsys.readouterr().out)
         mains = {one["rank"]: thread for one in found["ranks"] for thread in one["threads"] if thread["main"]}
         waiting = all(mains.get(rank, {}).get("inside", "").startswith("Work.wait") for rank in (0, 2))
-        if not found["moved"] and waiting and [one["name"] for one in mains.get(1, {}).get("frames", ())][:1] == ["lost"]:
+        lost = [one["name"] for one in mains.get(1, {}).get("frames", ())][:1] == ["lost"]
+        if waiting and lost and not found["moved"]:
             return found
         assert time.monotonic() < end, found
 

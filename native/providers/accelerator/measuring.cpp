@@ -192,8 +192,10 @@ void Measuring::describe_devices() {
     const auto number = static_cast<std::size_t>(index / kDevicesOfOne);
     if (index < 0 || number >= description_.accelerators.size()) continue;
     const auto found = totals.find(index);
-    describe_device_({index, description_.accelerators[number]->name, "", 0,
-                      found != totals.end() ? "{" + gpu::totals_json(found->second) + "}" : "{}", DeviceType::kOther});
+    std::string detail = "{";
+    if (found != totals.end()) detail += gpu::totals_json(found->second);
+    detail += "}";
+    describe_device_({index, description_.accelerators[number]->name, "", 0, detail, DeviceType::kOther});
   }
 }
 

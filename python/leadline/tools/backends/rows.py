@@ -1,4 +1,4 @@
-"""Rows of events that come one launch at a time, kept until they are drained, and what backends of such events share."""
+"""Rows of events that come one launch at a time, kept until they are drained, and what their backends share."""
 
 from __future__ import annotations
 
