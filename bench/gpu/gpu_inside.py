@@ -58,6 +58,7 @@ def measured(work: Path, program: str, *options: str) -> Profile:
         cubin = str(tests / "profiles/cubins/rmsnorm.sm_90.cubin")
         environment |= {"FAKES": os.environ[FAKES_VARIABLE], "KERNEL": kernel, "SAMPLES": samples, "CUBIN": cubin}
         environment["RATES"] = f"{kernel},50,30,60,900"
+        environment["MEMORY"] = f"{kernel},4,3,1,32"
         command += [str(tests / "nvidia/sampled_program.py")]
     else:
         command += ["-m", "gpu_inside", program]
@@ -90,7 +91,7 @@ def matmul(work: Path) -> Result:
 def planted(work: Path) -> Result:
     """A kernel with scattered accesses and one with bank conflicts are named, each on its own line."""
     result: Result = {"ok": True}
-    for program, rules in (("scattered", ("uncoalesced", "stall")), ("conflicts", ("stall",))):
+    for program, rules in (("scattered", ("uncoalesced", "stall")), ("conflicts", ("bank_conflicts", "stall"))):
         profile = measured(work, program, "--instructions", "--budget", "20%")
         heat, told = sampled(profile, program)
         found = [one for one in analyze(profile) if one.rule in rules]
@@ -114,10 +115,25 @@ def counters(work: Path) -> Result:
     return result
 
 
+def replayed(work: Path) -> Result:
+    """Kernels that are run again say how many pieces of memory a load takes and how many turns conflicts cost."""
+    result: Result = {"ok": True}
+    for program, name, least in (("scattered", "sectors", 20), ("conflicts", "conflicts", 0.3)):
+        profile = measured(work, program, "--gpu-metrics", "all", "--replay", "--budget", "50%")
+        rows = [row for row in by_kernel(profile.tree) if rehearsing() or row.name.startswith(program)]
+        most = max((getattr(row, name) or 0.0 for row in rows), default=0.0)
+        result["ok"] = result["ok"] and most >= least
+        told = profile.meta["available"]["nvidia"].get("details", {}).get("replay", {})
+        losses = [loss.detail for loss in profile.losses]
+        result[program] = {"rows": [vars(row) for row in rows[:3]], "replay": told, "losses": losses}
+    return result
+
+
 CHECKS: dict[str, tuple[Callable[[Path], Result], float]] = {
     "instructions": (matmul, 90),
     "planted": (planted, 120),
     "counters": (counters, 120),
+    "replay": (replayed, 120),
 }
 
 

@@ -200,9 +200,13 @@ enum class MetricKind : std::uint8_t {
   kL2Time = 61,  // counted_time times the share of its peak rate that the L2 cache reached
   kDramBytes = 62,  // bytes that device memory moved in counted_time, read and written
   kWarpInstructions = 63,  // instructions that warps executed in counted_time
+  kSharedWavefronts = 64,  // turns that shared memory took in counted_time; a load or store of a warp takes as many as its banks need
+  kBankConflicts = 65,  // shared_wavefronts that were needed only because addresses of one warp fell on one bank
+  kGlobalRequests = 66,  // loads of global memory by warps in counted_time
+  kGlobalSectors = 67,  // pieces of 32 bytes that global_requests touched
 };
-inline constexpr std::size_t kMetricKindCount = 64;
-inline constexpr std::array<std::string_view, 64> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 68;
+inline constexpr std::array<std::string_view, 68> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -267,6 +271,10 @@ inline constexpr std::array<std::string_view, 64> kMetricKindNames{{
     "l2_time",
     "dram_bytes",
     "warp_instructions",
+    "shared_wavefronts",
+    "bank_conflicts",
+    "global_requests",
+    "global_sectors",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -420,7 +428,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 64> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 68> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -485,6 +493,10 @@ inline constexpr std::array<MetricInfo, 64> kMetricInfo{{
     {"l2_time", "ns", true},
     {"dram_bytes", "bytes", true},
     {"warp_instructions", "1", true},
+    {"shared_wavefronts", "1", true},
+    {"bank_conflicts", "1", true},
+    {"global_requests", "1", true},
+    {"global_sectors", "1", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

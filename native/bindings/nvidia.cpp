@@ -86,6 +86,19 @@ nb::dict nvidia_status() {
     told["aligned"] = c.aligned;
     result["counters"] = told;
   }
+  if (d.replay) {
+    const nvidia::ReplayDetails& r = *d.replay;
+    nb::dict told;
+    told["metrics"] = r.metrics;
+    told["chips"] = r.chips;
+    told["message"] = r.message;
+    told["windows"] = r.windows;
+    told["spent_ns"] = r.spent_ns;
+    told["stretches"] = r.stretches;
+    told["launches"] = r.launches;
+    told["passes"] = r.passes;
+    result["replay"] = told;
+  }
   return result;
 }
 

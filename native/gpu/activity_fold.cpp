@@ -246,9 +246,11 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
       break;
     default:
       describe_kernel(work, device, activity, measures);
-      if (samples_ != nullptr || counters_read_ != nullptr) {
+      if (samples_ != nullptr || counters_read_ != nullptr || replayed_ != nullptr) {
+        const std::uint32_t call = launch.outer != 0 ? launch.outer : work.correlation;
         const KernelRun run{activity.context,    activity.via,     activity.via_kind, work.device, work.stream,
-                            activity.graph_node, work.correlation, work.start_ns,     work.end_ns};
+                            activity.graph_node, work.correlation, work.start_ns,     work.end_ns, call};
+        if (replayed_ != nullptr) replayed_->ran(run, work.name);
         if (samples_ != nullptr) samples_->ran(run, work.name);
         if (counters_read_ != nullptr) counters_read_->ran(run, work.name);
       }

@@ -18,6 +18,7 @@
 #include "gpu/instruction_samples.h"
 #include "gpu/kernel_names.h"
 #include "gpu/marks.h"
+#include "gpu/replayed_launches.h"
 #include "gpu/stream_queue.h"
 #include "gpu/work.h"
 #include "leadline/monitor.h"
@@ -62,9 +63,10 @@ class ActivityFold {
   // The same; what finds no memory is lost, and counted.
   void add_or_lose(const Work& work) noexcept;
   // Tells these from now on which kernels ran; null: nobody asks.
-  void follow_kernels(InstructionSamples* samples, CounterSamples* counters) noexcept {
+  void follow_kernels(InstructionSamples* samples, CounterSamples* counters, ReplayedLaunches* replayed) noexcept {
     samples_ = samples;
     counters_read_ = counters;
+    replayed_ = replayed;
   }
   // Of a kernel that was told before: samples of instructions below its frame, and what counters said of it.
   void tell_instructions(const KernelRun& run, const std::string& mangled,
@@ -115,6 +117,7 @@ class ActivityFold {
   FrameNumbers frames_;
   InstructionSamples* samples_ = nullptr;
   CounterSamples* counters_read_ = nullptr;
+  ReplayedLaunches* replayed_ = nullptr;
   FoldCounters counters_;
 };
 

@@ -53,6 +53,7 @@ struct KernelRun {
   std::uint32_t correlation = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
+  std::uint32_t call = 0;  // the program's, whose id may be another than the record's
 };
 
 struct SampleCounters {

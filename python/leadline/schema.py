@@ -174,6 +174,10 @@ class MetricKind(_Kind):
     L2_TIME = 61
     DRAM_BYTES = 62
     WARP_INSTRUCTIONS = 63
+    SHARED_WAVEFRONTS = 64
+    BANK_CONFLICTS = 65
+    GLOBAL_REQUESTS = 66
+    GLOBAL_SECTORS = 67
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -634,6 +638,30 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "1",
         True,
         "instructions that warps executed in counted_time",
+    ),
+    MetricInfo(
+        MetricKind.SHARED_WAVEFRONTS,
+        "1",
+        True,
+        "turns that shared memory took in counted_time; a load or store of a warp takes as many as its banks need",
+    ),
+    MetricInfo(
+        MetricKind.BANK_CONFLICTS,
+        "1",
+        True,
+        "shared_wavefronts that were needed only because addresses of one warp fell on one bank",
+    ),
+    MetricInfo(
+        MetricKind.GLOBAL_REQUESTS,
+        "1",
+        True,
+        "loads of global memory by warps in counted_time",
+    ),
+    MetricInfo(
+        MetricKind.GLOBAL_SECTORS,
+        "1",
+        True,
+        "pieces of 32 bytes that global_requests touched",
     ),
 )
 

@@ -243,6 +243,11 @@ PAIRS = {
         sampled(("LDG.E R4, [R2]", "long_scoreboard", 400, 300), ("FFMA R1", "selected", 600, 0)),
         "in 30 % of its samples, most at cast.cu:21",
     ),
+    "bank_conflicts": Pair(
+        sampled(("LDS R4, [R2]", "mio_throttle", 500, 400), ("FFMA R1", "selected", 500, 0)),
+        sampled(("LDS R4, [R2]", "mio_throttle", 500, 100), ("FFMA R1", "selected", 500, 0)),
+        "waits for shared memory in 40 % of its samples, most at cast.cu:21",
+    ),
     "occupancy": Pair(
         waiting(12), waiting(50), "issues nothing in 72 % of its samples, and its registers leave room for 12 %"
     ),

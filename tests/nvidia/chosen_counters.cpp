@@ -1,7 +1,8 @@
-// Which metrics the provider would count on chips, by CUPTI's plan for each: `chosen_counters LIBRARY CHIP...` prints
+// Which metrics the provider would count on chips, by CUPTI's plan for each: `chosen_counters LIBRARY [--replay] CHIP...` prints
 // {"GH100": ["occupancy", ...], ...}. CUPTI answers without a GPU in some releases; exit 3 where it does not.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace cupti = leadline::nvidia::cupti;
 namespace {
 
 void* library = nullptr;
+bool replay = false;
 
 template <class Params>
 cupti::Result call(const char* name, Params* params) {
@@ -22,9 +24,10 @@ cupti::Result call(const char* name, Params* params) {
   return function == nullptr ? 999 : function(params);
 }
 
-std::size_t passes(const char* chip, const std::vector<const char*>& names, cupti::Result* answer) {
+std::size_t passes(const char* chip, std::vector<const char*> names, cupti::Result* answer) {
+  if (replay) names.push_back("gpu__time_duration.sum");
   cupti::HostInitialize made{};
-  made.type = cupti::ProfilerType::kPmSampling;
+  made.type = replay ? cupti::ProfilerType::kRanges : cupti::ProfilerType::kPmSampling;
   made.chip = chip;
   *answer = call("cuptiProfilerHostInitialize", &made);
   if (*answer != 0) return 0;
@@ -50,7 +53,7 @@ std::size_t passes(const char* chip, const std::vector<const char*>& names, cupt
   cupti::HostObject gone{};
   gone.host = made.host;
   call("cuptiProfilerHostDeinitialize", &gone);
-  return count.passes;
+  return replay ? std::min<std::size_t>(count.passes, 1) : count.passes;
 }
 
 }  // namespace
@@ -58,7 +61,9 @@ std::size_t passes(const char* chip, const std::vector<const char*>& names, cupt
 int main(int count, char** words) {
   if (count < 2 || (library = ::dlopen(words[1], RTLD_NOW)) == nullptr) return 2;
   std::string text = "{";
-  for (int i = 2; i < count; ++i) {
+  replay = count > 2 && std::string(words[2]) == "--replay";
+  const int first = replay ? 3 : 2;
+  for (int i = first; i < count; ++i) {
     cupti::Result answer = 0;
     const leadline::nvidia::CounterChoice choice = leadline::nvidia::choose_counters(
         leadline::nvidia::counter_names(),
@@ -67,7 +72,7 @@ int main(int count, char** words) {
       std::printf("%s: %d\n", words[i], static_cast<int>(answer));
       return 3;
     }
-    text += std::string(i > 2 ? ", " : "") + "\"" + words[i] + "\": [";
+    text += std::string(i > first ? ", " : "") + "\"" + words[i] + "\": [";
     for (const std::string& name : choice.taken) text += (text.back() == '[' ? "\"" : ", \"") + name + "\"";
     text += "]";
   }

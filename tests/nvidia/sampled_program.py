@@ -20,6 +20,10 @@ cuda.fake_test_rates.argtypes = [c_char_p, *[c_double] * 4]
 for told in os.environ.get("RATES", "").split():
     kernel, *rates = told.split(",")
     cuda.fake_test_rates(kernel.encode(), *map(float, rates))
+cuda.fake_test_memory.argtypes = [c_char_p, *[c_double] * 4]
+for told in os.environ.get("MEMORY", "").split():
+    kernel, *rates = told.split(",")
+    cuda.fake_test_memory(kernel.encode(), *map(float, rates))
 if "REFUSE" in os.environ:
     cuda.fake_test_refuse_sampling(int(os.environ["REFUSE"]))
 assert cuda.cuInit(0) == 0

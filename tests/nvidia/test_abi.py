@@ -37,10 +37,19 @@ def nvidia_package(*parts: str) -> Path | None:
     return None
 
 
-def headers(major: int) -> Headers:
+RELEASES = ("12", "13", "toolkit")
+"""The packages of both majors, and the toolkit that this machine has."""
+_TOOLKIT = Path("/usr/local/cuda")
+
+
+def headers(release: int | str) -> Headers:
     if shutil.which("g++") is None:
         pytest.skip("The vendor's headers are compared by compiling, and no g++ was found.")
-    if major == 13:
+    major = 12 if str(release) == "12" else 13
+    if release == "toolkit":
+        cupti = cuda = _TOOLKIT / "include"
+        library = next(iter(sorted(_TOOLKIT.glob("lib*/libcupti.so.13"))), None)
+    elif major == 13:
         cupti = cuda = nvidia_package("cu13", "include")
         library = nvidia_package("cu13", "lib", "libcupti.so.13")
     else:
@@ -49,6 +58,8 @@ def headers(major: int) -> Headers:
         library = nvidia_package("cuda_cupti", "lib", "libcupti.so.12")
     found = cupti is not None and (cupti / "cupti.h").exists() and cuda is not None and (cuda / "cuda.h").exists()
     if not found or cupti is None or cuda is None or library is None:
+        if release == "toolkit":
+            pytest.skip(f"No toolkit of CUDA 13 with CUPTI in {_TOOLKIT}.")
         suffix = "" if major == 13 else "-cu12"
         pytest.skip(
             f"Needs nvidia-cuda-cupti{suffix}, nvidia-cuda-runtime{suffix} and nvidia-cuda-crt, not installed here."

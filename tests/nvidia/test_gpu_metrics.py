@@ -97,6 +97,51 @@ def test_a_kernel_far_from_both_roofs_is_named(profile: Profile) -> None:
     assert found.lines[0].file.endswith("sampled_program.py")
 
 
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory, fakes: Path) -> Profile:
+    folder = tmp_path_factory.mktemp("replayed")
+    asked = ("--gpu-metrics", "all", "--replay", "--budget", "100%")
+    return run(folder, fakes, *asked, STEPS="60", MEMORY=f"{KERNEL},4,3,1,24")
+
+
+def test_kernels_are_run_again_until_everything_is_counted(replayed: Profile) -> None:
+    (kernel,) = by_kernel(replayed.tree)
+    assert kernel.occupancy == pytest.approx(0.5) and kernel.tensor == pytest.approx(0.2)
+    assert kernel.conflicts == pytest.approx(0.75) and kernel.sectors == pytest.approx(24)
+    assert None not in vars(kernel).values()
+    told = replayed.meta["available"]["nvidia"]["details"]["replay"]
+    assert told["passes"] > 1 and told["launches"] > 0 and told["message"] == ""
+    assert replayed.meta["asked"]["replay"] is True
+    counted = sum(replayed.tree.exclusive("counted_time").count)
+    assert counted == told["launches"]  # each is told once
+    assert contradictions(replayed) == []
+
+
+def test_replaying_leaves_the_times_of_kernels_as_they_are(replayed: Profile, tmp_path: Path, fakes: Path) -> None:
+    assert times(run(tmp_path, fakes, STEPS="60")) == times(replayed)
+
+
+def test_what_was_counted_is_shown_and_names_its_faults(
+    replayed: Profile, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    write_profile(str(tmp_path / "held.leadline"), replayed)
+    assert main(["report", str(tmp_path / "held.leadline")]) == 0
+    text = capsys.readouterr().out
+    assert "replay" in text and "24.0" in text and "75.0%" in text
+    titles = [one.title for one in analyze(replayed, ["bank_conflicts", "uncoalesced"])]
+    assert any("75 % of shared memory's turns" in title for title in titles)
+    assert any("touches 24 pieces of 32 bytes" in title for title in titles)
+
+
+@pytest.mark.parametrize("code", ["35", "26"])
+def test_a_refused_replay_is_said_and_all_else_is_measured(tmp_path: Path, fakes: Path, code: str) -> None:
+    profile = run(tmp_path, fakes, "--gpu-metrics", "all", "--replay", "--budget", "100%", REFUSE=code, STEPS="20")
+    assert by_kernel(profile.tree) == []
+    (loss,) = [one for one in profile.losses if one.kind == LossKind.PROVIDER_UNAVAILABLE]
+    assert loss.detail.startswith("Kernels are not replayed for their counters because")
+
+
 @pytest.mark.parametrize(("code", "words"), [("35", "ERR_NVGPUCTRPERM"), ("26", "another profiler"), ("43", "(MIG)")])
 def test_what_is_refused_is_said_and_all_else_is_measured(tmp_path: Path, fakes: Path, code: str, words: str) -> None:
     profile = run(tmp_path, fakes, "--gpu-metrics", "all", "--budget", "100%", REFUSE=code, STEPS="20")
@@ -108,7 +153,15 @@ def test_what_is_refused_is_said_and_all_else_is_measured(tmp_path: Path, fakes:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--gpu-metrics", "flops"], "there are occupancy"), (["--instructions", "--gpu-metrics", "all"], "two runs")],
+    [
+        (["--gpu-metrics", "flops"], "there are occupancy"),
+        (["--gpu-metrics", "all,flops"], "no GPU metric 'flops'"),
+        (["--gpu-metrics", ""], "--gpu-metrics names none; there are occupancy"),
+        (["--gpu-metrics", " , "], "--gpu-metrics names none"),
+        (["--gpu-metrics", "global"], "add --replay"),
+        (["--replay"], "say which with --gpu-metrics"),
+        (["--instructions", "--gpu-metrics", "all"], "two runs"),
+    ],
 )
 def test_what_cannot_be_asked_is_refused_in_a_sentence(options: list[str], words: str) -> None:
     done = subprocess.run([*LEADLINE, "run", *options, "x.py"], capture_output=True, text=True, timeout=60, check=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.nvidia.test_abi import compile_ok, headers
+from tests.nvidia.test_abi import RELEASES, compile_ok, headers
 
 STRUCTURES = {
     "StallCount": ("CUpti_PCSamplingStallReason", {"reason": "pcSamplingStallReasonIndex", "samples": "samples"}),
@@ -93,9 +93,9 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("major", [12, 13])
-def test_samples_settings_and_numbers_are_the_vendors(tmp_path: Path, major: int) -> None:
-    where = headers(major)
+@pytest.mark.parametrize("release", RELEASES)
+def test_samples_settings_and_numbers_are_the_vendors(tmp_path: Path, release: str) -> None:
+    where = headers(release)
     lines = ["#include <cupti.h>", "#include <cupti_pcsampling.h>", '#include "providers/nvidia/cupti_library.h"',
              "#include <cstddef>", "namespace ours = leadline::nvidia::cupti;"]  # fmt: skip
     for our, (their, fields) in STRUCTURES.items():
@@ -113,9 +113,9 @@ def test_samples_settings_and_numbers_are_the_vendors(tmp_path: Path, major: int
     compile_ok(tmp_path, "\n".join(lines), where.cupti, where.cuda)
 
 
-@pytest.mark.parametrize("major", [12, 13])
-def test_the_library_has_every_function(major: int) -> None:
-    library = headers(major).library.read_bytes()
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_library_has_every_function(release: str) -> None:
+    library = headers(release).library.read_bytes()
     names = ["Enable", "Disable", "Start", "Stop", "SetConfigurationAttribute", "GetData", "GetNumStallReasons",
              "GetStallReasons"]  # fmt: skip
     for name in (*(f"cuptiPCSampling{end}" for end in names), "cuptiRegisterComputeCrcCallback"):

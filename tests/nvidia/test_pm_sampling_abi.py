@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.nvidia.test_abi import ROOT, compile_ok, headers
+from tests.nvidia.test_abi import RELEASES, ROOT, compile_ok, headers
 
 HOST, PM = "CUpti_Profiler_Host_", "CUpti_PmSampling_"
 STRUCTURES = {
@@ -90,9 +90,10 @@ NUMBERS = {
 _VENDORS = ("cupti.h", "cupti_target.h", "cupti_profiler_target.h", "cupti_profiler_host.h", "cupti_pmsampling.h")
 
 
-@pytest.mark.parametrize("major", [12, 13])
-def test_arguments_and_numbers_are_the_vendors(tmp_path: Path, major: int) -> None:
-    where = headers(major)
+@pytest.mark.parametrize("release", RELEASES)
+def test_arguments_and_numbers_are_the_vendors(tmp_path: Path, release: str) -> None:
+    where = headers(release)
+    major = where.major
     lines = [f"#include <{header}>" for header in _VENDORS]
     lines += [
         '#include "providers/nvidia/pm_sampling_abi.h"',
@@ -112,9 +113,9 @@ def test_arguments_and_numbers_are_the_vendors(tmp_path: Path, major: int) -> No
     compile_ok(tmp_path, "\n".join(lines), where.cupti, where.cuda)
 
 
-@pytest.mark.parametrize("major", [12, 13])
-def test_the_library_has_every_function(major: int) -> None:
-    library = headers(major).library.read_bytes()
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_library_has_every_function(release: str) -> None:
+    library = headers(release).library.read_bytes()
     source = (ROOT / "native/providers/nvidia/cupti_library.cpp").read_text()
     names = [line.split('"')[1] for line in source.splitlines() if "bind(library" in line and ", c." in line]
     assert len(names) == 20
@@ -122,19 +123,23 @@ def test_the_library_has_every_function(major: int) -> None:
 
 
 CHIPS = {
-    "TU102": {"occupancy", "dram", "tensor", "l2", "issue"},
-    "GA100": {"occupancy", "dram", "tensor", "l2", "issue"},
-    "GA102": {"occupancy", "dram", "tensor", "l2", "issue"},
-    "AD102": {"occupancy", "dram", "tensor", "l2", "issue"},
-    "GH100": {"occupancy", "dram", "tensor", "l2", "issue"},
+    "TU102": {"occupancy", "dram", "tensor", "l2", "issue", "shared"},
+    "GA100": {"occupancy", "dram", "tensor", "l2", "issue", "shared"},
+    "GA102": {"occupancy", "dram", "tensor", "l2", "issue", "shared"},
+    "AD102": {"occupancy", "dram", "tensor", "l2", "issue", "shared"},
+    "GH100": {"occupancy", "dram", "tensor", "l2", "issue", "shared"},
     "GB100": {"occupancy", "dram", "tensor", "l2", "issue"},
-    "GB202": {"occupancy", "dram", "tensor", "l2"},  # issue wants a run of its own
+    "GB202": {"occupancy", "dram", "tensor", "l2"},  # the others want a run of their own
 }
 """What is counted together where everything is asked for, by what CUPTI itself says."""
 
 
 def test_every_chip_counts_what_is_asked_in_one_pass(tmp_path: Path) -> None:
     """By CUPTI's own plan for each chip, through the same code that chooses in a program."""
+    assert chosen(tmp_path) == CHIPS
+
+
+def chosen(tmp_path: Path, *options: str) -> dict[str, set[str]]:
     program = tmp_path / "chosen"
     native = ROOT / "native"
     sources = [Path(__file__).with_name("chosen_counters.cpp"), native / "providers/nvidia/counter_choice.cpp"]
@@ -156,14 +161,14 @@ def test_every_chip_counts_what_is_asked_in_one_pass(tmp_path: Path) -> None:
     # Releases after 13.0 plan nothing without a driver; a toolkit of that release answers.
     libraries = [headers(13).library, *sorted(Path("/usr/local").glob("cuda-13.0/lib*/libcupti.so.13"))]
     for library in libraries:
-        command = [str(program), str(library), *CHIPS]
+        command = [str(program), str(library), *options, *CHIPS]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 3:
             break
     else:
         pytest.skip(f"No CUPTI that plans without a driver: {', '.join(map(str, libraries))}.")
     assert done.returncode == 0, done.stderr
-    assert {chip: set(names) for chip, names in json.loads(done.stdout).items()} == CHIPS
+    return {chip: set(names) for chip, names in json.loads(done.stdout).items()}
 
 
 def test_names_of_the_command_line_are_those_that_are_counted() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from leadline.distributed.merge import merge_files
 from leadline.profiles import Profile, ProfileFileError, open_profile, write_profile
 from leadline.profiles.build import build
 from leadline.profiles.code import disassembled
@@ -25,7 +26,9 @@ def held(pid: int, objects: dict[str, bytes], text: str = "") -> Profile:
         f'      instruction +0x0010 | instruction_samples@0:7=5 address=16 detail={{"code":"{code}","function":"f"}}'
         for code in objects
     )
-    drawn = build(f"process p.py | pid={pid} start_ns={pid}\n  thread t\n    kernel f | gpu_time@0:7=9\n{lines}")
+    drawn = build(
+        f"process p.py | pid={pid} rank={pid} start_ns={pid}\n  thread t\n    kernel f | gpu_time@0:7=9\n{lines}"
+    )
     made = CodeTables()
     made.objects.update(objects)
     made.lines.update({(code, "f"): [CodeLine(0, text, "k.cu", 3), CodeLine(16, text, "", 0)] for code in objects})
@@ -49,6 +52,22 @@ def test_merging_keeps_each_code_once_in_any_order(tmp_path: Path) -> None:
     assert [(text[code], text[said]) for code, said in zip(lines["hash"], lines["text"], strict=True)] == [
         (A, ""), (A, ""), (B, "LDG R1"), (B, "LDG R1"),
     ]  # fmt: skip
+
+
+def test_a_folded_job_keeps_each_code_once_in_any_order_and_joins_later_ranks(tmp_path: Path) -> None:
+    files = []
+    for number, profile in enumerate((held(1, {B: b"bb" * 9, A: b"aa"}), held(2, {B: b"bb" * 9}, "LDG R1"))):
+        files.append(str(tmp_path / f"rank{number}.leadline"))
+        write_profile(files[-1], profile)
+    folded = [merge_files(order).profile for order in (files, files[::-1])]
+    for one in folded:
+        assert dict(stored_code(one.tables)) == {A: b"aa", B: b"bb" * 9}
+        assert [one.tables.strings[row] for row in one.table("code_lines")["text"]] == ["", "", "LDG R1", "LDG R1"]
+    write_profile(tmp_path / "job.leadline", folded[0])
+    third = tmp_path / "third.leadline"
+    write_profile(third, held(3, {"00000000000000cc": b"c"}))
+    again = merge_files([str(tmp_path / "job.leadline"), str(third)]).profile
+    assert sorted(dict(stored_code(again.tables))) == [A, B, "00000000000000cc"]
 
 
 def test_the_smallest_objects_are_kept_where_not_all_fit() -> None:

@@ -124,6 +124,10 @@ export const MetricKindNames = [
   "l2_time",
   "dram_bytes",
   "warp_instructions",
+  "shared_wavefronts",
+  "bank_conflicts",
+  "global_requests",
+  "global_sectors",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -192,6 +196,10 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   l2_time: "counted_time times the share of its peak rate that the L2 cache reached",
   dram_bytes: "bytes that device memory moved in counted_time, read and written",
   warp_instructions: "instructions that warps executed in counted_time",
+  shared_wavefronts: "turns that shared memory took in counted_time; a load or store of a warp takes as many as its banks need",
+  bank_conflicts: "shared_wavefronts that were needed only because addresses of one warp fell on one bank",
+  global_requests: "loads of global memory by warps in counted_time",
+  global_sectors: "pieces of 32 bytes that global_requests touched",
 };
 
 export const LossKindNames = [
@@ -334,6 +342,10 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   l2_time: { unit: "ns", additive: true, doc: "counted_time times the share of its peak rate that the L2 cache reached" },
   dram_bytes: { unit: "bytes", additive: true, doc: "bytes that device memory moved in counted_time, read and written" },
   warp_instructions: { unit: "1", additive: true, doc: "instructions that warps executed in counted_time" },
+  shared_wavefronts: { unit: "1", additive: true, doc: "turns that shared memory took in counted_time; a load or store of a warp takes as many as its banks need" },
+  bank_conflicts: { unit: "1", additive: true, doc: "shared_wavefronts that were needed only because addresses of one warp fell on one bank" },
+  global_requests: { unit: "1", additive: true, doc: "loads of global memory by warps in counted_time" },
+  global_sectors: { unit: "1", additive: true, doc: "pieces of 32 bytes that global_requests touched" },
 };
 
 export const StallGroupDocs: Record<string, string> = {

@@ -3,6 +3,7 @@
 #include "base/ids.h"
 #include "gpu/measure.h"
 #include "gpu/recording.h"
+#include "providers/nvidia/kernel_replay.h"
 
 namespace leadline::nvidia {
 namespace {
@@ -98,11 +99,17 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
     }
   }
   calls_.begin(api, call.makes_work);
+  if (replay_ != nullptr && (call.kind == LEADLINE_GPU_LAUNCH || call.kind == LEADLINE_GPU_GRAPH_LAUNCH)) {
+    const bool graph = call.kind == LEADLINE_GPU_GRAPH_LAUNCH;
+    replay_->entering(data.context, api.device,
+                      graph ? KernelReplay::Launch::kGraph : KernelReplay::Launch::kKernel, data.correlation_id);
+  }
 }
 
 void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noexcept {
   // Both APIs return an int-sized status, zero for success.
   const bool failed = data.return_value && *static_cast<const std::int32_t*>(data.return_value) != 0;
+  if (replay_ != nullptr && calls_.is_outermost()) replay_->leaving(failed);
   calls_.leave(call.kind, call.makes_work, failed,
                calls_.is_outermost() && !failed ? address_in(call, data) : std::nullopt);
 }
@@ -162,6 +169,7 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data, bool 
         // Inside a launch being captured the place is the launch itself; else where the program builds its graph by
         // hand.
         calls_.captured();
+        if (replay_ != nullptr) replay_->captured();
         tables_.graphs.created(node, key(data.graph), here);
         if (recorder) recorder->graph_node(node, 0, key(data.graph), here);
         return;

@@ -16,6 +16,8 @@
 
 namespace leadline::nvidia {
 
+class KernelReplay;
+
 class Callbacks {
  public:
   Callbacks(const CuptiFunctions& cupti, const ApiTable& names, gpu::LaunchTables& tables,
@@ -32,6 +34,8 @@ class Callbacks {
   void pause() noexcept { calls_.pause(); }
   void resume() noexcept { open(); }
   bool is_open() const noexcept { return calls_.is_open(); }
+  // Told of every outermost launch; set before callbacks are enabled, null: nobody.
+  void set_replay(KernelReplay* replay) noexcept { replay_ = replay; }
   std::uint64_t calls() const noexcept { return calls_.count(); }
   bool graphs_seen() const noexcept { return graphs_seen_.load(std::memory_order_relaxed); }
 
@@ -50,6 +54,7 @@ class Callbacks {
   const ApiTable& names_;
   gpu::LaunchTables& tables_;
   gpu::ApiCalls calls_;
+  KernelReplay* replay_ = nullptr;
   std::atomic<bool> graphs_seen_{false};
 };
 

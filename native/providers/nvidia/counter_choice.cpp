@@ -31,6 +31,11 @@ void from_free_room(const double* in, double* out) {
   out[1] = active / 100;
 }
 
+void two_amounts(const double* in, double* out) {
+  out[0] = in[0];
+  out[1] = in[1];
+}
+
 constexpr const char* kActive = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
 
 // By the order of a result: what most people ask for first, since a chip may not count all of them at once.
@@ -61,6 +66,14 @@ const std::vector<std::pair<std::string, std::vector<CounterRecipe>>>& recipes()
         {{"sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed", "sm__inst_executed_realtime.sum"},
          issue,
          percent_and_amount}}},
+      {"shared",
+       {{{"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"},
+         {{M::kSharedWavefronts, kAmount}, {M::kBankConflicts, kAmount}},
+         two_amounts}}},
+      {"global",
+       {{{"l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
+         {{M::kGlobalRequests, kAmount}, {M::kGlobalSectors, kAmount}},
+         two_amounts}}},
   };
   return made;
 }

@@ -32,7 +32,7 @@ TEST_CASE("the first spelling of each is taken where all fit") {
   CHECK(choice.taken == counter_names());
   CHECK(choice.left_out.empty());
   CHECK(std::string(choice.vendors().front()) == "sm__warps_active.avg.pct_of_peak_sustained_active");
-  CHECK(choice.metrics().size() == 8);
+  CHECK(choice.metrics().size() == 12);
 }
 
 TEST_CASE("other spellings are tried before anything is left out") {
@@ -46,7 +46,7 @@ TEST_CASE("what was asked for first stays, and what does not fit beside it is na
   const std::set<std::string> lacks{"tpc__warps_inactive_sm_active_realtime.avg.pct_of_peak_sustained_elapsed",
                                     "sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed"};
   CounterChoice choice = choose_counters(counter_names(), chip(2, lacks));
-  CHECK(choice.taken == Names{"occupancy", "dram", "tensor", "l2"});
+  CHECK(choice.taken == Names{"occupancy", "dram", "tensor", "l2", "shared", "global"});
   CHECK(choice.left_out == Names{"issue"});
   choice = choose_counters({"issue", "tensor", "occupancy"}, chip(2, lacks));
   CHECK(choice.taken == Names{"issue", "tensor"});

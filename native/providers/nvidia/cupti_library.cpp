@@ -92,6 +92,18 @@ CuptiLibrary::CuptiLibrary(const Library& library) : path_(library.path()) {
   bind(library, "cuptiPmSamplingDecodeData", c.decode);
   bind(library, "cuptiPmSamplingGetCounterDataInfo", c.image_info);
   bind(library, "cuptiPmSamplingCounterDataGetSampleInfo", c.sample_info);
+  RangeFunctions& r = ranges_;
+  bind(library, "cuptiProfilerGetCounterAvailability", r.availability);
+  bind(library, "cuptiRangeProfilerEnable", r.enable);
+  bind(library, "cuptiRangeProfilerDisable", r.disable);
+  bind(library, "cuptiRangeProfilerSetConfig", r.configure);
+  bind(library, "cuptiRangeProfilerGetCounterDataSize", r.image_size);
+  bind(library, "cuptiRangeProfilerCounterDataImageInitialize", r.image_initialize);
+  bind(library, "cuptiRangeProfilerStart", r.start);
+  bind(library, "cuptiRangeProfilerStop", r.stop);
+  bind(library, "cuptiRangeProfilerDecodeData", r.decode);
+  bind(library, "cuptiRangeProfilerGetCounterDataInfo", r.image_info);
+  bind(library, "cuptiRangeProfilerCounterDataGetRangeInfo", r.range_info);
 }
 
 std::string CuptiLibrary::missing_required() const {

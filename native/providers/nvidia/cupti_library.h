@@ -12,6 +12,7 @@
 #include "providers/nvidia/cupti_abi.h"
 #include "providers/nvidia/pc_sampling_abi.h"
 #include "providers/nvidia/pm_sampling_abi.h"
+#include "providers/nvidia/range_abi.h"
 
 namespace leadline::nvidia {
 
@@ -92,6 +93,26 @@ struct PmSamplingFunctions {
   }
 };
 
+// Counters of kernels that are replayed; since CUDA 12.6.
+struct RangeFunctions {
+  cupti::Result (*availability)(cupti::ContextAvailability*) = nullptr;
+  cupti::Result (*enable)(cupti::RangeEnable*) = nullptr;
+  cupti::Result (*disable)(cupti::RangeObject*) = nullptr;
+  cupti::Result (*configure)(cupti::RangeConfigure*) = nullptr;
+  cupti::Result (*image_size)(cupti::RangeImageSize*) = nullptr;
+  cupti::Result (*image_initialize)(cupti::RangeImage*) = nullptr;
+  cupti::Result (*start)(cupti::RangeObject*) = nullptr;
+  cupti::Result (*stop)(cupti::RangeStop*) = nullptr;
+  cupti::Result (*decode)(cupti::RangeDecode*) = nullptr;
+  cupti::Result (*image_info)(cupti::RangeImageInfo*) = nullptr;
+  cupti::Result (*range_info)(cupti::RangeInfo*) = nullptr;
+
+  bool complete() const noexcept {
+    return availability && enable && disable && configure && image_size && image_initialize && start && stop &&
+           decode && image_info && range_info;
+  }
+};
+
 class CuptiLibrary {
  public:
   // `candidates`: paths to try where the program has no copy loaded, best first. On failure *error is one sentence.
@@ -100,6 +121,7 @@ class CuptiLibrary {
   const CuptiFunctions& call() const noexcept { return functions_; }
   const PcSamplingFunctions& sampling() const noexcept { return sampling_; }
   const PmSamplingFunctions& counting() const noexcept { return counting_; }
+  const RangeFunctions& ranges() const noexcept { return ranges_; }
   const std::string& path() const noexcept { return path_; }
 
   // Asks the library; 0 when it does not answer (no working driver).
@@ -117,6 +139,7 @@ class CuptiLibrary {
   CuptiFunctions functions_;
   PcSamplingFunctions sampling_;
   PmSamplingFunctions counting_;
+  RangeFunctions ranges_;
   std::string path_;
 };
 

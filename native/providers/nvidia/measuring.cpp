@@ -40,7 +40,12 @@ Measuring::Measuring(const Options& options, Driver driver, CuptiLibrary library
       subscription_(library_, calls_),
       fold_(tables_.launches, tables_.graphs, *marks_, sources, kVendor) {
   if (!options_.instructions.empty()) sampler_ = std::make_unique<PcSampler>(library_, sampling_options(options_));
-  if (!options_.gpu_metrics.empty()) counters_ = std::make_unique<PmSampler>(library_, counter_options(options_));
+  if (options_.gpu_metrics.empty()) return;
+  if (options_.replay) {
+    replay_ = std::make_unique<KernelReplay>(library_, replay_options(options_));
+  } else {
+    counters_ = std::make_unique<PmSampler>(library_, counter_options(options_));
+  }
 }
 
 Measuring::~Measuring() { InCallback::forget(this); }
@@ -87,7 +92,10 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
   if (!inside_cuda_start) learn_devices();
   sampling_ = sampler_ && sampler_->begin();
   counting_ = counters_ && counters_->begin();
-  fold_.follow_kernels(sampling_ ? &sampler_->samples() : nullptr, counting_ ? &counters_->samples() : nullptr);
+  replaying_ = replay_ && replay_->begin();
+  callbacks_.set_replay(replaying_ ? replay_.get() : nullptr);
+  fold_.follow_kernels(sampling_ ? &sampler_->samples() : nullptr, counting_ ? &counters_->samples() : nullptr,
+                       replaying_ ? &replay_->launches() : nullptr);
   if (sampling_ && library_.sampling().register_hash != nullptr) library_.sampling().register_hash(on_code);
   paused ? pause() : resume();
   subscription_.enable_callbacks();
@@ -99,6 +107,7 @@ void Measuring::pause() {
   callbacks_.pause();
   if (sampling_) sampler_->windows().pause();
   if (counting_) counters_->windows().pause();
+  if (replaying_) replay_->windows().pause();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   const std::lock_guard lock(fold_mutex_);
@@ -118,6 +127,7 @@ void Measuring::resume() {
   callbacks_.resume();
   if (sampling_) sampler_->windows().resume();
   if (counting_) counters_->windows().resume();
+  if (replaying_) replay_->windows().resume();
 }
 
 // At once, or in the callback of the first context.
@@ -130,6 +140,7 @@ void Measuring::start_thread() {
   });
   if (sampling_) sampler_->windows().start_thread();
   if (counting_) counters_->windows().start_thread();
+  if (replaying_) replay_->windows().start_thread();
 }
 
 // What the driver says of the devices; before any record of theirs is folded.
@@ -165,7 +176,7 @@ void Measuring::on_callback(void*, cupti::Domain domain, std::uint32_t cbid, con
     }
     return;
   }
-  if (self.sampling_ || self.counting_) self.sample_contexts(domain, cbid, data);
+  if (self.sampling_ || self.counting_ || self.replaying_) self.sample_contexts(domain, cbid, data);
   if (domain == cupti::Domain::kResource && cbid == static_cast<std::uint32_t>(cupti::Resource::kContextCreated)) {
     try {
       self.start_thread();
@@ -310,6 +321,7 @@ void Measuring::stop() {
   InCallback::wait(kPatience);
   if (sampling_ && alive) sampler_->stop();
   if (counting_ && alive) counters_->stop();
+  if (replaying_ && alive) replay_->stop();
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
@@ -321,6 +333,7 @@ void Measuring::stop() {
     drain();
     subscription_.stop_activity();
     if (counting_) counters_->release();
+    if (replaying_) replay_->release();
     finalize() ? subscription_.forget() : subscription_.close();
   }
   InCallback::forget(this);
@@ -328,6 +341,7 @@ void Measuring::stop() {
   {
     const std::lock_guard lock(fold_mutex_);
     settle_samples(INT64_MAX);
+    if (replaying_) replay_->launches().finish();
     fold_.finish();
   }
   if (activities_ != 0) leadline_monitor_unregister(activities_);
@@ -348,6 +362,7 @@ void Measuring::abandon(leadline_subscription* places, leadline_subscription* ac
   subscription_.forget();
   if (sampling_) sampler_->windows().abandon();
   if (counting_) counters_->windows().abandon();
+  if (replaying_) replay_->windows().abandon();
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
 }
 

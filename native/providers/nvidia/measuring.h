@@ -15,6 +15,7 @@
 #include "gpu/recording.h"
 #include "providers/nvidia/callbacks.h"
 #include "providers/nvidia/driver.h"
+#include "providers/nvidia/kernel_replay.h"
 #include "providers/nvidia/pc_sampling.h"
 #include "providers/nvidia/pm_sampling.h"
 #include "providers/nvidia/provider.h"
@@ -86,6 +87,8 @@ class Measuring {
   bool sampling_ = false;                // this and `counting_` are set before callbacks are enabled
   std::unique_ptr<PmSampler> counters_;  // null: no counters are asked for
   bool counting_ = false;
+  std::unique_ptr<KernelReplay> replay_;  // null: kernels are not replayed
+  bool replaying_ = false;
   std::unique_ptr<gpu::Recorder> recorder_;
   leadline_subscription places_ = 0;
   leadline_subscription activities_ = 0;

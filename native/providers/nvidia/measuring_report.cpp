@@ -62,6 +62,11 @@ Details Measuring::details() const {
         d.metrics,          d.chips,        d.message,   d.windows.windows, d.windows.open_ns, d.windows.spent_ns,
         d.samples.readings, d.samples.idle, d.overflows, d.aligned};
   }
+  if (replay_) {
+    const KernelReplayDetails d = replay_->details();
+    details.replay = ReplayDetails{d.metrics,   d.chips,    d.message, d.windows.windows, d.windows.spent_ns,
+                                   d.stretches, d.launches, d.passes};
+  }
   return details;
 }
 

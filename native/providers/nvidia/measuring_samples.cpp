@@ -25,6 +25,14 @@ PmSamplingOptions counter_options(const Options& options) {
   return counting;
 }
 
+KernelReplayOptions replay_options(const Options& options) {
+  KernelReplayOptions replay;
+  replay.metrics = options.gpu_metrics;
+  replay.budget = options.instruction_budget;
+  if (options.sample_window_s <= 0) replay.window_s = 0;
+  return replay;
+}
+
 // Contexts that were there before measuring began show at their first call.
 void Measuring::sample_contexts(cupti::Domain domain, std::uint32_t cbid, const void* data) noexcept {
   static thread_local constinit void* last_seen = nullptr;
@@ -48,6 +56,7 @@ void Measuring::sample_contexts(cupti::Domain domain, std::uint32_t cbid, const 
     case cupti::Resource::kContextDestroyStarting:
       if (last_seen == resource.context) last_seen = nullptr;
       if (sampling_) sampler_->context_destroyed(resource.context);
+      if (replaying_) replay_->context_destroyed(resource.context);
       return;
     case cupti::Resource::kModuleLoaded:
       if (sampling_ && resource.descriptor != nullptr) {
@@ -78,12 +87,19 @@ void Measuring::sample_window(bool open) {
   const auto turn = [open](gpu::SamplingWindows& windows) { open ? windows.open() : windows.close(); };
   if (sampling_) turn(sampler_->windows());
   if (counting_) turn(counters_->windows());
+  if (replaying_) turn(replay_->windows());
 }
 
 void Measuring::settle_samples(std::int64_t until_ns) {
   if (counting_) {
     counters_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
                                                  const std::vector<leadline_measure>& measures) {
+      fold_.tell_counters(run, mangled, measures);
+    });
+  }
+  if (replaying_) {
+    replay_->launches().settle([this](const gpu::KernelRun& run, const std::string& mangled,
+                                      const std::vector<leadline_measure>& measures) {
       fold_.tell_counters(run, mangled, measures);
     });
   }

@@ -1,13 +1,11 @@
 #include "providers/nvidia/pm_sampling.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "base/ids.h"
 #include "gpu/measure.h"
-#include "providers/nvidia/counter_choice.h"
+#include "providers/nvidia/counter_plan.h"
 #include "providers/nvidia/sampling_refusal.h"
 
 namespace leadline::nvidia {
@@ -23,32 +21,17 @@ constexpr std::uint64_t kClocksPerMicrosecond = 1400;
 // Their readings are triggered by clocks of the device: Turing and GA100 have no timer for it.
 bool has_no_timer(const std::string& chip) { return chip.starts_with("TU") || chip == "GA100"; }
 
-template <class Params>
-Params sized() {
-  Params params{};
-  params.size = sizeof(Params);
-  return params;
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 }  // namespace
 
 struct PmSampler::Device {
+  explicit Device(const PmSamplingFunctions& call) : plan(call, cupti::ProfilerType::kPmSampling) {}
+
   std::int32_t index = 0;
   std::string chip;
-  cupti::ProfilerHost host = nullptr;
+  CounterPlan plan;
   cupti::PmSampling sampling = nullptr;
-  CounterChoice choice;
-  std::vector<const char*> vendors;
-  std::vector<std::uint8_t> config;
   std::vector<std::uint8_t> image;
   std::vector<std::uint8_t> empty_image;
-  std::vector<double> values;  // of `vendors`
   std::int64_t opened_ns = 0;
   bool open = false;
 };
@@ -97,13 +80,13 @@ void PmSampler::set_up_new_devices() {
   for (std::size_t index = 0; index < kMostDevices && fresh >> index != 0; ++index) {
     if ((fresh >> index & 1) == 0) continue;
     known_ |= std::uint64_t{1} << index;
-    auto device = std::make_unique<Device>();
+    auto device = std::make_unique<Device>(call_);
     device->index = static_cast<std::int32_t>(index);
     std::string why;
     if (set_up(*device, &why)) {
       const std::lock_guard lock(mutex_);
       said_.chips += (said_.chips.empty() ? "" : ", ") + device->chip;
-      said_.metrics = device->choice.taken;
+      said_.metrics = device->plan.choice().taken;
       devices_.push_back(std::move(device));
     } else {
       refuse(why);
@@ -111,73 +94,23 @@ void PmSampler::set_up_new_devices() {
   }
 }
 
-// A host object that has these metrics, in place of the device's; *passes is 0 where the chip does not know one.
-bool PmSampler::host_with(Device& device, const char* chip, const std::uint8_t* available,
-                          const std::vector<const char*>& names, std::size_t* passes, cupti::Result* result) {
-  *passes = 0;
-  if (device.host != nullptr) {
-    auto gone = sized<cupti::HostObject>();
-    gone.host = std::exchange(device.host, nullptr);
-    call_.host_deinitialize(&gone);
-  }
-  auto made = sized<cupti::HostInitialize>();
-  made.type = cupti::ProfilerType::kPmSampling;
-  made.chip = chip;
-  made.available = available;
-  *result = call_.host_initialize(&made);
-  if (*result != cupti::kSuccess) return false;
-  device.host = made.host;
-  auto add = sized<cupti::HostAddMetrics>();
-  add.host = device.host;
-  add.names = const_cast<const char**>(names.data());
-  add.count = names.size();
-  if (call_.host_add_metrics(&add) != cupti::kSuccess) return true;
-  auto bytes = sized<cupti::HostImageSize>();
-  bytes.host = device.host;
-  *result = call_.host_image_size(&bytes);
-  if (*result != cupti::kSuccess) return false;
-  device.config.assign(bytes.bytes, 0);
-  auto image = sized<cupti::HostImage>();
-  image.host = device.host;
-  image.bytes = device.config.size();
-  image.image = device.config.data();
-  *result = call_.host_image(&image);
-  if (*result != cupti::kSuccess) return false;
-  auto count = sized<cupti::HostPasses>();
-  count.bytes = device.config.size();
-  count.image = device.config.data();
-  *result = call_.host_passes(&count);
-  *passes = count.passes;
-  return *result == cupti::kSuccess;
-}
-
-bool PmSampler::choose(Device& device, const char* chip, const std::vector<std::uint8_t>& available, std::string* why) {
+bool PmSampler::choose(Device& device, const std::vector<std::uint8_t>& available, std::string* why) {
   cupti::Result failed = cupti::kSuccess;
-  device.choice = choose_counters(options_.metrics, [&](const std::vector<const char*>& names) {
-    std::size_t passes = 0;
-    cupti::Result result = cupti::kSuccess;
-    if (!host_with(device, chip, available.data(), names, &passes, &result)) failed = result;
-    return passes;
-  });
-  if (device.choice.taken.empty()) {
+  if (!device.plan.choose(device.chip, available, {options_.metrics}, &failed)) {
     *why = failed != cupti::kSuccess ? refusal(failed, "to set them up")
                                      : "GPU metrics are not counted because " + device.chip + " counts none of " +
                                            listed(options_.metrics) + ".";
     return false;
   }
-  if (!device.choice.unknown.empty()) {
-    refuse("This device (" + device.chip + ") does not count " + listed(device.choice.unknown) + ".");
+  const CounterChoice& choice = device.plan.choice();
+  if (!choice.unknown.empty()) {
+    refuse("This device (" + device.chip + ") does not count " + listed(choice.unknown) + ".");
   }
-  if (!device.choice.left_out.empty()) {
-    refuse("This device (" + device.chip + ") cannot count " + listed(device.choice.left_out) + " beside " +
-           listed(device.choice.taken) + "; ask for them in a run of their own.");
+  if (!choice.left_out.empty()) {
+    refuse("This device (" + device.chip + ") cannot count " + listed(choice.left_out) + " beside " +
+           listed(choice.taken) + "; ask for them in a run of their own, or with --replay.");
   }
-  device.vendors = device.choice.vendors();
-  device.values.resize(device.vendors.size());
-  std::size_t passes = 0;
-  if (host_with(device, chip, available.data(), device.vendors, &passes, &failed) && passes == 1) return true;
-  *why = refusal(failed, "the metrics");
-  return false;
+  return true;
 }
 
 bool PmSampler::set_up(Device& device, std::string* why) {
@@ -197,7 +130,7 @@ bool PmSampler::set_up(Device& device, std::string* why) {
     return false;
   }
   device.chip = chip.name;
-  if (!choose(device, device.chip.c_str(), image, why)) return false;
+  if (!choose(device, image, why)) return false;
   auto enable = sized<cupti::PmEnable>();
   enable.device = chip.device;
   result = call_.enable(&enable);
@@ -208,8 +141,8 @@ bool PmSampler::set_up(Device& device, std::string* why) {
   device.sampling = enable.sampling;
   auto configure = sized<cupti::PmConfigure>();
   configure.sampling = device.sampling;
-  configure.config = device.config.data();
-  configure.config_bytes = device.config.size();
+  configure.config = device.plan.config().data();
+  configure.config_bytes = device.plan.config().size();
   configure.hardware_bytes = kHardwareBytes;
   const bool by_clocks = has_no_timer(device.chip);
   configure.trigger = by_clocks ? cupti::TriggerMode::kClocks : cupti::TriggerMode::kNanoseconds;
@@ -225,8 +158,9 @@ bool PmSampler::set_up(Device& device, std::string* why) {
 bool PmSampler::make_image(Device& device) {
   auto bytes = sized<cupti::PmImageSize>();
   bytes.sampling = device.sampling;
-  bytes.names = device.vendors.data();
-  bytes.count = device.vendors.size();
+  std::vector<const char*> names = device.plan.vendors();
+  bytes.names = names.data();
+  bytes.count = names.size();
   bytes.most = kReadingsAtOnce;
   if (call_.image_size(&bytes) != cupti::kSuccess) return false;
   device.empty_image.assign(bytes.bytes, 0);
@@ -277,7 +211,7 @@ void PmSampler::close_window() {
 void PmSampler::read(Device& device, std::int64_t closed_ns) {
   gpu::CounterBatch batch;
   batch.device = device.index;
-  batch.metrics = device.choice.metrics();
+  batch.metrics = device.plan.choice().metrics();
   for (int round = 0; round < kMostRounds; ++round) {
     device.image = device.empty_image;
     auto decode = sized<cupti::PmDecode>();
@@ -312,28 +246,10 @@ bool PmSampler::take(Device& device, gpu::CounterBatch& batch) {
     at.image = device.image.data();
     at.bytes = device.image.size();
     at.index = i;
-    auto evaluate = sized<cupti::HostEvaluate>();
-    evaluate.host = device.host;
-    evaluate.image = at.image;
-    evaluate.bytes = at.bytes;
-    evaluate.index = i;
-    evaluate.names = device.vendors.data();
-    evaluate.count = device.vendors.size();
-    evaluate.values = device.values.data();
     if (call_.sample_info(&at) != cupti::kSuccess || at.end <= at.start) continue;
-    if (call_.host_evaluate(&evaluate) != cupti::kSuccess) continue;
+    if (!device.plan.evaluate(device.image, i)) continue;
     batch.intervals.push_back({static_cast<std::int64_t>(at.start), static_cast<std::int64_t>(at.end)});
-    std::array<double, 4> inputs{};
-    for (const CounterRecipe* recipe : device.choice.recipes) {
-      for (std::size_t v = 0; v < recipe->vendors.size(); ++v) {
-        const auto place = std::ranges::find_if(
-            device.vendors, [&](const char* name) { return std::strcmp(name, recipe->vendors[v]) == 0; });
-        inputs[v] = device.values[static_cast<std::size_t>(place - device.vendors.begin())];
-      }
-      const std::size_t first = batch.values.size();
-      batch.values.resize(first + recipe->metrics.size());
-      recipe->compute(inputs.data(), &batch.values[first]);
-    }
+    device.plan.add_to(&batch.values);
   }
   return true;
 }
@@ -365,9 +281,7 @@ void PmSampler::release() noexcept {
     auto of = sized<cupti::PmObject>();
     of.sampling = device->sampling;
     call_.disable(&of);
-    auto host = sized<cupti::HostObject>();
-    host.host = device->host;
-    if (host.host != nullptr) call_.host_deinitialize(&host);
+    device->plan.release();
   }
   devices_.clear();
 }

@@ -69,9 +69,7 @@ class PmSampler {
   void close_window();
   void set_up_new_devices();
   bool set_up(Device& device, std::string* why);
-  bool choose(Device& device, const char* chip, const std::vector<std::uint8_t>& available, std::string* why);
-  bool host_with(Device& device, const char* chip, const std::uint8_t* available, const std::vector<const char*>& names,
-                 std::size_t* passes, cupti::Result* result);
+  bool choose(Device& device, const std::vector<std::uint8_t>& available, std::string* why);
   bool make_image(Device& device);
   void read(Device& device, std::int64_t closed_ns);
   bool take(Device& device, gpu::CounterBatch& batch);

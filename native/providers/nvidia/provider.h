@@ -33,6 +33,7 @@ struct Options {
   std::int64_t code_bytes = 256 << 20;
   std::vector<std::string> gpu_metrics;       // hardware counters to read, see counter_choice.h; empty: none
   std::int64_t counter_interval_ns = 50'000;  // between two readings of them
+  bool replay = false;                        // count them kernel by kernel, each run as often as it takes
   std::string recording;                      // file to record the stream of calls and records into; empty: none
   std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
 };
@@ -74,6 +75,17 @@ struct CounterDetails {
   bool aligned = false;  // the times of readings were laid into their window, since they are of another clock
 };
 
+struct ReplayDetails {
+  std::vector<std::string> metrics;
+  std::string chips;
+  std::string message;  // why nothing, or less, is counted; empty when all is well
+  std::uint64_t windows = 0;
+  std::int64_t spent_ns = 0;
+  std::uint64_t stretches = 0;  // of launches that were replayed
+  std::uint64_t launches = 0;
+  std::uint64_t passes = 0;  // that each kernel was run
+};
+
 // Of a measuring that runs, or has run.
 struct Details {
   std::string cupti_path;
@@ -96,6 +108,7 @@ struct Details {
   bool device_lost = false;
   std::optional<InstructionDetails> instructions;
   std::optional<CounterDetails> counters;
+  std::optional<ReplayDetails> replay;
 };
 
 struct Report {

@@ -17,6 +17,7 @@ Options options_of(const ProviderOptions& given) {
   options.code_folder = given.get("code_folder", options.code_folder);
   options.code_bytes = given.get("code_bytes", options.code_bytes);
   options.gpu_metrics = given.get("gpu_metrics", options.gpu_metrics);
+  options.replay = given.get("replay", options.replay);
   options.counter_interval_ns = given.get("counter_interval_ns", options.counter_interval_ns);
   options.recording = given.get("recording", options.recording);
   options.describe_device = given.describe_device;

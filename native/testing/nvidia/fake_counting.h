@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "providers/nvidia/pm_sampling_abi.h"
+#include "providers/nvidia/range_abi.h"
 
 namespace leadline::testing {
 
@@ -24,10 +25,14 @@ struct FakeRates {
   double issue = 0;
   double bytes = 0;
   double instructions = 0;
+  double wavefronts = 0;  // of shared memory, and those that conflicts of its banks added
+  double conflicts = 0;
+  double requests = 0;  // loads of global memory by warps, and their pieces
+  double sectors = 0;
 };
 
 struct FakeCounting {
-  static constexpr std::size_t kMetrics = 11;
+  static constexpr std::size_t kMetrics = 16;
   struct Reading {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
@@ -58,6 +63,24 @@ struct FakeCounting {
   bool overflow = false;            // told once
   std::int64_t clock_error_ns = 0;  // of the times of readings
   std::size_t at_once = 1000;       // readings in one image
+  cupti::Result range_result = cupti::kSuccess;
+  std::size_t passes_missing = 0;  // of the next stretch of replayed kernels
+  bool range_too_many = false;     // one more range than kernels were launched
+
+  // Of a context whose kernels are replayed.
+  struct Ranges {
+    bool configured = false;
+    bool open = false;
+    std::size_t passes = 1;
+    std::size_t most = 0;
+    std::vector<Reading> ranges;
+    std::uint8_t* image = nullptr;
+  };
+  std::map<void*, Ranges> contexts;
+  std::uint64_t graphs_replayed = 0;  // launched where kernels are replayed, which must not be
+  std::uint64_t ranges_enabled = 0;
+  // How much longer a kernel takes that is launched there now.
+  std::int64_t replay(void* context, const std::string& kernel, std::int64_t duration_ns);
 
   std::map<std::int32_t, OfDevice> devices;
   std::vector<Ran> ran_;
@@ -65,7 +88,8 @@ struct FakeCounting {
 
   void ran(std::int32_t device, const std::string& kernel, std::int64_t start_ns, std::int64_t end_ns);
   Reading reading(std::int32_t device, std::int64_t start_ns, std::int64_t end_ns) const;
-  std::size_t passes(const std::vector<std::string>& names) const;  // 0: one is unknown
+  // 0: one is unknown.
+  std::size_t passes(const std::vector<std::string>& names, cupti::ProfilerType type) const;
   void reset() { *this = {}; }
 };
 

@@ -67,6 +67,15 @@ void fake_test_rates(const char* kernel, double warps, double tensor, double dra
   rates.dram = dram;
   rates.bytes = bytes;
 }
+// And what it does with memory in a nanosecond: turns of shared memory and its conflicts, loads and their sectors.
+void fake_test_memory(const char* kernel, double wavefronts, double conflicts, double requests, double sectors) {
+  const std::lock_guard lock(gpu().mutex);
+  FakeRates& rates = gpu().counting.rates[kernel];
+  rates.wavefronts = wavefronts;
+  rates.conflicts = conflicts;
+  rates.requests = requests;
+  rates.sectors = sectors;
+}
 void fake_test_refuse_sampling(std::int32_t result) {
   gpu().sampling.enable_result = gpu().counting.enable_result = result;
 }

@@ -12,6 +12,7 @@ extern "C" FakeGpu* fake_gpu();
 namespace leadline::nvidia::cupti {
 // What the vendor does not tell of its objects.
 struct ProfilerHostObject {
+  ProfilerType type = ProfilerType::kPmSampling;
   std::vector<std::string> names;
 };
 struct PmSamplingObject {
@@ -57,10 +58,10 @@ cupti::Result cuptiPmSamplingGetCounterAvailability(cupti::PmAvailability* p) {
   return cupti::kSuccess;
 }
 cupti::Result cuptiProfilerHostInitialize(cupti::HostInitialize* p) {
-  if (wrong(p) || p->type != cupti::ProfilerType::kPmSampling) return cupti::kInvalidParameter;
+  if (wrong(p)) return cupti::kInvalidParameter;
   if (p->available == nullptr) return cupti::kInvalidParameter;  // chips of after this release need it
   if (std::string(p->chip) == "GX999") return cupti::kInvalidChipName;
-  p->host = new cupti::ProfilerHostObject;
+  p->host = new cupti::ProfilerHostObject{p->type, {}};
   return cupti::kSuccess;
 }
 cupti::Result cuptiProfilerHostDeinitialize(cupti::HostObject* p) {
@@ -71,7 +72,7 @@ cupti::Result cuptiProfilerHostDeinitialize(cupti::HostObject* p) {
 cupti::Result cuptiProfilerHostConfigAddMetrics(cupti::HostAddMetrics* p) {
   if (wrong(p)) return cupti::kInvalidParameter;
   for (std::size_t i = 0; i < p->count; ++i) p->host->names.emplace_back(p->names[i]);
-  return counting().passes(p->host->names) > 0 ? cupti::kSuccess : cupti::kInvalidParameter;
+  return counting().passes(p->host->names, p->host->type) > 0 ? cupti::kSuccess : cupti::kInvalidParameter;
 }
 cupti::Result cuptiProfilerHostGetConfigImageSize(cupti::HostImageSize* p) {
   p->bytes = sizeof(std::size_t);
@@ -79,7 +80,7 @@ cupti::Result cuptiProfilerHostGetConfigImageSize(cupti::HostImageSize* p) {
 }
 cupti::Result cuptiProfilerHostGetConfigImage(cupti::HostImage* p) {
   if (wrong(p) || p->bytes < sizeof(std::size_t)) return cupti::kInvalidParameter;
-  const std::size_t passes = counting().passes(p->host->names);
+  const std::size_t passes = counting().passes(p->host->names, p->host->type);
   std::memcpy(p->image, &passes, sizeof passes);
   return cupti::kSuccess;
 }
@@ -182,6 +183,99 @@ cupti::Result cuptiProfilerHostEvaluateToGpuValues(cupti::HostEvaluate* p) {
     if (row == FakeCounting::kMetrics) return cupti::kInvalidParameter;
     p->values[i] = one.values[row];
   }
+  return cupti::kSuccess;
+}
+
+// Kernels that are replayed.
+cupti::Result cuptiProfilerGetCounterAvailability(cupti::ContextAvailability* p) {
+  if (wrong(p) || p->context == nullptr) return cupti::kInvalidParameter;
+  if (counting().enable_result != cupti::kSuccess) return counting().enable_result;
+  p->bytes = 16;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerEnable(cupti::RangeEnable* p) {
+  const std::lock_guard lock(fake_gpu()->mutex);
+  if (wrong(p)) return cupti::kInvalidParameter;
+  if (counting().range_result != cupti::kSuccess) return counting().range_result;
+  p->profiler = reinterpret_cast<cupti::RangeProfiler>(p->context);
+  counting().contexts[p->context] = {};
+  ++counting().ranges_enabled;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerDisable(cupti::RangeObject* p) {
+  const std::lock_guard lock(fake_gpu()->mutex);
+  if (wrong(p) || counting().contexts.erase(p->profiler) == 0) return cupti::kInvalidParameter;
+  fake_gpu()->subscribed_when_counting_ended = fake_gpu()->subscribed != nullptr;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerGetCounterDataSize(cupti::RangeImageSize* p) {
+  if (wrong(p) || p->nodes < p->most) return cupti::kInvalidParameter;
+  p->bytes = sizeof(Image) + p->most * sizeof(FakeCounting::Reading);
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerCounterDataImageInitialize(cupti::RangeImage* p) {
+  if (wrong(p)) return cupti::kInvalidParameter;
+  const Image made{(p->bytes - sizeof(Image)) / sizeof(FakeCounting::Reading), 0};
+  std::memcpy(p->image, &made, sizeof made);
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerSetConfig(cupti::RangeConfigure* p) {
+  const std::lock_guard lock(fake_gpu()->mutex);
+  if (p->size != cupti::kRangeConfigureBytes || p->levels != 1 || p->least_level != 1) return cupti::kInvalidParameter;
+  if (p->range != cupti::RangeKind::kEachKernel || p->replay != cupti::Replay::kKernel) return cupti::kNotSupported;
+  FakeCounting::Ranges& of = counting().contexts.at(p->profiler);
+  if (of.open) return cupti::kInvalidOperation;
+  of = {};
+  of.configured = true;
+  std::memcpy(&of.passes, p->config, sizeof of.passes);
+  of.most = p->most + (counting().range_too_many ? 1 : 0);
+  of.image = p->image;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerStart(cupti::RangeObject* p) {
+  const std::lock_guard lock(fake_gpu()->mutex);
+  if (counting().start_result != cupti::kSuccess) return counting().start_result;
+  FakeCounting::Ranges& of = counting().contexts.at(p->profiler);
+  if (wrong(p) || !of.configured || of.open) return cupti::kInvalidOperation;
+  of.open = true;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerStop(cupti::RangeStop* p) {
+  const std::lock_guard lock(fake_gpu()->mutex);
+  FakeCounting::Ranges& of = counting().contexts.at(p->profiler);
+  if (p->size != cupti::kRangeStopBytes || !of.open) return cupti::kInvalidOperation;
+  of.open = false;
+  p->complete = std::exchange(counting().passes_missing, 0) > 0 ? 0 : 1;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerDecodeData(cupti::RangeDecode* p) {
+  const std::lock_guard lock(fake_gpu()->mutex);
+  if (wrong(p)) return cupti::kInvalidParameter;
+  FakeCounting::Ranges& of = counting().contexts.at(p->profiler);
+  Image image;
+  std::memcpy(&image, of.image, sizeof image);
+  if (counting().range_too_many) of.ranges.emplace_back();
+  image.count = std::min(of.ranges.size(), image.room);
+  // The last comes first: readers go by the names of ranges.
+  for (std::size_t i = 0; i < image.count; ++i) readings(of.image)[i] = of.ranges[image.count - 1 - i];
+  std::memcpy(of.image, &image, sizeof image);
+  of.configured = false;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerGetCounterDataInfo(cupti::RangeImageInfo* p) {
+  if (wrong(p)) return cupti::kInvalidParameter;
+  Image image;
+  std::memcpy(&image, p->image, sizeof image);
+  p->ranges = image.count;
+  return cupti::kSuccess;
+}
+cupti::Result cuptiRangeProfilerCounterDataGetRangeInfo(cupti::RangeInfo* p) {
+  static thread_local std::string name;
+  if (wrong(p)) return cupti::kInvalidParameter;
+  Image image;
+  std::memcpy(&image, p->image, sizeof image);
+  name = std::to_string(image.count - 1 - p->index);
+  p->name = name.c_str();
   return cupti::kSuccess;
 }
 

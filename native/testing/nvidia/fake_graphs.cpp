@@ -39,6 +39,8 @@ FakeGraph* FakeGpu::instantiate(FakeGraph* graph) {
 void FakeGpu::graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t correlation) {
   const std::lock_guard lock(mutex);
   std::int64_t at = std::max(tick(0) + 500, stream->ready_ns);
+  const auto replayed = counting.contexts.find(context(stream->device));
+  if (replayed != counting.contexts.end() && replayed->second.open) ++counting.graphs_replayed;
   for (FakeGraphNode* node : graph->nodes) {
     cupti::KernelRecord record{};
     record.kind = cupti::Kind::kConcurrentKernel;

@@ -59,6 +59,10 @@ class Program final : public GpuProgram<Fakes, FakeGpu, FakeKernel, LaunchConfig
       set("issue", rates.issue);
       set("bytes", rates.bytes);
       set("instructions", rates.instructions);
+      set("wavefronts", rates.wavefronts);
+      set("conflicts", rates.conflicts);
+      set("requests", rates.requests);
+      set("sectors", rates.sectors);
     } else if (line.verb() == "load-code") {
       gpu_.load_code(line.words[1].data(), line.words[1].size(), static_cast<std::int32_t>(line.number("device", 0)));
     } else if (line.verb() == "unload-code") {
@@ -107,6 +111,14 @@ bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line)
     options.gpu_metrics.assign(line.words.begin() + 1, line.words.end());
   else if (verb == "counter-interval")
     options.counter_interval_ns = number();
+  else if (verb == "replay-kernels")
+    options.replay = true;
+  else if (verb == "refuse-ranges")
+    gpu.counting.range_result = static_cast<cupti::Result>(number());
+  else if (verb == "passes-missing")
+    gpu.counting.passes_missing = 1;
+  else if (verb == "range-too-many")
+    gpu.counting.range_too_many = true;
   else if (verb == "chip")
     gpu.counting.chip = line.words[1];
   else if (verb == "no-counter")
@@ -186,11 +198,13 @@ ScenarioResult run_scenario(const std::string& file, const std::string& folder, 
     return done;
   };
   ScenarioResult result = run_scenario_in({[&] { return std::make_unique<Program>(fakes); }, provider}, file);
-  if (!options.gpu_metrics.empty() && !gpu.subscribed_when_counting_ended && gpu.counting.enable_result == 0 &&
+  if (!options.gpu_metrics.empty() && (!options.replay || gpu.counting.ranges_enabled > 0) &&
+      !gpu.subscribed_when_counting_ended && gpu.counting.enable_result == 0 &&
       gpu.counting.chip != "GX999") {
     result.error = "Counting was ended after the subscription, or never.";
   }
   if (gpu.noisy_callbacks_enabled > 0) result.error = "Callbacks of calls of no interest were enabled.";
+  if (gpu.counting.graphs_replayed > 0) result.error = "A graph was launched while kernels were replayed.";
   if (gpu.sampling.calls_while_off > 0) result.error = "Sampling was used where it was not on.";
   if (gpu.calls_after_finalize > 0) result.error = "CUPTI was called after it had been finalised.";
   return result;

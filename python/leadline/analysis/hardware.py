@@ -30,7 +30,8 @@ SHARES: Mapping[str, str] = {
 class Hardware:
     """Shares are 0 to 1, None where they were not counted. `counted_ns`: the part of `gpu_ns` that they stand for.
     `active`: of the multiprocessors that had work; `occupancy`: of the room for warps on those; `dram_bytes_s`: what
-    device memory moved; `instructions_s`: of warps."""
+    device memory moved; `instructions_s`: of warps; `conflicts`: share of shared memory's turns that its banks'
+    conflicts added; `sectors`: of 32 bytes that a load of global memory touched, of the 32 threads of a warp."""
 
     name: str
     gpu_ns: int
@@ -43,6 +44,8 @@ class Hardware:
     l2: float | None
     dram_bytes_s: float | None
     instructions_s: float | None
+    conflicts: float | None
+    sectors: float | None
 
 
 def hardware_of(tree: Tree, rows: Rows, name: str) -> Hardware | None:
@@ -64,6 +67,10 @@ def hardware_of(tree: Tree, rows: Rows, name: str) -> Hardware | None:
         value = per_counted(metric)
         return None if value is None else value * 1e9
 
+    def ratio(metric: str, to: str) -> float | None:
+        (value, count), (whole, _) = total(metric), total(to)
+        return value / whole if count and whole else None
+
     shares = {share: per_counted(metric) for share, metric in SHARES.items()}
     bytes_s, instructions_s = a_second("dram_bytes"), a_second("warp_instructions")
     return Hardware(
@@ -73,6 +80,8 @@ def hardware_of(tree: Tree, rows: Rows, name: str) -> Hardware | None:
         **shares,
         dram_bytes_s=bytes_s,
         instructions_s=instructions_s,
+        conflicts=ratio("bank_conflicts", "shared_wavefronts"),
+        sectors=ratio("global_sectors", "global_requests"),
     )
 
 

@@ -41,8 +41,10 @@ INSTRUCTION_MODES = ("continuous", "serialised")
 INSTRUCTION_BUDGET = 2.0
 """Percent of the time that sampling instructions may cost where nothing is said."""
 
-GPU_METRICS = ("occupancy", "dram", "tensor", "l2", "issue")
+GPU_METRICS = ("occupancy", "dram", "tensor", "l2", "issue", "shared", "global")
 """What hardware counters of kernels can say, what most people ask for first."""
+REPLAYED_METRICS = ("global",)
+"""Those that no device counts while kernels run as they do, so that they have to be run again."""
 
 _UNREADABLE_WINDOW = "Cannot read the trace window {!r}; write steps=N or seconds=S, and maybe ,wait=N."
 
@@ -145,6 +147,9 @@ class Options:
     offsets, without source lines."""
     gpu_metrics: tuple[str, ...] = ()
     """Hardware counters of kernels to read (`GPU_METRICS`). `budget` says what reading them may cost, as above."""
+    replay: bool = False
+    """With `gpu_metrics`: count kernel by kernel, each run again until everything is counted (`REPLAYED_METRICS` need
+    it). Kernels then run one after the other while they are counted, and the thread that launches them waits."""
     budget: float = 0.0
     """Percent of wall time that measuring may cost on the whole; sources rest where it costs more. 0: no limit."""
     counters: tuple[str, ...] = ()
@@ -172,6 +177,10 @@ class Options:
         for name in self.gpu_metrics:
             if name not in GPU_METRICS:
                 raise ProfileError(f"There is no GPU metric {name!r}; there are {', '.join(GPU_METRICS)}, and all.")
+            if name in REPLAYED_METRICS and not self.replay:
+                raise ProfileError(f"The GPU metric {name!r} takes kernels that are run again: add --replay.")
+        if self.replay and not self.gpu_metrics:
+            raise ProfileError("Kernels are replayed for their counters: say which with --gpu-metrics, such as all.")
         if self.gpu_metrics and self.instructions:
             raise ProfileError(
                 "Instructions and GPU metrics are read by the same part of the device; measure them in two runs."
@@ -262,7 +271,8 @@ class Options:
         if self.accelerators:
             parts.append(f"accelerator {', '.join(names(self.accelerators))}")
         if self.gpu_metrics:
-            parts.append(f"GPU metrics {', '.join(self.gpu_metrics)} ({self.instruction_budget:g} % of the time)")
+            way = "replaying kernels, " if self.replay else ""
+            parts.append(f"GPU metrics {', '.join(self.gpu_metrics)} ({way}{self.instruction_budget:g} % of the time)")
         if self.counters:
             parts.append(f"counters {', '.join(self.counters)}")
         if self.tools:

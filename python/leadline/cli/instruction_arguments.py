@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from leadline.capture.config import GPU_METRICS, INSTRUCTION_MODES
+from leadline.capture.config import GPU_METRICS, INSTRUCTION_MODES, REPLAYED_METRICS
+from leadline.capture.errors import ProfileError
 
 INSTRUCTIONS = {"--instructions": f"--instructions={INSTRUCTION_MODES[0]}"}
 """What the option means where nothing follows it."""
@@ -22,17 +23,34 @@ def add_instruction_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-code", action="store_true", help="with --instructions: keep no machine code")
     parser.add_argument(
         "--gpu-metrics",
-        default="",
         metavar="NAMES",
         help=f"read hardware counters of GPU kernels: {','.join(GPU_METRICS)}, or all",
+    )
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="with --gpu-metrics: run some kernels again and again until everything is counted, which "
+        f"{' and '.join(REPLAYED_METRICS)} needs; they run one after the other meanwhile",
     )
 
 
 def instruction_options(arguments: argparse.Namespace) -> dict[str, object]:
     """As the names of `Options`."""
-    asked = [name.strip() for name in arguments.gpu_metrics.split(",") if name.strip()]
+    asked = _names(arguments.gpu_metrics, replay=arguments.replay)
     return {
         "instructions": arguments.instructions,
         "no_code": arguments.no_code,
-        "gpu_metrics": list(GPU_METRICS) if "all" in asked else list(dict.fromkeys(asked)),
+        "gpu_metrics": asked,
+        "replay": arguments.replay,
     }
+
+
+def _names(text: str | None, *, replay: bool) -> list[str]:
+    """What was asked for; wrong names stay, and are refused with the other options. Raises ProfileError for none."""
+    if text is None:
+        return []
+    asked = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
+    if not asked:
+        raise ProfileError(f"--gpu-metrics names none; there are {', '.join(GPU_METRICS)}, and all.")
+    every = [name for name in GPU_METRICS if replay or name not in REPLAYED_METRICS]
+    return list(dict.fromkeys(one for name in asked for one in (every if name == "all" else [name])))

@@ -35,7 +35,7 @@ class CodeTables:
         self.lines: dict[tuple[str, str], list[CodeLine]] = {}
 
     def add(self, tables: Tables) -> None:
-        """What another profile holds. Equal hashes are equal code; of functions the one with text stays."""
+        """What another profile holds; in any order the same comes of it."""
         text, objects, lines = tables.strings, tables["code_objects"], tables["code_lines"]
         held = tables["code_bytes"]["bytes"]
         for row, begin, size in zip(*(objects[name].tolist() for name in ("hash", "begin", "size")), strict=True):
@@ -46,9 +46,23 @@ class CodeTables:
         ):
             one = CodeLine(offset, text[said], text[file], line)
             found.setdefault((text[code], text[function]), []).append(one)
+        self._take(found)
+
+    def join(self, other: CodeTables) -> None:
+        """What was added elsewhere."""
+        for code, held in other.objects.items():
+            self.objects.setdefault(code, held)
+        self._take(other.lines)
+
+    def narrow(self, most_bytes: int = MOST_BYTES) -> None:
+        """Forget what would not be in the file either, whatever else is joined."""
+        self.objects = {code: self.objects[code] for code in fitting(self.objects, most_bytes)}
+
+    def _take(self, found: Mapping[tuple[str, str], list[CodeLine]]) -> None:
+        """Equal hashes are equal code; of a function told twice the one with more text stays."""
         for key, listed in found.items():
             known = self.lines.get(key)
-            if known is None or (not any(one.text for one in known) and any(one.text for one in listed)):
+            if known is None or _told(listed) > _told(known):
                 self.lines[key] = listed
 
     def columns(self, strings: StringBuilder, most_bytes: int = MOST_BYTES) -> dict[str, dict[str, Array]]:
@@ -78,6 +92,11 @@ class CodeTables:
         }
 
 
+def _told(lines: list[CodeLine]) -> tuple[int, list[tuple[int, str, str, int]]]:
+    """How much is said of a function; of equally much one answer."""
+    return sum(bool(one.text) for one in lines), [(one.offset, one.text, one.file, one.line) for one in lines]
+
+
 def fitting(objects: Mapping[str, bytes], most_bytes: int) -> list[str]:
     """Hashes of the smallest objects that fit together, in their order."""
     kept, left = [], most_bytes
@@ -92,22 +111,21 @@ def fitting(objects: Mapping[str, bytes], most_bytes: int) -> list[str]:
 def merged_code(parts: Sequence[Tables], strings: StringBuilder) -> dict[str, dict[str, Array]]:
     """The tables of several profiles as one."""
     whole = CodeTables()
-    for part in sorted(parts, key=_order):
+    for part in parts:
         whole.add(part)
     return whole.columns(strings)
 
 
-def _order(tables: Tables) -> list[bytes]:
-    """Of parts with different text for the same code; all others come out the same in any order."""
-    text = tables.strings
-    return [text.raw(row) for row in np.unique(tables["code_lines"]["text"]).tolist()]
+def code_of(tables: Tables) -> CodeTables:
+    """What one profile holds."""
+    whole = CodeTables()
+    whole.add(tables)
+    return whole
 
 
 def stored_code(tables: Tables) -> Iterable[tuple[str, bytes]]:
     """(hash, code) of every object that the profile holds."""
-    whole = CodeTables()
-    whole.add(tables)
-    return whole.objects.items()
+    return code_of(tables).objects.items()
 
 
-__all__ = ["MOST_BYTES", "CodeLine", "CodeTables", "fitting", "merged_code", "stored_code"]
+__all__ = ["MOST_BYTES", "CodeLine", "CodeTables", "code_of", "fitting", "merged_code", "stored_code"]

@@ -16,9 +16,16 @@ _COLUMNS = {
     "tensor": "matrix units",
     "dram": "memory",
     "l2": "L2",
+    "conflicts": "bank conflicts",
 }
 
-_SHORT = {"SMs at work": "SMs", "issue slots": "issue", "matrix units": "matrix"}
+_SHORT = {
+    "SMs at work": "SMs",
+    "issue slots": "issue",
+    "matrix units": "matrix",
+    "bank conflicts": "banks",
+    "sectors/load": "sectors",
+}
 
 
 def short(head: str) -> str:
@@ -30,12 +37,16 @@ def hardware_table(rows: Sequence[Hardware]) -> tuple[list[str], list[list[str]]
     """Headings and cells; without columns that no kernel has."""
     shown = [name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows)]
     moved = any(row.dram_bytes_s is not None for row in rows)
-    heads = ["kernel", "time", "counted", *(_COLUMNS[name] for name in shown), *(["GB/s"] if moved else [])]
+    pieces = any(row.sectors is not None for row in rows)
+    heads = ["kernel", "time", "counted", *(_COLUMNS[name] for name in shown)]
+    heads += [*(["sectors/load"] if pieces else []), *(["GB/s"] if moved else [])]
     cells = []
     for row in rows:
         values = [getattr(row, name) for name in shown]
         line = [phrases.name_text(row.name), duration(row.gpu_ns), duration(row.counted_ns)]
         line += ["-" if value is None else share(value, 1) for value in values]
+        if pieces:
+            line.append("-" if row.sectors is None else f"{row.sectors:.1f}")
         if moved:
             line.append("-" if row.dram_bytes_s is None else f"{row.dram_bytes_s / 1e9:,.0f}")
         cells.append(line)

@@ -17,6 +17,8 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
   const counted = node.parent ? view.valueOf(node, "counted_time") : 0;
   if (!(counted > 0)) return null;
   const bytes = view.valueOf(node, "dram_bytes");
+  const turns = view.valueOf(node, "shared_wavefronts");
+  const loads = view.valueOf(node, "global_requests");
   return (
     <>
       <h4>Hardware counters of {duration(counted)}</h4>
@@ -33,6 +35,22 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
               </tr>
             ) : null;
           })}
+          {turns > 0 ? (
+            <tr>
+              <th scope="row" title="of the turns that shared memory took">
+                bank conflicts
+              </th>
+              <td>{share(view.valueOf(node, "bank_conflicts"), turns)}</td>
+            </tr>
+          ) : null}
+          {loads > 0 ? (
+            <tr>
+              <th scope="row" title="of 32 bytes that a load of 32 threads touched; 4 where neighbours read 4 bytes each">
+                pieces of a load
+              </th>
+              <td>{(view.valueOf(node, "global_sectors") / loads).toFixed(1)}</td>
+            </tr>
+          ) : null}
           {bytes > 0 ? (
             <tr>
               <th scope="row" title="read from and written to device memory">

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leadline.analysis.rules.allocator import Allocator
+from leadline.analysis.rules.bank_conflicts import BankConflicts
 from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
 from leadline.analysis.rules.block_shape import BlockShape
 from leadline.analysis.rules.communication import Communication
@@ -53,6 +54,7 @@ RULES: tuple[Rule, ...] = (
     ForwardBackward(),
     Stall(),
     Uncoalesced(),
+    BankConflicts(),
     Occupancy(),
     Roofline(),
     CpuLatency(),

@@ -122,6 +122,15 @@ class SampledKernels:
         words = [word for word in text.split() if not word.startswith(("@", "{", "+0x"))]
         return words[0] if words else ""
 
+    def function(self, row: int) -> tuple[str, str]:
+        """The hash of its code and the name of the function that an instruction is of, as far as they are known."""
+        detail = json_object(self.case.tree.text("detail", int(self.case.tree.frame_of[row])))
+        return str(detail.get("code", "")), str(detail.get("function", ""))
+
+    def offset(self, row: int) -> int:
+        """Of an instruction in its function."""
+        return int(self.case.tree.frames["address"][int(self.case.tree.frame_of[row])])
+
     def waiting(self, group: Group, *reasons: str) -> Rows:
         """Those of `below` that lost time for one of these reasons (any, where none is given)."""
         below = self.below(group)

@@ -185,6 +185,7 @@ def _counting_options(options: Options) -> dict[str, Any]:
     return {
         "gpu_metrics": list(options.gpu_metrics),
         "instruction_budget": options.instruction_budget / 100,
+        "replay": options.replay,
         "counter_interval_ns": max(1, _number(INTERVAL_VARIABLE, INTERVAL_US)) * 1000,
     }
 

@@ -61,6 +61,23 @@ class CounterDetails(TypedDict):
     """The times of readings were laid into their window, since they are of another clock."""
 
 
+class ReplayDetails(TypedDict):
+    """Of kernels that were run again for their counters."""
+
+    metrics: list[str]
+    chips: str
+    message: str
+    """Why nothing, or less, is counted; empty when all is well."""
+    windows: int
+    spent_ns: int
+    stretches: int
+    """Of launches that were replayed one after the other."""
+    launches: int
+    """Whose counters are known."""
+    passes: int
+    """That each kernel was run."""
+
+
 class Details(Answer, total=False):
     """For the file and the doctor. All from `cupti_path` on are missing where nothing has been measured."""
 
@@ -86,6 +103,7 @@ class Details(Answer, total=False):
     device_lost: bool
     instructions: InstructionDetails
     counters: CounterDetails
+    replay: ReplayDetails
 
 
 class NvtxDomain(TypedDict):

@@ -55,8 +55,9 @@ if count.value:
     if "samples" in sys.argv:
         options.update(instructions="continuous", sample_window_s=0.0)
     if "metrics" in sys.argv:
-        from leadline.capture.config import GPU_METRICS
-        options.update(gpu_metrics=list(GPU_METRICS), instruction_budget=1.0)
+        from leadline.capture.config import GPU_METRICS, REPLAYED_METRICS
+        asked = [name for name in GPU_METRICS if name not in REPLAYED_METRICS]
+        options.update(gpu_metrics=asked, instruction_budget=1.0)
     answer["attached"] = _native.attach_nvidia(options)
     cuda.cuCtxSetCurrent(context)
     cuda.cuCtxSynchronize()

@@ -39,6 +39,7 @@ def finished(fold: Fold, missing: Sequence[Rank] = (), left_out: Sequence[str] =
         **_small_tables(fold, rows, strings, left_out),
         **_ranks(rows, strings),
         **_statistics(fold, rows),
+        **fold.code.columns(strings),
     }
     whole = with_strings_in_use(columns, strings)
     tables = Tables({name: whole[name] if name in whole else empty_columns(name) for name in TABLES})

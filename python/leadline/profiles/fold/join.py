@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.profiles.codetables import CodeTables
 from leadline.profiles.fold.state import (
     Column,
     DeviceKind,
@@ -69,7 +70,17 @@ def join(folds: Sequence[Fold]) -> Fold:
         devices=devices,
         losses=_joined((one.losses for one in folds), lambda one, other: one + other),
         meta=joined_meta([one.meta for one in folds]),
+        code=joined_code(one.code for one in folds),
     )
+
+
+def joined_code(parts: Iterable[CodeTables]) -> CodeTables:
+    """All of them, as far as it fits into a file."""
+    whole = CodeTables()
+    for part in parts:
+        whole.join(part)
+    whole.narrow()
+    return whole
 
 
 def unified(parents: Sequence[Ids], frames: Sequence[Ids], distinct: int) -> tuple[Ids, Ids, list[Ids]]:

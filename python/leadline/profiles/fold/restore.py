@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.profiles.codetables import code_of
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.fold.keys import frame_keys
 from leadline.profiles.fold.state import (
@@ -76,6 +77,7 @@ def restored(profile: Profile, name: str) -> Fold:
             "ended_at_ns": profile.meta["started_at_ns"] + profile.meta["wall_ns"],
             "complete": bool(fold.get("complete")),
         },
+        code=code_of(tables),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.profiles.codetables import CodeTables
 from leadline.profiles.fold.wide import Limbs
 
 Ids = NDArray[np.int64]
@@ -146,6 +147,8 @@ class Fold:
     """Counts by group, kind and sentence."""
     meta: Mapping[str, Any]
     """Of the first rank; `cost` and the times are those of all."""
+    code: CodeTables
+    """Machine code that was sampled on any rank, once by content."""
 
 
 def rows_of(one: Sums, wanted: NDArray[np.bool_]) -> Sums:

@@ -1,0 +1,68 @@
+// CUPTI's plan for counting on one chip: which of its metrics are taken, how the device must be set up for them, and
+// what its readings amount to in our metrics.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "providers/nvidia/counter_choice.h"
+#include "providers/nvidia/cupti_library.h"
+
+namespace leadline::nvidia {
+
+class CounterPlan {
+ public:
+  CounterPlan(const PmSamplingFunctions& call, cupti::ProfilerType type) : call_(call), type_(type) {}
+  CounterPlan(const CounterPlan&) = delete;
+  CounterPlan& operator=(const CounterPlan&) = delete;
+
+  struct Wanted {
+    std::vector<std::string> metrics;
+    bool in_one_pass = true;
+    std::vector<const char*> beside = {};  // CUPTI's metrics that are counted in any case
+  };
+  // Takes as much of it as the chip can count. False where that is nothing, or what CUPTI refused, in *failed.
+  bool choose(const std::string& chip, const std::vector<std::uint8_t>& available, const Wanted& wanted,
+              cupti::Result* failed);
+  // CUPTI's object is let go of.
+  void release() noexcept;
+
+  const CounterChoice& choice() const noexcept { return choice_; }
+  const std::vector<const char*>& vendors() const noexcept { return vendors_; }
+  const std::vector<std::uint8_t>& config() const noexcept { return config_; }
+  std::size_t passes() const noexcept { return passes_; }
+
+  // The values of one sample or range of an image, in the order of vendors(); false where CUPTI does not know them.
+  bool evaluate(const std::vector<std::uint8_t>& image, std::size_t index);
+  double value(const char* vendor) const noexcept;
+  // The same as our metrics, in the order of choice().metrics(), behind what is in `values`.
+  void add_to(std::vector<double>* values) const;
+
+ private:
+  bool make(const std::string& chip, const std::uint8_t* available, const std::vector<const char*>& names,
+            std::size_t* passes, cupti::Result* result);
+  std::size_t value_place(const char* vendor) const noexcept;
+
+  const PmSamplingFunctions& call_;
+  const cupti::ProfilerType type_;
+  cupti::ProfilerHost host_ = nullptr;
+  CounterChoice choice_;
+  std::vector<const char*> vendors_;
+  std::vector<double> values_;
+  std::vector<std::uint8_t> config_;
+  std::size_t passes_ = 0;
+};
+
+// A structure of CUPTI's that says its size.
+template <class Params>
+Params sized() {
+  Params params{};
+  params.size = sizeof(Params);
+  return params;
+}
+
+std::string listed(const std::vector<std::string>& names);
+
+}  // namespace leadline::nvidia

@@ -1,0 +1,116 @@
+// Counters that a device cannot count at once: CUPTI runs single kernels again until all passes are done, between
+// which it puts the device's memory back.
+//
+// Asked for only: meanwhile kernels of the context run one after the other, and the thread that launches waits. A
+// stretch of a few launches is counted in each window that the budget allows; it begins and ends inside the launches
+// of one thread, since CUPTI numbers kernels in the order of their launches. Where that order would not be known the
+// stretch is not used: launches of other threads, graphs (which run as they are), and other contexts of the device.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpu/replayed_launches.h"
+#include "gpu/sampling_windows.h"
+#include "providers/nvidia/counter_plan.h"
+#include "providers/nvidia/cupti_library.h"
+
+namespace leadline::nvidia {
+
+struct KernelReplayOptions {
+  std::vector<std::string> metrics;  // of counter_names()
+  double budget = 0.02;              // share of the time
+  double window_s = 0.05;            // 0: windows are opened and closed by who asks, as tests do
+  std::size_t at_once = 32;          // launches in one stretch
+};
+
+struct KernelReplayDetails {
+  std::string message;  // why nothing, or less, is counted; empty when all is well
+  std::string chips;
+  std::vector<std::string> metrics;
+  gpu::WindowCounters windows;
+  std::uint64_t stretches = 0;
+  std::uint64_t launches = 0;  // whose counters are known
+  std::size_t passes = 0;      // that a kernel is run
+};
+
+struct Options;
+KernelReplayOptions replay_options(const Options& options);
+
+class KernelReplay {
+ public:
+  KernelReplay(const CuptiLibrary& library, KernelReplayOptions options);
+  ~KernelReplay();
+  KernelReplay(const KernelReplay&) = delete;
+  KernelReplay& operator=(const KernelReplay&) = delete;
+
+  // False where this CUPTI cannot, said in details().
+  bool begin();
+
+  // In callbacks of CUPTI, around the outermost call that launches; `device` -1: unknown.
+  enum class Launch : std::uint8_t { kKernel, kGraph };
+  void entering(void* context, std::int32_t device, Launch what, std::uint32_t call) noexcept {
+    if (busy_.load(std::memory_order_acquire)) enter(context, device, what, call);
+  }
+  void captured() noexcept;  // the open launch became a node of a graph and runs nothing
+  void leaving(bool failed) noexcept {
+    if (busy_.load(std::memory_order_acquire)) leave(failed);
+  }
+  void context_destroyed(void* context) noexcept;
+
+  // No stretch begins any more, the last one is taken.
+  void stop();
+  void release() noexcept;
+
+  gpu::SamplingWindows& windows() noexcept { return windows_; }
+  gpu::ReplayedLaunches& launches() noexcept { return launches_; }
+  KernelReplayDetails details() const;
+
+ private:
+  struct Target;
+  struct Stretch {
+    Target* target = nullptr;  // null: none is open
+    std::thread::id thread;
+    std::vector<std::uint32_t> calls;
+    std::uint32_t open_call = 0;  // 0: the thread is in no launch
+    std::int64_t entered_ns = 0;
+    bool mixed = false;  // another thread launched meanwhile
+  };
+
+  void enter(void* context, std::int32_t device, Launch what, std::uint32_t call) noexcept;
+  void leave(bool failed) noexcept;
+  Target* target_of(void* context, std::int32_t device);
+  bool set_up(Target& target, std::string* why);
+  bool make_image(Target& target);
+  void open_stretch(Target& target);
+  bool configure(Target& target, cupti::Result* result);
+  void close_stretch();
+  void read(Target& target, const std::vector<std::uint32_t>& calls);
+  void refuse(const std::string& sentence);
+  std::string refusal(cupti::Result result, const char* doing) const;
+
+  const CuptiLibrary& library_;
+  const KernelReplayOptions options_;
+  const RangeFunctions& call_;
+  gpu::ReplayedLaunches launches_;
+
+  std::atomic<bool> busy_{false};  // a stretch is wanted or open: launches come to enter()
+  std::atomic<bool> seen_{false};  // the program launches
+  mutable std::mutex mutex_;       // of everything below; launches take it while busy
+  bool wanted_ = false;
+  bool ended_ = false;
+  std::map<void*, std::unique_ptr<Target>> targets_;
+  Stretch stretch_;
+  KernelReplayDetails said_;
+  std::set<std::string> sentences_;
+  gpu::SamplingWindows windows_;
+};
+
+}  // namespace leadline::nvidia
