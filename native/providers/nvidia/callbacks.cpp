@@ -101,8 +101,8 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
   calls_.begin(api, call.makes_work);
   if (replay_ != nullptr && (call.kind == LEADLINE_GPU_LAUNCH || call.kind == LEADLINE_GPU_GRAPH_LAUNCH)) {
     const bool graph = call.kind == LEADLINE_GPU_GRAPH_LAUNCH;
-    replay_->entering(data.context, api.device,
-                      graph ? KernelReplay::Launch::kGraph : KernelReplay::Launch::kKernel, data.correlation_id);
+    replay_->entering(data.context, api.device, graph ? KernelReplay::Launch::kGraph : KernelReplay::Launch::kKernel,
+                      data.correlation_id);
   }
 }
 

@@ -64,8 +64,8 @@ Details Measuring::details() const {
   }
   if (replay_) {
     const KernelReplayDetails d = replay_->details();
-    details.replay = ReplayDetails{d.metrics,   d.chips,    d.message, d.windows.windows, d.windows.spent_ns,
-                                   d.stretches, d.launches, d.passes};
+    details.replay = ReplayDetails{d.metrics,          d.chips,     d.message,  d.windows.windows,
+                                   d.windows.spent_ns, d.stretches, d.launches, d.passes};
   }
   return details;
 }

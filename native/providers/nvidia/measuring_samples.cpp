@@ -98,10 +98,10 @@ void Measuring::settle_samples(std::int64_t until_ns) {
     });
   }
   if (replaying_) {
-    replay_->launches().settle([this](const gpu::KernelRun& run, const std::string& mangled,
-                                      const std::vector<leadline_measure>& measures) {
-      fold_.tell_counters(run, mangled, measures);
-    });
+    replay_->launches().settle(
+        [this](const gpu::KernelRun& run, const std::string& mangled, const std::vector<leadline_measure>& measures) {
+          fold_.tell_counters(run, mangled, measures);
+        });
   }
   if (!sampling_) return;
   sampler_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,

@@ -199,8 +199,7 @@ ScenarioResult run_scenario(const std::string& file, const std::string& folder, 
   };
   ScenarioResult result = run_scenario_in({[&] { return std::make_unique<Program>(fakes); }, provider}, file);
   if (!options.gpu_metrics.empty() && (!options.replay || gpu.counting.ranges_enabled > 0) &&
-      !gpu.subscribed_when_counting_ended && gpu.counting.enable_result == 0 &&
-      gpu.counting.chip != "GX999") {
+      !gpu.subscribed_when_counting_ended && gpu.counting.enable_result == 0 && gpu.counting.chip != "GX999") {
     result.error = "Counting was ended after the subscription, or never.";
   }
   if (gpu.noisy_callbacks_enabled > 0) result.error = "Callbacks of calls of no interest were enabled.";
