@@ -35,8 +35,8 @@ class Uncoalesced(Rule):
         Option("full", 20, "%", "of its samples that wait for room in the queue; well-shaped kernels wait for data, "
                "and loads and stores of 16 bytes, the widest, are not counted"),
         Option("samples", 100, "1", "of one kernel; fewer do not tell its reasons apart"),
-        Option("sectors", 20, "1", "of 32 bytes that a load of a warp touches, where they were counted; the widest loads "
-               "of neighbours take 16"),
+        Option("sectors", 20, "1", "of 32 bytes that a load of a warp touches, where they were counted; the widest "
+               "loads of neighbours take 16"),
     )  # fmt: skip
 
     def check(self, case: Case, values: Values) -> list[Finding]:
