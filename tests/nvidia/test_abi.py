@@ -48,7 +48,7 @@ def headers(release: int | str) -> Headers:
     major = 12 if str(release) == "12" else 13
     if release == "toolkit":
         cupti = cuda = _TOOLKIT / "include"
-        library = next(iter(sorted(_TOOLKIT.glob("lib*/libcupti.so.13"))), None)
+        library = next(_TOOLKIT.glob("lib*/libcupti.so.13"), None)
     elif major == 13:
         cupti = cuda = nvidia_package("cu13", "include")
         library = nvidia_package("cu13", "lib", "libcupti.so.13")
@@ -58,12 +58,9 @@ def headers(release: int | str) -> Headers:
         library = nvidia_package("cuda_cupti", "lib", "libcupti.so.12")
     found = cupti is not None and (cupti / "cupti.h").exists() and cuda is not None and (cuda / "cuda.h").exists()
     if not found or cupti is None or cuda is None or library is None:
-        if release == "toolkit":
-            pytest.skip(f"No toolkit of CUDA 13 with CUPTI in {_TOOLKIT}.")
         suffix = "" if major == 13 else "-cu12"
-        pytest.skip(
-            f"Needs nvidia-cuda-cupti{suffix}, nvidia-cuda-runtime{suffix} and nvidia-cuda-crt, not installed here."
-        )
+        package = f"nvidia-cuda-cupti{suffix}, nvidia-cuda-runtime{suffix} and nvidia-cuda-crt"
+        pytest.skip(f"Needs {_TOOLKIT if release == 'toolkit' else package}, not installed here.")
     return Headers(major, cupti, cuda, library)
 
 

@@ -79,14 +79,15 @@ struct FakeCounting {
   std::map<void*, Ranges> contexts;
   std::uint64_t graphs_replayed = 0;  // launched where kernels are replayed, which must not be
   std::uint64_t ranges_enabled = 0;
-  // How much longer a kernel takes that is launched there now.
   std::int64_t replay(void* context, const std::string& kernel, std::int64_t duration_ns);
 
   std::map<std::int32_t, OfDevice> devices;
   std::vector<Ran> ran_;
   std::uint64_t calls_while_off = 0;
 
-  void ran(std::int32_t device, const std::string& kernel, std::int64_t start_ns, std::int64_t end_ns);
+  // How long replaying it takes, where it was launched on a context whose kernels are replayed.
+  std::int64_t ran(std::int32_t device, const std::string& kernel, std::int64_t start_ns, std::int64_t end_ns,
+                   void* context = nullptr);
   Reading reading(std::int32_t device, std::int64_t start_ns, std::int64_t end_ns) const;
   // 0: one is unknown.
   std::size_t passes(const std::vector<std::string>& names, cupti::ProfilerType type) const;

@@ -158,8 +158,7 @@ void FakeGpu::launch(FakeStream* stream, const char* name, const KernelShape& sh
   const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
   sampling.ran(context(stream->device), name, correlation);
   stream->ready_ns = start + sampling.duration(context(stream->device), duration_ns);
-  counting.ran(stream->device, name, start, stream->ready_ns);
-  tick(counting.replay(context(stream->device), name, duration_ns));
+  now_ns += counting.ran(stream->device, name, start, stream->ready_ns, context(stream->device));
   record.start = static_cast<std::uint64_t>(start + kCuptiEpoch);
   record.end = static_cast<std::uint64_t>(stream->ready_ns + kCuptiEpoch);
   record.device_id = static_cast<std::uint32_t>(stream->device);

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.profiles.canonical import owners
-from leadline.profiles.codetables import CodeTables, code_of
+from leadline.profiles.codetables import code_of
 from leadline.profiles.fold.facts import rank_values
 from leadline.profiles.fold.join import both_groups, both_threads, joined_code, unified
 from leadline.profiles.fold.keys import frame_keys, process_key
@@ -101,11 +101,6 @@ class Source:
         return record_of_rows(self.profile)
 
     @cached_property
-    def code(self) -> CodeTables:
-        """Machine code of its kernels."""
-        return code_of(self.tables)
-
-    @cached_property
     def owner(self) -> Ids:
         """Row of the process of every node, -1 outside all."""
         return owners(self.tables, np.arange(self.tables.rows("processes")))
@@ -145,7 +140,7 @@ def fold_rank(pieces: Sequence[tuple[Source, Sequence[Member]]], facts: RankFact
         devices=list(dict.fromkeys(devices.values())),
         losses=_losses(parts),
         meta=_meta(pieces, facts),
-        code=joined_code(source.code for source, _ in pieces),
+        code=joined_code(code_of(source.tables) for source, _ in pieces),
     )
 
 
