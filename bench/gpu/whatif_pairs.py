@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "whatif"))
 
 from gpu_models import MODELS
 from gpu_steps import Program, Runner
-from outcomes import Outcome, Ratio, asked, outcome, profiled, without, write_results
+from outcomes import Outcome, Ratio, asked, gone, outcome, profiled, write_results
 from trace_summary import summary
 
 from common import add_results_option, machine, machine_text
@@ -70,9 +70,7 @@ def pairs(tiny: bool) -> list[Pair]:
     special: list[Pair] = []
     for name, program in plain.items():
         if MODELS[name].convolutions:
-            special.append(
-                Pair(f"{name}: channels_last", program, replace(program, channels_last=True), without(LAYOUT))
-            )
+            special.append(Pair(f"{name}: channels_last", program, replace(program, channels_last=True), gone(LAYOUT)))
             loading = replace(program, batch=min(32, program.batch), workers=0)
             ratio = asked("data_loading", workers="4")
             special.append(Pair(f"{name}: loader workers 0 to 4", loading, replace(loading, workers=4), ratio))

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cpu_models import Program
 from cpu_report import HELD_OUT, LIMIT, UNSEEN, Predicted, Row, read_rows, write_rows
-from outcomes import Ratio, asked, without
+from outcomes import Ratio, asked, gone
 from turns import measure
 
 from common import add_results_option, machine
@@ -72,8 +72,8 @@ def pairs() -> list[Pair]:
     twice = asked("batch_size", factor="2")
     fused = asked("fused_optimizer")
     two_threads = asked("cpu_threads", threads="2")
-    dropout = without(r"^aten::(native_)?dropout$", r"(MulBackward0|NativeDropoutBackward0)$")
-    batch_norm = without(r"^aten::batch_norm$", r"NativeBatchNormBackward0$")
+    dropout = gone(r"^aten::(native_)?dropout$", r"(MulBackward0|NativeDropoutBackward0)$")
+    batch_norm = gone(r"^aten::batch_norm$", r"NativeBatchNormBackward0$")
     return [
         Pair("MLP: fused Adam", mlp, replace(mlp, fused=True), fused),
         Pair("transformer: fused AdamW", text_adam, replace(text_adam, fused=True), fused),
@@ -92,7 +92,7 @@ def pairs() -> list[Pair]:
             "transformer: dropout removed",
             replace(text, dropout=True),
             text,
-            without(r"^aten::(native_)?dropout$", r"NativeDropoutBackward0$"),
+            gone(r"^aten::(native_)?dropout$", r"NativeDropoutBackward0$"),
         ),
         Pair("convnet: batch norm removed", image, replace(image, batch_norm=False), batch_norm),
         Pair(
@@ -139,7 +139,7 @@ def unseen() -> list[Pair]:
     """Pairs of families that nothing was chosen with: what the accuracy of the others is worth."""
     twice, fused = asked("batch_size", factor="2"), asked("fused_optimizer")
     two_threads = asked("cpu_threads", threads="2")
-    batch_norm = without(r"^aten::batch_norm$", r"NativeBatchNormBackward0$")
+    batch_norm = gone(r"^aten::batch_norm$", r"NativeBatchNormBackward0$")
     t5 = Program("t5", 8, "adamw")
     vit, images = Program("vit", 8, "adam"), Program("vit", 8, workers=0, decoding=3000)
     mamba = Program("mamba", 8, "adamw", foreach=True)

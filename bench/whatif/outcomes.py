@@ -17,6 +17,7 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.load import load
 from leadline.whatif.predict import gain, predict
 from leadline.whatif.simulator import simulate
+from leadline.whatif.without import without
 
 Ratio = Callable[[Graph], tuple[float, float, float]]
 """New over old step time: expected, low, high."""
@@ -90,13 +91,12 @@ def asked(*names: str, **settings: str) -> Ratio:
     return ratio
 
 
-def without(*patterns: str) -> Ratio:
-    """The ratio when the tasks of these names go away with everything inside them and launched by them."""
+def gone(*patterns: str) -> Ratio:
+    """The ratio when the operators of these names are not in the model."""
 
     def ratio(graph: Graph) -> tuple[float, float, float]:
-        edited = graph.copy()
-        for pattern in patterns:
-            edited.remove(edited.subtree(edited.select(name=pattern)))
+        pattern = "|".join(patterns)
+        edited = without(graph, name=pattern) if graph.select(name=pattern) else graph.copy()
         value, low, high = gain(graph, edited)
         return 1 / value, 1 / high, 1 / low
 

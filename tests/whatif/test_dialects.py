@@ -144,8 +144,43 @@ def test_half_a_step_is_one_step_with_a_wide_range(share: float, tmp_path: Path)
     graph = load(path)
     assert len(graph.info.steps) == 1
     assert any("whole trace counts as one step" in text for text in graph.info.warnings)
+    forward = bool(graph.select(phase=Phase.FORWARD))
+    assert forward == (share == 0.5)
+    assert any("autograd noted" in text for text in graph.info.warnings) == forward
     for found in rank(graph).scenarios:
         assert found.high_ns / found.low_ns > 1.1, found.title
+        assert not forward or found.samples != 1 or found.low_gain <= 1.01, found.title
+
+
+def test_inference_that_keeps_nothing_for_a_backward_pass_is_whole(tmp_path: Path) -> None:
+    """The same forward pass without autograd's numbers is no part of a training step."""
+    events = [replace(event, sequence=-1) for event in program(steps=1) if event.begin + event.length < 0.5 * STEP_US]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(write(events, REFERENCE)))
+    assert not any("a part of a training step" in text for text in load(path).info.warnings)
+
+
+@pytest.mark.parametrize("dialect", [REFERENCE, CPU_DIALECTS[0]], ids=lambda dialect: dialect.name)
+def test_a_trace_that_begins_inside_a_step_leaves_its_rest_out(dialect: Dialect, tmp_path: Path) -> None:
+    """Marks of the optimizer alone, from the middle of the first step's forward pass on."""
+    whole = program(device=dialect.device)
+    forward = {event.sequence for event in whole if event.begin < 0.4 * STEP_US} - {-1}
+    cut = [event for event in whole if event.begin > 0.4 * STEP_US]
+    cut = [
+        replace(event, sequence=-1, forward_thread=-1) if event.sequence in forward else event for event in cut
+    ]  # it is not there
+    graphs = []
+    for events in (whole, cut):
+        content = write([event for event in events if not event.name.startswith("ProfilerStep")], dialect)
+        path = tmp_path / "trace.json"
+        path.write_text(json.dumps(content))
+        graphs.append(load(path))
+    full, rest = (graph.info for graph in graphs)
+    assert rest.facts["steps_found_by"] == "optimizer"
+    assert full.steps == (0, *rest.steps)
+    assert rest.step_ns[1:] == full.step_ns[2:]
+    assert any("begins inside a step" in text for text in rest.warnings)
+    assert not any("begins inside a step" in text for text in full.warnings)
 
 
 UNKNOWN = {"cpu_op": "op", "kernel": "gpu_op", "cuda_runtime": "api", "user_annotation": "annotation"}

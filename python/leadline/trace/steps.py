@@ -14,6 +14,7 @@ _NUMBER = re.compile(r"\d+")
 _SIMILAR = 0.9
 _FEW = 4  # periods below which an operator that only one of them has says nothing
 _RARE_SHARE = 0.1  # of the operators' time
+_WHOLE = 0.9  # of a step's usual number of operators
 _UNSTEADY = 2.5  # longest over median
 
 
@@ -38,9 +39,11 @@ class Steps:
 
 def find_steps(trace: Trace) -> Steps:
     """The steps of a trace; never none: without any mark the whole trace is one step."""
-    for found_by, steps in (("profiler", _profiler_steps(trace)), ("optimizer", _optimizer_steps(trace))):
-        if steps:
-            return Steps(tuple(steps), found_by)
+    if steps := _profiler_steps(trace):
+        return Steps(tuple(steps), "profiler")
+    if steps := _optimizer_steps(trace):
+        cut = _begins_inside(trace, steps)
+        return Steps(tuple(steps[1:] if cut else steps), "optimizer", cut)
     steps = _repeated(trace)
     doubt = _looks_like_layers(trace, steps) if steps else ""
     if steps and not doubt:
@@ -143,6 +146,20 @@ def _optimizer_steps(trace: Trace) -> list[Step]:
     cpu = trace.events["thread"] >= 0
     begin = int(trace.events["start_ns"][cpu].min())
     return [Step(number, low, high) for number, (low, high) in enumerate(zip([begin, *ends[:-1]], ends, strict=True))]
+
+
+def _begins_inside(trace: Trace, steps: list[Step]) -> str:
+    """A sentence where the first step has fewer operators than the others have, since it began before the trace did."""
+    thread = main_thread(trace)
+    rows = trace.of_kind(Kind.OPERATOR)
+    begins = trace.events["start_ns"][rows[trace.events["thread"][rows] == thread]]
+    held = np.diff(np.searchsorted(begins, [steps[0].start_ns, *(step.end_ns for step in steps)]))
+    if len(steps) < 2 or held[0] >= _WHOLE * float(np.median(held[1:])):
+        return ""
+    return (
+        f"the trace begins inside a step ({held[0]} operators of {np.median(held[1:]):.0f} before its weight update), "
+        "which is left out"
+    )
 
 
 def _repeated(trace: Trace) -> list[Step]:

@@ -25,6 +25,7 @@ from leadline.whatif.load import graph_of, load
 from leadline.whatif.predict import Prediction, Report, gain, predict, rank, replay
 from leadline.whatif.scenarios import SCENARIOS, Applied, Parameter, Scenario, ScenarioError
 from leadline.whatif.simulator import Result, simulate
+from leadline.whatif.without import without
 
 __all__ = [
     "SCENARIOS",
@@ -57,4 +58,5 @@ __all__ = [
     "replay",
     "simulate",
     "with_evidence",
+    "without",
 ]

@@ -18,6 +18,7 @@ from leadline.whatif.edits import transfer_ns
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import EdgeType, GraphError, TaskKind
+from leadline.whatif.pages import PAGES, without_new_pages
 from leadline.whatif.ranges import Doubts
 from leadline.whatif.residuals import causal
 from leadline.whatif.simulator import Result, simulate
@@ -27,10 +28,12 @@ _LEAST = 1e-4  # of a logarithm: smaller changes are none
 _ON_CPU = 0.035
 """Standard deviation of the gain of a change on a CPU: processes of one program differ by as much there, and half of
 the predictions of the pairs that factors were chosen with were off by more than 4 % (bench/whatif/cpu_pairs.py)."""
-_FULL_FROM = 0.03  # of a logarithm: a change that changes less answers to it in proportion
+_FULL_FROM = 0.01  # of a logarithm: a change that changes less answers to it in proportion
 _UNCLEAR = 0.7  # of a gain; so much is nothing within nine cases of ten
 _FEW_LEFT_OUT = 0.01  # of the events
 _KEPT = 0.3  # of an operator's own time at least is its own
+_WARM_FROM = 0.3  # of the operators' time, from which on the caches are those of what is left
+CACHES = "caches that hold more of what is left"
 RECORDER = "what recording cost each operator"
 OTHER_RANKS = "the wait for other ranks, which are not in the trace"
 
@@ -61,6 +64,10 @@ class Structure:
             self._others.append(("residuals", second, time))
         self._unrecorded: tuple[Graph, float] | None = None
         self._measured_there = not _has_device(graph)
+        old_pages = without_new_pages(graph) if self._measured_there else None
+        self._old_pages: tuple[Graph, float] | None = None
+        if old_pages is not None and (time := _step_ns(old_pages)):
+            self._old_pages = (old_pages, time)
         bare = _without_recorder(graph)
         if bare is not None and (time := _step_ns(bare)):
             self._unrecorded = (bare, time)
@@ -106,7 +113,16 @@ class Structure:
                     less * (1 - cost.pessimistic / cost.expected),
                 )
                 sentences = (f"{RECORDER}, {cost.expected / 1e3:g} µs, is left out of both times",)
+        paged = again(self._old_pages[0]) if self._old_pages is not None else None
+        if self._old_pages is not None and paged is not None and paged > 0:
+            half = (math.log(self._old_pages[1] / paged) - gain) / 2
+            if abs(half) > _LEAST:
+                shift *= math.exp(-half)
+                doubts.facts[PAGES] = (abs(half), -abs(half))
+                sentences += (f"{PAGES}, are half as many in both times; the range holds all and none",)
         if self._unrecorded is not None and self._measured_there:
+            if warmer := _left_warm(self._graph, edited):
+                doubts.facts[CACHES] = (warmer, 0.0)
             doubts.either_way["processes on a CPU"] = _ON_CPU * min(abs(gain) / _FULL_FROM, 1.0)
         alike = self._ranks_alike(edited)
         if alike is not None and alike > 0 and abs(half := math.log(step_ns / alike) / 2) > _LEAST:
@@ -141,6 +157,19 @@ def _unclear(graph: Graph) -> dict[str, float]:
     if left_out > _FEW_LEFT_OUT:
         found["events of unknown kinds"] = _UNCLEAR * min(1.0, 3 * left_out)
     return found
+
+
+def _left_warm(before: Graph, edited: Graph) -> float:
+    """How much faster at most what is left runs, as a logarithm, since work on other data no longer takes its place in
+    the processor's caches."""
+    count = len(before)
+    cpu = before.alive & (before.column("kind") == TaskKind.CPU)
+    if PYTHON in before.names:
+        cpu &= before.column("name") != before.names.index(PYTHON)
+    spent = before.column("duration_ns") + np.maximum(before.column("gap_ns"), 0)
+    total, gone = float(spent[cpu].sum()), float(spent[cpu & ~edited.alive[:count]].sum())
+    faster = technique("left_warm", larger_is_faster=False)
+    return -math.log(faster.optimistic) * min(gone / total / _WARM_FROM, 1.0) if total > 0 else 0.0
 
 
 def _without_recorder(graph: Graph) -> Graph | None:

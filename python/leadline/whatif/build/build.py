@@ -11,11 +11,11 @@ from leadline.trace.steps import Step, main_thread
 from leadline.trace.tables import Trace
 from leadline.whatif.build import cpu, device, late, layers, messages, queue, splits, threads, waits
 from leadline.whatif.build.draft import Draft
+from leadline.whatif.build.whole import doubt_parts
 from leadline.whatif.graph import DeviceInfo, Graph, GraphInfo
 from leadline.whatif.groups import contradicts
-from leadline.whatif.kinds import PHASE_NAMES, Phase, TaskKind
+from leadline.whatif.kinds import TaskKind
 from leadline.whatif.simulator import step_completions
-from leadline.whatif.tables import PART_OF_STEP
 
 _NEGLIGIBLE = 0.0005  # of the window; idle time below this is counted in the graph but not worth a warning
 
@@ -105,6 +105,8 @@ def _warn(draft: Draft, window: Window) -> None:
     elif window.found_by == "repetition":
         doubt = f", but {window.doubt}: choose them with --steps" if window.doubt else ""
         draft.warnings.append(f"steps carry no marks; they were found by the repetition of operators{doubt}")
+    elif window.found_by == "optimizer" and window.doubt:
+        draft.warnings.append(window.doubt)
     wrong = sum(contradicts(detail, draft.trace.world_size) for detail in draft.trace.details)
     if wrong:
         draft.warnings.append(
@@ -112,17 +114,7 @@ def _warn(draft: Draft, window: Window) -> None:
             f"{draft.trace.world_size} workers; the members, else all workers, are taken for them: load all ranks, or "
             "trust no answer about the network"
         )
-    seen = set(np.unique(draft["phase"]).tolist())
-    training = {int(Phase.BACKWARD), int(Phase.OPTIMIZER)} & seen
-    # what repeats may be a part of a step whose gradients are added up, but then it goes forward and backward
-    needed = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)[: 3 if window.found_by == "whole trace" else 2]
-    lacking = [PHASE_NAMES[phase] for phase in needed if phase not in seen]
-    if window.found_by in ("whole trace", "repetition") and training and lacking:
-        draft.facts[PART_OF_STEP] = True
-        draft.warnings.append(
-            f"the trace holds a part of a training step only (no {' and no '.join(lacking)}): what it says of gains is "
-            "that of this part, and every range reaches down to none; record whole steps"
-        )
+    doubt_parts(draft, window.found_by)
     total = max(draft.window_ns[1] - draft.window_ns[0], 1)
     if draft.unexplained_ns > _NEGLIGIBLE * total:
         draft.warnings.append(

@@ -7,14 +7,13 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.whatif.elementwise import cpu_nanoseconds_per_byte
 from leadline.whatif.gpus import Draw, Range, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable
 from leadline.whatif.kinds import Phase, Selection, TaskKind
 from leadline.whatif.layerwork import worker_kinds
-from leadline.whatif.model import ACCUMULATE
 from leadline.whatif.scenarios.base import Applied, Parameter, Scenario, Values, count, require_positive
+from leadline.whatif.scenarios.cpu_growth import growth
 from leadline.whatif.scenarios.loader import fetch_ns, loads_of, mean_step_ns, mean_wait_ns, set_period, uses_workers
 from leadline.whatif.selftime import PYTHON, SelfTimes
 from leadline.whatif.units import Unit
@@ -67,16 +66,14 @@ class BatchSize(Scenario):
             python = graph.select(name=f"^{re.escape(PYTHON)}$")
             grows = graph.select(kind=TaskKind.CPU) - constant - loading - python
             times = SelfTimes(graph)
-            own = times.total_ns()[grows.ids].astype(np.float64)
-            overhead = _call_overhead_ns(own, draw)
-            constant_ns = overhead + _weight_time_ns(graph, grows, own, draw)
+            parts = growth(graph, grows, times, draw)
             exponent = technique("cpu_batch_growth", larger_is_faster=factor < 1).at(draw)
-            growth = factor**exponent - 1
-            times.scale(grows, 1 + growth * np.maximum(own - constant_ns, 0) / np.maximum(own, 1.0))
+            more = (factor**exponent - 1) * parts.growing_ns
+            times.scale(grows, 1 + more / np.maximum(parts.own_ns, 1.0))
             growing = "in proportion" if exponent == 1 else f"with its power of {exponent:g}"
             how = (
-                f"{overhead / 1000:.3g} µs of every operator, clearing gradients and the reading of weights do not "
-                f"depend on the batch, the rest grows {growing}"
+                f"{parts.call_ns / 1000:.3g} µs of every operator, calls inside of it, sums of gradients and the "
+                f"reading of weights do not depend on the batch, the rest grows {growing}"
             )
         if period is None:
             graph.scale(loading, factor, gaps=True)
@@ -101,52 +98,3 @@ def _kernel_factors(graph: Graph, tasks: Selection, factor: float, draw: Draw) -
         blocks = float(filled) if isinstance(filled, (int, float)) and filled > 0 else 1.0
         found[at] = (max(blocks * factor, 1.0) / max(blocks, 1.0)) ** exponent
     return found
-
-
-def _weight_time_ns(graph: Graph, tasks: Selection, own: NDArray[np.float64], draw: Draw) -> NDArray[np.float64]:
-    """Time of each task that goes into tensors as large as a parameter, which do not grow: all of it where the task
-    clears or adds up gradients; in a matrix product, one pass over the operand or result at the trace's own memory
-    speed. The pessimistic end lets products grow as a whole, the optimistic one counts a second pass (packing)."""
-    found = np.zeros(len(tasks))
-    parameters = _parameter_shapes(graph)
-    per_byte = cpu_nanoseconds_per_byte(graph)
-    passes = Range(2.0, 1.0, 0.0, name="passes over weights").at(draw)
-    name, operator = graph.column("name"), graph.column("operator")
-    for at, task in enumerate(tasks):
-        short = graph.names[name[task]]
-        if re.search(ACCUMULATE, graph.names[operator[task]]):
-            found[at] = own[at]
-            continue
-        first = {"aten::mm": 0, "aten::addmm": 1, "aten::fill_": 0, "aten::zero_": 0}.get(short)
-        shapes = graph.shapes(task) if first is not None and graph.detail(task) else []
-        if first is None or len(shapes) <= first or not isinstance(shapes[first], list):
-            continue
-        if not short.endswith("mm"):
-            found[at] = own[at] if tuple(shapes[0]) in parameters else 0.0
-        elif len(shapes) > first + 1 and len(shapes[first]) == len(shapes[first + 1]) == 2:
-            (rows, inner), columns = shapes[first], shapes[first + 1][1]
-            of_parameters = [size for size in ((inner, columns), (rows, columns), (rows, inner)) if size in parameters]
-            if of_parameters:
-                found[at] = 4.0 * of_parameters[0][0] * of_parameters[0][1] * per_byte * passes
-    return found
-
-
-def _parameter_shapes(graph: Graph) -> frozenset[tuple[int, ...]]:
-    """Shapes of what the weight update writes and gradients are added to, and their transposes."""
-    marks = graph.select(phase=Phase.OPTIMIZER, kind=TaskKind.CPU) | graph.select(name=ACCUMULATE)
-    found: set[tuple[int, ...]] = set()
-    for task in marks:
-        shapes = graph.shapes(task) if graph.detail(task) else []
-        first = shapes[0] if shapes and isinstance(shapes[0], list) else []
-        for shape in first if first and isinstance(first[0], list) else [first]:
-            if shape and all(isinstance(axis, int) for axis in shape):
-                found |= {tuple(shape), tuple(reversed(shape))}
-    return frozenset(found)
-
-
-def _call_overhead_ns(own: NDArray[np.float64], draw: Draw) -> float:
-    """Cost of an operator that does almost nothing: a low percentile of the operators of this trace."""
-    if not own.size:
-        return 0.0
-    percentile = Range(50, 20, 0, name="cost of a call").at(draw)
-    return float(min(np.percentile(own, percentile), 10_000.0))
