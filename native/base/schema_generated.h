@@ -204,9 +204,11 @@ enum class MetricKind : std::uint8_t {
   kBankConflicts = 65,  // shared_wavefronts that were needed only because addresses of one warp fell on one bank
   kGlobalRequests = 66,  // loads of global memory by warps in counted_time
   kGlobalSectors = 67,  // pieces of 32 bytes that global_requests touched
+  kReadyWait = 68,  // from the end of the last input of a graph's node until a thread began it
+  kTemporaryBytes = 69,  // memory that nodes of a graph asked their allocator for, however soon they gave it back
 };
-inline constexpr std::size_t kMetricKindCount = 68;
-inline constexpr std::array<std::string_view, 68> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 70;
+inline constexpr std::array<std::string_view, 70> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -275,6 +277,8 @@ inline constexpr std::array<std::string_view, 68> kMetricKindNames{{
     "bank_conflicts",
     "global_requests",
     "global_sectors",
+    "ready_wait",
+    "temporary_bytes",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -428,7 +432,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 68> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 70> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -497,6 +501,8 @@ inline constexpr std::array<MetricInfo, 68> kMetricInfo{{
     {"bank_conflicts", "1", true},
     {"global_requests", "1", true},
     {"global_sectors", "1", true},
+    {"ready_wait", "ns", false},
+    {"temporary_bytes", "bytes", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -128,8 +128,9 @@ nb::bytes bytes_of(const std::vector<T>& column) {
 }
 
 // A whole profile: {planes: [(name, {stat: text})], lines: [(plane, id, name)], programs: [(id, name, module)],
-// strings, complaints, base_ns, problem, events: {column: bytes}}. Columns: line and name as uint32, start_ps and
-// duration_ps, and each number asked for as int64 (its smallest: not said), each text as uint32 (0: not said).
+// strings, complaints, base_ns, problem, events: {column: bytes}, stats: {column: bytes}}. Columns of events: line and
+// name as uint32, start_ps and duration_ps; of stats each number asked for as int64 (its smallest: not said), each text
+// as uint32 (0: not said).
 nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers,
                  const std::vector<std::string>& texts) {
   std::string problem;
@@ -160,10 +161,11 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
   events["name"] = bytes_of(from.name);
   events["start_ps"] = bytes_of(from.start_ps);
   events["duration_ps"] = bytes_of(from.duration_ps);
+  nb::dict stats;
   for (size_t column = 0; column < numbers.size(); ++column)
-    events[nb::str(numbers[column].c_str())] = bytes_of(from.numbers[column]);
+    stats[nb::str(numbers[column].c_str())] = bytes_of(from.numbers[column]);
   for (size_t column = 0; column < texts.size(); ++column)
-    events[nb::str(texts[column].c_str())] = bytes_of(from.texts[column]);
+    stats[nb::str(texts[column].c_str())] = bytes_of(from.texts[column]);
   nb::dict found;
   found["planes"] = planes;
   found["lines"] = lines;
@@ -173,6 +175,7 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
   found["base_ns"] = space->base_ns();
   found["problem"] = problem;
   found["events"] = events;
+  found["stats"] = stats;
   return found;
 }
 

@@ -178,6 +178,8 @@ class MetricKind(_Kind):
     BANK_CONFLICTS = 65
     GLOBAL_REQUESTS = 66
     GLOBAL_SECTORS = 67
+    READY_WAIT = 68
+    TEMPORARY_BYTES = 69
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -662,6 +664,18 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "1",
         True,
         "pieces of 32 bytes that global_requests touched",
+    ),
+    MetricInfo(
+        MetricKind.READY_WAIT,
+        "ns",
+        False,
+        "from the end of the last input of a graph's node until a thread began it",
+    ),
+    MetricInfo(
+        MetricKind.TEMPORARY_BYTES,
+        "bytes",
+        True,
+        "memory that nodes of a graph asked their allocator for, however soon they gave it back",
     ),
 )
 

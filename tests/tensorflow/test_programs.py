@@ -84,3 +84,50 @@ def test_traces_that_the_program_takes_itself_are_whole_and_calls_are_counted(
     assert traces > 2
     assert ran.calls("tf.function(own_step)") == calls
     assert sum(int(node.exclusive("time").sum) for node in ran.inside()) > 0  # ours found their time between theirs
+
+
+def test_memory_stands_on_the_lines_that_made_variables_and_tensors(run: Callable[..., Ran]) -> None:
+    ran = run("memory.py")
+    assert contradictions(ran.profile) == []
+    by_line: dict[str, dict[str, int]] = {}
+    for node in ran.profile.tree.find(kind="operator"):
+        found = node.nearest("python")
+        for metric in ("alloc_bytes", "free_bytes", "peak_live_bytes"):
+            held = int(node.exclusive(metric).sum)
+            if found is not None and held and "node" not in node.detail:
+                sums = by_line.setdefault(f"{found.name}:{node.name}", {})
+                sums[metric] = sums.get(metric, 0) + held
+    mib = 1024 * 1024
+    assert by_line["main:tf.Variable"] == {"alloc_bytes": 3 * mib, "free_bytes": 3 * mib, "peak_live_bytes": 3 * mib}
+    kept = {name: sums for name, sums in by_line.items() if name.startswith("keep.")}
+    assert sum(sums["alloc_bytes"] for name, sums in kept.items() if "<listcomp>" in name) >= 7 * mib
+    assert sum(sums.get("peak_live_bytes", 0) for sums in kept.values()) >= 5 * mib
+    assert not any("Reshape" in name and sums.get("peak_live_bytes") for name, sums in by_line.items())
+    assert not any("ReadVariableOp" in name for name in by_line)
+    passed = {name: sums for name, sums in by_line.items() if name.startswith("pass_by:")}
+    assert sum(sums["alloc_bytes"] for sums in passed.values()) == sum(sums["free_bytes"] for sums in passed.values())
+    waits = [node.exclusive("ready_wait") for node in ran.inside()]
+    assert sum(int(one.count) for one in waits) > 0 and all(int(one.min) >= 0 for one in waits if one.count)
+
+
+def test_what_goes_between_two_devices_is_communication_and_nodes_name_their_device(run: Callable[..., Ran]) -> None:
+    ran = run("two_devices.py")
+    assert contradictions(ran.profile) == []
+    assert ran.calls("tf.function(train)") == int(ran.output)
+    products = [node for node in ran.inside() if "MatMul" in node.name]
+    assert {node.detail["device"] for node in products} == {"CPU:0", "CPU:1"}
+    moved = [node for node in ran.inside() if node.name in ("_Send", "_Recv") or "Collective" in node.name]
+    assert {node.name for node in moved} >= {"_Send", "_Recv", "CollectiveReduceV2"}
+    assert all(node.detail["role"] == "communication" for node in moved)
+    assert all(int(node.exclusive("wait_time").sum) > 0 for node in moved if node.name == "CollectiveReduceV2")
+
+
+def test_a_collective_of_two_processes_stands_on_the_line_that_asked_for_it_in_both(run: Callable[..., Ran]) -> None:
+    ran = run("two_workers.py")
+    assert contradictions(ran.profile) == []
+    assert ran.calls("tf.function(train)") == 2 * int(ran.output)
+    reduced = [node for node in ran.inside() if node.name == "CollectiveReduceV2"]
+    # the strategy makes it on a thread of its own, for which TensorFlow keeps no line of the replica's function
+    assert {_made_on(node).line for node in reduced} == {_line("two_workers.py", "strategy.run(")}
+    assert len({node.nearest("process") for node in reduced}) == 2
+    assert not any(node.name.startswith("b'") for node in ran.profile.tree.find(kind="operator"))

@@ -128,6 +128,8 @@ export const MetricKindNames = [
   "bank_conflicts",
   "global_requests",
   "global_sectors",
+  "ready_wait",
+  "temporary_bytes",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -200,6 +202,8 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   bank_conflicts: "shared_wavefronts that were needed only because addresses of one warp fell on one bank",
   global_requests: "loads of global memory by warps in counted_time",
   global_sectors: "pieces of 32 bytes that global_requests touched",
+  ready_wait: "from the end of the last input of a graph's node until a thread began it",
+  temporary_bytes: "memory that nodes of a graph asked their allocator for, however soon they gave it back",
 };
 
 export const LossKindNames = [
@@ -346,6 +350,8 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   bank_conflicts: { unit: "1", additive: true, doc: "shared_wavefronts that were needed only because addresses of one warp fell on one bank" },
   global_requests: { unit: "1", additive: true, doc: "loads of global memory by warps in counted_time" },
   global_sectors: { unit: "1", additive: true, doc: "pieces of 32 bytes that global_requests touched" },
+  ready_wait: { unit: "ns", additive: false, doc: "from the end of the last input of a graph's node until a thread began it" },
+  temporary_bytes: { unit: "bytes", additive: true, doc: "memory that nodes of a graph asked their allocator for, however soon they gave it back" },
 };
 
 export const StallGroupDocs: Record<string, string> = {

@@ -106,7 +106,7 @@ class _Reader:
         wide, narrow = np.dtype("i8"), np.dtype("u4")
         self._events: dict[str, NDArray[Any]] = {
             name: np.frombuffer(column, wide if name in _NUMBERS or name.endswith("_ps") else narrow)
-            for name, column in found["events"].items()
+            for name, column in {**found["events"], **found["stats"]}.items()
         }
         self._details: list[Mapping[str, Any]] = []
 

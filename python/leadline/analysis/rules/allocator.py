@@ -35,6 +35,8 @@ class Allocator(Rule):
         tree, loop = case.tree, case.loop
         allocated, alive = tree.exclusive("alloc_bytes"), tree.exclusive("peak_live_bytes").sum
         each_step = loop.inside & (allocated.count >= max(5, 0.9 * loop.steps))
+        # arrays and variables that were made once, and are known by being alive, were made by nothing that ran here
+        each_step &= tree.exclusive("call_time").count > 0
         for phase in ("optimizer", "data loading", "compile"):
             each_step &= ~case.in_phase(phase)
         kept = each_step & (alive >= values["alive"] * allocated.sum) & (allocated.sum > 0)

@@ -26,6 +26,8 @@ _SPREADS = frozenset(
     f"aten::{name}" for name in ("mean", "sum", "expand", "relu", "square", "pow", "norm", "std", "var")
 )
 """Their gradient is as large as the input, or writes what the value only read: slower by nature."""
+_SEEN = 1000
+"""A forward pass that takes less than one part in so many is not what the backward pass belongs to."""
 _HOOKS = "BackwardHookFunction"
 """Marks where hooks of a module run; it computes nothing itself."""
 
@@ -68,6 +70,8 @@ class ForwardBackward(Rule):
             if share < values["share"]:
                 break
             before = int(forward[group.rows].sum())
+            if before * _SEEN < group.value:
+                continue
             ratio = group.value / max(before, 1)
             operator = case.name(group.row)
             limit = values["products"] if any(word in operator for word in _TWO_PRODUCTS) else values["ratio"]

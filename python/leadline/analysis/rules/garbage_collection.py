@@ -6,7 +6,7 @@ import numpy as np
 
 from leadline.analysis.findings import Gain
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent, times
+from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
 
 _ASKED = "collect("
@@ -17,6 +17,7 @@ class GarbageCollection(Rule):
     asks = "Does Python's garbage collector stop the steps?"
     options = (
         Option("share", 5, "%", "of the step in whole collections; a few milliseconds now and then are everywhere"),
+        Option("times", 3, "1", "whole collections; one or two are of the set-up and say nothing of later steps"),
         Option("info", 2, "%", "less than that is no reason to change anything"),
     )
 
@@ -28,7 +29,7 @@ class GarbageCollection(Rule):
         groups = case.by_line(here, calls.sum)
         ns, number = (int(column[here].sum()) for column in (calls.sum, calls.count))
         share = case.share(ns)
-        if share < values["info"] or not groups:
+        if share < values["info"] or number < values["times"] or not groups:
             return []
         lines = case.lines([group.row for group in groups])
         asked = lines[0] if lines and _ASKED in lines[0].text else None
@@ -43,8 +44,8 @@ class GarbageCollection(Rule):
                 tuple(np.flatnonzero(here)[:20].tolist()),
                 lines,
                 (
-                    f"{times(case.per_step(number))} whole collections a step of {duration(ns / max(number, 1))} each, "
-                    f"the longest {duration(longest)}",
+                    f"{number:,} whole collections in {case.loop.steps:,} steps, of {duration(ns / max(number, 1))} "
+                    f"each, the longest {duration(longest)}",
                 ),
                 "Leave gc.collect() out of the loop: reference counting frees tensors at once; call it once an epoch "
                 "where cycles hold memory."

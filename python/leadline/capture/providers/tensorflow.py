@@ -20,6 +20,7 @@ from leadline.capture.native import Native
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.tf_booking import Booking
 from leadline.capture.providers.tf_graphs import Graphs
+from leadline.capture.providers.tf_memory import Memory
 from leadline.capture.providers.tf_runs import Runs
 from leadline.capture.providers.tf_windows import Windows
 
@@ -52,6 +53,7 @@ class TensorFlowProvider:
         self._windows = Windows(self._loss)
         self._graphs = Graphs("")
         self._booking = Booking(native, self._graphs, self._windows)
+        self._memory = Memory(native) if options.memory else None
         self._runs: Runs | None = None
         self._booked_windows = 0
 
@@ -74,9 +76,10 @@ class TensorFlowProvider:
         self._graphs.uninstall()
         untimed = self._booking.book(runs.totals, last=True)
         self._booking.book_stages()
+        if self._memory is not None:
+            self._memory.uninstall()
+            self._booking.book_memory(self._memory)
         self._graphs.forget()
-        if untimed and not self._windows.off:
-            self._loss(f"{untimed:,} calls of tf.functions are timed as a whole only: no call of them was in a window.")
         every = sum(total[0] for (_, name), total in runs.totals.items() if name.startswith("__"))
         timed = sum(sums.runs for sums in self._windows.functions.values())
         self._status |= {"windows": self._windows.count, "calls": every, "timed_calls": timed}
@@ -86,6 +89,8 @@ class TensorFlowProvider:
                 f"Times of nodes in graphs are estimates from {timed:,} timed calls of {every:,}; counts and times of "
                 "whole calls are exact."
             )
+            if untimed:
+                self._status["estimated"] += f" {untimed:,} calls are timed as a whole, since none was in a window."
 
     def forked(self) -> None:
         """TensorFlow does not survive a fork, and what it counted is the parent's."""
@@ -93,6 +98,8 @@ class TensorFlowProvider:
             self._runs.totals.clear()
             self._runs.uninstall()
             self._runs = None
+            if self._memory is not None:
+                self._memory.uninstall()
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
@@ -111,8 +118,13 @@ class TensorFlowProvider:
             self._refuse(tensorflow, f"TensorFlow {version} is not measured: it is older than 2.16; use a newer one.")
             return
         folder = f"{Path(str(tensorflow.__file__)).parent}/"
-        runs = Runs(self._native, self._windows.before, self._after)
+        if self._memory is not None and not self._memory.install(sys.modules):
+            self._memory = None
+            self._loss("This TensorFlow does not tell its tensors, so their memory is not known.")
+        made = None if self._memory is None else self._memory.made
+        runs = Runs(self._native, self._windows.before, self._after, made)
         self._graphs = Graphs(folder)
+        self._windows.inputs = self._graphs.inputs
         self._booking = Booking(self._native, self._graphs, self._windows)
         if not runs.install(sys.modules.get("tensorflow.python.pywrap_tfe")):
             self._refuse(tensorflow, f"TensorFlow {version} is not measured: what it runs cannot be followed.")

@@ -9,9 +9,11 @@ import os
 
 from leadline.capture.native import Native
 from leadline.capture.providers.booked import Booked, Total, total
-from leadline.capture.providers.tf_graphs import Graphs
+from leadline.capture.providers.tf_graphs import Graphs, communicates
+from leadline.capture.providers.tf_memory import Memory
 from leadline.capture.providers.tf_runs import Key, function_name
 from leadline.capture.providers.tf_windows import Sums, Windows
+from leadline.capture.providers.torch_waits import COMMUNICATION
 from leadline.xla.parts import Frame
 
 _POOL: Frame = ("phase", "on another thread", "", "", json.dumps({"pool": "TensorFlow"}), 0, 0, 0)
@@ -63,11 +65,23 @@ class Booking:
             self._booked.put(-1, frames, [own, call])
         self._windows.stages = {}
 
+    def book_memory(self, memory: Memory) -> None:
+        """Put in what was made and given back where, and what was alive at the peak."""
+        for key, held in memory.held.items():
+            totals = [total("alloc_bytes", held.made, held.made_bytes, held.smallest, held.largest)]
+            if held.gone:
+                totals.append(total("free_bytes", held.gone, held.gone_bytes, held.smallest, held.largest))
+            alive, alive_bytes = memory.at_peak.get(key, (0, 0))
+            if alive:
+                totals.append(total("peak_live_bytes", alive, alive_bytes, held.smallest, held.largest))
+            function = function_name(key[1])
+            timed = self._windows.functions.get(key[1])
+            known = "estimated" if timed is not None and timed.nodes else "measured as a whole"
+            frames = _of_operation(key[1]) if function is None else (_function(function, known),)
+            self._booked.put(key[0], frames, totals)
+
     def _operation(self, key: Key, whole: Total) -> None:
-        frames: tuple[Frame, ...] = (("operator", key[1], "", "", "", 0, 0, 0),)
-        if key[1] in _LOADING:
-            frames = (_PIPELINE[0], *frames)
-        self._booked.put(key[0], frames, [whole, ("time", *whole[1:])])
+        self._booked.put(key[0], _of_operation(key[1]), [whole, ("time", *whole[1:])])
 
     def _function(
         self, key: Key, function: str, new: int, whole: Total, timed: Sums, totals: dict[Key, list[int]]
@@ -90,8 +104,37 @@ class Booking:
             booked = [
                 total("time", times, own_ns, 0, own_ns),
                 total("call_time", times, call_ns, shortest_ps // 1000, longest_ps // 1000),
+                *_beside(timed, (node, kind), new / timed.runs),
             ]
             self._booked.put(key[0], (top, _POOL, *frames), booked)
+        for (node, kind), values in timed.elsewhere.items():
+            waited = _scaled("wait_time", values, new / timed.runs, 1000)
+            frames = self._graphs.frames(key[1], node, kind)
+            self._booked.put(key[0], (top, _POOL, *frames), [waited, ("call_time", *waited[1:])])
+
+
+def _beside(timed: Sums, key: tuple[str, str], scale: float) -> list[Total]:
+    """Memory and waiting of a node, as windows saw them, for all calls."""
+    found = []
+    if (taken := timed.taken.get(key)) is not None:
+        found.append(_scaled("temporary_bytes", taken, scale, 1))
+    if (waits := timed.waits.get(key)) is not None:
+        found.append(_scaled("ready_wait", waits, scale, 1000))
+    return found
+
+
+def _scaled(metric: str, values: list[int], scale: float, unit: int) -> Total:
+    """Count, sum, smallest and largest of windows as a total of all calls."""
+    count, value, smallest, largest = values
+    return total(metric, max(round(count * scale), 1), round(value * scale / unit), smallest // unit, largest // unit)
+
+
+def _of_operation(kind: str) -> tuple[Frame, ...]:
+    """An operation, in the phase that it makes."""
+    frame: Frame = ("operator", kind, "", "", COMMUNICATION if communicates(kind) else "", 0, 0, 0)
+    if kind in _LOADING:
+        return (_PIPELINE[0], frame)
+    return (frame,)
 
 
 def _function(name: str, time: str) -> Frame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,13 @@ _GENERATED = "__autograph_generated_file"
 _DEEPEST = 400
 _GRADIENTS = ("gradient_tape/", "gradients/")
 
+_COMMUNICATES = re.compile(r"^(?:Collective[A-Z]\w+|_?Nccl\w+|_(?:Host)?(?:Send|Recv))$")
+
+
+def communicates(kind: str) -> bool:
+    """Collectives of `tf.distribute`, and tensors that go from one device or process to another."""
+    return _COMMUNICATES.match(kind) is not None
+
 
 class Graphs:
     """Learns each function when TensorFlow makes it; keeps no graph alive."""
@@ -33,6 +41,7 @@ class Graphs:
         self._replaced = Replacements()
         self._graphs: dict[str, Any] = {}
         self._operations: dict[str, dict[str, Any]] = {}
+        self._inputs: dict[tuple[str, str], tuple[str, ...]] = {}
         self._frames: dict[tuple[str, str, str], tuple[Frame, ...]] = {}
         self.nodes = 0
         self.without_line = 0
@@ -72,7 +81,11 @@ class Graphs:
 
     def _made(self, function: str, node: str, kind: str) -> list[Frame]:
         backward = next((node.find(mark) for mark in _GRADIENTS if mark in node), -1) >= 0
-        found = self._find(function, self._forward_of(function, node) if backward else node)
+        forward = self._forward_of(function, node) if backward else node
+        found = self._find(function, forward)
+        scopes = graph_scopes(node)
+        if found is not None and backward:  # in those of the node that it is the gradient of
+            scopes = [*graph_scopes(forward), ("phase", "backward")]
         if found is None and backward:
             found = self._find(function, node)
         kept = self._kept(found) if found is not None else []
@@ -88,13 +101,18 @@ class Graphs:
         elif backward:
             frames.insert(0, ("phase", "forward", "", "", "", 0, 0, 0))
         path = ""
-        for part, name in graph_scopes(node):
+        for part, name in scopes:
             if part == "region" and of_keras and not optimizes:
                 path = f"{path}.{name}" if path else name
                 frames.append(("module", path, "", "", "", 0, 0, 0))
             else:
                 frames.append((part, name, "", "", "", 0, 0, 0))
-        detail = json.dumps({"node": node})
+        facts = {"node": node}
+        if (device := str(getattr(found, "device", "")).rpartition("device:")[2]) != "":
+            facts["device"] = device
+        if communicates(kind):
+            facts["role"] = "communication"
+        detail = json.dumps(facts)
         return [*frames, ("operator", kind, "", "", detail, 0, 0, 0)]
 
     def _forward_of(self, function: str, node: str) -> str:
@@ -150,6 +168,27 @@ class Graphs:
             return []
         inside = next((place for place, one in enumerate(whole) if one[1] == _INSIDE), -1)
         return [one for one in whole[inside + 1 :] if not one[0].startswith(self._library) and _GENERATED not in one[0]]
+
+    def inputs(self, function: str, node: str) -> tuple[str, ...]:
+        """Names of the nodes that a node waits for; empty for one that is not found."""
+        key = (function, node)
+        known = self._inputs.get(key)
+        if known is None:
+            known = self._inputs[key] = self._inputs_of(function, node)
+        return known
+
+    def _inputs_of(self, function: str, node: str) -> tuple[str, ...]:
+        parts = node.split("/")
+        for start in range(len(parts)):
+            name = "/".join(parts[start:])
+            for graph in (function, *self._graphs) if start else (function,):
+                found = self._of(graph).get(name)
+                if found is not None:
+                    before = [str(one.op.name) for one in found.inputs]
+                    before += [str(one.name) for one in found.control_inputs]
+                    inside = "/".join(parts[:start])
+                    return tuple(f"{inside}/{one}" if inside else one for one in before)
+        return ()
 
     def forget(self) -> None:
         """Let go of operations, which hold their graphs."""

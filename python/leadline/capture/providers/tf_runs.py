@@ -27,10 +27,18 @@ def function_name(name: str) -> str | None:
 
 
 class Runs:
-    """`before(name)` and `after(name)` are called around each run. `totals`: count, sum, shortest and longest in ns."""
+    """`before(name)` and `after(name)` are called around each run, `made` with what it was given and gave. `totals`:
+    count, sum, shortest and longest in ns."""
 
-    def __init__(self, native: Native, before: Callable[[str], None], after: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        native: Native,
+        before: Callable[[str], None],
+        after: Callable[[str], None],
+        made: Callable[[Key, tuple[Any, ...], Any], None] | None,
+    ) -> None:
         self._native = native
+        self._made = made
         self._before = before
         self._after = after
         self._replaced = Replacements()
@@ -50,13 +58,15 @@ class Runs:
 
     def _wrapped(self, original: Callable[..., Any], place_of_name: int) -> Callable[..., Any]:
         totals, place, before, after = self.totals, self._native.place, self._before, self._after
-        clock = time.perf_counter_ns
+        clock, made = time.perf_counter_ns, self._made
 
         def execute(*arguments: Any) -> Any:
             token = place()
             if not token:
                 return original(*arguments)
-            name = str(arguments[place_of_name])
+            name = arguments[place_of_name]
+            if type(name) is bytes:
+                name = name.decode(errors="replace")
             before(name)
             began_ns = clock()
             output = original(*arguments)
@@ -71,6 +81,8 @@ class Runs:
                     total[2] = took_ns
                 elif took_ns > total[3]:
                     total[3] = took_ns
+            if made is not None:
+                made((token, name), arguments, output)
             after(name)
             return output
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from leadline.capture.providers.profiler_windows import ProfilerWindows
 from leadline.capture.providers.tf_runs import FUNCTION
-from leadline.xla.events import Event, Named, named
+from leadline.capture.providers.tf_sweep import NOT_SAID, Sweep
+from leadline.xla.events import Event, named
 
 _FOLDER = "ram://leadline"
-_LOCAL = "EagerLocalExecute: "
-_PROCESS = "ExecutorState::Process"
 _OPTIONS = {"host_tracer_level": 3, "device_tracer_level": 0, "python_tracer_level": 0}
 """Below 3 TensorFlow leaves out nodes that it found to be cheap."""
-_NOT_SAID = -(2**63)
 
 
 @dataclass
@@ -31,6 +30,13 @@ class Sums:
     """From the second call of the function only, which still makes what later calls find made."""
     nodes: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """By name of the node and type of its operation."""
+    taken: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """Memory that nodes took from the allocator, in bytes: count, sum, smallest, largest."""
+    elsewhere: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """Nodes that hold no thread until they are done (collectives, tensors that are received): count, sum, shortest,
+    longest of what they took."""
+    waits: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """From the end of a node's last input to its start: count, sum, shortest, longest."""
 
 
 class Windows(ProfilerWindows):
@@ -47,6 +53,8 @@ class Windows(ProfilerWindows):
         self.functions: dict[str, Sums] = {}
         """By function as TensorFlow calls it."""
         self.stages: dict[str, list[int]] = {}
+        self.inputs: Callable[[str, str], tuple[str, ...]] = _none
+        """Names of the nodes that a node of a function waits for."""
 
     def before(self, name: str) -> None:
         """An operation or a function is about to run."""
@@ -85,22 +93,31 @@ class Windows(ProfilerWindows):
             return
         if self._profile is None:
             self._profile = importlib.import_module("leadline._xla").profile
-        found = self._profile(data, ["id"], [])
+        found = self._profile(data, ["id", "step_id", "requested_bytes"], ["name", "kernel_type"])
         if found["problem"]:
             self._loss(f"A window of TensorFlow's profiler could not be read: {found['problem']}")
             return
         self.count += 1
-        columns = found["events"]
-        line, name = (memoryview(columns[one]).cast("I") for one in ("line", "name"))
-        start, duration, step = (memoryview(columns[one]).cast("q") for one in ("start_ps", "duration_ps", "id"))
-        meanings = [named(text) for text in found["strings"]]
+        events, stats, strings = found["events"], found["stats"], found["strings"]
+        line, name = (memoryview(events[one]).cast("I") for one in ("line", "name"))
+        start, duration = (memoryview(events[one]).cast("q") for one in ("start_ps", "duration_ps"))
+        step, run, taken = (memoryview(stats[one]).cast("q") for one in ("id", "step_id", "requested_bytes"))
+        node, kind = (memoryview(stats[one]).cast("I") for one in ("name", "kernel_type"))
+        meanings = [named(text) for text in strings]
         order = sorted(range(len(line)), key=lambda row: (line[row], start[row], -duration[row]))
-        sweep = _Sweep(found["strings"], meanings)
+        sweep = Sweep(strings, meanings)
         for row in order:
-            sweep.span(line[row], name[row], start[row], duration[row], step[row])
+            if meanings[name[row]].event == Event.ALLOCATE:
+                sweep.taken_by_node(line[row], start[row], taken[row])
+            elif node[row] and kind[row] and run[row] != NOT_SAID:
+                called = (run[row], strings[node[row]], strings[kind[row]])
+                sweep.asynchronous(strings[name[row]], called, start[row], start[row] + duration[row])
+            else:
+                sweep.span(line[row], name[row], start[row], duration[row], step[row])
+        sweep.finish()
         self._take(sweep)
 
-    def _take(self, sweep: _Sweep) -> None:
+    def _take(self, sweep: Sweep) -> None:
         for function in sweep.steps.values():
             sums = self.functions.setdefault(function, Sums())
             if sums.early and not self._for_first_run:
@@ -110,53 +127,20 @@ class Windows(ProfilerWindows):
             called = sweep.steps.get(step_id)
             if called is not None:
                 _add_up(self.functions[called].nodes, (node, kind), values)
+        for (step_id, node, kind), values in sweep.taken.items():
+            called = sweep.steps.get(step_id)
+            if called is not None:
+                _add_values(self.functions[called].taken, (node, kind), values)
+        for (step_id, node, kind), values in sweep.elsewhere.items():
+            called = sweep.steps.get(step_id)
+            if called is not None:
+                _add_values(self.functions[called].elsewhere, (node, kind), values)
+        for step_id, called in sweep.steps.items():
+            waits = self.functions[called].waits
+            for key, waited_ps in sweep.waits(step_id, partial(self.inputs, called)):
+                _add_values(waits, key, [1, waited_ps, waited_ps, waited_ps])
         for stage, values in sweep.stages.items():
             _add_up(self.stages, stage, values)
-
-
-class _Sweep:
-    """Spans of all lines, ordered by line and start, outer first."""
-
-    def __init__(self, strings: list[str], meanings: list[Named]) -> None:
-        self._strings = strings
-        self._meanings = meanings
-        self._line = -1
-        self._open: list[tuple[int, str, int, list[int] | None]] = []
-        """End, function called from Python or empty, number of the step, sums of the node."""
-        self.steps: dict[int, str] = {}
-        self.nodes: dict[tuple[int, str, str], list[int]] = {}
-        self.stages: dict[str, list[int]] = {}
-
-    def span(self, line: int, name: int, start: int, duration: int, step: int) -> None:
-        if line != self._line:
-            self._line = line
-            self._open.clear()
-        while self._open and self._open[-1][0] <= start:
-            self._open.pop()
-        _, function, around, holder = self._open[-1] if self._open else (0, "", _NOT_SAID, None)
-        text, one = self._strings[name], self._meanings[name]
-        if text.startswith(_LOCAL) and FUNCTION.match(text.removeprefix(_LOCAL)):
-            function = text.removeprefix(_LOCAL)
-        elif text == "FunctionRun" and function and step != _NOT_SAID:
-            self.steps.setdefault(step, function)
-        elif text == _PROCESS:
-            around = step
-        elif one.event == Event.NODE and one.scope and around != _NOT_SAID:
-            holder = self._count(self.nodes, (around, one.scope, one.name), duration, holder)
-        elif one.event == Event.PIPELINE and text.startswith("Iterator::"):
-            holder = self._count(self.stages, text, duration, holder)
-        self._open.append((start + duration, function, around, holder))
-
-    def _count(self, sums: dict[Any, list[int]], key: Any, duration: int, holder: list[int] | None) -> list[int]:
-        if holder is not None:
-            holder[2] -= duration
-        values = sums.setdefault(key, [0, 0, 0, duration, duration])
-        values[0] += 1
-        values[1] += duration
-        values[2] += duration
-        values[3] = min(values[3], duration)
-        values[4] = max(values[4], duration)
-        return values
 
 
 def _add_up(sums: dict[Any, list[int]], key: Any, values: list[int]) -> None:
@@ -165,6 +149,19 @@ def _add_up(sums: dict[Any, list[int]], key: Any, values: list[int]) -> None:
         held[place] += values[place]
     held[3] = min(held[3], values[3])
     held[4] = max(held[4], values[4])
+
+
+def _add_values(sums: dict[Any, list[int]], key: Any, values: list[int]) -> None:
+    """Of lists of count, sum, smallest and largest."""
+    held = sums.setdefault(key, [0, 0, values[2], values[3]])
+    held[0] += values[0]
+    held[1] += values[1]
+    held[2] = min(held[2], values[2])
+    held[3] = max(held[3], values[3])
+
+
+def _none(function: str, node: str) -> tuple[str, ...]:
+    return ()
 
 
 def _exported(session: Any) -> bytes:

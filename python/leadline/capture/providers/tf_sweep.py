@@ -1,0 +1,169 @@
+"""Adds up one window of TensorFlow's profiler: what nodes of graphs and stages of tf.data took, by their step,
+what memory nodes asked for, and how long they lay ready before a thread took them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from leadline.capture.providers.tf_runs import FUNCTION
+from leadline.xla.events import Event, Named
+
+NOT_SAID = -(2**63)
+_LOCAL = "EagerLocalExecute: "
+_PROCESS = "ExecutorState::Process"
+_FARTHEST = 8
+"""Nodes that TensorFlow's optimizer took out, one behind the other, past which an input is looked for."""
+
+Node = tuple[int, str, str]
+"""Number of the step, name, type of the operation."""
+
+
+@dataclass
+class _Ran:
+    """A node in one step."""
+
+    kind: str
+    start: int
+    end: int
+    times: int = 1
+
+
+class Sweep:
+    """Spans of all lines are to come ordered by line and start, outer first. Times in picoseconds."""
+
+    def __init__(self, strings: list[str], meanings: list[Named]) -> None:
+        self._strings = strings
+        self._meanings = meanings
+        self._line = -1
+        self._open: list[tuple[int, str, int, list[int] | None, Node | None]] = []
+        """End, function called from Python or empty, number of the step, sums and name of the node."""
+        self._ran: dict[int, dict[str, _Ran]] = {}
+        self._begun: dict[Node, list[int]] = {}
+        self._done: dict[Node, list[int]] = {}
+        self.steps: dict[int, str] = {}
+        """The function that Python called, by the number of the step."""
+        self.nodes: dict[Node, list[int]] = {}
+        """Count, whole, own, shortest, longest."""
+        self.taken: dict[Node, list[int]] = {}
+        """Count, sum, smallest, largest in bytes."""
+        self.elsewhere: dict[Node, list[int]] = {}
+        """Of nodes that hold no thread: count, sum, shortest, longest."""
+        self.stages: dict[str, list[int]] = {}
+
+    def span(self, line: int, name: int, start: int, duration: int, step: int) -> None:
+        """Something that ran."""
+        self._move_to(line, start)
+        _, function, around, holder, inside = self._open[-1] if self._open else (0, "", NOT_SAID, None, None)
+        text, one = self._strings[name], self._meanings[name]
+        if text.startswith(_LOCAL) and FUNCTION.match(text.removeprefix(_LOCAL)):
+            function = text.removeprefix(_LOCAL)
+        elif text == "FunctionRun" and function and step != NOT_SAID:
+            self.steps.setdefault(step, function)
+        elif text == _PROCESS:
+            around = step
+        elif one.event == Event.NODE and one.scope and around != NOT_SAID:
+            inside = (around, one.scope, one.name)
+            holder = _count(self.nodes, inside, duration, holder)
+            ran = self._ran.setdefault(around, {})
+            known = ran.get(one.scope)
+            if known is None:
+                ran[one.scope] = _Ran(one.name, start, start + duration)
+            else:
+                known.times += 1
+        elif one.event == Event.PIPELINE and text.startswith("Iterator::"):
+            holder, inside = _count(self.stages, text, duration, holder), None
+        self._open.append((start + duration, function, around, holder, inside))
+
+    def asynchronous(self, event: str, node: Node, start: int, end: int) -> None:
+        """A node that holds no thread began (`...::Start`) or was done, on whatever threads."""
+        if event.endswith("Async::Start"):
+            self._begun.setdefault(node, []).append(start)
+        elif event.endswith("Async::Done"):
+            self._done.setdefault(node, []).append(end)
+
+    def finish(self) -> None:
+        """All spans have come."""
+        for node, begun in self._begun.items():
+            for start, end in zip(sorted(begun), sorted(self._done.get(node, [])), strict=False):
+                if end < start:
+                    continue
+                took = end - start
+                _add(self.elsewhere, node, took)
+                step, name, kind = node
+                self._ran.setdefault(step, {})[name] = _Ran(kind, start, end, len(begun))
+
+    def taken_by_node(self, line: int, start: int, size: int) -> None:
+        """Memory was asked for."""
+        self._move_to(line, start)
+        inside = self._open[-1][4] if self._open else None
+        if inside is not None and size > 0:
+            _add(self.taken, inside, size)
+
+    def waits(self, step: int, inputs: Callable[[str], tuple[str, ...]]) -> Iterator[tuple[tuple[str, str], int]]:
+        """Nodes of a step and how long after the end of their last input they began. Nodes that ran several times (in
+        loops) are left out, since nothing tells which run had which input, and nodes that no input is known of."""
+        ran = self._ran.get(step, {})
+        known: dict[str, int | None] = {}
+        for name, one in ran.items():
+            if one.times > 1:
+                continue
+            ready = _ready(name, ran, inputs, known, _FARTHEST)
+            if ready is not None and ready <= one.start:
+                yield (name, one.kind), one.start - ready
+
+    def _move_to(self, line: int, start: int) -> None:
+        if line != self._line:
+            self._line = line
+            self._open.clear()
+        while self._open and self._open[-1][0] <= start:
+            self._open.pop()
+
+
+def _ready(
+    name: str,
+    ran: dict[str, _Ran],
+    inputs: Callable[[str], tuple[str, ...]],
+    known: dict[str, int | None],
+    farthest: int,
+) -> int | None:
+    """When the last input of a node was there; None where none of them ran in this step. Of inputs that did not run,
+    their own inputs count: TensorFlow's optimizer took them out."""
+    if name in known:
+        return known[name]
+    known[name] = None  # of a node that waits for itself nothing is known
+    latest: int | None = None
+    for one in inputs(name):
+        found = ran.get(one)
+        if found is not None and found.times > 1:
+            return None
+        if found is not None:
+            end: int | None = found.end
+        else:
+            end = _ready(one, ran, inputs, known, farthest - 1) if farthest else None
+        if end is not None and (latest is None or end > latest):
+            latest = end
+    known[name] = latest
+    return latest
+
+
+def _add(sums: dict[Node, list[int]], node: Node, value: int) -> None:
+    values = sums.setdefault(node, [0, 0, value, value])
+    values[0] += 1
+    values[1] += value
+    values[2] = min(values[2], value)
+    values[3] = max(values[3], value)
+
+
+def _count(sums: dict[Any, list[int]], key: Any, duration: int, holder: list[int] | None) -> list[int]:
+    if holder is not None:
+        holder[2] -= duration
+    values = sums.setdefault(key, [0, 0, 0, duration, duration])
+    values[0] += 1
+    values[1] += duration
+    values[2] += duration
+    values[3] = min(values[3], duration)
+    values[4] = max(values[4], duration)
+    return values
