@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -31,6 +32,8 @@ def train():
         forward()
         roctx().roctxRangePop()
         sum(range(100_000))
+        if "PAUSE" in os.environ:
+            time.sleep(0.01)  # so that windows open and close meanwhile
     hip().hipMemcpyAsync(None, None, 4096, 2, None)
     memory = ctypes.c_void_p()
     hip().hipMalloc(ctypes.addressof(memory), 1 << 20)

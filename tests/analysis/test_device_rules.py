@@ -283,3 +283,38 @@ process train.py | pid=5
 
     assert "started 4 times, 1 at once" in named(analyze(passes(4)), "data_loading").title
     assert "data_loading" not in names(analyze(passes(2)))
+
+
+def product(kernel, **detail):
+    """A step of one product; `detail` of the device."""
+    profile = training(
+        LINE,
+        "  operator aten::mm | time=100/10 call_time=100/10",
+        f"    kernel {kernel} | gpu_time@0:7=9000000/10",
+    )
+    profile.devices[0].detail.update(detail)
+    return [one for one in analyze(profile) if one.rule == "matmul_shape"]
+
+
+AMD = {"vendor": "AMD", "architecture": "gfx942"}
+TENSILE = "Cijk_Ailk_Bljk_{types}_MT64x64x64{unit}_SN_1LDSB0_APM1"
+
+
+@pytest.mark.parametrize("types", ["SB", "S_B_Bias_HA_S_SAV_UserArgs"])
+def test_products_in_full_precision_are_known_by_tensiles_names_and_told_in_amds_words(types):
+    (one,) = product(TENSILE.format(types=types, unit="_MI16x16x4x1"), **AMD)
+    assert "full 32-bit precision" in one.title
+    assert "MFMA" in one.remedy and "tensor cores" not in one.remedy
+
+
+def test_products_that_leave_matrix_units_alone_are_named_where_the_device_has_them():
+    plain, matrix = (TENSILE.format(types="HHS_BH", unit=unit) for unit in ("", "_MI16x16x16x1"))
+    (one,) = product(plain, **AMD)
+    assert "leave the device's matrix units (MFMA) alone" in one.title
+    assert product(matrix, **AMD) == []
+    assert product(plain, vendor="AMD", architecture="gfx1030") == []  # has none
+
+
+@pytest.mark.parametrize("types", ["BBS_BH", "HHS_BH_Bias_HAS_SAV_UserArgs", "F8F8S_BSS", "DB"])
+def test_other_types_of_tensile_are_not_full_precision(types):
+    assert product(TENSILE.format(types=types, unit="_MI16x16x16x1"), **AMD) == []

@@ -20,6 +20,7 @@ using std::chrono::duration;
 
 constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
 constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on their way any more
+constexpr std::int64_t kFirstWindowNs = 2'000'000;   // what one is thought to cost, until one was measured
 std::atomic<bool> sdk_has_ended{false};
 
 auto sdk_clock(const SdkFunctions& sdk) {
@@ -33,7 +34,14 @@ Measuring::Measuring(const Options& options, Tool& tool)
       tool_(tool),
       graphs_(tables_.graphs),
       callbacks_(tool.names(), tool.streams(), graphs_, tables_, marks_),
-      fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), kVendor) {}
+      fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), kVendor),
+      sampler_(options.instructions.empty() ? nullptr : tool.sampler()) {
+  if (sampler_ == nullptr || !sampler_->works()) return;
+  windows_ = std::make_unique<gpu::SamplingWindows>(
+      options_.instruction_budget, options_.sample_window_s, kFirstWindowNs,
+      gpu::SamplingWindows::Owner{[this] { return callbacks_.launches() > 0; }, [this] { sampler_->open(); },
+                                  [this] { sampler_->close(); }});
+}
 
 Measuring::~Measuring() { InCallback::forget(this); }
 
@@ -60,6 +68,10 @@ bool Measuring::start(std::string* message, bool paused) {
       gpu::count_loss(LossKind::kProviderUnavailable, 1, why.c_str());
     }
   }
+  if (windows_) {
+    fold_.follow_kernels(&sampler_->samples(), nullptr, nullptr);
+    windows_->begin(leadline_monitor_now());
+  }
   paused ? pause() : resume();
   InCallback::use(this);
   return true;
@@ -67,6 +79,7 @@ bool Measuring::start(std::string* message, bool paused) {
 
 void Measuring::pause() {
   callbacks_.calls().pause();
+  if (windows_) windows_->pause();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   const std::lock_guard lock(fold_mutex_);
@@ -84,6 +97,7 @@ void Measuring::resume() {
   }
   if (places_ == 0) leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
   callbacks_.calls().open();
+  if (windows_) windows_->resume();
 }
 
 void Measuring::make_thread() noexcept {
@@ -94,6 +108,7 @@ void Measuring::make_thread() noexcept {
         begin_own_thread();
         run();
       });
+    if (windows_) windows_->start_thread();
   } catch (...) {
     gpu::count_loss(
         LossKind::kInternalError, 1,
@@ -174,6 +189,17 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
 void Measuring::settle() {
   const std::lock_guard lock(fold_mutex_);
   fold_.settle_before(leadline_monitor_now() - kSettleNs);
+  settle_samples(leadline_monitor_now() - kSettleNs);
+}
+
+// Under fold_mutex_.
+void Measuring::settle_samples(std::int64_t until_ns) {
+  if (!windows_) return;
+  sampler_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
+                                              const std::vector<leadline_activity_child>& instructions) {
+    fold_.tell_instructions(run, mangled, instructions);
+  });
+  windows_->spend(sampler_->samples().take_slowdown_ns());
 }
 
 void Measuring::run() {
@@ -240,6 +266,7 @@ void Measuring::stop() {
   callbacks_.calls().close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
+  if (windows_ && !sdk_has_ended.load(std::memory_order_relaxed)) windows_->stop();
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
@@ -252,6 +279,7 @@ void Measuring::stop() {
   left_alone_ = InCallback::wait(kPatience);
   {
     const std::lock_guard lock(fold_mutex_);
+    settle_samples(INT64_MAX);
     fold_.finish();
   }
   if (activities_ != 0) leadline_monitor_unregister(activities_);
@@ -269,6 +297,7 @@ void Measuring::abandon(leadline_subscription* places, leadline_subscription* ac
   *activities = std::exchange(activities_, 0);
   callbacks_.calls().close();
   InCallback::after_fork();
+  if (windows_) windows_->abandon();
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
 }
 
@@ -306,6 +335,14 @@ Details Measuring::details() const {
   details.graph_nodes_unknown = c.graph_nodes_unknown;
   details.fold_ns = fold_ns_;
   details.held_bytes = tables_.launches.held_bytes();
+  if (sampler_ != nullptr) {
+    const PcSamplingDetails d = sampler_->details();
+    const gpu::WindowCounters w = windows_ ? windows_->counters() : gpu::WindowCounters{};
+    details.instructions =
+        InstructionDetails{d.mode,     d.message,         w.windows,           w.open_ns,
+                           w.spent_ns, d.samples.samples, d.samples.by_launch, d.samples.unattributed,
+                           d.dropped,  d.other_samples,   d.code_bytes};
+  }
   return details;
 }
 

@@ -12,6 +12,7 @@
 #include "gpu/activity_fold.h"
 #include "gpu/clock_relation.h"
 #include "gpu/recording.h"
+#include "gpu/sampling_windows.h"
 #include "providers/amd/callbacks.h"
 #include "providers/amd/provider.h"
 #include "providers/amd/tool.h"
@@ -58,6 +59,7 @@ class Measuring {
   void describe_devices() const;
   void run();
   void settle();
+  void settle_samples(std::int64_t until_ns);
   void look_for_silence(bool at_end);
   std::string why_silent() const;
   bool fetch();
@@ -74,6 +76,8 @@ class Measuring {
   leadline_subscription activities_ = 0;
   std::int64_t silent_since_ns_ = 0;  // launches were seen and no record
   bool silence_told_ = false;
+  PcSampler* const sampler_;  // null: instructions are not sampled
+  std::unique_ptr<gpu::SamplingWindows> windows_;
 
   // Everything below is guarded by fold_mutex_ unless atomic; calls of the program never take it.
   mutable std::mutex fold_mutex_;

@@ -50,6 +50,11 @@ void begin(Provider& p) {
         "), which do not see each other; GPU work seen by the second is not in this profile. Remove one.";
     leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, twice.c_str());
   }
+  if (!p.options.instructions.empty() && Tool::instance().sampler() == nullptr) {
+    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1,
+                          "Instructions are not sampled because rocprofiler-sdk had configured its tools before they "
+                          "were asked for; start the program with `leadline run --instructions`.");
+  }
   auto measuring = std::make_unique<Measuring>(p.options, Tool::instance());
   std::string error;
   if (!measuring->start(&error, p.paused)) return say(p, std::move(error));
@@ -87,6 +92,9 @@ Status start(const Options& options) try {
   p.awaiting = false;
   Tool& tool = Tool::instance();
   tool.on_configured(nullptr);
+  if (!options.instructions.empty()) {
+    tool.want_samples({options.code_folder, static_cast<std::uint64_t>(options.code_bytes)});
+  }
   if (p.forked_after_hip) {
     say(p,
         "This process was forked after HIP had started, and HIP does not survive a fork, so GPU work is not measured "

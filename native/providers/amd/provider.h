@@ -23,7 +23,12 @@ struct Options {
   double flush_interval_s = 0.25;       // how long finished work may wait for its place in the tree
   double wait_at_stop_s = 0.4;          // how long stop() waits for work in flight
   double patience_s = 60;               // after so long with launches and no record it is said that there are none
-  std::string recording;                // file to record the stream of calls and records into; empty: none
+  std::string instructions;             // not empty: sample instructions, each with its launch
+  double instruction_budget = 0.02;     // share of the time that sampling may cost
+  double sample_window_s = 0.02;
+  std::string code_folder;  // where code of the device is kept for reading its lines; empty: nowhere
+  std::int64_t code_bytes = 256 << 20;
+  std::string recording;  // file to record the stream of calls and records into; empty: none
   std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
 };
 
@@ -31,6 +36,20 @@ struct Status {
   bool measuring = false;
   bool awaiting = false;  // nothing yet, because the program has not started HIP
   std::string message;    // one sentence: what, why, what to do; empty when all is well
+};
+
+struct InstructionDetails {
+  std::string mode;     // "stochastic", "host-trap"
+  std::string message;  // why nothing is sampled; empty when all is well
+  std::uint64_t windows = 0;
+  std::int64_t open_ns = 0;   // of all windows together
+  std::int64_t spent_ns = 0;  // what they have cost: calls, and kernels that took longer inside
+  std::uint64_t samples = 0;
+  std::uint64_t by_launch = 0;
+  std::uint64_t unattributed = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t other_samples = 0;  // of code that is not the program's, or not known
+  std::uint64_t code_bytes = 0;
 };
 
 // Of a measuring that runs, or has run.
@@ -52,6 +71,7 @@ struct Details {
   std::uint64_t graph_nodes_unknown = 0;
   std::int64_t fold_ns = 0;
   std::uint64_t held_bytes = 0;
+  std::optional<InstructionDetails> instructions;
 };
 
 struct Report {

@@ -59,6 +59,8 @@ std::string bind(const Library& library, SdkFunctions& f) {
   b.need("rocprofiler_query_callback_tracing_kind_operation_name", f.callback_operation_name);
   b.need("rocprofiler_iterate_callback_tracing_kind_operations", f.callback_operations);
   b.need("rocprofiler_query_available_agents", f.agents);
+  b.may("rocprofiler_query_pc_sampling_agent_configurations", f.sampling_configurations);
+  b.may("rocprofiler_configure_pc_sampling_service", f.configure_sampling);
   return b.missing;
 }
 

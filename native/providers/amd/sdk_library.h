@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/library.h"
+#include "providers/amd/pc_sampling_abi.h"
 #include "providers/amd/rocprofiler_abi.h"
 
 namespace leadline::amd {
@@ -37,6 +38,10 @@ struct SdkFunctions {
   sdk::Status (*buffer_kind_name)(std::int32_t, const char**, std::uint64_t*) = nullptr;
   sdk::Status (*callback_operation_name)(std::int32_t, std::int32_t, const char**, std::uint64_t*) = nullptr;
   sdk::Status (*callback_operations)(std::int32_t, sdk::OperationCallback, void*) = nullptr;
+  // Samples of the program counter; experimental in every release.
+  sdk::Status (*sampling_configurations)(std::uint64_t agent, sdk::SamplingConfigurations, void*) = nullptr;
+  sdk::Status (*configure_sampling)(sdk::ContextId, std::uint64_t agent, sdk::SamplingMethod, sdk::SamplingUnit,
+                                    std::uint64_t interval, sdk::BufferId, int flags) = nullptr;
   sdk::Status (*agents)(std::int32_t, sdk::AgentsCallback, std::size_t, void*) = nullptr;
 };
 

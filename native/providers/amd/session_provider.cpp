@@ -10,6 +10,11 @@ Options options_of(const ProviderOptions& given) {
   options.await = given.get("await", options.await);
   options.flush_interval_s = given.get("flush_interval_s", options.flush_interval_s);
   options.patience_s = given.get("patience_s", options.patience_s);
+  options.instructions = given.get("instructions", options.instructions);
+  options.instruction_budget = given.get("instruction_budget", options.instruction_budget);
+  options.sample_window_s = given.get("sample_window_s", options.sample_window_s);
+  options.code_folder = given.get("code_folder", options.code_folder);
+  options.code_bytes = given.get("code_bytes", options.code_bytes);
   options.recording = given.get("recording", options.recording);
   options.describe_device = given.describe_device;
   return options;

@@ -58,8 +58,13 @@ void on_marker(sdk::CallbackRecord record, sdk::UserData*, void* data) {
 
 void on_code(sdk::CallbackRecord record, sdk::UserData*, void* data) {
   Told told;
-  if (!read(record, kind_of(data), &told) || told.operation != kKernelSymbol || told.phase != sdk::Phase::kEnter)
-    return;
+  if (!read(record, kind_of(data), &told) || told.phase != sdk::Phase::kEnter) return;
+  PcSampler* const sampler = Tool::instance().sampler();
+  if (told.operation == sdk::kCodeObjectLoad && sampler != nullptr) {
+    sampler->code_loaded(*static_cast<const sdk::CodeObjectLoad*>(told.payload));
+  }
+  if (told.operation != kKernelSymbol) return;
+  if (sampler != nullptr) sampler->kernel_loaded(*static_cast<const sdk::KernelSymbol*>(told.payload));
   try {
     if (Tool::instance().kernels().put(*static_cast<const sdk::KernelSymbol*>(told.payload))) return;
   } catch (...) {
@@ -85,6 +90,11 @@ void on_buffer(sdk::ContextId, sdk::BufferId, sdk::RecordHeader** headers, std::
                std::uint64_t dropped) {
   const InCallback self;
   if (self) self->fold(headers, count, dropped);
+}
+
+void on_samples(sdk::ContextId, sdk::BufferId, sdk::RecordHeader** headers, std::size_t count, void*,
+                std::uint64_t dropped) {
+  if (PcSampler* const sampler = Tool::instance().sampler()) sampler->take(headers, count, dropped);
 }
 
 }  // namespace
@@ -184,6 +194,11 @@ bool Tool::set_up(std::string* error) {
   if (names_.copy != kNoNumber) sdk.trace_buffer(context_, names_.copy, nullptr, 0, buffer_);
   if (sdk::CallbackThread thread; sdk.create_thread && sdk.create_thread(&thread) == sdk::kSuccess && sdk.assign_thread)
     sdk.assign_thread(buffer_, thread);
+  if (wanted_samples_) {
+    auto sampler = std::make_unique<PcSampler>(*wanted_samples_);
+    sampler->set_up(sdk, agents(), on_samples);
+    sampler_.store(sampler.release(), std::memory_order_release);
+  }
   return check(sdk.start_context(code_context_), "to start") && check(sdk.start_context(context_), "to start");
 }
 
@@ -232,6 +247,11 @@ const Agents& Tool::agents() {
       offsetof(sdk::Agent, visibility), &asked);
   if (asked.no_memory) throw std::bad_alloc();
   return agents_;
+}
+
+void Tool::want_samples(const PcSamplingOptions& options) {
+  const std::lock_guard lock(mutex_);
+  if (!configured()) wanted_samples_ = options;
 }
 
 void Tool::flush() noexcept { call().flush_buffer(buffer_); }

@@ -14,6 +14,7 @@
 
 #include "providers/amd/agents.h"
 #include "providers/amd/kernel_symbols.h"
+#include "providers/amd/pc_sampling.h"
 #include "providers/amd/sdk_library.h"
 #include "providers/amd/sdk_names.h"
 #include "providers/amd/stream_numbers.h"
@@ -48,6 +49,11 @@ class Tool {
   // Asks the SDK; for one thread at a time.
   const Agents& agents();  // throws std::bad_alloc
   void flush() noexcept;
+
+  // Instructions are to be sampled, which the SDK must be asked for while it configures its tools.
+  void want_samples(const PcSamplingOptions& options);
+  // nullptr: nobody wanted it then.
+  PcSampler* sampler() noexcept { return sampler_.load(std::memory_order_acquire); }
   // The tool was loaded after HIP.
   bool late() const noexcept { return late_; }
 
@@ -69,6 +75,8 @@ class Tool {
   sdk::ContextId context_;
   sdk::BufferId buffer_;
   bool late_ = false;
+  std::optional<PcSamplingOptions> wanted_samples_;
+  std::atomic<PcSampler*> sampler_{nullptr};  // never destroyed
 };
 
 }  // namespace leadline::amd

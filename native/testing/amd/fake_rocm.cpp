@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -63,6 +64,23 @@ void FakeRocm::read_environment() {
   if (const char* version = std::getenv("FAKE_SDK")) sdk_version = static_cast<std::uint32_t>(std::atoi(version));
   if (const char* count = std::getenv("FAKE_DEVICES"))
     devices.resize(static_cast<std::size_t>(std::atoi(count)), devices.front());
+  if (const char* told = std::getenv("FAKE_SAMPLES")) {
+    std::istringstream all(told);
+    for (std::string one; all >> one;) {
+      std::replace(one.begin(), one.end(), ',', ' ');
+      std::istringstream words(one);
+      Sampled made;
+      words >> made.kernel >> made.offset >> made.reason >> made.count;
+      sampled.push_back(made);
+    }
+  }
+  if (const char* how = std::getenv("FAKE_SAMPLING")) {
+    if (std::strcmp(how, "host-trap") == 0) {
+      sampling_method = sdk::SamplingMethod::kHostTrap;
+    } else {
+      sampling_status = std::atoi(how);
+    }
+  }
   const char* architecture = std::getenv("FAKE_ARCH");
   if (architecture && std::strcmp(architecture, "gfx1100") == 0) {
     for (Device& device : devices) {
@@ -184,16 +202,34 @@ std::uint64_t FakeRocm::kernel_id(const Kernel& kernel) {
     id = found->second;
     if (!is_new) return id;
   }
+  // All kernels are of one code object, four kilobytes each.
+  static const char code[] = "machine code of the fake";
+  constexpr std::uint64_t kBase = 0x7000'0000;
+  if (id == 1) {
+    sdk::CodeObjectLoad load{};
+    load.size = sizeof load;
+    load.code_object = 1;
+    load.agent = 100;
+    load.load_base = kBase;
+    load.storage = sdk::kInMemory;
+    load.memory = {reinterpret_cast<std::uint64_t>(code), sizeof code};
+    tell(kind_code(), sdk::kCodeObjectLoad, sdk::Phase::kEnter, &load);
+  }
   const std::string name = std::string(kernel.name) + ".kd";
-  sdk::KernelSymbol symbol{};
-  symbol.size = sdk_version >= 500 ? sizeof symbol : offsetof(sdk::KernelSymbol, sgprs);
+  sdk::PlacedKernelSymbol placed{};
+  sdk::KernelSymbol& symbol = placed.symbol;
+  symbol.size = sdk_version >= 10000 ? sizeof placed
+                : sdk_version >= 500 ? sizeof symbol
+                                     : offsetof(sdk::KernelSymbol, sgprs);
+  symbol.code_object = 1;
+  placed.address = kBase + 0x1000 * id;
   symbol.kernel = id;
   symbol.name = name.c_str();
   symbol.group_segment = static_cast<std::uint32_t>(kernel.static_lds);
   symbol.sgprs = static_cast<std::uint32_t>(kernel.sgprs);
   symbol.arch_vgprs = static_cast<std::uint32_t>(kernel.vgprs);
   symbol.accum_vgprs = static_cast<std::uint32_t>(kernel.agprs);
-  tell(kind_code(), 2, sdk::Phase::kEnter, &symbol);
+  tell(kind_code(), 2, sdk::Phase::kEnter, &placed);
   return id;
 }
 
@@ -216,6 +252,7 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   const std::lock_guard lock(mutex);
   const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
   stream->ready_ns = start + kernel.duration_ns;
+  if (sampling_on) sample(kernel, external);
   if (!seen) return;
   sdk::DispatchRecord record{};
   record.size = sizeof record;
@@ -237,6 +274,52 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   Record kept{11, std::vector<std::uint8_t>(sizeof record)};
   std::memcpy(kept.bytes.data(), &record, sizeof record);
   records_.push_back(std::move(kept));
+}
+
+void FakeRocm::sample(const Kernel& kernel, std::uint64_t external) {
+  for (const Sampled& one : sampled) {
+    if (one.kernel != kernel.name) continue;
+    const sdk::SampledPlace place{1, 0x1000 * kernels_[kernel.name] + one.offset};
+    for (std::uint32_t n = 0; n < one.count; ++n) {
+      Record made{sampling_method == sdk::SamplingMethod::kHostTrap ? 2u : 3u, {}};
+      if (sampling_method == sdk::SamplingMethod::kHostTrap) {
+        sdk::HostTrapSample sample{};
+        sample.size = sizeof sample;
+        sample.place = place;
+        sample.correlation_external.value = external;
+        made.bytes.resize(sizeof sample);
+        std::memcpy(made.bytes.data(), &sample, sizeof sample);
+      } else {
+        sdk::StochasticSample sample{};
+        sample.size = sizeof sample;
+        sample.place = place;
+        sample.correlation_external.value = external;
+        sample.issued_and_type = one.reason == 15 ? 1 : 0;
+        sample.snapshot = one.reason == 15 ? 1u << 5 : one.reason | (n % 2 == 0 ? 0 : 1u << 6);
+        made.bytes.resize(sizeof sample);
+        std::memcpy(made.bytes.data(), &sample, sizeof sample);
+      }
+      samples_.push_back(std::move(made));
+    }
+  }
+  Record invalid{1, std::vector<std::uint8_t>(8)};
+  invalid.bytes[0] = 8;
+  samples_.push_back(std::move(invalid));
+}
+
+void FakeRocm::flush_samples() {
+  std::deque<Record> out;
+  {
+    const std::lock_guard lock(mutex);
+    out.swap(samples_);
+  }
+  const auto callback = more_buffers.find(sampling_buffer);
+  if (out.empty() || callback == more_buffers.end()) return;
+  std::vector<sdk::RecordHeader> headers;
+  for (Record& record : out) headers.push_back({sdk::Category::kPcSampling, record.kind, record.bytes.data()});
+  std::vector<sdk::RecordHeader*> pointers;
+  for (sdk::RecordHeader& header : headers) pointers.push_back(&header);
+  std::thread([&] { callback->second({3}, {2}, pointers.data(), pointers.size(), nullptr, 0); }).join();
 }
 
 void FakeRocm::copy(Stream* stream, sdk::CopyOperation operation, std::size_t bytes, std::int64_t duration_ns) {

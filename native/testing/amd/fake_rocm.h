@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/amd/pc_sampling_abi.h"
 #include "providers/amd/rocprofiler_abi.h"
 
 namespace leadline::testing::rocm {
@@ -83,6 +84,16 @@ class FakeRocm {
   bool refuses = false;  // it takes no buffer service
   bool unasked = false;  // ids of dispatches are not asked for: records come with an id of nobody
   bool real_clock = false;
+  // What each launch of a kernel adds while its device is sampled.
+  struct Sampled {
+    std::string kernel;
+    std::uint64_t offset = 0;
+    std::uint32_t reason = 0;  // 15: the wave was issued
+    std::uint32_t count = 0;
+  };
+  std::vector<Sampled> sampled;
+  sdk::SamplingMethod sampling_method = sdk::SamplingMethod::kStochastic;
+  sdk::Status sampling_status = 0;  // of configuring it
 
   // The clock: the SDK's time is this plus kEpoch.
   static constexpr std::int64_t kEpoch = 4'000'000'000'000;
@@ -108,6 +119,11 @@ class FakeRocm {
   };
   std::map<std::int32_t, Service> callbacks;  // by kind
   std::set<std::int32_t> buffered;            // kinds
+  std::map<std::uint64_t, sdk::BufferCallback> more_buffers;
+  std::uint64_t sampling_context = 0;  // 0: not configured
+  std::uint64_t sampling_buffer = 0;
+  bool sampling_on = false;
+  void flush_samples();
   sdk::BufferCallback buffer_callback = nullptr;
   sdk::CorrelationRequest request = nullptr;
   std::atomic<int> initialized{0};
@@ -119,7 +135,8 @@ class FakeRocm {
   void tell(std::int32_t kind, std::int32_t operation, sdk::Phase phase, void* payload);
   void flush();
   void reset();
-  // FAKE_BLIND, FAKE_SDK (10000), FAKE_DEVICES (2), FAKE_ARCH (gfx1100).
+  // FAKE_BLIND, FAKE_SDK (10000), FAKE_DEVICES (2), FAKE_ARCH (gfx1100), FAKE_SAMPLES (kernel,offset,reason,count ...),
+  // FAKE_SAMPLING (host-trap, or a status that refuses it).
   void read_environment();
 
   std::int32_t kind_hip() const { return 5; }
@@ -147,6 +164,8 @@ class FakeRocm {
   std::map<std::uint32_t, Event*> events_;
   std::map<std::string, std::uint64_t> kernels_;
   std::deque<Record> records_;
+  std::deque<Record> samples_;
+  void sample(const Kernel& kernel, std::uint64_t external);
   std::uint64_t dispatches_ = 0;
   std::atomic<std::uint64_t> correlations_{1};
   const sdk::ToolConfiguration* tool_ = nullptr;

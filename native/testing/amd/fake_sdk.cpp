@@ -99,20 +99,55 @@ sdk::Status rocprofiler_create_context(sdk::ContextId* context) {
   context->handle = next++;
   return 0;
 }
-sdk::Status rocprofiler_start_context(sdk::ContextId) {
-  rocm().active = true;
+sdk::Status rocprofiler_start_context(sdk::ContextId context) {
+  if (context.handle == rocm().sampling_context) {
+    rocm().sampling_on = true;
+  } else {
+    rocm().active = true;
+  }
   return 0;
 }
-sdk::Status rocprofiler_stop_context(sdk::ContextId) { return 0; }
+sdk::Status rocprofiler_stop_context(sdk::ContextId context) {
+  if (context.handle == rocm().sampling_context) rocm().sampling_on = false;
+  return 0;
+}
 sdk::Status rocprofiler_create_buffer(sdk::ContextId, std::size_t, std::size_t, sdk::BufferPolicy,
                                       sdk::BufferCallback callback, void*, sdk::BufferId* buffer) {
   if (rocm().refuses) return 38;
-  rocm().buffer_callback = callback;
-  buffer->handle = 1;
+  if (rocm().buffer_callback == nullptr) {
+    rocm().buffer_callback = callback;
+    buffer->handle = 1;
+  } else {
+    buffer->handle = 2 + rocm().more_buffers.size();
+    rocm().more_buffers[buffer->handle] = callback;
+  }
   return 0;
 }
-sdk::Status rocprofiler_flush_buffer(sdk::BufferId) {
-  rocm().flush();
+sdk::Status rocprofiler_flush_buffer(sdk::BufferId buffer) {
+  buffer.handle == 1 ? rocm().flush() : rocm().flush_samples();
+  return 0;
+}
+sdk::Status rocprofiler_query_pc_sampling_agent_configurations(std::uint64_t agent, sdk::SamplingConfigurations each,
+                                                               void* data) {
+  if (agent < 100) return 7;
+  if (rocm().sampling_status != 0) return rocm().sampling_status;
+  const bool by_traps = rocm().sampling_method == sdk::SamplingMethod::kHostTrap;
+  const sdk::SamplingConfiguration one{sizeof one,
+                                       rocm().sampling_method,
+                                       by_traps ? sdk::SamplingUnit::kTime : sdk::SamplingUnit::kCycles,
+                                       by_traps ? std::size_t{1} : std::size_t{256},
+                                       std::size_t{1} << 31,
+                                       by_traps ? 0 : sdk::kIntervalIsPowerOfTwo};
+  return each(&one, 1, data);
+}
+sdk::Status rocprofiler_configure_pc_sampling_service(sdk::ContextId context, std::uint64_t, sdk::SamplingMethod method,
+                                                      sdk::SamplingUnit, std::uint64_t interval, sdk::BufferId buffer,
+                                                      int flags) {
+  if (rocm().initialized == 1) return sdk::kConfigurationLocked;
+  if (method != rocm().sampling_method || flags != 0) return 19;
+  if (method == sdk::SamplingMethod::kStochastic && (interval & (interval - 1)) != 0) return 19;
+  rocm().sampling_context = context.handle;
+  rocm().sampling_buffer = buffer.handle;
   return 0;
 }
 sdk::Status rocprofiler_create_callback_thread(sdk::CallbackThread* thread) {

@@ -272,7 +272,7 @@ def _environment(part: PartDirectory, options: Options) -> dict[str, str]:
     return {
         **os.environ,
         **(injection_environment(dict(os.environ)) if options.follow else {}),
-        **(tool_environment(dict(os.environ)) if options.follow else {}),
+        **(tool_environment(dict(os.environ), samples=bool(options.instructions)) if options.follow else {}),
         **audit_environment(options.accelerators, os.environ),
         OUTPUT_VARIABLE: str(part.output),
         SESSION_VARIABLE: str(part.folder),

@@ -130,7 +130,8 @@ def _unmet(profile: Profile) -> Iterator[str]:
     measured = {info.kind for info in profile.tree.measured}
     for option, metric, what in _INSIDE_KERNELS:
         if asked.get(option) and metric not in measured:
-            why = _text(_mapping(available.get("nvidia")).get("message"))
+            said = (_text(_mapping(available.get(maker)).get("message")) for maker in ("nvidia", "amd"))
+            why = " ".join(filter(None, said))
             yield f"{what} were asked for and there are none" + (f": {why}" if why else ".")
 
 

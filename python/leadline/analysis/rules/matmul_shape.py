@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
+from leadline.analysis.rules.vendor import is_amd
 from leadline.analysis.rules.words import number, percent
 from leadline.schema import FrameKind
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
 
-_FULL_PRECISION = r"(^|[_:])(simt_)?sgemm|gemm_f32f32_f32f32_f32"
-"""cuBLAS and CUTLASS say the types in their kernels' names; TF32 is `tf32` or `s1688` there."""
+_FULL_PRECISION = r"(^|[_:])(simt_)?sgemm|gemm_f32f32_f32f32_f32|^Cijk_[A-Za-z_]*_S_?B_"
+"""cuBLAS, CUTLASS and Tensile (rocBLAS, hipBLASLt) say the types in their kernels' names; TF32 is `tf32` or `s1688`."""
+_WITHOUT_MFMA = r"^Cijk_(?!.*_MI\d)"
+"""Tensile also says which matrix instruction a kernel uses (`MI16x16x16x1`); none where it has none."""
+_HAS_MFMA = re.compile(r"Instinct MI[1-9]\d\d|\bgfx9(08|0a|4\d|50)")
+
+
+_REMEDIES = {
+    False: "torch.set_float32_matmul_precision('high') where the result may differ in the third digit, or "
+    "torch.autocast with bfloat16; devices before compute capability 7.0 have no tensor cores.",
+    True: "torch.autocast with bfloat16: matrix units (MFMA, from MI100 on) multiply 16-bit numbers several times as "
+    "fast as 32-bit ones.",
+}
+"""By whether the device is AMD's."""
 
 
 class MatmulShape(Rule):
@@ -34,7 +48,7 @@ class MatmulShape(Rule):
         if found and not case.has_device:
             return found
         case.need_device()
-        return found + self._precision(case, values) + self._shapes(case, values)
+        return found + self._precision(case, values) + self._without_mfma(case, values) + self._shapes(case, values)
 
     def _double(self, case: Case, values: Values) -> list[Finding]:
         """Models whose parameters are of double precision, as NumPy's numbers are unless told otherwise."""
@@ -77,12 +91,43 @@ class MatmulShape(Rule):
                     self.name,
                     Severity.WARNING,
                     f"Matrix products in full 32-bit precision take {percent(share)} of the device time",
-                    case.gain(group.value, (0, 0.4, 0.9), "judged: TF32 or 16 bits where the device has tensor cores"),
+                    case.gain(
+                        group.value, (0, 0.4, 0.9), "judged: fewer digits where the device has matrix units for them"
+                    ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (f"kernel {case.name(group.row)}",),
-                    "torch.set_float32_matmul_precision('high') where the result may differ in the third digit, or "
-                    "torch.autocast with bfloat16; devices before compute capability 7.0 have no tensor cores.",
+                    _REMEDIES[is_amd(case.profile.devices)],
+                    self.learn_more,
+                    share,
+                )
+            )
+        return made[:1]
+
+    def _without_mfma(self, case: Case, values: Values) -> list[Finding]:
+        """Kernels of AMD's libraries that leave the matrix units alone, as where no tuned one fits size or type."""
+        if not any(
+            _HAS_MFMA.search(f"{one.name} {one.detail.get('architecture', '')}") for one in case.profile.devices
+        ):
+            return []
+        plain = case.matching(FrameKind.KERNEL, _WITHOUT_MFMA) & case.loop.inside
+        made = []
+        for group in case.by_line(plain, case.gpu_time):
+            share = group.value / max(case.cost_of_all, 1)
+            if share < values["share"]:
+                break
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"Matrix products that leave the device's matrix units (MFMA) alone take {percent(share)} of the "
+                    "device time",
+                    case.gain(group.value, (0, 0.5, 0.9), "judged: a kernel that uses them"),
+                    tuple(group.rows[:20].tolist()),
+                    case.lines([group.row]),
+                    (f"kernel {case.name(group.row)}",),
+                    "Use bfloat16 or float16 and sizes that are multiples of 16, or let torch try other kernels "
+                    "(PYTORCH_TUNABLEOP_ENABLED=1; TORCH_BLAS_PREFER_HIPBLASLT=1).",
                     self.learn_more,
                     share,
                 )
@@ -95,7 +140,7 @@ class MatmulShape(Rule):
         rows = rows[np.argsort(-case.cost_with_all_below[rows], kind="stable")][:200]
         shapes = {row: case.tree.node(row).detail.get("shapes") for row in rows.tolist()}
         if not any(shapes.values()):
-            if case.matching(FrameKind.KERNEL, _FULL_PRECISION).any():
+            if case.matching(FrameKind.KERNEL, f"{_FULL_PRECISION}|{_WITHOUT_MFMA}").any():
                 return []  # that much could be told
             raise CannotTell("shapes were not recorded (leadline run --shapes)")
         made = self._few_rows(case, shapes, values)

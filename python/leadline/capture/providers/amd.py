@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.amd_files import hip_loaded, no_gpu_sentence, sdk_candidates
 from leadline.capture.providers.amd_native import AmdNative, Answer, Details
-from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider
+from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider, sampling_options
 
 
 class AmdProvider(GpuProvider):
@@ -28,8 +28,9 @@ class AmdProvider(GpuProvider):
     name = "amd"
     VERSION = "sdk_version"
 
-    def __init__(self, native: Native, changed: Callable[[], None]) -> None:
+    def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
         super().__init__(native, changed, "The program did not use HIP.")
+        self._options = options
         self._native = cast(AmdNative, native)
         self._hook = ImportHook("torch", self._torch_imported)
 
@@ -61,11 +62,13 @@ class AmdProvider(GpuProvider):
         return no_gpu_sentence()
 
     def _attach(self, *, wait: bool) -> None:
-        options = {
+        options: dict[str, Any] = {
             "await": wait,
             "candidates": list(sdk_candidates()),
             "recording": os.environ.get(RECORDING_VARIABLE, ""),
         }
+        if self._options.instructions:
+            options |= sampling_options(self._options)
         self._answered(self._native.attach_amd(options))
 
     def _torch_imported(self, torch: ModuleType) -> None:
@@ -81,4 +84,4 @@ class AmdProvider(GpuProvider):
 
 def create(native: Native, options: Options, changed: Callable[[], None]) -> AmdProvider:
     """See `leadline.capture.providers`."""
-    return AmdProvider(native, changed)
+    return AmdProvider(native, options, changed)

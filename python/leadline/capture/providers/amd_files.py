@@ -74,11 +74,21 @@ def tool_library() -> Path | None:
     return path if path is not None and path.exists() else None
 
 
-def tool_environment(environment: dict[str, str]) -> dict[str, str]:
-    """What a launcher adds to a program's environment so that rocprofiler-sdk asks for Leadline; other tools stay."""
+_WHOLE_SAMPLES = {"ROCPROFILER_PC_SAMPLING_USE_MULTI_RECORD": "0"}
+"""Environment: newer releases of the SDK hand over samples of instructions in parts unless told otherwise."""
+
+
+def tool_environment(environment: dict[str, str], *, samples: bool = False) -> dict[str, str]:
+    """What a launcher adds to a program's environment so that rocprofiler-sdk asks for Leadline; other tools stay.
+    `samples`: of instructions are wanted."""
     library = tool_library()
     if library is None:
         return {}
+    wanted = {name: value for name, value in _WHOLE_SAMPLES.items() if samples and name not in environment}
+    return {**_tools(environment, library), **wanted}
+
+
+def _tools(environment: dict[str, str], library: Path) -> dict[str, str]:
     named = [path for path in environment.get(TOOL_VARIABLE, "").split(":") if path]
     if any(Path(path).name == TOOL_LIBRARY for path in named):
         return {}

@@ -16,6 +16,25 @@ class Answer(TypedDict):
     """One sentence: what, why, what to do; empty when all is well."""
 
 
+class InstructionDetails(TypedDict):
+    """Of sampling instructions."""
+
+    mode: str
+    """`stochastic`, with reasons, or `host-trap`, without."""
+    message: str
+    """Why nothing is sampled; empty when all is well."""
+    windows: int
+    open_ns: int
+    spent_ns: int
+    samples: int
+    by_launch: int
+    unattributed: int
+    dropped: int
+    other_samples: int
+    """Of code that is not the program's, or not known."""
+    code_bytes: int
+
+
 class Details(Answer, total=False):
     """For the file and the doctor. All from `sdk_path` on are missing where nothing has been measured."""
 
@@ -37,6 +56,7 @@ class Details(Answer, total=False):
     graph_nodes_unknown: int
     fold_ns: int
     held_bytes: int
+    instructions: InstructionDetails
 
 
 class AmdNative(Protocol):

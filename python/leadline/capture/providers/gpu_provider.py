@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from leadline._package import CODE_FOLDER
+from leadline.capture.config import SESSION_VARIABLE, Options
 from leadline.capture.native import Native
 
 RECORDING_VARIABLE = "LEADLINE_GPU_RECORDING"
 """Environment: a file to record GPU calls and records into, for bug reports and tests."""
+CODE_BYTES_VARIABLE = "LEADLINE_CODE_BYTES"
+"""Environment: the most machine code that is kept while a program runs."""
+CODE_BYTES = 256 << 20
+
+
+def sampling_options(options: Options) -> dict[str, Any]:
+    """Of sampling instructions. Code is kept in the session's folder, where the files of all its processes come
+    together."""
+    folder = os.environ.get(SESSION_VARIABLE, "")
+    return {
+        "instructions": options.instructions,
+        "instruction_budget": options.instruction_budget / 100,
+        "code_folder": f"{folder}/{CODE_FOLDER}" if folder and not options.no_code else "",
+        "code_bytes": number(CODE_BYTES_VARIABLE, CODE_BYTES),
+    }
+
+
+def number(variable: str, otherwise: int) -> int:
+    """What an environment variable says, where it is a number."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else otherwise
 
 
 class GpuProvider:

@@ -15,11 +15,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, cast
 
-from leadline._package import CODE_FOLDER
-from leadline.capture.config import SESSION_VARIABLE, Options
+from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
-from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider
+from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider, number, sampling_options
 from leadline.capture.providers.nvidia_files import (
     INJECT_LIBRARY,
     NVTX_VARIABLE,
@@ -35,9 +34,6 @@ PERIOD_VARIABLE = "LEADLINE_SAMPLE_PERIOD"
 INTERVAL_VARIABLE = "LEADLINE_COUNTER_INTERVAL"
 """Environment: microseconds between two readings of hardware counters."""
 INTERVAL_US = 50
-CODE_BYTES_VARIABLE = "LEADLINE_CODE_BYTES"
-"""Environment: the most machine code that is kept while a program runs."""
-CODE_BYTES = 256 << 20
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
 """NVTX domains of libraries whose ranges would bury the program's own."""
 _FORKED = (
@@ -186,22 +182,9 @@ def _counting_options(options: Options) -> dict[str, Any]:
         "gpu_metrics": list(options.gpu_metrics),
         "instruction_budget": options.instruction_budget / 100,
         "replay": options.replay,
-        "counter_interval_ns": max(1, _number(INTERVAL_VARIABLE, INTERVAL_US)) * 1000,
+        "counter_interval_ns": max(1, number(INTERVAL_VARIABLE, INTERVAL_US)) * 1000,
     }
 
 
 def _sampling_options(options: Options) -> dict[str, Any]:
-    """Code is kept in the session's folder, where the files of all its processes come together."""
-    folder = os.environ.get(SESSION_VARIABLE, "")
-    return {
-        "instructions": options.instructions,
-        "instruction_budget": options.instruction_budget / 100,
-        "sample_period": _number(PERIOD_VARIABLE, 0),
-        "code_folder": f"{folder}/{CODE_FOLDER}" if folder and not options.no_code else "",
-        "code_bytes": _number(CODE_BYTES_VARIABLE, CODE_BYTES),
-    }
-
-
-def _number(variable: str, otherwise: int) -> int:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() else otherwise
+    return {**sampling_options(options), "sample_period": number(PERIOD_VARIABLE, 0)}
