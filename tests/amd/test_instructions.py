@@ -65,9 +65,8 @@ def test_samples_in_which_nothing_was_issued_are_known(profile: Profile) -> None
     tree = profile.tree
     latency, samples = (int(tree.exclusive(name).sum.sum()) for name in ("latency_samples", "instruction_samples"))
     found = counts(profile)
-    assert latency == found[GEMM, 64, "waitcnt"] // 2 + found[GEMM, 72, "alu_dependency"] // 2 + sum(
-        count for (name, _, _), count in found.items() if name == "relu"
-    )
+    of_relu = sum(count for (name, _, _), count in found.items() if name == "relu")
+    assert latency == found[GEMM, 64, "waitcnt"] * 6 // 8 + found[GEMM, 72, "alu_dependency"] + of_relu
     assert latency < samples
 
 
@@ -79,9 +78,9 @@ def test_the_code_is_kept_and_reasons_are_grouped(profile: Profile) -> None:
 
 def test_kernel_times_are_those_of_a_run_without(tmp_path: Path, fakes: Path, profile: Profile) -> None:
     def times(one: Profile) -> dict[str, tuple[int, int]]:
-        tree, gpu = one.tree, one.tree.exclusive("gpu_time")
-        return {tree.name(node.row): (int(gpu.count[node.row]), int(gpu.sum[node.row]))
-                for node in tree.find(kind="kernel")}  # fmt: skip
+        gpu = one.tree.exclusive("gpu_time")
+        found = one.tree.find(kind="kernel")
+        return {node.name: (int(gpu.count[node.row]), int(gpu.sum[node.row])) for node in found}
 
     assert times(run(tmp_path, fakes)) == times(profile)
 
@@ -91,8 +90,8 @@ def test_the_report_and_the_rule_speak_amds_words(
 ) -> None:
     from leadline.profiles import write_profile
 
-    (found,) = analyze(profile, ["stall"])
-    assert "it waits for memory at an s_waitcnt" in found.title
+    first, *_ = analyze(profile, ["stall"])
+    assert first.title.startswith("gemm") and "it waits for memory at an s_waitcnt" in first.title
     file = str(tmp_path / "held.leadline")
     write_profile(file, profile)
     assert main(["report", file, "--source", "--format", "json"]) == 0

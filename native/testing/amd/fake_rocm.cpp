@@ -295,7 +295,7 @@ void FakeRocm::sample(const Kernel& kernel, std::uint64_t external) {
         sample.place = place;
         sample.correlation_external.value = external;
         sample.issued_and_type = one.reason == 15 ? 1 : 0;
-        sample.snapshot = one.reason == 15 ? 1u << 5 : one.reason | (n % 2 == 0 ? 0 : 1u << 6);
+        sample.snapshot = one.reason == 15 ? 1u << 5 : one.reason | (n % 4 != 3 ? 0 : 1u << 6);
         made.bytes.resize(sizeof sample);
         std::memcpy(made.bytes.data(), &sample, sizeof sample);
       }

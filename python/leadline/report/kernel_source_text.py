@@ -60,7 +60,9 @@ def _kernel(console: Console, kernel: KernelHeat, top: int) -> None:
     if kernel.lines:
         _lines(console, kernel, top)
     else:
-        console.print(Text("  its code has no lines (compile with -lineinfo); instructions by their offset:"))
+        console.print(
+            Text("  no lines of its code are known (nvcc -lineinfo gives them); instructions by their offset:")
+        )
     if kernel.instructions:
         rows = [
             [
