@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline.whatif import load, predict
+from leadline.whatif import load, predict, simulate
 from leadline.whatif.export import strips
+from leadline.whatif.export.spans import measured_slices, simulated_slices
 
 
 def test_a_faster_cpu_is_drawn_half_as_long_on_the_same_axis(tmp_path: Path) -> None:
@@ -27,12 +28,48 @@ def test_a_faster_cpu_is_drawn_half_as_long_on_the_same_axis(tmp_path: Path) -> 
     (found,) = predict(graph, ["faster"], {"device": "cpu", "factor": "2"}).scenarios
     assert found.graph is not None and found.result is not None
     page = strips(graph, found.title, found.graph, found.result)
-    assert "Of the first 2 steps" in page and "with faster cpu 2x" in page
+    assert "Of steps 0 and 1:" in page and "with faster cpu 2x" in page
     busy = {}
     for label, inside in re.findall(r"aria-label='([^']+)'[^>]*>(.*?)</svg>", page):
         bars = re.findall(r"width=(\d+) height=10 fill-opacity=([\d.]+)", inside)
         busy[label.rsplit(", ", 1)[1]] = sum(int(width) * float(opacity) for width, opacity in bars)
-    # half of the time is busy, an operator inside another one counts once, and 400 bins are what was measured; a bin at
+    # 1000 of 1750 us are busy, an operator inside another one counts once, and 400 bins are what was measured; a bin at
     # the edge of an operator is drawn a little fuller than it is
-    assert busy["measured"] == pytest.approx(200, abs=10)
-    assert busy["predicted"] == pytest.approx(100, abs=10)
+    assert busy["measured"] == pytest.approx(400 * 1000 / 1750, abs=3)
+    assert busy["predicted"] == pytest.approx(200 * 1000 / 1750, abs=3)
+
+
+def test_an_operator_is_drawn_through_what_it_does_behind_its_last_call(tmp_path: Path) -> None:
+    """A product of 250 us calls a trifle at its begin: all of it is drawn, measured and simulated alike."""
+    events = []
+    for name, begin, length in (("aten::mm", 0, 250), ("aten::resolve_conj", 10, 2), ("aten::add", 260, 40)):
+        events.append({"ph": "X", "cat": "cpu_op", "name": name, "ts": begin, "dur": length, "pid": 1, "tid": 1})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    graph = load(path)
+    for found in (measured_slices(graph), simulated_slices(graph, simulate(graph))):
+        (lane,) = found
+        drawn = {
+            graph.names[graph.column("name")[task]]: (end - start) / 1000
+            for task, start, end in zip(lane.ids, lane.start_ns, lane.end_ns, strict=True)
+        }
+        assert drawn["aten::mm"] == 250
+        assert drawn["aten::resolve_conj"] == 2
+        assert drawn["aten::add"] == 40
+
+
+def test_steps_that_are_drawn_are_usual_ones(tmp_path: Path) -> None:
+    events = []
+    at = 0
+    for step, length in enumerate((9000, 1000, 3000, 1000, 1010, 990, 5000)):
+        for category, name in (("user_annotation", f"ProfilerStep#{step}"), ("cpu_op", "aten::mm")):
+            event = {"ph": "X", "cat": category, "name": name, "ts": at, "dur": length, "pid": 1, "tid": 1, "args": {}}
+            events.append(event)
+        at += length
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    graph = load(path)
+    page = strips(graph, "nothing", graph, simulate(graph))
+    assert "Of steps 3 and 4: above as measured (2.01 ms)" in page
+    widths = re.findall(r"width=(\d+) height=10 fill-opacity=([\d.]+)", page)
+    assert [(int(width), float(opacity)) for width, opacity in widths] == [(400, 1.0), (400, 1.0)]

@@ -9,6 +9,7 @@ import numpy as np
 
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, LaneKind
+from leadline.whatif.selftime import SelfTimes
 from leadline.whatif.simulator import Result
 
 
@@ -26,21 +27,32 @@ def measured_slices(graph: Graph) -> Iterator[Slices]:
     """What was measured; tasks that a scenario inserted have no measurement."""
     start = graph.column("start_ns")
     known = np.flatnonzero(graph.alive & (graph.column("measured_ns") > 0) & (start >= 0))
-    yield from _by_lane(graph, known, start, start + graph.column("measured_ns"))
+    yield from _by_lane(graph, known, start, _ends(graph, start, start + graph.column("measured_ns")))
 
 
 def simulated_slices(graph: Graph, result: Result) -> Iterator[Slices]:
-    """What was simulated. An operator lasts until the last task inside it on its thread has ended."""
+    """What was simulated."""
+    ends = _ends(graph, result.start_ns, np.maximum(result.end_ns, result.start_ns))
+    yield from _by_lane(graph, np.flatnonzero(graph.alive), result.start_ns, ends)
+
+
+def _ends(graph: Graph, start: IntArray, end: IntArray) -> IntArray:
+    """Until when each task is drawn: an operator lasts until the last task inside it on its thread has ended, and on
+    through the gap behind that in which it goes on itself."""
+    found = end.copy()
+    times = SelfTimes(graph)
+    goes_on = times.owner != times.holder
+    holder, owner = times.holder[goes_on], times.owner[goes_on]
+    np.maximum.at(found, owner, end[holder] + graph.column("gap_ns")[holder])
     alive = np.flatnonzero(graph.alive)
-    end = np.maximum(result.end_ns, result.start_ns).copy()
     parent, lane = graph.column("parent"), graph.column("lane")
     inner = alive[parent[alive] >= 0]
     inner = inner[(lane[parent[inner]] == lane[inner]) & graph.alive[parent[inner]]]
-    for task in inner[np.argsort(-result.start_ns[inner], kind="stable")].tolist():
+    for task in inner[np.argsort(-start[inner], kind="stable")].tolist():
         above = int(parent[task])
-        if end[task] > end[above]:
-            end[above] = end[task]
-    yield from _by_lane(graph, alive, result.start_ns, end)
+        if found[task] > found[above]:
+            found[above] = found[task]
+    return found
 
 
 def _by_lane(graph: Graph, ids: IntArray, start: IntArray, end: IntArray) -> Iterator[Slices]:

@@ -1,8 +1,8 @@
-"""Measured and predicted timelines one above the other for the page: how busy each lane is along the first steps."""
+"""Measured and predicted timelines one above the other for the page: how busy each lane is along two usual steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -28,14 +28,15 @@ Shares = NDArray[np.float64]
 def strips(measured: Graph, title: str, predicted: Graph, result: Result) -> str:
     """Two strips for every lane of those with most work, drawn on one time axis; lanes of a trace keep their numbers in
     a prediction."""
-    steps = min(_STEPS, max(len(measured.info.steps), 1))
-    measured_end = float(sum(measured.info.step_ns[:steps]) or measured.info.measured_ns)
-    predicted_end = float(result.per_step_ns[:steps].sum())
+    first, steps = _usual(measured.info.step_ns)
+    old, new = ((float(ns[:first].sum()), float(ns[first : first + steps].sum())) for ns in
+                (np.array(measured.info.step_ns or (measured.info.measured_ns,)), result.per_step_ns))  # fmt: skip
+    measured_end, predicted_end = old[1], new[1]
     end = max(measured_end, predicted_end)
     if end <= 0:
         return ""
-    before = _busy(measured, measured_slices(measured), end, measured_end)
-    after = _busy(predicted, simulated_slices(predicted, result), end, predicted_end)
+    before = _busy(measured, measured_slices(measured), old[0], end, measured_end)
+    after = _busy(predicted, simulated_slices(predicted, result), new[0], end, predicted_end)
     lanes = sorted(before.keys() | after.keys(), key=lambda lane: -_total(before, lane) - _total(after, lane))[:_LANES]
     rows = [
         f"<tr><td class=text>{escape(_name(predicted, lane))}<td class=strips>"
@@ -43,7 +44,8 @@ def strips(measured: Graph, title: str, predicted: Graph, result: Result) -> str
         + _strip(after.get(lane), "predicted", predicted, lane)
         for lane in sorted(lanes)
     ]
-    what = f"the first {steps} steps" if steps > 1 else "the first step"
+    numbers = measured.info.steps[first : first + steps] or (0,)
+    what = f"steps {numbers[0]} and {numbers[-1]}" if steps > 1 else f"step {numbers[0]}"
     return "\n".join(
         (
             "<h2>Measured and predicted</h2>",
@@ -52,6 +54,17 @@ def strips(measured: Graph, title: str, predicted: Graph, result: Result) -> str
             "<table>", *rows, "</table>",
         )
     )  # fmt: skip
+
+
+def _usual(steps_ns: Sequence[int]) -> tuple[int, int]:
+    """The first of the steps that are drawn, and how many these are: those that follow one another and take most nearly
+    what steps usually do."""
+    count = min(_STEPS, max(len(steps_ns), 1))
+    if len(steps_ns) <= count:
+        return 0, count
+    lengths = np.array(steps_ns, dtype=np.float64)
+    apart = np.abs(lengths / max(float(np.median(lengths)), 1.0) - 1)
+    return int(np.argmin(np.convolve(apart, np.ones(count), "valid"))), count
 
 
 def _name(graph: Graph, lane: int) -> str:
@@ -64,9 +77,10 @@ def _total(shares: Mapping[int, Shares], lane: int) -> float:
     return float(shares[lane].sum()) if lane in shares else 0.0
 
 
-def _busy(graph: Graph, found: Iterable[Slices], end_ns: float, until_ns: float) -> dict[int, Shares]:
-    """Share of every bin that a lane is busy, up to the end of the steps that are drawn."""
-    edges = np.linspace(0.0, end_ns, _BINS + 1).clip(max=until_ns)
+def _busy(graph: Graph, found: Iterable[Slices], from_ns: float, end_ns: float, until_ns: float) -> dict[int, Shares]:
+    """Share of every bin that a lane is busy, from the begin of the steps that are drawn to their end; the bins reach
+    from there to `end_ns` later."""
+    edges = from_ns + np.linspace(0.0, end_ns, _BINS + 1).clip(max=until_ns)
     python = np.array([name == PYTHON for name in graph.names], dtype=np.bool_)
     shares = {}
     for slices in found:
