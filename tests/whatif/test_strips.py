@@ -58,7 +58,7 @@ def test_an_operator_is_drawn_through_what_it_does_behind_its_last_call(tmp_path
         assert drawn["aten::add"] == 40
 
 
-def test_steps_that_are_drawn_are_usual_ones(tmp_path: Path) -> None:
+def test_steps_that_are_drawn_take_the_mean_time(tmp_path: Path) -> None:
     events = []
     at = 0
     for step, length in enumerate((9000, 1000, 3000, 1000, 1010, 990, 5000)):
@@ -70,6 +70,6 @@ def test_steps_that_are_drawn_are_usual_ones(tmp_path: Path) -> None:
     path.write_text(json.dumps({"traceEvents": events}))
     graph = load(path)
     page = strips(graph, "nothing", graph, simulate(graph))
-    assert "Of steps 3 and 4: above as measured (2.01 ms)" in page
+    assert "Of steps 5 and 6: above as measured (5.99 ms)" in page
     widths = re.findall(r"width=(\d+) height=10 fill-opacity=([\d.]+)", page)
     assert [(int(width), float(opacity)) for width, opacity in widths] == [(400, 1.0), (400, 1.0)]

@@ -1,8 +1,8 @@
-"""Measured and predicted timelines one above the other for the page: how busy each lane is along two usual steps."""
+"""Measured and predicted timelines one above the other for the page: how busy each lane is along two steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 
 import numpy as np
@@ -23,14 +23,18 @@ _COLOUR = {LaneKind.THREAD: "var(--wait)", LaneKind.STREAM: "var(--work)", LaneK
 _CALLED = {LaneKind.THREAD: "CPU", LaneKind.STREAM: "GPU", LaneKind.CHANNEL: "channel"}
 
 Shares = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 def strips(measured: Graph, title: str, predicted: Graph, result: Result) -> str:
     """Two strips for every lane of those with most work, drawn on one time axis; lanes of a trace keep their numbers in
     a prediction."""
-    first, steps = _usual(measured.info.step_ns)
-    old, new = ((float(ns[:first].sum()), float(ns[first : first + steps].sum())) for ns in
-                (np.array(measured.info.step_ns or (measured.info.measured_ns,)), result.per_step_ns))  # fmt: skip
+    lengths = np.array(measured.info.step_ns or (measured.info.measured_ns,), dtype=np.float64)
+    after_ns = result.per_step_ns.astype(np.float64)
+    if not 0 < lengths.size == after_ns.size:
+        return ""
+    first, steps = _usual(lengths, after_ns)
+    old, new = ((float(ns[:first].sum()), float(ns[first : first + steps].sum())) for ns in (lengths, after_ns))
     measured_end, predicted_end = old[1], new[1]
     end = max(measured_end, predicted_end)
     if end <= 0:
@@ -56,15 +60,15 @@ def strips(measured: Graph, title: str, predicted: Graph, result: Result) -> str
     )  # fmt: skip
 
 
-def _usual(steps_ns: Sequence[int]) -> tuple[int, int]:
+def _usual(measured_ns: Floats, predicted_ns: Floats) -> tuple[int, int]:
     """The first of the steps that are drawn, and how many these are: those that follow one another and take most nearly
-    what steps usually do."""
-    count = min(_STEPS, max(len(steps_ns), 1))
-    if len(steps_ns) <= count:
-        return 0, count
-    lengths = np.array(steps_ns, dtype=np.float64)
-    apart = np.abs(lengths / max(float(np.median(lengths)), 1.0) - 1)
-    return int(np.argmin(np.convolve(apart, np.ones(count), "valid"))), count
+    the mean time, measured and predicted, so that they show what the gain is made of."""
+    count = min(_STEPS, measured_ns.size)
+    apart = np.zeros(measured_ns.size - count + 1)
+    for lengths in (measured_ns, predicted_ns):
+        total = np.convolve(lengths, np.ones(count), "valid")
+        apart += np.abs(total / max(count * float(lengths.mean()), 1.0) - 1)
+    return int(np.argmin(apart)), count
 
 
 def _name(graph: Graph, lane: int) -> str:
