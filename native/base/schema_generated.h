@@ -206,9 +206,10 @@ enum class MetricKind : std::uint8_t {
   kGlobalSectors = 67,  // pieces of 32 bytes that global_requests touched
   kReadyWait = 68,  // from the end of the last input of a graph's node until a thread began it
   kTemporaryBytes = 69,  // memory that nodes of a graph asked their allocator for, however soon they gave it back
+  kRecorded = 70,  // calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`
 };
-inline constexpr std::size_t kMetricKindCount = 70;
-inline constexpr std::array<std::string_view, 70> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 71;
+inline constexpr std::array<std::string_view, 71> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -279,6 +280,7 @@ inline constexpr std::array<std::string_view, 70> kMetricKindNames{{
     "global_sectors",
     "ready_wait",
     "temporary_bytes",
+    "recorded",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -432,7 +434,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 70> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 71> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -503,6 +505,7 @@ inline constexpr std::array<MetricInfo, 70> kMetricInfo{{
     {"global_sectors", "1", true},
     {"ready_wait", "ns", false},
     {"temporary_bytes", "bytes", true},
+    {"recorded", "1", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -59,6 +59,10 @@ class NodeTable {
       number_ = number;
     }
     std::uint32_t number() const noexcept { return number_; }
+    // A call here was recorded by autograd. Beside the measurements, since nearly every operator of a training step is.
+    void count_recorded() noexcept {
+      recorded_.store(recorded_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
     // What comes next is fetched ahead, while the program does what is measured: the measurement of this node, which
     // may be two, its first child and its sibling.
     void prefetch(const Place& parent) const noexcept {
@@ -97,7 +101,9 @@ class NodeTable {
     const void* name_ = nullptr;
     std::uint32_t number_ = 0;
     NodeId id_;
+    std::atomic<std::uint64_t> recorded_{0};
   };
+  static_assert(sizeof(Place) == 64);
 
   explicit NodeTable(NodeBudget& budget) noexcept : budget_(&budget) {}
 
@@ -171,6 +177,10 @@ class NodeTable {
     for (; accumulator != nullptr; accumulator = accumulator->next()) {
       f(MetricKey::unpack(accumulator->packed_key()), accumulator->values());
     }
+    const std::uint64_t recorded = nodes_[raw(node)].recorded_.load(std::memory_order_relaxed);
+    if (recorded == 0) return;
+    f(MetricKey{MetricKind::kRecorded},
+      MetricValues{recorded, static_cast<std::int64_t>(recorded), 1, 1, static_cast<double>(recorded)});
   }
 
   std::size_t held_bytes() const noexcept {

@@ -83,6 +83,48 @@ TEST_CASE("Backward operators find forward operators of threads that have ended 
   }
 }
 
+TEST_CASE("A call counts as recorded where the autograd number has grown behind it") {
+  RecordedProgram program;
+  const auto run = [](const char* name, int64_t sequence, bool stable = true) {
+    int token = 0;
+    leadline_operator_event op = operator_named(name, sequence);
+    op.thread = 7'000;
+    op.stable_name = stable ? 1 : 0;
+    Monitor::instance().begin_operator(op, &token);
+    Monitor::instance().end_operator(&token);
+  };
+  const auto inside = [](const char* name, int64_t sequence, const auto& inner) {
+    int token = 0;
+    leadline_operator_event op = operator_named(name, sequence);
+    op.thread = 7'000;
+    op.stable_name = 1;
+    Monitor::instance().begin_operator(op, &token);
+    inner();
+    Monitor::instance().end_operator(&token);
+  };
+  static const char* const kLinear = "aten::linear";
+  static const char* const kAddmm = "aten::addmm";
+  static const char* const kEqual = "aten::eq";
+  static const char* const kQuiet = "aten::exp";
+  for (int64_t turn = 0; turn < 3; ++turn) {
+    inside(kLinear, 2 * turn, [&] { run(kAddmm, 2 * turn); });  // the inner one made the node
+    run(kEqual, 2 * turn + 1);                                  // integers: no node
+    run(kQuiet, -1);                                            // below no_grad
+    run("Square", 2 * turn + 1, false);                         // a function of the user's, by text
+  }
+  run(kEqual, 5);  // nothing has been recorded since the last one began
+  program.take();
+  const auto recorded = [&](const char* path) { return program.measured(path, MetricKind::kRecorded); };
+  CHECK(recorded("main/aten::linear/aten::addmm").sum == 3);
+  CHECK(recorded("main/aten::linear/aten::addmm").count == 3);
+  CHECK(recorded("main/aten::linear").count == 0);
+  CHECK(recorded("main/aten::eq").count == 0);
+  CHECK(recorded("main/aten::exp").count == 0);
+  CHECK(recorded("main/Square").sum == 2);  // whether the last was is not known yet
+  program.take();
+  CHECK(recorded("main/Square").sum == 2);
+}
+
 TEST_CASE("Threads that book waits keep no table of device work") {
   RecordedProgram program;
   const size_t before = program.collector.held_bytes();

@@ -60,6 +60,14 @@ class Lane {
 
   leadline_context token(NodeId node) const noexcept { return root_place_ | raw(node); }
 
+  // An operator with an autograd number begins at a place. Numbers of a thread grow where autograd records: then it has
+  // recorded the operator that began last with the number before, the innermost of several.
+  void follow_autograd(int64_t sequence, ThreadTree::Place* place) noexcept {
+    if (sequence > sequence_ && numbered_ != nullptr) numbered_->count_recorded();
+    sequence_ = sequence;
+    numbered_ = place;
+  }
+
   // Where operators hang below native frames, by the place above and the calls between.
   std::unordered_map<uint64_t, ThreadTree::Place*> native_places;
 
@@ -98,6 +106,8 @@ class Lane {
 
  private:
   static constexpr int64_t kCpuRuns = INT64_MIN;
+  int64_t sequence_ = -1;  // of the operator that began last with one, and where that is
+  ThreadTree::Place* numbered_ = nullptr;
   leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node
   FrameId translate(uint32_t index) noexcept;
 

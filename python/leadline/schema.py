@@ -180,6 +180,7 @@ class MetricKind(_Kind):
     GLOBAL_SECTORS = 67
     READY_WAIT = 68
     TEMPORARY_BYTES = 69
+    RECORDED = 70
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -676,6 +677,12 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "bytes",
         True,
         "memory that nodes of a graph asked their allocator for, however soon they gave it back",
+    ),
+    MetricInfo(
+        MetricKind.RECORDED,
+        "1",
+        True,
+        "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`",
     ),
 )
 

@@ -130,6 +130,7 @@ export const MetricKindNames = [
   "global_sectors",
   "ready_wait",
   "temporary_bytes",
+  "recorded",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -204,6 +205,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   global_sectors: "pieces of 32 bytes that global_requests touched",
   ready_wait: "from the end of the last input of a graph's node until a thread began it",
   temporary_bytes: "memory that nodes of a graph asked their allocator for, however soon they gave it back",
+  recorded: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`",
 };
 
 export const LossKindNames = [
@@ -352,6 +354,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   global_sectors: { unit: "1", additive: true, doc: "pieces of 32 bytes that global_requests touched" },
   ready_wait: { unit: "ns", additive: false, doc: "from the end of the last input of a graph's node until a thread began it" },
   temporary_bytes: { unit: "bytes", additive: true, doc: "memory that nodes of a graph asked their allocator for, however soon they gave it back" },
+  recorded: { unit: "1", additive: true, doc: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`" },
 };
 
 export const StallGroupDocs: Record<string, string> = {

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.analysis.columns import above, at_rows, group_sums
-from leadline.analysis.gains import RECORDING
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.constant_function import constant_function
 from leadline.analysis.rules.equal_inputs import equal_inputs
 from leadline.analysis.rules.passes_again import passes_again
+from leadline.analysis.rules.recorded_in_vain import recorded_in_vain
 from leadline.analysis.rules.same_inputs import same_inputs
-from leadline.analysis.rules.words import duration, percent, size, times
+from leadline.analysis.rules.words import duration, percent, size
 from leadline.schema import FrameKind
 
 _JOINS = ("aten::cat", "aten::stack", "aten::pad", "aten::constant_pad_nd")
@@ -43,8 +42,6 @@ _FACTORIES = tuple(f"aten::{name}" for name in ("ones", "zeros", "full", "arange
 
 
 _MOST_CONSTANTS = 20
-_MANY = 6
-"""Layers whose outputs must be kept in a program that trains nothing, before that is put down to autograd."""
 
 
 class RedundantWork(Rule):
@@ -59,7 +56,8 @@ class RedundantWork(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        found = self._growing(case, values) + self._rebuilt(case, values) + self._recorded(case, values)
+        found = self._growing(case, values) + self._rebuilt(case, values)
+        found += recorded_in_vain(case, self.name, self.learn_more, values)
         found += same_inputs(case, self.name, self.learn_more, values["share"])
         found += equal_inputs(case, self.name, self.learn_more, values["share"])
         found += passes_again(case, self.name, self.learn_more, values["share"], values["info"])
@@ -142,72 +140,6 @@ class RedundantWork(Rule):
                 )
             )
         return sorted(made, key=lambda one: -one.weight)[:1]
-
-    def _recorded(self, case: Case, values: Values) -> list[Finding]:
-        """Forward passes without a backward pass whose layers' outputs were all alive at the peak."""
-        tree, loop = case.tree, case.loop
-        backward = case.named(FrameKind.PHASE, "backward")
-        alive = tree.exclusive("peak_live_bytes").sum
-        calls = tree.exclusive("alloc_bytes").count
-        if not alive.any():
-            return []
-        here = loop.inside.copy()
-        here[tree.path_rows(loop.root)] = True  # where nothing but the model repeats, its forward is around the loop
-        forward = case.first_of(case.named(FrameKind.PHASE, "forward") & here)
-        top = case.outermost(forward)
-        has_backward = group_sums(top, backward.astype(np.int64), len(tree)) > 0
-        layers = (
-            (alive > 0) & (top >= 0) & (calls > 0) & (at_rows(case.analysis.scopes.module, np.arange(len(tree))) >= 0)
-        )
-        each = np.where(layers, tree.exclusive("alloc_bytes").sum // np.maximum(calls, 1), 0)
-        kept = layers & (alive >= each // 2) & (alive <= 2 * each)
-        ones = np.ones(len(tree), np.int64)
-        number = group_sums(np.where(kept, top, -1), ones, len(tree))
-        if not backward.any():  # nothing is trained: skip connections and caches keep some outputs, autograd keeps all
-            of = group_sums(np.where(layers_that_allocate(case), top, -1), ones, len(tree))
-            kept &= (at_rows(number, top, 0) >= values["all"] * at_rows(of, top, 0)) & (
-                at_rows(number, top, 0) >= _MANY
-            )
-            number = group_sums(np.where(kept, top, -1), ones, len(tree))
-        held = group_sums(np.where(kept, top, -1), alive, len(tree))
-        wrong = forward & ~has_backward & (number >= values["held"]) & (held * 5 >= int(alive.sum()))
-        made = []
-        for group in case.by_line(wrong, held):
-            row = int(above(tree.shape, np.arange(len(tree)))[group.row])
-            ns = int(case.inclusive_time[group.rows].sum())
-            made.append(
-                Finding(
-                    self.name,
-                    Severity.WARNING,
-                    f"A forward pass without a backward pass keeps {size(group.value)} for one",
-                    case.gain(
-                        ns,
-                        RECORDING,
-                        "judged: memory first; recording, and memory that is not used again, cost time",
-                    ),
-                    tuple(group.rows[:20].tolist()),
-                    case.lines([row]),
-                    (
-                        f"{times(float(number[group.row]))} layers' outputs were alive at the peak, "
-                        f"{percent(held[group.row] / max(int(alive.sum()), 1))} of it",
-                        "no operator below this line has a backward pass",
-                    ),
-                    "Put it below `with torch.no_grad():` (or torch.inference_mode()).",
-                    self.learn_more,
-                    group.value / max(int(alive.sum()), 1) / 2,
-                )
-            )
-        return made[:1]
-
-
-def layers_that_allocate(case: Case) -> np.ndarray:
-    """Operators that allocate in each pass through their layer, and whose results are as large as others': outputs."""
-    calls, sums = (getattr(case.tree.exclusive("alloc_bytes"), name) for name in ("count", "sum"))
-    large = sums // np.maximum(calls, 1)
-    inside = (calls > 0) & (case.analysis.scopes.module >= 0) & case.loop.inside
-    usual = int(np.median(large[inside])) if inside.any() else 0
-    found: np.ndarray = inside & (large >= usual // 4)
-    return found
 
 
 def _whole_line(case: Case, row: int, rows: np.ndarray) -> np.ndarray:

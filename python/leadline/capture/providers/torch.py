@@ -122,7 +122,12 @@ class TorchProvider:
         self._roles.install()
         if self._dataflow is not None:
             self._dataflow.install(torch)
-        self._status = {"ok": True, "version": version, "message": str(result.get("message") or "")}
+        self._status = {
+            "ok": True,
+            "version": version,
+            "message": str(result.get("message") or ""),
+            "autograd": bool(result.get("sequence")),
+        }
         self._closures = ClosurePhases(self._native)
         if self._options.modules:
             from leadline.capture.providers.torch_modules import ModuleTracker
