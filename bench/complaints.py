@@ -1,11 +1,11 @@
-"""How many of the problems in examples/complaints `leadline analyze` names, and whether their twins are left alone.
+"""How many of the problems in examples/complaints* `leadline analyze` names, and whether their twins are left alone.
 
-    python bench/complaints.py [--again] [--results FOLDER]
+    python bench/complaints.py [--set first|again|third] [--results FOLDER]
 
 A problem is named where its rule (one of them, where several would say it) stands among the first three findings with
 the planted line; a twin is left alone where it lacks those rules. The rules were not changed between the first line of
 these programs and their first score, which is the one in bench/results; a later run says how well the programs are
-known by then. `--again` takes the second set, examples/complaints_again.
+known by then.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from common import add_results_option, machine, markdown_table, write_results
 from leadline.analysis.analyze import analyze
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SETS = {"first": "complaints", "again": "complaints_again", "third": "complaints_third"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_results_option(parser)
-    parser.add_argument("--again", action="store_true", help="the second set")
+    parser.add_argument("--set", choices=SETS, default="first", help="which programs")
     arguments = parser.parse_args()
-    name = "complaints_again" if arguments.again else "complaints"
+    name = SETS[arguments.set]
     folder = EXAMPLES / name
     facts = machine()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=folder).stdout
