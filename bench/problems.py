@@ -91,7 +91,7 @@ def estimates(pair: Path, rule: str, kept_in: Path) -> dict[str, Any]:
             command = [sys.executable, "-m", "leadline", "run", "-q", *extra, "-o", str(output)]
             subprocess.run([*command, str(pair / "problem.py")], check=True, capture_output=True)
         told = analyze(leadline.open(output))
-        gain = next((one.gain for one in told if one.rule == rule), None)
+        gain = next((one.gain for one in told if one.rule in rule.split(", ")), None)
         found[kind] = gain and {
             "shares": [ns / max(gain.of_ns, 1) for ns in (gain.low_ns, gain.expected_ns, gain.high_ns)],
             "basis": gain.basis,

@@ -18,6 +18,7 @@ NodeId NodeTable::child_by_hash(NodeId parent, FrameId frame) noexcept {
 
 NodeId NodeTable::append(NodeId parent, FrameId frame) noexcept {
   const std::uint32_t number = nodes_.size();
+  if (recorded_.size() == number && recorded_.emplace_back(0U) == nullptr) return kNoNode;
   return nodes_.emplace_back(NodeId{number}, parent, frame) != nullptr ? NodeId{number} : kNoNode;
 }
 

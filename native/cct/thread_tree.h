@@ -84,6 +84,7 @@ class ThreadTree {
     if (added != NodeTable::Added::kHere) [[unlikely]]
       count_moved(added);
   }
+  void count_recorded(NodeId node) noexcept { nodes_.count_recorded(node); }
   void forget_names() noexcept { nodes_.forget_names(); }
 
   ThreadStats& stats() noexcept { return stats_; }

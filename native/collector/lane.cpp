@@ -10,7 +10,7 @@ namespace leadline {
 void Lane::begin(ThreadTree& its_tree, uint8_t collector) noexcept {
   forward = nullptr;
   sequence_ = -1;
-  numbered_ = nullptr;
+  numbered_ = kNoNode;
   translated_.clear();
   copies_.clear();
   places.clear();

@@ -62,10 +62,10 @@ class Lane {
 
   // An operator with an autograd number begins at a place. Numbers of a thread grow where autograd records: then it has
   // recorded the operator that began last with the number before, the innermost of several.
-  void follow_autograd(int64_t sequence, ThreadTree::Place* place) noexcept {
-    if (sequence > sequence_ && numbered_ != nullptr) numbered_->count_recorded();
+  void follow_autograd(int64_t sequence, NodeId node) noexcept {
+    if (sequence > sequence_ && numbered_ != kNoNode) tree->count_recorded(numbered_);
     sequence_ = sequence;
-    numbered_ = place;
+    numbered_ = node;
   }
 
   // Where operators hang below native frames, by the place above and the calls between.
@@ -107,7 +107,7 @@ class Lane {
  private:
   static constexpr int64_t kCpuRuns = INT64_MIN;
   int64_t sequence_ = -1;  // of the operator that began last with one, and where that is
-  ThreadTree::Place* numbered_ = nullptr;
+  NodeId numbered_ = kNoNode;
   leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node
   FrameId translate(uint32_t index) noexcept;
 

@@ -93,7 +93,7 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
     if (!own->bound) [[unlikely]]
       bind(*own, op.thread);
     if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
-    own->follow_autograd(op.sequence, node == kNoNode ? nullptr : own->tree->place(node));
+    own->follow_autograd(op.sequence, node);
   }
   scope.begin_ns = now_ns();
 }
@@ -191,7 +191,7 @@ bool Collector::begin_operator(const leadline_operator_event& op, const void* to
     if (!own->bound) [[unlikely]]
       bind(*own, op.thread);
     if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
-    own->follow_autograd(op.sequence, place);
+    own->follow_autograd(op.sequence, node);
   }
   scope.begin_ns = now_ns();
   return true;
