@@ -9,7 +9,7 @@ torch.manual_seed(0)
 
 def padded(texts, length):
     rows = torch.zeros(len(texts), length, dtype=torch.long)
-    for row, text in zip(rows, texts):
+    for row, text in zip(rows, texts, strict=True):
         row[: len(text)] = text
     return rows
 

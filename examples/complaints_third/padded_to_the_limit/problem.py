@@ -12,7 +12,7 @@ LIMIT = 128
 
 def padded(texts, length):
     rows = torch.zeros(len(texts), length, dtype=torch.long)
-    for row, text in zip(rows, texts):
+    for row, text in zip(rows, texts, strict=True):
         row[: len(text)] = text
     return rows
 

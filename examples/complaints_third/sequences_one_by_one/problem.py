@@ -8,7 +8,8 @@ torch.manual_seed(0)
 
 
 def sequences(buffer, starts, columns, length):
-    return torch.stack([buffer[t : t + length, c] for t, c in zip(starts.tolist(), columns.tolist())])  # problem
+    pairs = zip(starts.tolist(), columns.tolist(), strict=True)
+    return torch.stack([buffer[t : t + length, c] for t, c in pairs])  # problem
 
 
 def main():

@@ -73,8 +73,8 @@ def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> 
                     *((f"{size(held)} of their results were alive at the peak, {percent(held / peak)} of it",)
                       if held * 100 >= peak else ()),
                 ),
-                "Put it below `with torch.no_grad():` (or torch.inference_mode()); detaching the result alone comes too "
-                "late. What needs no result at all is better left out.",
+                "Put it below `with torch.no_grad():` (or torch.inference_mode()); detaching the result comes too "
+                "late. A result that nothing needs is better not computed.",
                 learn_more,
                 max(share, held / peak) / 2,
             )

@@ -11,7 +11,6 @@ from leadline.analysis.rules.passes_again import passes_again
 from leadline.analysis.rules.recorded_in_vain import recorded_in_vain
 from leadline.analysis.rules.same_inputs import same_inputs
 from leadline.analysis.rules.words import duration, percent, size
-from leadline.schema import FrameKind
 
 _JOINS = ("aten::cat", "aten::stack", "aten::pad", "aten::constant_pad_nd")
 _DERIVED = tuple(
