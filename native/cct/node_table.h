@@ -185,8 +185,8 @@ class NodeTable {
   }
 
   std::size_t held_bytes() const noexcept {
-    return nodes_.held_bytes() + recorded_.held_bytes() + accumulators_.held_bytes() + index_.held_bytes() + accumulator_index_.held_bytes() +
-           indexed_.held_bytes();
+    return nodes_.held_bytes() + recorded_.held_bytes() + accumulators_.held_bytes() + index_.held_bytes() +
+           accumulator_index_.held_bytes() + indexed_.held_bytes();
   }
 
  private:
