@@ -41,6 +41,16 @@ MENDED_AGAIN = {
     "no_cache": "redundant_work",
     "own_recurrence": "python_overhead",
 }
+THIRD = PROBLEMS.parent / "complaints_third"
+MENDED_THIRD = {
+    "distances_by_broadcast": "kernel_fusion",
+    "every_position_scored": "redundant_work",
+    "graph_normalised_again": "redundant_work",
+    "jacobian_by_rows": "redundant_work",
+    "one_hot_lookup": "redundant_work",
+    "sum_of_pythons": "python_overhead",
+    "texts_every_step": "redundant_work",
+}
 """The same of the third."""
 
 
@@ -73,7 +83,9 @@ def test_the_planted_problem_is_named_and_its_twin_is_not_blamed(name, tmp_path)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "name", "rule"),
-    [(COMPLAINTS, *one) for one in MENDED.items()] + [(AGAIN, *one) for one in MENDED_AGAIN.items()],
+    [(COMPLAINTS, *one) for one in MENDED.items()]
+    + [(AGAIN, *one) for one in MENDED_AGAIN.items()]
+    + [(THIRD, *one) for one in MENDED_THIRD.items()],
 )
 def test_what_complaints_have_taught_is_named(folder, name, rule, tmp_path):
     found = analyze(profiles(name, tmp_path, folder)["problem"])

@@ -105,7 +105,9 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
             steps = _with_one_gradient(tree, scopes, counts, int(first), steps)
         return near, steps, found_by
     operators = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (counts > 0))
-    inside = operators[scopes.phase[operators] >= 0] if len(forward) else operators
+    # Of one forward pass there may be many backward passes, such as the rows of a Jacobian.
+    passes = scopes.phase[operators]
+    inside = operators[(passes >= 0) & ~np.isin(passes, named("backward"))] if len(forward) else operators
     if not len(inside):
         return np.zeros(0, np.int64), 0, ""
     process = scopes.process[inside[np.argmax(time[inside])]]

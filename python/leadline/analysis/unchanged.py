@@ -47,10 +47,15 @@ def _names_of(call: ast.Call) -> frozenset[str]:
     return frozenset(names)
 
 
-def changed_names(body: ast.AST, first: int = 0, last: int = 1 << 30) -> set[str]:
-    """Names that what is between these lines of `body` may change."""
+def changed_names(
+    body: ast.AST, first: int = 0, last: int = 1 << 30, modules: frozenset[str] = frozenset()
+) -> set[str]:
+    """Names that what is between these lines of `body` may change. `modules`: what is called there and known to be a
+    module (`self.encoder`), which changes nothing of what holds it."""
     changed: set[str] = set()
     for node in ast.walk(body):
+        if isinstance(node, ast.Call) and modules and ast.unparse(node.func) in modules:
+            continue
         if first <= getattr(node, "lineno", first) <= last:
             changed |= set(_changes(node))
     return changed

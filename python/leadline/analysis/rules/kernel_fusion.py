@@ -6,18 +6,10 @@ import numpy as np
 
 from leadline.analysis.columns import Rows, at_rows, group_sums
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.pairs_reduced import ELEMENTWISE, pairs_reduced
 from leadline.analysis.rules.vendor import device_graph
 from leadline.analysis.rules.words import duration, listed, percent, size, times
 from leadline.schema import FrameKind
-
-_ELEMENTWISE = tuple(
-    f"aten::{name}"
-    for name in (
-        *("add", "sub", "rsub", "mul", "div", "neg", "abs", "pow", "square", "sqrt", "rsqrt", "exp", "log", "log1p"),
-        *("tanh", "sigmoid", "erf", "sin", "cos", "relu", "clamp", "clamp_min", "where", "reciprocal", "maximum"),
-        *("minimum", "softplus", "silu", "gelu", "masked_fill", "addcmul", "addcdiv", "lerp", "sign"),
-    )
-)
 
 _SOFTMAX = ("aten::softmax", "aten::_softmax", "aten::_safe_softmax", "aten::masked_softmax")
 _PRODUCTS = ("aten::bmm", "aten::baddbmm")
@@ -37,7 +29,8 @@ class KernelFusion(Rule):
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         found = self._small_kernels(case, values) if case.has_device else self._chains(case, values)
-        return found + self._attention(case, values)
+        pairs = pairs_reduced(case, self.name, self.learn_more, values["share"])
+        return pairs + _elsewhere(found, pairs) + self._attention(case, values)
 
     def _attention(self, case: Case, values: Values) -> list[Finding]:
         """Modules that multiply, take a softmax and multiply again, outside of the operator that does all three."""
@@ -114,7 +107,7 @@ class KernelFusion(Rule):
 
     def _chains(self, case: Case, values: Values) -> list[Finding]:
         scopes = case.analysis.scopes
-        wanted = case.operators(*_ELEMENTWISE) & (scopes.outer == np.arange(len(case.tree)))
+        wanted = case.operators(*ELEMENTWISE) & (scopes.outer == np.arange(len(case.tree)))
         for phase in ("optimizer", "data loading", "compile", "backward"):
             wanted &= ~case.in_phase(phase)
         made = []
@@ -152,6 +145,12 @@ class KernelFusion(Rule):
                 )
             )
         return made[:2]
+
+
+def _elsewhere(found: list[Finding], others: list[Finding]) -> list[Finding]:
+    """Those whose first line no other has."""
+    lines = {(one.lines[0].file, one.lines[0].line) for one in others if one.lines}
+    return [one for one in found if not one.lines or (one.lines[0].file, one.lines[0].line) not in lines]
 
 
 def _most_allocated(case: Case, rows: Rows, largest: Rows) -> tuple[str, ...]:

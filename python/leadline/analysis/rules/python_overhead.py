@@ -7,10 +7,11 @@ import ast
 import numpy as np
 
 from leadline.analysis.loop import least_step_ns
+from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent, sureness, times
 from leadline.analysis.sampled import names_of
-from leadline.analysis.sourcecode import carries_state
+from leadline.analysis.sourcecode import Block, carries_state
 from leadline.analysis.threads import running_share
 from leadline.schema import FrameKind
 
@@ -18,8 +19,13 @@ _CALLING_NS = 15_000.0
 """An operator on next to nothing takes this long with what it calls and its backward operator."""
 _BASIS = "the calls of all turns but one, with the Python around them, at most all that they take"
 
+_GOES_THROUGH = frozenset(("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "map", "reduce", "set"))
+"""Functions of Python's that ask a tensor for its elements one by one."""
 _AT_ONCE = (
     "No turn of the loop needs what another one computed: stack the elements and call the operators once for all."
+)
+_OPERATOR = (
+    "It asks the tensor for one element after the other: call the operator for it (tensor.sum(), torch.stack, ...)."
 )
 _IN_TURN = (
     "Each turn of the loop needs what the last one computed, so it cannot be done at once. What of a turn does not "
@@ -84,21 +90,17 @@ class PythonOverhead(Rule):
         many = outer & (case.calls >= values["calls"] * case.loop.steps)
         for phase in ("backward", "optimizer", "data loading", "compile"):
             many &= ~case.in_phase(phase)
-        found: dict[tuple[str, int], tuple[ast.AST, list[int]]] = {}
+        found: dict[tuple[str, int], tuple[Block, list[int]]] = {}
         for row in np.flatnonzero(many)[:2000].tolist():
-            around = case.inner_loop(row)
+            around = case.inner_loop(row) or _builtin(case, row)
             if around is not None:
                 file, block = around
-                found.setdefault((file, block.first), (block.node, []))[1].append(row)
-        made = [
-            self._finding(case, file, first, node, np.array(rows), values)
-            for (file, first), (node, rows) in found.items()
-        ]
+                found.setdefault((file, block.first), (block, []))[1].append(row)
+        made = [self._finding(case, file, block, np.array(rows), values) for (file, _), (block, rows) in found.items()]
         return sorted((one for one in made if one is not None), key=lambda one: -one.weight)[:2]
 
-    def _finding(
-        self, case: Case, file: str, first: int, node: ast.AST, rows: np.ndarray, values: Values
-    ) -> Finding | None:
+    def _finding(self, case: Case, file: str, block: Block, rows: np.ndarray, values: Values) -> Finding | None:
+        first, node = block.first, block.node
         ns = int(case.inclusive_time[case.first_of(case.mask(rows))].sum())
         python = case.python_ns(case.mask(rows))
         share = case.share(ns + python)
@@ -114,14 +116,14 @@ class PythonOverhead(Rule):
         return Finding(
             self.name,
             Severity.INFO if in_turn else Severity.WARNING,
-            f"The loop at line {first} calls operators {times(each)} times a step, {percent(share)} of its time",
+            f"{_looping(block)} calls operators {times(each)} times a step, {percent(share)} of its time",
             case.gain_sums((0, *sums[:1], sums[2]), _BASIS + ", were all of it one operator")
             if in_turn
             else case.and_warm(case.gain_sums(sums, _BASIS)),
             tuple(order[:20].tolist()),
             (*called, head) if called else (head,),
             (f"{times(total)} operators a step, {duration(ns / max(float(case.calls[rows].sum()), 1))} each",),
-            _IN_TURN if in_turn else _AT_ONCE,
+            _IN_TURN if in_turn else _OPERATOR if block.kind.endswith("()") else _AT_ONCE,
             self.learn_more,
             share / 2 if in_turn else share,
         )
@@ -160,6 +162,25 @@ class PythonOverhead(Rule):
                 min(share / 2, 0.04),
             )
         ]
+
+
+def _looping(block: Block) -> str:
+    return f"Python's {block.kind}" if block.kind.endswith("()") else f"The loop at line {block.first}"
+
+
+def _builtin(case: Case, row: int) -> tuple[str, Block] | None:
+    """A function of Python's on the line of an operator that goes through what it is given: `sum(tensor)`."""
+    user = int(case.analysis.scopes.user[row])
+    if user < 0 or int(case.tree.parent[row]) != user or origin((node := case.tree.node(user)).file) != Origin.USER:
+        return None
+    source = case.sources.of(node.file)
+    function = source.function(node.line) if source else None
+    for call in ast.walk(function) if function is not None else ():
+        if isinstance(call, ast.Call) and call.lineno == node.line and isinstance(call.func, ast.Name | ast.Attribute):
+            name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
+            if name in _GOES_THROUGH and (isinstance(call.func, ast.Name) or name == "reduce"):
+                return node.file, Block(f"{name}()", node.line, node.line, call)
+    return None
 
 
 def _fewer_calls(case: Case, rows: np.ndarray, ns: int, python: float, turns: float) -> tuple[float, float, float]:

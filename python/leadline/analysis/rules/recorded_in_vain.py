@@ -34,7 +34,7 @@ _MOST = 3
 
 def recorded_in_vain(case: Case, rule: str, learn_more: str, values: Values) -> list[Finding]:
     """Forward passes, and lines outside of modules, that were recorded for nothing; the most important first."""
-    if not _is_told(case):
+    if not is_told(case):
         return _kept_in_vain(case, rule, learn_more, values)
     vain = _vain(case)
     if not vain.calls.any():
@@ -94,7 +94,7 @@ class _Vain:
     spent: Rows
 
 
-def _is_told(case: Case) -> bool:
+def is_told(case: Case) -> bool:
     """Whether the process that was measured tells what autograd records."""
     meta = case.profile.meta
     records = [meta, *(one for one in meta.get("processes", []) if isinstance(one, dict))]

@@ -7,6 +7,7 @@ import numpy as np
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.constant_function import constant_function
 from leadline.analysis.rules.equal_inputs import equal_inputs
+from leadline.analysis.rules.partly_used import partly_used
 from leadline.analysis.rules.passes_again import passes_again
 from leadline.analysis.rules.recorded_in_vain import recorded_in_vain
 from leadline.analysis.rules.same_inputs import same_inputs
@@ -56,6 +57,7 @@ class RedundantWork(Rule):
 
     def check(self, case: Case, values: Values) -> list[Finding]:
         found = self._growing(case, values) + self._rebuilt(case, values)
+        found += partly_used(case, self.name, self.learn_more, values["share"])
         found += recorded_in_vain(case, self.name, self.learn_more, values)
         found += same_inputs(case, self.name, self.learn_more, values["share"])
         found += equal_inputs(case, self.name, self.learn_more, values["share"])
@@ -113,9 +115,10 @@ class RedundantWork(Rule):
             if modules < 3:
                 continue
             kinds = sorted({case.name(int(row)) for row in group.rows[:50]})
-            rows, function = _whole_line(case, group.row, group.rows), ""
+            rows, function, callers = _whole_line(case, group.row, group.rows), "", case.lines([group.row])
             if (whole := constant_function(case, group.row)) is not None:
                 function, rows = whole
+                callers = case.lines([group.row, *_callers(case, group.row)], 2)
                 share = max(share, case.share(int(case.inclusive_time[rows].sum())))
             if share < values["info"]:
                 continue
@@ -130,7 +133,7 @@ class RedundantWork(Rule):
                         rows, ns, (0.4, spared, 1), "bound: all but the first, with what their line makes of them"
                     ),
                     tuple(group.rows[:20].tolist()),
-                    case.lines([group.row]),
+                    callers,
                     (f"{', '.join(kinds)}: {duration(case.per_step(group.value))} a step",),
                     "Make it once, in the constructor (register_buffer) or at the top of the model's forward, "
                     "and hand it on.",
@@ -139,6 +142,13 @@ class RedundantWork(Rule):
                 )
             )
         return sorted(made, key=lambda one: -one.weight)[:1]
+
+
+def _callers(case: Case, row: int) -> list[int]:
+    """The line that calls the function a node's line stands in."""
+    user = int(case.analysis.scopes.user[row])
+    above = int(case.tree.parent[user]) if user >= 0 else -1
+    return [above] if above > 0 else []
 
 
 def _whole_line(case: Case, row: int, rows: np.ndarray) -> np.ndarray:

@@ -38,7 +38,11 @@ class _Called:
 def same_inputs(case: Case, rule: str, learn_more: str, share: float) -> list[Finding]:
     """Findings for calls that take at least `share` of the step again and again, the largest first."""
     lines = [one for one in _module_lines(case) if case.share(one.ns) >= share]
-    made = [_unchanged(case, one, rule, learn_more) for one in lines] + _twice(case, lines, rule, learn_more)
+    modules = frozenset(
+        ast.unparse(call.node.func) for one in lines for call in (_calls(case, one.row) or ((), (), []))[2]
+    )
+    made = [_unchanged(case, one, modules, rule, learn_more) for one in lines]
+    made += _twice(case, lines, modules, rule, learn_more)
     return sorted((one for one in made if one is not None), key=lambda one: -one.weight)[:2]
 
 
@@ -71,7 +75,7 @@ def _calls(case: Case, row: int) -> tuple[str, ast.AST, list[PlainCall]] | None:
     return (node.file, function, plain_calls(function, node.line)) if function is not None else None
 
 
-def _unchanged(case: Case, one: _Called, rule: str, learn_more: str) -> Finding | None:
+def _unchanged(case: Case, one: _Called, modules: frozenset[str], rule: str, learn_more: str) -> Finding | None:
     """A call in a loop that changes nothing of it."""
     known = _calls(case, one.row)
     if known is None or len(known[2]) != 1:
@@ -80,7 +84,7 @@ def _unchanged(case: Case, one: _Called, rule: str, learn_more: str) -> Finding 
     source = case.sources.of(file)
     line = case.tree.node(one.row).line
     for block in source.loops(line) if source else []:
-        if block.kind != "loop" or call.names & changed_names(block.node):
+        if block.kind != "loop" or call.names & changed_names(block.node, modules=modules):
             continue
         steps = case.is_step_loop(file, block.first)
         if steps and _is_trained(case, one):
@@ -116,7 +120,7 @@ def _is_trained(case: Case, one: _Called) -> bool:
     return bool((case.in_phase("backward") & case.below(same)).any())
 
 
-def _twice(case: Case, lines: list[_Called], rule: str, learn_more: str) -> list[Finding]:
+def _twice(case: Case, lines: list[_Called], modules: frozenset[str], rule: str, learn_more: str) -> list[Finding]:
     """The same text on two lines of a function, with nothing between that changes its names."""
     seen: dict[tuple[str, int, str], tuple[_Called, PlainCall]] = {}
     made = []
@@ -129,7 +133,7 @@ def _twice(case: Case, lines: list[_Called], rule: str, learn_more: str) -> list
             key = (file, getattr(function, "lineno", 0), call.text)
             before = seen.setdefault(key, (one, call))
             first, last = before[1].node.lineno, call.node.lineno
-            if before[0] is one or call.names & changed_names(function, first, last - 1):
+            if before[0] is one or call.names & changed_names(function, first, last - 1, modules):
                 continue
             ns = min(one.ns, before[0].ns)
             made.append(

@@ -1,0 +1,71 @@
+"""Part of `kernel_fusion`: tensors of all pairs, by far the largest of a step, that are made to be added up at once.
+
+A difference that is squared and summed is a matrix of distances, a product that is summed is a matrix product: both
+have operators that never write the pairs to memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.analysis.rules.base import Case, Finding, Severity
+from leadline.analysis.rules.words import listed, percent, size
+
+ELEMENTWISE = tuple(
+    f"aten::{name}"
+    for name in (
+        *("add", "sub", "rsub", "mul", "div", "neg", "abs", "pow", "square", "sqrt", "rsqrt", "exp", "log", "log1p"),
+        *("tanh", "sigmoid", "erf", "sin", "cos", "relu", "clamp", "clamp_min", "where", "reciprocal", "maximum"),
+        *("minimum", "softplus", "silu", "gelu", "masked_fill", "addcmul", "addcdiv", "lerp", "sign"),
+    )
+)
+
+_REDUCING = tuple(
+    f"aten::{name}" for name in ("sum", "mean", "amax", "amin", "max", "min", "norm", "linalg_vector_norm")
+)
+_LARGE = 1 << 20
+_REDUCED = 8
+"""Times smaller is the result than what it is made of; there are that many parts to each pair."""
+_OTHERS = 4
+"""Times as large as anything that the step makes elsewhere: only what is broadcast grows so."""
+
+
+def pairs_reduced(case: Case, rule: str, learn_more: str, least: float) -> list[Finding]:
+    """At most one finding: the line with the largest tensors."""
+    sizes = case.tree.exclusive("alloc_bytes")
+    each = np.where(sizes.count > 0, sizes.sum // np.maximum(sizes.count, 1), 0)
+    forward = case.loop.inside & ~case.in_phase("backward") & (case.code_line >= 0)
+    elementwise = case.operators(*ELEMENTWISE) & forward & (each >= _LARGE)
+    reducing = case.operators(*_REDUCING) & forward & (sizes.count > 0)
+    candidates = np.intersect1d(case.code_line[elementwise], case.code_line[reducing])
+    rows = case.first_of((elementwise | reducing) & np.isin(case.code_line, candidates))
+    for group in case.grouped(rows, case.cost_with_all_below, case.code_line)[:3]:
+        here = case.code_line == case.code_line[group.row]
+        large = int(each[elementwise & here].max(initial=0))
+        small = int(each[reducing & here].max(initial=0))
+        others = int(each[forward & ~here].max(initial=0))
+        share = group.value / max(case.cost_of_all, 1)
+        if share < least or not 64 < small * _REDUCED <= large or large < _OTHERS * others:
+            continue
+        made = int(sizes.sum[case.below(rows) & here].sum())
+        kinds = sorted({case.name(int(row)) for row in group.rows.tolist()})
+        return [
+            Finding(
+                rule,
+                Severity.WARNING,
+                f"{size(large)} of pairs are written to be reduced to {size(small)}, {percent(share)} of "
+                f"{case.cost_name}",
+                case.gain_of(group.rows, group.value, (0.2, 0.7, 0.98), "judged: the operator that writes no pairs"),
+                tuple(group.rows[:20].tolist()),
+                case.lines([group.row]),
+                (
+                    f"{listed(kinds)} on one line; the largest tensor elsewhere is {size(others)}",
+                    f"{size(case.per_step(made))} are allocated here a step",
+                ),
+                "Distances of all pairs are torch.cdist, sums of products are matrix products (matmul, torch.einsum): "
+                "neither writes the pairs to memory.",
+                learn_more,
+                share,
+            )
+        ]
+    return []

@@ -1,0 +1,170 @@
+"""Part of `redundant_work`: results of which only a part is used, rows of one-hot numbers that pick rows of a matrix,
+and what frozen modules say of inputs that come again.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from leadline.analysis.columns import group_sums, subtree_sums
+from leadline.analysis.origin import Origin, origin
+from leadline.analysis.rules.base import Case, Finding, Severity
+from leadline.analysis.rules.recorded_in_vain import is_told
+from leadline.analysis.rules.words import duration, percent, size
+from leadline.schema import FrameKind
+
+_PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear", "aten::einsum")
+_RANDOM = r"rand|bernoulli|dropout|multinomial|normal_|uniform_"
+_EACH_BY_ITSELF = ("Linear",)
+"""Classes that compute every position from itself alone."""
+_FROZEN = 0.1
+
+
+def partly_used(case: Case, rule: str, learn_more: str, share: float) -> list[Finding]:
+    """At most one finding of each kind."""
+    made = (
+        _one_position(case, rule, learn_more, share),
+        _one_hot(case, rule, learn_more, share),
+        _frozen(case, rule, learn_more),
+    )
+    return [one for one in made if one is not None]
+
+
+def _one_position(case: Case, rule: str, learn_more: str, least: float) -> Finding | None:
+    """A layer that treats each position by itself, whose result is only asked for one of them."""
+    tree = case.tree
+    names = tree.frames["module"][tree.frame_of]
+    texts = {row: tree.tables.strings[row].rpartition(".")[2] for row in np.unique(names).tolist()}
+    layers = np.isin(names, [row for row, text in texts.items() if text in _EACH_BY_ITSELF])
+    layers &= (tree.kinds == int(FrameKind.MODULE)) & case.loop.inside
+    for group in case.by_line(case.first_of(layers), case.cost_with_all_below)[:5]:
+        part = group.value / max(case.cost_of_all, 1)
+        if part < least:
+            break
+        place = tree.node(int(case.analysis.scopes.user[group.row]))
+        source = case.sources.of(place.file) if origin(place.file) == Origin.USER else None
+        function = source.function(place.line) if source else None
+        asked = only_asked_for(function, place.line) if function is not None else ""
+        if not asked:
+            continue
+        return Finding(
+            rule,
+            Severity.WARNING,
+            f"{case.name(group.row)} computes all positions, and only {asked} is used, {percent(part)} of "
+            f"{case.cost_name}",
+            case.gain_of(group.rows, group.value, (0.3, 0.9, 1), "bound: the layer, for all positions but one"),
+            tuple(group.rows[:20].tolist()),
+            case.lines([group.row]),
+            (f"{duration(case.per_step(group.value))} a step in a layer that treats each position by itself",),
+            "Take the position before the layer rather than behind it: layer(x[:, -1]) is layer(x)[:, -1].",
+            learn_more,
+            part,
+        )
+    return None
+
+
+def only_asked_for(function: ast.AST, line: int) -> str:
+    """` scores[:, -1]` where the call on this line is kept in a name (or used at once) and nothing but one constant
+    position of it is read in the function; empty otherwise."""
+    names, direct = set(), ""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and node.lineno == line and isinstance(node.value, ast.Call):
+            names |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+        if isinstance(node, ast.Subscript) and node.lineno == line and isinstance(node.value, ast.Call):
+            direct = f"[{_text(node.slice)}]" if _is_position(node.slice) else ""
+    if len(names) != 1:
+        return direct if not names else ""
+    (name,) = names
+    read = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+    stored = [node for node in read if isinstance(node.ctx, ast.Store)]
+    parts = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == name
+    ]
+    if len(stored) != 1 or not parts or len(parts) != len(read) - len(stored):
+        return ""
+    texts = {_text(node.slice) for node in parts}
+    return f"{name}[{texts.pop()}]" if len(texts) == 1 and _is_position(parts[0].slice) else ""
+
+
+def _text(index: ast.expr) -> str:
+    return ast.unparse(index).removeprefix("(").removesuffix(")")
+
+
+def _is_position(index: ast.expr) -> bool:
+    """`[:, -1]`: whole dimensions but one, of which a number is taken; not the first dimension, which is the batch."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    numbers = [place for place, one in enumerate(parts) if isinstance(one, ast.Constant | ast.UnaryOp)]
+    whole = [one for one in parts if isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None]
+    return len(numbers) == 1 and numbers[0] == 1 and len(whole) == len(parts) - 1
+
+
+def _one_hot(case: Case, rule: str, learn_more: str, least: float) -> Finding | None:
+    """One-hot rows on a line that multiplies with a matrix: a product that picks rows."""
+    tree, backward = case.tree, case.in_phase("backward")
+    made = case.operators("aten::one_hot") & ~backward
+    if not made.any():
+        return None
+    lines = np.unique(case.user_line[made])
+    outer = case.first_of(case.operators(*_PRODUCTS) & ~backward & np.isin(case.user_line, lines[lines >= 0]))
+    whole = np.isin(case.user_line, case.user_line[np.flatnonzero(outer)]) & case.called
+    rows = case.first_of(whole | outer | (made & np.isin(case.user_line, case.user_line[np.flatnonzero(outer)])))
+    for group in case.by_line(rows, case.cost_with_all_below)[:1]:
+        share = group.value / max(case.cost_of_all, 1)
+        if share < least:
+            return None
+        sizes = tree.exclusive("alloc_bytes")
+        largest = int(sizes.max[case.mask(group.rows) & (sizes.count > 0)].max(initial=0))
+        return Finding(
+            rule,
+            Severity.WARNING,
+            f"Rows of a matrix are picked by multiplying it with one-hot rows, {percent(share)} of {case.cost_name}",
+            case.gain_of(
+                group.rows, group.value, (0.4, 0.85, 1), "bound: the one-hot rows, the product, its gradients"
+            ),
+            tuple(group.rows[:20].tolist()),
+            case.lines([group.row]),
+            (f"{duration(case.per_step(group.value))} a step; the largest of its tensors is {size(largest)}",),
+            "Look them up: F.embedding(index, matrix), nn.Embedding or matrix[index] read the rows in use only.",
+            learn_more,
+            share,
+        )
+    return None
+
+
+def _frozen(case: Case, rule: str, learn_more: str) -> Finding | None:
+    """Modules that nothing trains in a program that trains others. A note: whether inputs come again is not known."""
+    tree = case.tree
+    backward = case.named(FrameKind.PHASE, "backward")
+    if not is_told(case) or not (backward & case.loop.inside).any():
+        return None
+    recorded = subtree_sums(tree.shape, tree.exclusive("recorded").sum)
+    kinds = tree.kinds
+    top = case.first_of((kinds == int(FrameKind.MODULE)) & case.loop.inside & ~case.in_phase("backward"))
+    trained = np.isin(tree.frame_of, np.unique(tree.frame_of[top & (recorded > 0)]))
+    owner = case.outermost(top)
+    random = case.matching(FrameKind.OPERATOR, _RANDOM) & (case.calls > 0)
+    draws = group_sums(owner, random.astype(np.int64), len(tree)) > 0
+    frozen = top & (recorded == 0) & ~trained & ~draws
+    for group in case.by_line(frozen, case.cost_with_all_below)[:1]:
+        share = group.value / max(case.cost_of_all, 1)
+        if share < _FROZEN:
+            return None
+        return Finding(
+            rule,
+            Severity.INFO,
+            f"{case.name(group.row)} is not trained and computes anew in every step, {percent(share)} of "
+            f"{case.cost_name}",
+            case.gain_of(group.rows, group.value, (0, 0.5, 1), "judged: all of it, were its inputs known before"),
+            tuple(group.rows[:20].tolist()),
+            case.lines([max(int(tree.parent[group.row]), 0)]),
+            ("autograd records nothing in it, and no operator in it draws random numbers",),
+            "Where its weights stay as they are and inputs come again (another epoch, the same texts), compute its "
+            "results once before training and keep them.",
+            learn_more,
+            share / 2,
+        )
+    return None

@@ -1,0 +1,145 @@
+"""What is computed for nothing or in a roundabout way: positions, one-hot rows, frozen parts, pairs, Python's sum."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from tests.analysis.test_findings import training
+from tests.analysis.test_recorded_in_vain import called, passes, program
+
+from leadline.analysis.analyze import analyze
+from leadline.analysis.rules.partly_used import only_asked_for
+from leadline.profiles.build import build
+
+MS = 1_000_000
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("y = f(x)\n    return y[:, -1]", "y[:, -1]"),
+        ("y = f(x)\n    return y[:, 0].exp() + y[:, 0]", "y[:, 0]"),
+        ("return f(x)[:, -1]", "[:, -1]"),
+        ("y = f(x)\n    return y[:, -1], y.sum()", ""),  # used as a whole, too
+        ("y = f(x)\n    return y[:, -1] + y[:, 0]", ""),  # two positions
+        ("y = f(x)\n    return y[-1]", ""),  # one of the batch
+        ("y = f(x)\n    return y[:, 1:]", ""),
+        ("y = f(x)\n    y = g(y)\n    return y[:, -1]", ""),  # another value of that name
+        ("return f(x)", ""),
+    ],
+)
+def test_what_is_asked_of_a_result_is_read_from_the_source(body, asked):
+    tree = ast.parse(f"def forward(x):\n    {body}\n")
+    assert only_asked_for(tree.body[0], 2) == asked
+
+
+def positions(tmp_path, module: str, text: str):
+    file = tmp_path / "net.py"
+    file.write_text(f"class Net:\n  def forward(self, x):\n    scores = self.head(x)\n    return {text}\n")
+    profile = training(
+        "python main @ /home/ada/train.py:43",
+        f"  python Net.forward @ {file}:3",
+        f"    module net.head [{module}]",
+        "      " + called("aten::linear", 10, 60),
+    )
+    return [one for one in analyze(profile, ["redundant_work"]) if "all positions" in one.title]
+
+
+def test_a_layer_whose_last_position_alone_is_used_is_named(tmp_path):
+    (found,) = positions(tmp_path, "Linear", "scores[:, -1]")
+    assert found.title == "net.head computes all positions, and only scores[:, -1] is used, 38 % of the step"
+    assert found.lines[0].line == 3
+
+
+def test_layers_that_mix_positions_and_results_that_are_used_are_left_alone(tmp_path):
+    assert positions(tmp_path, "GRU", "scores[:, -1]") == []
+    assert positions(tmp_path, "Linear", "scores") == []
+
+
+def test_one_hot_rows_times_a_matrix_are_a_look_up():
+    at = "python main @ /home/ada/train.py:43"
+    hot, product = "  " + called("aten::one_hot", 10, 10), "  " + called("aten::mm", 10, 30)
+    (found,) = [one for one in analyze(training(at, hot, product), ["redundant_work"]) if "one-hot" in one.title]
+    assert found.lines[0].line == 43
+    elsewhere = training(at, hot, "python main @ /home/ada/train.py:45", product)
+    assert not [one for one in analyze(elsewhere, ["redundant_work"]) if "one-hot" in one.title]
+
+
+def told_frozen(*lines):
+    trained = ["python main @ /home/ada/train.py:42", "  phase forward", "    module model [Net]"]
+    trained += ["      " + called("aten::addmm", 10, 10, 10), "        phase backward"]
+    trained += ["          " + called("autograd::engine::evaluate_function: AddmmBackward0", 10, 10)]
+    found = analyze(program(*trained, *lines), ["redundant_work"])
+    return [one for one in found if "is not trained" in one.title]
+
+
+def test_a_part_that_nothing_trains_is_a_note():
+    (found,) = told_frozen(*passes(43, 10, 40, 0))
+    assert (found.severity.value, found.lines[0].line, found.gain.low_ns) == ("info", 43, 0)
+    assert told_frozen(*passes(43, 10, 40, 10)) == []
+    assert told_frozen(*[line.replace("teacher", "model") for line in passes(43, 10, 40, 0)]) == []  # it is evaluated
+    assert told_frozen(*passes(43, 10, 40, 0), "      " + called("aten::bernoulli_", 10, 1)) == []
+
+
+def pairs(large: int, small: int, others: int):
+    more = " alloc_bytes={}/10"
+    profile = training(
+        "python main @ /home/ada/train.py:43",
+        "  " + called("aten::sub", 10, 40, 0, more.format(10 * large)),
+        "  " + called("aten::pow", 10, 40, 0, more.format(10 * large)),
+        "  " + called("aten::sum", 10, 20, 0, more.format(10 * small)),
+        "python main @ /home/ada/train.py:45",
+        "  " + called("aten::mm", 10, 5, 0, more.format(10 * others)),
+    )
+    return [one for one in analyze(profile, ["kernel_fusion"]) if "of pairs" in one.title]
+
+
+def test_pairs_that_are_made_to_be_added_up_are_named():
+    (found,) = pairs(16 * MIB, MIB // 4, MIB // 8)
+    assert found.title.startswith("16.0 MiB of pairs are written to be reduced to 256.0 KiB")
+    assert "torch.cdist" in found.remedy and found.lines[0].line == 43
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "others"),
+    [(16 * MIB, MIB // 4, 16 * MIB), (16 * MIB, 4, MIB), (16 * MIB, 16 * MIB, MIB), (MIB // 2, 4096, 4096)],
+    ids=["as large as others", "a loss", "nothing is reduced", "small"],
+)
+def test_norms_losses_and_small_tensors_are_no_pairs(large, small, others):
+    assert pairs(large, small, others) == []
+
+
+def test_pythons_own_sum_of_a_tensor_is_a_loop(tmp_path):
+    file = tmp_path / "net.py"
+
+    def told(text: str):
+        file.write_text(f"def total(x):\n    return {text}\n")
+        line = f"  python total @ {file}:2"
+        profile = training("python main @ /home/ada/train.py:43", line, "    " + called("aten::add", 640, 32))
+        return analyze(profile, ["python_overhead"])
+
+    (found,) = told("sum(x)")
+    assert found.title.startswith("Python's sum() calls operators 64 times a step")
+    assert found.lines[0].line == 2
+    assert "tensor.sum()" in found.remedy
+    assert not [one for one in told("x.sum()") if "calls operators" in one.title]
+
+
+def test_many_backward_passes_of_one_forward_pass_are_one_turn_each():
+    """Rows of a Jacobian: nothing but the model's calls says how often the loop turned."""
+    profile = build(
+        f"""
+process jac.py | pid=5
+  thread main | tid=5
+    python main @ jac.py:7
+      phase forward
+        module model [Net]
+          operator aten::addmm | time={MS}/20 call_time={MS}/20
+            phase backward
+              operator AddmmBackward0 | time={48 * MS}/480 call_time={48 * MS}/480
+""".lstrip("\n")
+    )
+    found = analyze(profile, ["redundant_work"])
+    assert found.steps == 20
