@@ -150,13 +150,15 @@ def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
     assert broken.returncode == 2 and "no compiler here" in broken.stdout and "could not be built" in broken.stderr
 
 
+@pytest.mark.timeout(900)
 def test_a_rehearsal_runs_every_part_over_the_fakes(tmp_path: Path) -> None:
-    """The whole script as on a GPU machine, but for the build: in its time, and with few and plain files as result."""
+    """The whole script as on a GPU machine, but for the build: with few and plain files as result. It has time enough
+    on a machine with much else to do: what is left out for want of time is another test's matter."""
     bash = need_bash()
     if shutil.which("g++") is None:
         pytest.skip("The fake vendor libraries need g++, which was not found.")
     package = Path(importlib.util.find_spec("leadline").origin).parents[1]  # type: ignore[union-attr, arg-type]
-    environment = {**os.environ, "PYTHON": sys.executable, "BUILT": str(package), "SECONDS_ALLOWED": "240"}
+    environment = {**os.environ, "PYTHON": sys.executable, "BUILT": str(package), "SECONDS_ALLOWED": "800"}
     out = tmp_path / "out"
     done = subprocess.run(
         [bash, str(SCRIPT), "--fakes", str(out)], env=environment, capture_output=True, text=True, check=False
