@@ -252,3 +252,30 @@ def test_counts_and_times_of_a_real_run_are_those_of_torch(tmp_path: Path) -> No
     )
     assert not [loss for loss in found.losses if str(loss.kind) == "backward_without_forward"]
     assert np.unique(found.events["step"]).tolist()[-3:] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(("threads", "found"), [(32, True), (256, False)])
+def test_rocms_dialect_says_the_shape_of_a_launch_at_the_call(tmp_path: Path, threads: int, found: bool) -> None:
+    """The case of DeepContext's paper: an instance norm whose blocks were chosen for warps of 32, on a device of 64."""
+    shape = {"block": [threads, 1, 1], "grid": [1, 40, 1], "shared memory": 16}
+    steps = []
+    for number in range(3):
+        at = 1000 * number
+        steps += [
+            span("user_annotation", f"ProfilerStep#{number}", at, at + 900),
+            span("python_function", "train.py(10): step", at + 5, at + 890),
+            span("cpu_op", "aten::instance_norm", at + 10, at + 90),
+            span("cuda_runtime", "hipLaunchKernel", at + 20, at + 30, correlation=10 * number + 1, **shape),
+            kernel("instance_norm", at + 40, at + 700, 10 * number + 1, kind="Dispatch Kernel"),
+            span("cuda_runtime", "hipExtModuleLaunchKernel", at + 50, at + 55, correlation=10 * number + 2, **shape),
+            kernel("igemm", at + 710, at + 760, 10 * number + 2, kind="Dispatch Kernel"),
+        ]
+    device = {"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64, "numSms": 304}
+    profile = import_traces([write(tmp_path, steps, deviceProperties=[device])])
+    assert contradictions(profile) == []
+    assert set(values(profile, "block_threads", kind="kernel", name="instance_norm")) == {3 * threads}
+    assert set(values(profile, "grid_blocks", kind="kernel", name="instance_norm")) == {120}
+    assert set(values(profile, "grid_blocks", kind="kernel", name="igemm")) == {0}  # there it is of work-items
+    assert profile.devices[0].detail["wavefront"] == 64
+    titles = [one.title for one in profile.findings() if one.rule == "block_shape"]
+    assert any("50 % of the wavefronts' lanes empty" in title for title in titles) == found

@@ -244,6 +244,7 @@ def _devices(header: Mapping[str, Any]) -> list[Device]:
                 memory_bytes=_whole(item.get("totalGlobalMem"), 0),
                 compute_capability=f"{major}.{minor}" if major is not None else "",
                 multiprocessors=_whole(item.get("numSms", item.get("multiProcessorCount")), 0),
+                lanes=_whole(item.get("warpSize"), 0),
             )
         )
     return found

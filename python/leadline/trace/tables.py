@@ -77,6 +77,8 @@ class Device:
     memory_bytes: int = 0
     compute_capability: str = ""
     multiprocessors: int = 0
+    lanes: int = 0
+    """Threads that it runs in step."""
 
 
 @dataclass(frozen=True)

@@ -59,10 +59,23 @@ def book_device_work(
         if kind in (Kind.COPY, Kind.SET):
             metric = MetricKind.COPY_BYTES if kind == Kind.COPY else MetricKind.SET_BYTES
             builder.add(at, metric, int(events["bytes"][row]), device, stream)
-        elif events["detail"][row] >= 0:
-            for metric, value in launch_shape(trace.details[int(events["detail"][row])]):
+        else:
+            told = trace.details[more] if more >= 0 else {}
+            if launch >= 0 and events["kind"][launch] != Kind.GRAPH_LAUNCH and "block" not in told:
+                told = {**_said_at_launch(trace, launch), **told}
+            for metric, value in launch_shape(told):
                 builder.add(at, metric, value, device, stream)
     return unattributed
+
+
+def _said_at_launch(trace: Trace, launch: int) -> Mapping[str, Any]:
+    """Traces of ROCm say the shape of a launch at the call, not at the kernel."""
+    more = int(trace.events["detail"][launch])
+    detail = trace.details[more] if more >= 0 else {}
+    in_threads = trace.strings[int(trace.events["name"][launch])].startswith(
+        "hipExtModule"
+    )  # whose grid is not of blocks
+    return {key: detail[key] for key in ("block", "shared memory", *(() if in_threads else ("grid",))) if key in detail}
 
 
 _COLLECTIVE_FACTS = (

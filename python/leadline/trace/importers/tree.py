@@ -30,7 +30,7 @@ from leadline.trace.importers.window import event_columns
 from leadline.trace.intervals import common, length, union
 from leadline.trace.meaning import is_backward_operator, is_loading
 from leadline.trace.steps import find_steps, main_thread
-from leadline.trace.tables import CALL_KINDS, Kind, Trace
+from leadline.trace.tables import CALL_KINDS, Device, Kind, Trace
 
 _ASKS_FOR_BACKWARD = re.compile(r"run_backward|^#* *backward *#*$")
 _PASSED_THROUGH = (Kind.PYTHON, Kind.OVERHEAD)
@@ -143,9 +143,7 @@ class Import:
             name = device.name if device and device.name else "GPU"
             made[index] = self.builder.device(
                 process, index, name, memory_bytes=device.memory_bytes if device else 0,
-                detail=json.dumps(
-                    {**busy_facts(trace, index), "compute_capability": device.compute_capability if device else ""}
-                ),
+                detail=json.dumps({**busy_facts(trace, index), **_facts(device)}),
             )  # fmt: skip
         return made
 
@@ -273,3 +271,11 @@ class Import:
             origin_ns=trace.origin_ns, wall_ns=end_ns, complete=trace.complete,
             estimated=f"Made from {self.recorder}, which holds no CPU time: Python's share is an estimate.",
         )  # fmt: skip
+
+
+def _facts(device: Device | None) -> dict[str, object]:
+    """What a trace says of a device, by the names of our own providers."""
+    if device is None:
+        return {"compute_capability": ""}
+    lanes = {"wavefront": device.lanes} if device.lanes and device.name.startswith("AMD ") else {}
+    return {"compute_capability": device.compute_capability, **lanes}
