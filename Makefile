@@ -76,7 +76,7 @@ $(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) requirements/vendor-headers.txt te
 	touch $@
 
 $(STAMPS)/build: $(STAMPS)/demo $(NATIVE_SOURCES)
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --no-deps -C cmake.define.LEADLINE_PORTABLE=OFF -C cmake.define.LEADLINE_WERROR=$(WERROR) -e .
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PIP) install --no-build-isolation --no-deps --config-settings cmake.define.LEADLINE_PORTABLE=OFF --config-settings cmake.define.LEADLINE_WERROR=$(WERROR) -e .
 	touch $@
 
 build: $(STAMPS)/build

@@ -108,6 +108,7 @@ def rows() -> list[Row]:
         found.append(("tests/capture/", "this user may write everywhere", "root is never refused a folder"))
     if _torch() < (2, 6):
         found.append(("tests/torch/test_distributed.py", "no fully_shard", "FSDP2 for the CPU came with torch 2.6"))
+        found.append(("tests/trace/test_dataflow.py", "keeps every order", "in_order came with torch 2.6"))
         found.append(("tests/training/", "wants a newer PyTorch", "transformers 5 works with torch 2.6 and later"))
     if sys.version_info >= (3, 13) or platform.machine() != "x86_64":
         found.append(("tests/convert/test_hatchet.py", "hatchet", "hatchet has no release for this Python"))

@@ -25,7 +25,12 @@ def build(version: str, interpreter: Path) -> Path | None:
     environment, raw = WORK / f"env-{version}", WORK / f"raw-{version}"
     python = str(environment / "bin/python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "-q"]
-    settings = ["-C", "cmake.define.LEADLINE_PORTABLE=ON", "-C", f"build-dir={WORK}/build-{version}"]
+    settings = [
+        "--config-settings",
+        "cmake.define.LEADLINE_PORTABLE=ON",
+        "--config-settings",
+        f"build-dir={WORK}/build-{version}",
+    ]
     commands = [
         [str(interpreter), "-m", "venv", "--clear", str(environment)],
         [*pip, "install", "scikit-build-core", "nanobind", "-c", "requirements/test-constraints.txt"],
@@ -40,7 +45,11 @@ def build_here() -> Path | None:
     raw = WORK / f"raw-{version}"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     wheel = [*pip, "wheel", ".", "--no-deps", "--no-build-isolation", "-w", str(raw)]
-    return repaired(version, raw) if _all_run([[*wheel, "-C", "cmake.define.LEADLINE_PORTABLE=ON"]]) else None
+    return (
+        repaired(version, raw)
+        if _all_run([[*wheel, "--config-settings", "cmake.define.LEADLINE_PORTABLE=ON"]])
+        else None
+    )
 
 
 def _all_run(commands: list[list[str]]) -> bool:

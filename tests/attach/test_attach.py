@@ -46,7 +46,7 @@ print("ready", flush=True)
 if mode == "busy":
     spins()
 elif mode == "lock":
-    thread = threading.Thread(target=worker)
+    thread = threading.Thread(target=worker, daemon=True)
     thread.start()
     thread.join()
 elif mode == "asleep":

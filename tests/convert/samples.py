@@ -83,3 +83,38 @@ def label(node) -> str:
     if node.kind in ("phase", "region"):
         return f"{node.kind}: {node.name}"
     return node.name or "(unnamed)"
+
+
+TREE = """
+process train.py | pid=5 rank=0 start_ns=100
+  thread main | tid=50
+    phase step #step
+    region outer #outer
+    region other #other
+    python main @ train.py:3
+      operator aten::linear #linear
+        api cudaLaunchKernel #launch
+          kernel gemm #gemm
+process train.py | pid=5 rank=1 start_ns=200
+  thread main | tid=50
+    operator aten::add #add
+"""
+EVENTS = """
+start_ns duration_ns kind     node   thread device stream correlation step
+1000     100         region   outer  0      -1     -1     0           0
+1050     100         region   other  0      -1     -1     0           0
+1060     20          operator linear 0      -1     -1     0           0
+1065     5           api      launch 0      0      7      11          0
+1090     40          kernel   gemm   -1     0      7      11          0
+7000     10          operator add    1      -1     -1     0           0
+"""
+
+
+def two_machines() -> Profile:
+    """Equal pids; the second machine's clock was 7,000 when the first's was 1,030."""
+    profile = build(TREE, events=EVENTS)
+    profile.meta["processes"] = [
+        {"pid": 5, "started_at_ns": 90, "hostname": "a", "clock": {"monotonic_ns": 0, "realtime_ns": 50_000}},
+        {"pid": 5, "started_at_ns": 190, "hostname": "b", "clock": {"monotonic_ns": 0, "realtime_ns": 44_030}},
+    ]
+    return profile

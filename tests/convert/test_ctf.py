@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import NAMES
-from tests.convert.test_perfetto import TREE, two_machines
+from samples import NAMES, TREE, two_machines
 
 from leadline.convert import EXPORTERS, ExportError, Request, What, write
 from leadline.convert.ctf.layout import Batch, Clock, EventClass, Integer, Layout, Stream, StreamClass

@@ -60,7 +60,8 @@ def test_a_program_may_take_all_signals_and_close_all_files(sample) -> None:
 def test_threads_that_come_and_go_fork_and_raise_under_many_samples(sample) -> None:
     seen = sample(
         """
-        import os
+        import os, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of forks beside threads
         def raising(depth):
             if depth == 0:
                 spin(0.0005)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import leadline
 from leadline.profiles import Profile
 from leadline.training import TrainingProfiler, build_profiler
+
+
+def transformers(reason: str) -> Any:
+    """The package, where it can use the torch that is here."""
+    found = pytest.importorskip("transformers", reason=reason)
+    if not found.is_torch_available():
+        pytest.skip("This transformers wants a newer PyTorch.")
+    return found
 
 
 def run(folder: Path, steps: range, *, next_step: int | None = None, tell: bool = True, **config) -> Profile:

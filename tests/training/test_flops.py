@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.training import loops
 
 import leadline
 from leadline.analysis.devicerates import cpu_name, peak_rate, rates_file
@@ -109,7 +110,7 @@ def soon(name: str) -> bool:
     "name", [name if soon(name) else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
 )
 def test_public_architectures_equal_torchs_counter(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="its architectures are counted")
+    loops.transformers("its architectures are counted")
     from torch.utils.flop_counter import FlopCounterMode
 
     torch.manual_seed(0)
@@ -257,7 +258,7 @@ def test_recomputation_is_apart(reentrant: bool, tmp_path: Path) -> None:
 def test_a_frozen_model_and_experts_in_the_second_opinion() -> None:
     from leadline.capture.training.model_facts import model_facts
 
-    transformers = pytest.importorskip("transformers", reason="its experts are counted")
+    transformers = loops.transformers("its experts are counted")
     config = transformers.MixtralConfig(
         vocab_size=96, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, **SMALL
     )

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from tests.training import loops
 
 import leadline
 from leadline import training
@@ -44,9 +45,7 @@ def window(folder: Path) -> list[int]:
 
 
 def train_with_transformers(folder: Path, callbacks, *, resume: bool = False, steps: int = 6) -> list[float]:
-    transformers = pytest.importorskip("transformers", reason="its Trainer is tested")
-    if not transformers.is_torch_available():
-        pytest.skip("This transformers wants a newer PyTorch.")
+    transformers = loops.transformers("its Trainer is tested")
     arguments = transformers.TrainingArguments(
         output_dir=str(folder / "out"), max_steps=steps, per_device_train_batch_size=2, gradient_accumulation_steps=2,
         eval_strategy="steps", eval_steps=2, save_steps=3, logging_steps=1, report_to=[], disable_tqdm=True,

@@ -38,7 +38,7 @@ def clock(monkeypatch) -> Clock:
 def rolled(folder: Path, clock: Clock, **config: object):
     """Nine steps of a minute each, a file every three."""
     profiler = build_profiler(
-        enable=True, trace_dir=str(folder), start_step=4, end_step=8, roll_minutes=2.5, rank=0, **config
+        enable=True, trace_dir=str(folder), start_step=4, end_step=8, roll_minutes=2.5, rank=0, budget=0, **config
     )
     profiler.start(0)
     for step in range(9):

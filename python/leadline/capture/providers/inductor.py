@@ -154,9 +154,9 @@ class InductorProvider:
             return module
 
         self._replaced.attribute(cache, "load_by_key_path", classmethod(load_by_key_path))
-        for module in list(cache.modules):  # compiled in an earlier session, or before measuring began
+        for module in loaded_modules(cache):  # compiled in an earlier session, or before measuring began
             with contextlib.suppress(Exception):
-                path = Path(module.__file__)
+                path = Path(str(module.__file__))
                 lines = list(zip(*cache.linemaps.get(str(path), ()), strict=False))
                 self._adopt(module, path, lines)
 
@@ -206,6 +206,11 @@ class VisibleKernel:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
+
+
+def loaded_modules(cache: Any) -> list[ModuleType]:
+    """Generated modules that PyCodeCache has loaded; torch 2.4 keeps them by their keys."""
+    return list(cache.modules if hasattr(cache, "modules") else cache.cache.values())
 
 
 def create(native: Native, options: Options, changed: Callable[[], None]) -> InductorProvider:

@@ -78,8 +78,9 @@ class InductorBackend(RowsBackend):
             return module
 
         cache.load_by_key_path = classmethod(load_by_key_path)
-        if cache.modules:
-            self._rows.count_lost("modules that were compiled before the tools began", len(cache.modules))
+        before = getattr(cache, "modules", None) or getattr(cache, "cache", None)  # the latter until torch 2.4
+        if before:
+            self._rows.count_lost("modules that were compiled before the tools began", len(before))
 
     def _adopt(self, module: Any) -> None:
         for name, kernel in list(vars(module).items()):
