@@ -11,7 +11,7 @@ import pytest
 from dialects import CPU_DIALECTS, DIALECTS, program, write
 from noisy import draw_loop, trace_of
 
-from leadline.whatif import Graph, GraphBuilder, LaneKind, TaskKind, gain, load, replay, simulate
+from leadline.whatif import Graph, GraphBuilder, LaneKind, TaskKind, gain, load, predict, replay, simulate
 from leadline.whatif.ledger import ledger
 from leadline.whatif.ranges import Doubts, ranges, step_error
 from leadline.whatif.residuals import causal, medians, typical
@@ -56,6 +56,21 @@ def test_python_that_happens_once_is_a_residual_that_nothing_explains() -> None:
     assert python.confidence == pytest.approx(30 / 920)
     # by causes alone the pause does not come back: two pauses of 10 us and one that was 900
     assert replay(graph).causal_error == pytest.approx((330 - 1220) / 1220)
+
+
+@pytest.mark.parametrize(("pause_us", "unsure"), [(10, False), (9000, True)])
+def test_what_nothing_explains_may_grow_with_the_batch(pause_us: int, unsure: bool) -> None:
+    """A pause that happens once is most of three steps: that a larger batch costs no more of it is not sure."""
+    build = GraphBuilder()
+    main = build.lane("main", LaneKind.THREAD)
+    stream = build.lane("stream 7", LaneKind.STREAM, device=0)
+    for step in range(3):
+        launch = build.task("cudaLaunchKernel", TaskKind.CPU, main, 100 * US, step=step)
+        build.task("kernel", TaskKind.GPU, stream, 10 * US, launch=launch, step=step)
+        build.task("(python)", TaskKind.CPU, main, (pause_us if step == 1 else 10) * US, step=step)
+    (found,) = predict(build.graph(), ["batch_size"]).scenarios
+    assert found.speedup > 1.9
+    assert (found.low_gain < 1.3) == unsure
 
 
 def test_a_pin_is_gone_by_causes_alone() -> None:

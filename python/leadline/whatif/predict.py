@@ -8,6 +8,7 @@ step, so an edit that changes nothing gives exactly 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,8 @@ from leadline.whatif.units import show_time
 
 WORTH_DOING = 1.01
 """A gain below one percent is within the noise of most training steps and is not advised."""
+_UNDERSTOOD = 0.03
+"""A replay by causes that misses less of the step is right; what it misses else is said."""
 MOST_FACTS = 8
 """Uncertain facts that are moved one by one; of combined scenarios with more, all others together."""
 
@@ -226,6 +229,11 @@ class _Base:
 
         found = self.structure.doubts(outcome.parts[-1].graph, outcome.result, outcome.step_ns, again)
         doubts = Doubts({**facts, **found.doubts.facts}, found.doubts.either_way)
+        missed = abs(self.structure.causal_error)
+        if samples > 1 and missed > _UNDERSTOOD:
+            doubts.facts["what has no known cause may grow with the samples"] = (
+                0.0, -math.log(1 + min(missed, 1.0) * (samples - 1))
+            )  # fmt: skip
         predicted = outcome.step_ns * found.shift
         gain = self.replayed_ns / predicted * samples if predicted else float("inf")
         by_step = _by_step(self.result, outcome.result)
@@ -270,7 +278,7 @@ class _Base:
                 f"the replay differs from the measured step by {self.replay_error:+.1%}; gains refer to the replay"
             )
         error = self.structure.causal_error
-        if abs(error) > 0.03:
+        if abs(error) > _UNDERSTOOD:
             warnings.append(
                 f"replayed by causes alone the step differs from the measured one by {error:+.1%} (--replay shows what "
                 "is not understood); every range is wider by that"

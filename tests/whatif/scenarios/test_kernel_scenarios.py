@@ -169,6 +169,16 @@ def test_launch_free_stops_at_a_synchronisation(step, ask):
     assert ask(step.graph(), "launch_free").applied_to["graph launches"] == 2
 
 
+def test_launch_free_leaves_python_that_does_something_else(step, ask):
+    """Python of 20 us between launches goes with them; 5 ms between two of them are no launching and stay."""
+    for place in range(6):
+        step.cpu("(python)", 5000 if place == 3 else 20, Phase.FORWARD)
+        step.kernel("sgemm", 10, cpu_us=100)
+    found = ask(step.graph(), "launch_free")
+    assert found.applied_to["graph launches"] == 2
+    assert 5000 * US < found.predicted_ns < 5200 * US
+
+
 def test_kernel_speedup(step, ask):
     step.kernel("slow", 300)
     step.kernel("fast", 100)

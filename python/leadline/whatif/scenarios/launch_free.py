@@ -5,16 +5,20 @@ The CPU tasks that launch kernels go away; one graph launch per stretch between 
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from leadline.whatif.edits import launch_latency_ns
 from leadline.whatif.gpus import Draw, technique
 from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
-from leadline.whatif.kinds import EdgeType, Phase, Selection, TaskKind
+from leadline.whatif.kinds import EdgeType, IntArray, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order
 from leadline.whatif.scenarios.base import Applied, Scenario, Values, count, device_graph
+from leadline.whatif.selftime import PYTHON
 
+_LONG_NS, _LONG = 1_000_000, 20.0  # and as many times the usual
 _MOST_CHANGING = 0.05
 """Share of operators with changing shapes from which on a step is no static one."""
 
@@ -129,6 +133,16 @@ def _capturable(graph: Graph) -> Selection:
     return (Selection(launched) & table.device) - Selection(host_copies) - table.all(KernelClass.COLLECTIVE) - loading
 
 
+def _long_python(graph: Graph) -> IntArray:
+    """Python that runs so much longer than it does between two launches that it is doing something else."""
+    rows = graph.select(name=f"^{re.escape(PYTHON)}$").ids
+    spent = graph.column("duration_ns")[rows]
+    if not rows.size:
+        return rows
+    found: IntArray = rows[spent > max(_LONG_NS, _LONG * float(np.median(spent)))]
+    return found
+
+
 def _segments(graph: Graph, kernels: Selection) -> list[list[int]]:
     """Calls that one graph launch replaces, in order: all CPU tasks of a step between two that must stay."""
     launchers = graph.launchers_of(kernels)
@@ -140,6 +154,7 @@ def _segments(graph: Graph, kernels: Selection) -> list[list[int]]:
     cpu = graph.select(kind=(TaskKind.CPU, TaskKind.DATA))
     stays[graph.select(kind=TaskKind.DATA).ids] = True
     launcher = launchers.mask(len(graph))
+    stays[_long_python(graph)] = True
     step = graph.column("step")
     found: list[list[int]] = []
     current: list[int] = []
