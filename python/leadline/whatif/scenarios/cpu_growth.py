@@ -47,7 +47,8 @@ def growth(graph: Graph, tasks: Selection, times: SelfTimes, draw: Draw) -> Grow
     calls = inner_calls(graph)[tasks.ids]
     idle = moves_nothing(graph)[graph.column("name")[tasks.ids]]
     inside = (cost.inner or 0.0) * calls
-    call = _call_ns(np.maximum(own - inside, 0.0)[~idle], cost.leaf, draw)
+    alone = own[~idle & (calls == 0)]  # of others nobody knows what is theirs
+    call = _call_ns(alone if alone.size else np.maximum(own - inside, 0.0)[~idle], cost.leaf, draw)
     fixed = call + inside
     constant = idle | _of_parameters(graph, tasks)
     fixed += _weight_ns(graph, tasks, draw)
