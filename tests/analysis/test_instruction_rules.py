@@ -113,6 +113,7 @@ def waits_for(*before):
         ("@!P0 LDS.128 R4, [R2+0x10]", "MUFU.EX2 R6, R7"),  # special functions wrote another one
         ("LDSM.16.M88.4 R4, [R2]", "SHFL.BFLY PT, R3, R4, 0x1, 0x1f"),
         ("MUFU.RCP R8, R7", "LDS.64 R8, [R2]"),  # the last writer counts
+        ("LDS R4, [R2]", "@P0 MOV R4, RZ", "STS [R6], R4"),  # which may have written nothing
     ],
 )
 def test_results_of_shared_memory_are_told_by_the_registers_that_wait(before):
@@ -127,6 +128,7 @@ def test_results_of_shared_memory_are_told_by_the_registers_that_wait(before):
         ("SHFL.BFLY PT, R4, R4, 0x1, 0x1f", "FADD R1, R1, R1"),
         ("LDS R4, [R2]", "MUFU.EX2 R4, R4"),
         ("STS [R4], R8", "FADD R1, R1, R1"),  # a store writes no register
+        ("LDS.64 R8, [R2]", "IMAD.WIDE R8, R1, R2, R3", "MOV R4, R5"),  # written anew since
     ],
 )
 def test_results_of_special_functions_and_shuffles_are_no_bank_conflicts(before):

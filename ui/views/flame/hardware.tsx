@@ -45,7 +45,10 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
           ) : null}
           {loads > 0 ? (
             <tr>
-              <th scope="row" title="of 32 bytes that a load of 32 threads touched; 4 where neighbours read 4 bytes each">
+              <th
+                scope="row"
+                title="of 32 bytes that a load of 32 threads touched; 4 where neighbours read 4 bytes each"
+              >
                 pieces of a load
               </th>
               <td>{(view.valueOf(node, "global_sectors") / loads).toFixed(1)}</td>

@@ -15,6 +15,8 @@ from leadline.profiles.tables import Tables
 _WRITERS = re.compile(
     r"(LDS|LDSM|ATOMS|MUFU|SHFL|S2R|S2UR|LDC|I2F|F2I|F2F|I2I|FRND|POPC|FLO|BREV|VOTE|MATCH|DMUL|DFMA|DADD)\b"
 )
+_NO_RESULT = re.compile(r"ST|RED|WARPSYNC|BR|JM|CALL|RET|EXIT|BAR|DEPBAR|MEMBAR|BSSY|BSYNC|R2P|NOP")
+"""Operations whose first register is read."""
 _REGISTER = re.compile(r"\bR(\d+)\b(\.64)?")
 _PREDICATE = re.compile(r"^@!?U?P\w+\s+")
 _WIDTH = re.compile(r"\.(64|128)\b")
@@ -30,16 +32,21 @@ class Function:
     texts: list[str]
 
     def writer(self, offset: int) -> str:
-        """The operation that wrote what the instruction there reads, of those above; empty where none is found. Code
-        in a loop may stand before what writes for its next turn, so the search goes round."""
+        """The operation that wrote what the instruction there reads, of those above; empty where none did. Code in a
+        loop may stand before what writes for its next turn, so the search goes round."""
         at = bisect_left(self.offsets, offset)
         if at >= len(self.offsets) or self.offsets[at] != offset:
             return ""
         wanted = _read(self.texts[at])
         for before in range(1, len(self.texts)):
             text = _PREDICATE.sub("", self.texts[at - before])
-            if _WRITERS.match(text) and wanted & _written(text):
+            written = _written(text)
+            if _WRITERS.match(text) and wanted & written:
                 return text.split()[0]
+            if text == self.texts[at - before]:  # under a predicate it may have written nothing
+                wanted -= written
+            if not wanted:
+                break
         return ""
 
 
@@ -78,12 +85,15 @@ def _read(text: str) -> set[int]:
 
 
 def _written(text: str) -> set[int]:
+    if _NO_RESULT.match(text):
+        return set()
     operands = _operands(text)
     first = next((found for one in operands[:2] if (found := _REGISTER.fullmatch(one.strip()))), None)
     if first is None:
         return set()
     operation = text.split(" ")[0]
-    words = _MATRIX_WORDS if operation.startswith("LDSM") else _words(operation)
+    words = _MATRIX_WORDS if operation.startswith("LDSM") or "MMA" in operation else _words(operation)
+    words = max(words, 2) if ".WIDE" in operation else words
     return set(range(int(first[1]), int(first[1]) + words))
 
 
