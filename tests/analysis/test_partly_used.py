@@ -143,3 +143,22 @@ process jac.py | pid=5
     )
     found = analyze(profile, ["redundant_work"])
     assert found.steps == 20
+
+
+def test_functions_on_the_lines_of_modules_are_not_their_calls(tmp_path):
+    file = tmp_path / "net.py"
+
+    def told(argument: str):
+        calls = f"a = self.encoder({argument})\n    b = self.encoder({argument})"
+        file.write_text(f"import torch\ndef step(self, x):\n    {calls}\n    return a, b\n")
+        lines = []
+        for line in (3, 4):
+            lines += [f"python step @ {file}:{line}", "  module net.encoder [Encoder]"]
+            lines += ["    " + called("aten::linear", 10, 20)]
+        profile = training("python main @ /home/ada/train.py:43", *("  " + line for line in lines))
+        return [one.title for one in analyze(profile, ["redundant_work"]) if "same inputs" in one.title]
+
+    (title,) = told("x")
+    assert title.startswith("self.encoder(x) is computed at lines 3 and 4 with the same inputs")
+    assert told("x[len(x)]") == []
+    assert told("torch.flatten(x)") == []

@@ -8,6 +8,7 @@ with a backward pass has other weights in the next step; both are left alone.
 from __future__ import annotations
 
 import ast
+import builtins
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from leadline.analysis.unchanged import PlainCall, changed_names, plain_calls
 from leadline.schema import FrameKind
 
 _RANDOM = r"rand|bernoulli|dropout|multinomial|normal_|uniform_|exponential_|poisson"
+_BUILTIN = frozenset(dir(builtins))
 _MOST_LINES = 40
 _ALL = 0.8
 """Of the step in a call that gives the same each time: a benchmark, which repeats it on purpose."""
@@ -72,7 +74,24 @@ def _calls(case: Case, row: int) -> tuple[str, ast.AST, list[PlainCall]] | None:
     node = case.tree.node(row)
     source = case.sources.of(node.file) if origin(node.file) == Origin.USER else None
     function = source.function(node.line) if source else None
-    return (node.file, function, plain_calls(function, node.line)) if function is not None else None
+    if source is None or function is None:
+        return None
+    imported = {name for one in ast.walk(source.tree or function) for name in _imports(one)}
+    calls = [one for one in plain_calls(function, node.line) if not _root(one.node.func) & (imported | _BUILTIN)]
+    return node.file, function, calls
+
+
+def _imports(node: ast.AST) -> set[str]:
+    """Names that an import binds: functions and packages, which hold no weights."""
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return set()
+    return {(one.asname or one.name).partition(".")[0] for one in node.names}
+
+
+def _root(called: ast.expr) -> set[str]:
+    while isinstance(called, ast.Attribute | ast.Subscript):
+        called = called.value
+    return {called.id} if isinstance(called, ast.Name) else set()
 
 
 def _unchanged(case: Case, one: _Called, modules: frozenset[str], rule: str, learn_more: str) -> Finding | None:
