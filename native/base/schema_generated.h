@@ -322,9 +322,10 @@ enum class LossKind : std::uint8_t {
   kInstructionSamplesUnattributed = 31,  // samples of instructions of no kernel that was seen to run when they were taken
   kCodeUnavailable = 32,  // code objects that were not kept, so that their samples have no source lines; the detail says why
   kCountersDropped = 33,  // readings of hardware counters that the device or the vendor's library had no room for
+  kPathsFolded = 34,  // call paths of few ranks and little time that stand together as one below the path they come from; the detail says which
 };
-inline constexpr std::size_t kLossKindCount = 34;
-inline constexpr std::array<std::string_view, 34> kLossKindNames{{
+inline constexpr std::size_t kLossKindCount = 35;
+inline constexpr std::array<std::string_view, 35> kLossKindNames{{
     "backward_without_forward",
     "operator_end_unmatched",
     "region_unanchored",
@@ -359,6 +360,7 @@ inline constexpr std::array<std::string_view, 34> kLossKindNames{{
     "instruction_samples_unattributed",
     "code_unavailable",
     "counters_dropped",
+    "paths_folded",
 }};
 constexpr std::string_view to_string(LossKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -758,6 +760,23 @@ struct OpenPlaces {
   }
 };
 
+// Of a segment only: what measuring had cost the process when it was written, so that a file made of two segments knows its own cost.
+struct OwnCost {
+  static constexpr std::string_view kName = "own_cost";
+  std::vector<std::int64_t> callbacks_ns;  // time in callbacks of all threads, estimated from samples
+  std::vector<std::int64_t> flush_ns;  // time writing segments
+  std::vector<std::uint64_t> events;  // events handled
+  std::vector<std::uint64_t> held_bytes;  // memory held then
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("callbacks_ns"), callbacks_ns);
+    f(std::string_view("flush_ns"), flush_ns);
+    f(std::string_view("events"), events);
+    f(std::string_view("held_bytes"), held_bytes);
+  }
+};
+
 // The last collectives that a process began, in their order; kept of processes that did not stop by themselves.
 struct Collectives {
   static constexpr std::string_view kName = "collectives";
@@ -879,6 +898,46 @@ struct RankHistogram {
     f(std::string_view("node"), node);
     f(std::string_view("metric"), metric);
     f(std::string_view("bin"), bin);
+    f(std::string_view("ranks"), ranks);
+  }
+};
+
+// Of a folded profile: the exclusive measurements of the ranks that were found late, each by itself, at the nodes of the whole job; `metrics` has them too.
+struct RankMetrics {
+  static constexpr std::string_view kName = "rank_metrics";
+  std::vector<std::uint32_t> rank;  // row in ranks
+  std::vector<std::uint32_t> node;  // where
+  std::vector<std::uint8_t> metric;  // metric kind
+  std::vector<std::int16_t> device;  // row in devices, -1 for the CPU
+  std::vector<std::int32_t> stream;  // stream of the device, -1 for none
+  std::vector<std::uint64_t> count;  // number of measurements
+  std::vector<std::int64_t> sum;  // in the metric's unit
+  std::vector<std::int64_t> min;  // in the metric's unit
+  std::vector<std::int64_t> max;  // in the metric's unit
+  std::vector<double> sum_squares;  // unit squared
+
+  template <class F>
+  void for_each_column(F&& f) const {
+    f(std::string_view("rank"), rank);
+    f(std::string_view("node"), node);
+    f(std::string_view("metric"), metric);
+    f(std::string_view("device"), device);
+    f(std::string_view("stream"), stream);
+    f(std::string_view("count"), count);
+    f(std::string_view("sum"), sum);
+    f(std::string_view("min"), min);
+    f(std::string_view("max"), max);
+    f(std::string_view("sum_squares"), sum_squares);
+  }
+};
+
+// Of a folded profile, row by row of `nodes`: how many ranks have the path.
+struct NodeRanks {
+  static constexpr std::string_view kName = "node_ranks";
+  std::vector<std::uint32_t> ranks;  // 0 for paths of processes without a rank
+
+  template <class F>
+  void for_each_column(F&& f) const {
     f(std::string_view("ranks"), ranks);
   }
 };

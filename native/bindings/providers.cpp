@@ -94,6 +94,9 @@ void define_providers(nb::module_& m) {
       "provider_status",
       [](const std::string& name) { return answered([&] { return Session::instance().provider_status(name); }); },
       nb::arg("name"));
+  m.def(
+      "provider_rest", [](const std::string& name, bool rests) { Session::instance().rest_provider(name, rests); },
+      nb::arg("name"), nb::arg("rests"));
   // A sentence for each of these counters that this machine cannot count.
   m.def("refused_counters", &cpu::Provider::refused_counters, nb::arg("names"));
 }

@@ -88,6 +88,8 @@ class Provider {
   virtual ProviderStatus start(const ProviderOptions& options) = 0;
   virtual void pause() noexcept = 0;
   virtual void resume() noexcept = 0;
+  // Leaves out what a cost budget lets rest first, or measures it again. From any thread, also before start().
+  virtual void rest(bool) noexcept {}
   virtual void before_exec() noexcept {}
   virtual void before_fork() noexcept {}
   virtual void after_fork_parent() noexcept {}

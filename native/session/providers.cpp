@@ -57,6 +57,10 @@ ProviderStatus Session::stop_provider(const std::string& name) {
   return provider->status();
 }
 
+void Session::rest_provider(const std::string& name, bool rests) noexcept {
+  if (Provider* const provider = find_provider(name)) provider->rest(rests);
+}
+
 ProviderStatus Session::provider_status(const std::string& name) const {
   const Provider* provider = find_provider(name);
   if (provider == nullptr) return unknown(name);

@@ -62,6 +62,8 @@ class Session {
   ProviderStatus start_provider(const std::string& name, std::map<std::string, ProviderOption> own);
   ProviderStatus stop_provider(const std::string& name);
   ProviderStatus provider_status(const std::string& name) const;
+  // See Provider::rest; nothing happens for an unknown name.
+  void rest_provider(const std::string& name, bool rests) noexcept;
   void stop_providers() noexcept;
   WriteResult flush() noexcept;
   bool running() const noexcept { return present_.load(std::memory_order_acquire) != nullptr; }

@@ -39,6 +39,14 @@ struct OpenPlace {
   NodeId node;
 };
 
+// What measuring has cost so far.
+struct OwnCost {
+  std::int64_t callbacks_ns = 0;
+  std::int64_t flush_ns = 0;
+  std::uint64_t events = 0;
+  std::uint64_t held_bytes = 0;
+};
+
 // What a segment is made of. Those that may be nullptr are simply absent from the file.
 struct SegmentSources {
   const TreeRegistry& trees;
@@ -48,6 +56,7 @@ struct SegmentSources {
   const TraceEventSource* events = nullptr;
   const DeviceTable* devices = nullptr;
   std::span<const OpenPlace> open_places = {};
+  const OwnCost* own_cost = nullptr;
 };
 
 enum class WriteError : std::uint8_t {

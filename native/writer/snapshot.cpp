@@ -197,6 +197,15 @@ void fill_losses(Snapshot& snapshot, MergedTree& tree, const LossCounters& losse
   }
 }
 
+tables::OwnCost own_cost_table(const OwnCost& cost) {
+  tables::OwnCost table;
+  table.callbacks_ns.push_back(cost.callbacks_ns);
+  table.flush_ns.push_back(cost.flush_ns);
+  table.events.push_back(cost.events);
+  table.held_bytes.push_back(cost.held_bytes);
+  return table;
+}
+
 // Last of all, when no table will ask for another string.
 void fill_strings(Snapshot& snapshot, const StringTable& strings) {
   const std::uint32_t count = strings.size();
@@ -232,6 +241,7 @@ Snapshot take_snapshot(MergedTree& tree, const SegmentSources& sources, WithEven
   fill_process(snapshot, tree, sources.process);
   if (sources.devices != nullptr) fill_devices(snapshot, tree, *sources.devices);
   fill_losses(snapshot, tree, sources.losses);
+  if (sources.own_cost != nullptr) snapshot.own_cost = own_cost_table(*sources.own_cost);
   fill_strings(snapshot, tree.strings());
   return snapshot;
 }

@@ -20,6 +20,7 @@ struct Snapshot {
   tables::Losses losses;
   std::optional<tables::OpenPlaces> open_places;  // only where threads are inside something
   std::optional<tables::Events> events;           // only when there was a trace window
+  std::optional<tables::OwnCost> own_cost;
 
   // Calls f(table) for every table there is.
   template <class F>
@@ -34,6 +35,7 @@ struct Snapshot {
     f(losses);
     if (open_places) f(*open_places);
     if (events) f(*events);
+    if (own_cost) f(*own_cost);
   }
 };
 

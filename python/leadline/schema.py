@@ -219,6 +219,7 @@ class LossKind(_Kind):
     INSTRUCTION_SAMPLES_UNATTRIBUTED = 31
     CODE_UNAVAILABLE = 32
     COUNTERS_DROPPED = 33
+    PATHS_FOLDED = 34
 
 
 @dataclass(frozen=True)
@@ -829,6 +830,10 @@ LOSSES: Final[tuple[LossInfo, ...]] = (
         LossKind.COUNTERS_DROPPED,
         "readings of hardware counters that the device or the vendor's library had no room for",
     ),
+    LossInfo(
+        LossKind.PATHS_FOLDED,
+        "call paths of few ranks and little time that stand together as one below the path they come from; the detail says which",
+    ),
 )
 
 
@@ -1183,6 +1188,17 @@ TABLES: Final[dict[str, Table]] = {
             Column("node", "<u4", "nodes", "the innermost operator or region it was inside"),
         ),
     ),
+    "own_cost": Table(
+        "own_cost",
+        "Of a segment only: what measuring had cost the process when it was written, so that a file made of two segments knows its own cost.",
+        True,
+        (
+            Column("callbacks_ns", "<i8", "", "time in callbacks of all threads, estimated from samples"),
+            Column("flush_ns", "<i8", "", "time writing segments"),
+            Column("events", "<u8", "", "events handled"),
+            Column("held_bytes", "<u8", "", "memory held then"),
+        ),
+    ),
     "collectives": Table(
         "collectives",
         "The last collectives that a process began, in their order; kept of processes that did not stop by themselves.",
@@ -1256,6 +1272,31 @@ TABLES: Final[dict[str, Table]] = {
             Column("metric", "|u1", "", "metric kind"),
             Column("bin", "<i2", "", "eight bins per power of two"),
             Column("ranks", "<u4", "", "ranks in this bin"),
+        ),
+    ),
+    "rank_metrics": Table(
+        "rank_metrics",
+        "Of a folded profile: the exclusive measurements of the ranks that were found late, each by itself, at the nodes of the whole job; `metrics` has them too.",
+        True,
+        (
+            Column("rank", "<u4", "ranks", "row in ranks"),
+            Column("node", "<u4", "nodes", "where"),
+            Column("metric", "|u1", "", "metric kind"),
+            Column("device", "<i2", "", "row in devices, -1 for the CPU"),
+            Column("stream", "<i4", "", "stream of the device, -1 for none"),
+            Column("count", "<u8", "", "number of measurements"),
+            Column("sum", "<i8", "", "in the metric's unit"),
+            Column("min", "<i8", "", "in the metric's unit"),
+            Column("max", "<i8", "", "in the metric's unit"),
+            Column("sum_squares", "<f8", "", "unit squared"),
+        ),
+    ),
+    "node_ranks": Table(
+        "node_ranks",
+        "Of a folded profile, row by row of `nodes`: how many ranks have the path.",
+        True,
+        (
+            Column("ranks", "<u4", "", "0 for paths of processes without a rank"),
         ),
     ),
     "metric_squares": Table(

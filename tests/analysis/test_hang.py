@@ -100,3 +100,38 @@ def test_groups_entered_in_opposite_order() -> None:
     ]
     verdict = diagnose(there, range(2))
     assert verdict.roots == () and "different order" in verdict.sentences[0]
+
+
+def message(sender: int, receiver: int, rank: int, begun: int, waits: bool, elements: int = 5) -> Standing:
+    key = (f"{sender}>{receiver} 0", f"from rank {sender} to rank {receiver}", 2)
+    return Standing(rank, key, begun, "send" if rank == sender else "recv", elements, waits)
+
+
+def test_a_pipeline_whose_second_stage_stopped() -> None:
+    """Every stage has begun receiving the fourth message, but the one after the one that stopped."""
+    there = []
+    for rank in range(4):
+        if rank:
+            there.append(message(rank - 1, rank, rank, 4 - (rank == 1), rank > 1))
+        if rank < 3:
+            there.append(message(rank, rank + 1, rank, 4 if rank == 0 else 3, False))
+    verdict = diagnose(there, range(4))
+    assert verdict.roots == (1,)
+    assert (
+        "Rank 1 did not send message no. 4 to rank 2: it has begun 3, and rank 2 waits for it."
+        in (verdict.sentences[0])
+    )
+    assert verdict.sentences[1].startswith("Rank 2 is behind, too")
+
+
+def test_a_receiver_that_has_begun_nothing_is_behind() -> None:
+    verdict = diagnose([message(0, 1, 0, 1, True)], range(8))
+    assert verdict.roots == (1,)
+    assert "Rank 1 did not receive message no. 1 from rank 0: it has begun 0" in verdict.sentences[0]
+
+
+def test_messages_of_two_sizes_are_told() -> None:
+    (sentence,) = diagnose([message(0, 1, 0, 2, True, 5), message(0, 1, 1, 2, True, 6)], range(2)).sentences
+    assert "a message of 5 elements" in sentence and "a message of 6 elements" in sentence
+    (sentence,) = diagnose([message(0, 1, 0, 2, True), message(0, 1, 1, 2, True)], range(2)).sentences
+    assert "the network, or a device, does not answer" in sentence

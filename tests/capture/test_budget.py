@@ -57,7 +57,7 @@ def test_sources_rest_in_the_stated_order_and_return_in_reverse() -> None:
     assert set(said) == {"CPU samples off", "CPU samples on"}  # the rest fits into the budget
     _, _, said = simulated({"CPU samples": 2.0, "all measuring": 3.0}, 1.0)
     assert said[:4] == ["CPU samples off", "all measuring off", "all measuring on", "all measuring off"]
-    assert list(ORDER) == ["CPU samples", "all measuring"]
+    assert list(ORDER) == ["CPU samples", "shapes", "all measuring"]
 
 
 def test_everything_goes_on_at_the_end() -> None:

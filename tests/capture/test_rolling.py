@@ -79,6 +79,13 @@ def test_files_that_follow_one_another_add_up_to_the_whole(tmp_path: Path) -> No
     assert subprocess.run([sys.executable, "-m", "leadline", "merge", *made, "-o", merged], timeout=120).returncode == 0
     assert regions(merged, "work") == int(out)
     assert opened[1].meta["rolled"]["bounds"] >= 0 and opened[1].meta["complete"]
+    for profile in opened:  # each says what measuring cost in its own time
+        cost, work = (
+            profile.meta["cost"],
+            sum(node.exclusive("call_time").count for node in profile.tree.find(kind="region")),
+        )
+        assert work <= cost["events"] <= 4 * work + 100
+        assert 0 < cost["percent"] < 100 and cost["held_bytes"] > 0
 
 
 def children(pid: int) -> dict[int, list[bytes]]:

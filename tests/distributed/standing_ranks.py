@@ -25,6 +25,12 @@ def step(number: int) -> None:
         if kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         lost()
+    if kind == "message":  # from rank to rank, in a ring
+        following, before = (rank + 1) % dist.get_world_size(), (rank - 1) % dist.get_world_size()
+        sent = dist.isend(torch.ones(7), following)
+        dist.recv(torch.empty(7), before)
+        sent.wait()
+        return
     dist.all_reduce(torch.ones(7))
 
 

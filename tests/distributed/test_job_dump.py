@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,6 +96,18 @@ def test_the_rank_that_stopped(job, tmp_path: Path, capsys) -> None:
     assert main(["dump", "--job", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert "ranks 0, 2, main thread" in text and "torch_flight" not in text
+
+
+def test_the_rank_that_sends_no_message(job, tmp_path: Path, capsys) -> None:
+    job("message")
+    found = looked(tmp_path, capsys)
+    assert found["roots"] == [1]
+    assert re.match(
+        r"Rank 1 did not (send|receive) message no. 4 (to rank 2|from rank 0): it has begun 3", found["sentences"][0]
+    )
+    ranks = {one["rank"]: one for one in found["ranks"]}
+    counted = {group["description"]: group["begun"] for group in ranks[2]["groups"]}
+    assert counted == {"from rank 1 to rank 2": 4, "from rank 2 to rank 0": 4}
 
 
 def test_the_file_of_a_killed_rank_says_where_it_was(job, tmp_path: Path) -> None:

@@ -243,6 +243,7 @@ export const LossKindNames = [
   "instruction_samples_unattributed",
   "code_unavailable",
   "counters_dropped",
+  "paths_folded",
 ] as const;
 export type LossKind = (typeof LossKindNames)[number];
 
@@ -281,6 +282,7 @@ export const LossKindDocs: Record<LossKind, string> = {
   instruction_samples_unattributed: "samples of instructions of no kernel that was seen to run when they were taken",
   code_unavailable: "code objects that were not kept, so that their samples have no source lines; the detail says why",
   counters_dropped: "readings of hardware counters that the device or the vendor's library had no room for",
+  paths_folded: "call paths of few ranks and little time that stand together as one below the path they come from; the detail says which",
 };
 
 export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; doc: string }> = {
@@ -591,6 +593,18 @@ export interface OpenPlacesTable {
   readonly node: Uint32Array;
 }
 
+/** Of a segment only: what measuring had cost the process when it was written, so that a file made of two segments knows its own cost. */
+export interface OwnCostTable {
+  /** time in callbacks of all threads, estimated from samples */
+  readonly callbacks_ns: Float64Array;
+  /** time writing segments */
+  readonly flush_ns: Float64Array;
+  /** events handled */
+  readonly events: Float64Array;
+  /** memory held then */
+  readonly held_bytes: Float64Array;
+}
+
 /** The last collectives that a process began, in their order; kept of processes that did not stop by themselves. */
 export interface CollectivesTable {
   /** who */
@@ -691,6 +705,36 @@ export interface RankHistogramTable {
   readonly ranks: Uint32Array;
 }
 
+/** Of a folded profile: the exclusive measurements of the ranks that were found late, each by itself, at the nodes of the whole job; `metrics` has them too. */
+export interface RankMetricsTable {
+  /** row in ranks */
+  readonly rank: Uint32Array;
+  /** where */
+  readonly node: Uint32Array;
+  /** metric kind */
+  readonly metric: Uint8Array;
+  /** row in devices, -1 for the CPU */
+  readonly device: Int16Array;
+  /** stream of the device, -1 for none */
+  readonly stream: Int32Array;
+  /** number of measurements */
+  readonly count: Float64Array;
+  /** in the metric's unit */
+  readonly sum: Float64Array;
+  /** in the metric's unit */
+  readonly min: Float64Array;
+  /** in the metric's unit */
+  readonly max: Float64Array;
+  /** unit squared */
+  readonly sum_squares: Float64Array;
+}
+
+/** Of a folded profile, row by row of `nodes`: how many ranks have the path. */
+export interface NodeRanksTable {
+  /** 0 for paths of processes without a rank */
+  readonly ranks: Uint32Array;
+}
+
 /** Of a folded profile: the exact sums of squares of the table metrics, row by row, so that folding again loses nothing. */
 export interface MetricSquaresTable {
   /** sum_squares = high * 2^64 + low */
@@ -743,11 +787,14 @@ export interface Tables {
   readonly events: EventsTable;
   readonly kernel_events: KernelEventsTable;
   readonly open_places: OpenPlacesTable;
+  readonly own_cost: OwnCostTable;
   readonly collectives: CollectivesTable;
   readonly ranks: RanksTable;
   readonly rank_values: RankValuesTable;
   readonly rank_stats: RankStatsTable;
   readonly rank_histogram: RankHistogramTable;
+  readonly rank_metrics: RankMetricsTable;
+  readonly node_ranks: NodeRanksTable;
   readonly metric_squares: MetricSquaresTable;
   readonly code_objects: CodeObjectsTable;
   readonly code_bytes: CodeBytesTable;
@@ -755,7 +802,7 @@ export interface Tables {
 }
 
 /** Tables that a file may lack; they have no rows then. */
-export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "open_places", "collectives", "ranks", "rank_values", "rank_stats", "rank_histogram", "metric_squares", "code_objects", "code_bytes", "code_lines"];
+export const OPTIONAL_TABLES: readonly (keyof Tables)[] = ["events", "kernel_events", "open_places", "own_cost", "collectives", "ranks", "rank_values", "rank_stats", "rank_histogram", "rank_metrics", "node_ranks", "metric_squares", "code_objects", "code_bytes", "code_lines"];
 
 /** Columns as they are stored: name, NumPy dtype, and the table whose rows they number. */
 export const TABLES: Record<keyof Tables, readonly (readonly [string, string, string])[]> = {
@@ -854,6 +901,12 @@ export const TABLES: Record<keyof Tables, readonly (readonly [string, string, st
     ["thread", "<u4", "threads"],
     ["node", "<u4", "nodes"],
   ],
+  own_cost: [
+    ["callbacks_ns", "<i8", ""],
+    ["flush_ns", "<i8", ""],
+    ["events", "<u8", ""],
+    ["held_bytes", "<u8", ""],
+  ],
   collectives: [
     ["process", "<u4", "processes"],
     ["name", "<u4", "strings"],
@@ -902,6 +955,21 @@ export const TABLES: Record<keyof Tables, readonly (readonly [string, string, st
     ["node", "<u4", "nodes"],
     ["metric", "|u1", ""],
     ["bin", "<i2", ""],
+    ["ranks", "<u4", ""],
+  ],
+  rank_metrics: [
+    ["rank", "<u4", "ranks"],
+    ["node", "<u4", "nodes"],
+    ["metric", "|u1", ""],
+    ["device", "<i2", ""],
+    ["stream", "<i4", ""],
+    ["count", "<u8", ""],
+    ["sum", "<i8", ""],
+    ["min", "<i8", ""],
+    ["max", "<i8", ""],
+    ["sum_squares", "<f8", ""],
+  ],
+  node_ranks: [
     ["ranks", "<u4", ""],
   ],
   metric_squares: [

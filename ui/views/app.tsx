@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Profile } from "../model/profile";
 import { openProfile } from "../model/reader";
 import type { Findings, Report } from "../model/report";
+import { samePath } from "../model/same_path";
 import { Search } from "../model/search";
 import { shownFiles, summarize } from "../model/summary";
 import { duration, visible } from "../model/units";
@@ -38,6 +39,26 @@ interface Said {
 /** How long the overview waits for Python before it shows what the page makes itself: what comes soon need not replace it. */
 const GRACE_MS = 600;
 
+/** How often a page that is held looks whether it still is. */
+const HELD_MS = 300;
+
+/** What stays when the next look at a run is shown. */
+interface Kept {
+  flame: FlameState | null;
+  table: TableName | null;
+  /** The row that the flame graph is zoomed to. */
+  zoomed: number | null;
+}
+
+type LiveState = "live" | "held" | "ended" | "lost";
+
+const LIVE_SAYS: Record<LiveState, [string, string]> = {
+  live: ["Live", "Follows the run; press to hold what is shown"],
+  held: ["Held", "Holds what is shown; press to follow the run"],
+  ended: ["Ended", "The run has ended; this is its file"],
+  lost: ["Not live", "The server has ended; run `leadline view --live` again"],
+};
+
 /** Opens the first profile of the host and shows it in `root`; whatever goes wrong is a sentence on the page. */
 export async function start(root: HTMLElement, makeHost: () => Host): Promise<void> {
   try {
@@ -47,9 +68,40 @@ export async function start(root: HTMLElement, makeHost: () => Host): Promise<vo
     const profile = await openProfile(await bytes);
     const waits = ["", "overview"].includes(placeOf(location.hash).page) ? GRACE_MS : 0;
     const early = await Promise.race([said, new Promise<null>((done) => setTimeout(() => done(null), waits))]);
-    render(<App host={host} profile={profile} early={early} said={said} />, root);
+    if (host.changed) await follow(root, host, { host, profile, early, said });
+    else render(<App host={host} profile={profile} early={early} said={said} />, root);
   } catch (error) {
     render(<Failure error={error} />, root);
+  }
+}
+
+/** Shows a run that goes on: each look in its turn, where and how its reader looks at it, unless the reader holds it. */
+async function follow(root: HTMLElement, host: Host, first: AppProps): Promise<void> {
+  const kept: Kept = { flame: null, table: null, zoomed: null };
+  let props = first;
+  let look = 0;
+  let held = false;
+  const draw = (state: LiveState) => {
+    const hold = () => {
+      held = !held;
+      draw(held ? "held" : "live");
+    };
+    render(<App key={look} {...props} kept={kept} live={{ state, look, hold }} />, root);
+  };
+  draw("live");
+  try {
+    while (await host.changed?.()) {
+      while (held) await new Promise((done) => setTimeout(done, HELD_MS));
+      const profile = await openProfile(await host.bytes(0));
+      const early = await asked(host);
+      if (kept.zoomed !== null) kept.zoomed = samePath(props.profile, kept.zoomed, profile) || null;
+      props = { host, profile, early, said: Promise.resolve(early) };
+      look++;
+      draw(held ? "held" : "live");
+    }
+    draw("ended");
+  } catch {
+    draw("lost");
   }
 }
 
@@ -83,7 +135,12 @@ interface AppProps {
   said: Promise<Said>;
 }
 
-function App({ host, profile, early, said }: AppProps) {
+interface LiveProps {
+  kept?: Kept;
+  live?: { state: LiveState; look: number; hold(): void };
+}
+
+function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
   const [python, setPython] = useState(early);
   useEffect(() => {
     if (!python) void said.then(setPython);
@@ -98,14 +155,19 @@ function App({ host, profile, early, said }: AppProps) {
   const [page, setPage] = useState(() =>
     location.hash ? placeOf(location.hash).page : host.names.length > 1 ? "diff" : "overview",
   );
-  const [flameState, setFlame] = useState<FlameState>(() => ({
-    ...firstState(profile),
-    ...fromLink(placeOf(location.hash).parameters, profile),
-  }));
-  const [table, setTable] = useState<TableName>(() => placeOf(location.hash).table);
+  const [flameState, setFlame] = useState<FlameState>(() =>
+    kept?.flame
+      ? { ...kept.flame, row: kept.zoomed }
+      : { ...firstState(profile), ...fromLink(placeOf(location.hash).parameters, profile) },
+  );
+  const [table, setTable] = useState<TableName>(() => kept?.table ?? placeOf(location.hash).table);
   const [place, setPlace] = useState<SourcePlace>({ file: "", line: 0, asked: 0 });
   const [help, setHelp] = useState(false);
   const flame = useRef<FlameHandle | null>(null);
+
+  useEffect(() => {
+    if (kept) [kept.flame, kept.table] = [flameState, table];
+  }, [flameState, table]);
 
   const show = (name: string) => {
     setPage(name);
@@ -150,6 +212,9 @@ function App({ host, profile, early, said }: AppProps) {
         set={setFlameState}
         shown={current === "flame"}
         handle={(made) => (flame.current = made)}
+        zoomed={(row) => {
+          if (kept) kept.zoomed = row;
+        }}
       />,
     ],
     ["tables", "Tables", <TablesPage opened={opened} table={table} choose={setTable} shown={current === "tables"} />],
@@ -253,6 +318,19 @@ function App({ host, profile, early, said }: AppProps) {
           ))}
         </div>
         <div class="tools">
+          {live ? (
+            <button
+              type="button"
+              class={`live ${live.state}`}
+              data-look={live.look}
+              title={LIVE_SAYS[live.state][1]}
+              aria-pressed={live.state === "live"}
+              disabled={live.state === "ended" || live.state === "lost"}
+              onClick={live.hold}
+            >
+              {LIVE_SAYS[live.state][0]}
+            </button>
+          ) : null}
           <button type="button" title="Light or dark (t)" aria-label="Light or dark" onClick={switchTheme}>
             ◐
           </button>
@@ -261,7 +339,7 @@ function App({ host, profile, early, said }: AppProps) {
           </button>
         </div>
       </header>
-      {meta.complete ? null : (
+      {meta.complete || (live && live.state !== "ended") ? null : (
         <div class="banner">The run did not end in order: this is what its last segments hold.</div>
       )}
       {python?.trouble ? <div class="banner">{visible(python.trouble)}</div> : null}

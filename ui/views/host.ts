@@ -22,6 +22,9 @@ export interface Host {
   openFile?(file: string, line: number): void;
   /** A frame was clicked whose line this is; an editor may follow. Absent where nothing follows. */
   clicked?(file: string, line: number): void;
+  /** Resolves when there is more to show than what was handed out last, with false when there never will be; absent
+   * where nothing changes. */
+  changed?(): Promise<boolean>;
   /** The commands page says them; absent in an editor. */
   readonly commands: boolean;
   /** Version of what made the page. */

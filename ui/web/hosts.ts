@@ -5,6 +5,9 @@ import type { Findings, Report } from "../model/report";
 import { isObject } from "../model/reader";
 import type { Host } from "../views/host";
 
+/** How often the server of a run that goes on is asked whether there is more. */
+const ASK_MS = 2000;
+
 export class HostError extends Error {
   override name = "HostError";
 }
@@ -24,7 +27,8 @@ export function hostOf(document: Document): Host {
   const text = document.getElementById("data")?.textContent;
   if (!text) throw new HostError("This page was opened without a profile; run `leadline view FILE`.");
   const data: unknown = JSON.parse(text);
-  if (isObject(data) && data.server === true) return new Server(String(data.version), (data.names as string[]) ?? []);
+  if (isObject(data) && data.server === true)
+    return new Server(String(data.version), (data.names as string[]) ?? [], data.live === true);
   return new Embedded(data as PageData, document);
 }
 
@@ -71,11 +75,29 @@ class Embedded implements Host {
 /** The server of `leadline view`; addresses are relative to the page's, which holds the token. */
 class Server implements Host {
   readonly commands = true;
+  changed?: () => Promise<boolean>;
+  private look = 1;
 
   constructor(
     readonly version: string,
     readonly names: string[],
-  ) {}
+    live: boolean,
+  ) {
+    if (live) this.changed = () => this.nextLook();
+  }
+
+  private async nextLook(): Promise<boolean> {
+    for (;;) {
+      await new Promise((done) => setTimeout(done, ASK_MS));
+      if (document.hidden) continue;
+      const now = (await (await this.fetched("now")).json()) as { look: number; ended: boolean };
+      if (now.look !== this.look) {
+        this.look = now.look;
+        return true;
+      }
+      if (now.ended) return false;
+    }
+  }
 
   async bytes(index: number): Promise<Uint8Array> {
     const answer = await this.fetched(`profile/${index}`);

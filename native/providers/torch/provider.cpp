@@ -25,6 +25,7 @@ struct Shared {
   Offsets offsets;
   bool has_offsets = false;
   bool shapes = false;
+  std::atomic<bool> shapes_rest{false};
 };
 Shared g_shared;
 
@@ -78,7 +79,7 @@ std::unique_ptr<ObserverContext> begin_operator(const RecordFunction& function) 
     return Communication::open(g_shared.symbols, false, op.inputs != nullptr ? InFlight::describe(where) : 0);
   }
   const bool talks = kScope == Scope::kFunction && communicates(op.name);
-  if (g_shared.shapes) [[unlikely]] {
+  if (g_shared.shapes && !g_shared.shapes_rest.load(std::memory_order_relaxed)) [[unlikely]] {
     InputText inputs;
     op.inputs = inputs.describe(g_shared.symbols, function, talks ? kCommunication : nullptr,
                                 g_shared.has_offsets ? g_shared.offsets.inputs : 0);
@@ -246,6 +247,8 @@ void Provider::listen(bool on) noexcept {
                           "torch took no callbacks, so its operators are not measured any more; memory is short");
   }
 }
+
+void Provider::rest(bool rests) noexcept { g_shared.shapes_rest.store(rests); }
 
 void Provider::pause() noexcept {
   paused_ = true;

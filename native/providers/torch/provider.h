@@ -22,6 +22,8 @@ class Provider final : public leadline::Provider {
   void pause() noexcept override;
   void resume() noexcept override;
   void stop() noexcept override;
+  // Of the shapes of inputs.
+  void rest(bool rests) noexcept override;
   void after_fork_child() noexcept override { forked_ = true; }
   ProviderStatus status() const override { return status_; }
 

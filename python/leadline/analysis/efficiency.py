@@ -28,7 +28,7 @@ from leadline.analysis.workclass import class_of_generated, class_of_operator
 from leadline.profiles import Profile
 from leadline.schema import EventKind, FrameKind
 
-_CALLS = [int(kind) for kind in (EventKind.OPERATOR, EventKind.REGION, EventKind.KERNEL)]
+_CALLS = [int(kind) for kind in (EventKind.OPERATOR, EventKind.REGION, EventKind.KERNEL, EventKind.PHASE)]
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _per_step(profile: Profile, steps: int, columns: FlopColumns) -> tuple[NDArr
     end = start[first] + length[first]
     inside = (at >= 0) & (start < end[np.maximum(at, 0)]) & np.isin(kind, _CALLS) & (node >= 0)
     counts = np.bincount(node[inside], minlength=len(profile.tree)).astype(np.float64)
-    return counts / len(first), "recorded steps"
+    return columns.worked(counts) / len(first), "recorded steps"
 
 
 def _classes(profile: Profile, columns: FlopColumns, of_run: NDArray[np.float64], device: str) -> list[ClassRate]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -46,8 +46,18 @@ class FlopColumns:
     owner: Rows
     precision: tuple[str, ...]
     recomputed: NDArray[np.bool_]
+    ends: Rows
+    """Nodes at which recomputation has left an operator that then did no work (see `worked`)."""
+    ended: Rows
+    """The nodes that count for these operators, as many."""
     uncounted: tuple[str, ...]
     """Operators that have a formula of which the shapes did not tell, by name."""
+
+    def worked(self, calls: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of calls per node those that did their work."""
+        made = calls.copy()
+        np.subtract.at(made, self.ended, calls[self.ends])
+        return np.maximum(made, 0.0)
 
     @property
     def known(self) -> bool:
@@ -97,15 +107,19 @@ def flop_columns(tree: Tree) -> FlopColumns:
         column[row] = found
     launched = kinds == int(FrameKind.KERNEL)
     calls = np.where(launched, tree.exclusive("gpu_time").count, tree.exclusive("call_time").count)
-    return FlopColumns(
+    ends, ended = _ends(tree, owner)
+    columns = FlopColumns(
         per_call=np.where(own, counts, 0.0),
         unsure=np.where(own, unsure[tree.frame_of], 0.0),
         calls=calls.astype(np.float64),
         owner=owner,
         precision=tuple(column),
         recomputed=_recomputed(tree),
+        ends=ends,
+        ended=ended,
         uncounted=tuple(sorted(uncounted)),
     )
+    return replace(columns, calls=columns.worked(columns.calls))
 
 
 def _computed(name: str, text: str) -> list[tuple[str, Mapping[str, Any]]]:
@@ -133,6 +147,12 @@ def _owners(tree: Tree, has: NDArray[np.bool_]) -> Rows:
         above = owner[parent[row]] if row and not starts[row] else -1
         owner[row] = above if above >= 0 else row if has_list[row] else -1
     return np.array(owner, np.int64)
+
+
+def _ends(tree: Tree, owner: Rows) -> tuple[Rows, Rows]:
+    rows = np.flatnonzero(tree.frame_rows(FrameKind.PHASE, "recomputation ends")[tree.frame_of])
+    rows = rows[owner[tree.shape.parent[rows]] >= 0]
+    return rows, owner[tree.shape.parent[rows]]
 
 
 def _recomputed(tree: Tree) -> NDArray[np.bool_]:

@@ -3,11 +3,12 @@
 Collectives of a group are begun in one order on all of its ranks. Those who wait have begun the n-th; whoever has begun
 fewer is behind, and waits perhaps itself, in another group. Following who waits for whom ends at ranks that are behind
 and wait for nobody: those did not arrive. "No record" and "did not arrive" are two things: of a rank that left nothing
-nobody knows.
+nobody knows. Messages from one rank to another are collectives of a pair.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from leadline.analysis.ranks import ranges
 
 _UNSEEN = -1
 """A member of a group that has no record of it."""
+_PAIR = re.compile(r"from rank (\d+) to rank (\d+)")
+Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Standing:
     `open`: whether it has not ended, or nobody has told. `key` is the same on all ranks of the group."""
 
     rank: int
-    key: tuple[str, str, int]
+    key: Key
     begun: int
     name: str
     elements: int
@@ -34,6 +37,8 @@ class Standing:
     def group(self) -> str:
         """As a person calls it."""
         name, description, size = self.key
+        if pair_of(self.key):
+            return f"messages {description}"
         return f"{description or 'group ' + name} ({size} ranks)"
 
 
@@ -47,7 +52,7 @@ class Verdict:
 
 def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Collection[int] = ()) -> Verdict:
     """`ranks`: all of the job; `silent`: those of which nothing is known."""
-    groups: dict[tuple[str, str, int], list[Standing]] = {}
+    groups: dict[Key, list[Standing]] = {}
     for one in standings:
         groups.setdefault(one.key, []).append(one)
     waits: dict[int, set[int]] = {}
@@ -58,7 +63,8 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
         there = {one.rank: one for one in members}
         top = max(one.begun for one in members)
         waiting = [one for one in members if one.begun == top and one.open]
-        unseen = sorted(set(ranks) - set(there) - set(silent)) if key[2] == len(ranks) else []
+        members_of = pair_of(key) or (tuple(ranks) if key[2] == len(ranks) else ())
+        unseen = sorted(set(members_of) - set(there) - set(silent))
         behind = [one for one in members if one.begun < top]
         if not waiting:
             continue
@@ -95,11 +101,14 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
 
 def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], standings: Sequence[Standing]) -> str:
     parts = []
-    by_place: dict[tuple[tuple[str, str, int], int, int], list[int]] = {}
+    by_place: dict[tuple[Key, int, int], list[int]] = {}
     for rank in roots:
         one, top = behind_in[rank]
         by_place.setdefault((one.key, one.begun, top), []).append(rank)
     for (key, begun, top), ranks in sorted(by_place.items(), key=lambda item: item[1]):
+        if pair := pair_of(key):
+            parts.append(_no_message(pair, ranks[0], begun, top))
+            continue
         there = [one for one in standings if one.key == key and one.begun == top]
         what = Counter(one.name for one in there).most_common(1)[0][0]
         parts.append(
@@ -110,12 +119,26 @@ def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], st
     return " ".join(parts)
 
 
-def _mismatch(key: tuple[str, str, int], waiting: Sequence[Standing], top: int) -> list[str]:
+def pair_of(key: Key) -> tuple[int, ...]:
+    """Sender and receiver, where it is what goes from one rank to another; else nothing."""
+    found = _PAIR.fullmatch(key[1]) if key[2] == 2 else None
+    return (int(found[1]), int(found[2])) if found else ()
+
+
+def _no_message(pair: tuple[int, ...], late: int, begun: int, top: int) -> str:
+    sender, receiver = pair
+    did, other, does = ("send", receiver, "waits for it") if late == sender else ("receive", sender, "has begun it")
+    to = f"to rank {receiver}" if late == sender else f"from rank {sender}"
+    return f"Rank {late} did not {did} message no. {top} {to}: it has begun {begun}, and rank {other} {does}."
+
+
+def _mismatch(key: Key, waiting: Sequence[Standing], top: int) -> list[str]:
     """All have arrived: do they mean the same?"""
-    kinds = Counter((one.name, one.elements) for one in waiting)
+    both = "a message" if pair_of(key) else ""
+    kinds = Counter((both or one.name, one.elements) for one in waiting)
     if len(kinds) < 2:
         if len(waiting) == key[2] > 1:
-            name = waiting[0].name
+            name = both or waiting[0].name
             return [
                 f"All ranks of {waiting[0].group} are in {name} no. {top}: the network, or a device, does not answer."
             ]
@@ -123,8 +146,8 @@ def _mismatch(key: tuple[str, str, int], waiting: Sequence[Standing], top: int) 
     usual = kinds.most_common(1)[0][0]
     others: dict[tuple[str, int], list[int]] = {}
     for one in waiting:
-        if (one.name, one.elements) != usual:
-            others.setdefault((one.name, one.elements), []).append(one.rank)
+        if (both or one.name, one.elements) != usual:
+            others.setdefault((both or one.name, one.elements), []).append(one.rank)
     told = "; ".join(f"{_ranks(ranks)} called {_call(kind)}" for kind, ranks in sorted(others.items()))
     return [
         f"Collective no. {top} of {waiting[0].group} is not the same everywhere: {told}, the others {_call(usual)}."

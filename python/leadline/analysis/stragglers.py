@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.analysis.ranks import RankView, rank_label
+from leadline.profiles import Profile
+from leadline.profiles.fold.state import Rank
 
 Floats = NDArray[np.float64]
 
@@ -94,6 +96,13 @@ def imbalance(view: RankView) -> Imbalance:
     machines, left = _machines(view, found)
     ordered = sorted([*machines, *left], key=lambda one: (-one.excess_ns, one.ranks))
     return Imbalance(tuple(ordered), _lawful(groups, own), compared)
+
+
+def late_ranks(profile: Profile, most: int = 8) -> list[Rank]:
+    """The ranks that are named, those with the largest excess first; of a folded profile."""
+    view = RankView(profile)
+    rows = [row for one in imbalance(view).stragglers for row in one.ranks]
+    return [view.ranks[row] for row in rows[:most]]
 
 
 def _parts(view: RankView) -> dict[str, Floats]:

@@ -31,12 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fold in processes:N of this machine, on dask:N, or on a Dask scheduler tls://HOST:PORT (default: here)",
     )
     parser.add_argument("--trust-scheduler", action="store_true", help="use tcp:// to another machine all the same")
+    parser.add_argument(
+        "--all-paths",
+        action="store_true",
+        help="of 64 ranks and more, keep paths apart that one rank in a hundred has and that take nearly nothing",
+    )
     parser.add_argument("--job", metavar="NAME", help="merge this job, where the files are of several")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0 when a file was made, also where files were left out: each is named."""
     from leadline.analysis.ranks import ranges
+    from leadline.analysis.stragglers import late_ranks
     from leadline.distributed.engines import SchedulerError, engine_for
     from leadline.distributed.merge import merge_files
     from leadline.profiles import ProfileFileError, write_profile
@@ -44,7 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         engine = engine_for(arguments.scheduler, trusted=arguments.trust_scheduler)
         merged = merge_files(
-            arguments.files, by=arguments.by, job=arguments.job, output=arguments.output, engine=engine
+            arguments.files,
+            by=arguments.by,
+            job=arguments.job,
+            output=arguments.output,
+            engine=engine,
+            all_paths=arguments.all_paths,
+            late=late_ranks,
         )
         write_profile(arguments.output, merged.profile)
     except (ProfileFileError, SchedulerError) as error:

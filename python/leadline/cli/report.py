@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from leadline.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from leadline.profiles import Profile
 
 _DEFAULT_ROWS = {"text": 10, "markdown": 10, "json": 1000, "html": 200}  # a page scrolls, a program filters
 
@@ -31,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the source of GPU kernels with where their instructions waited, and why; --focus chooses kernels by name",
     )
     parser.add_argument("--tool", metavar="NAME", help="what an event tool has found, in full; `all` for every tool")
+    parser.add_argument(
+        "--rank", metavar="N", type=int, help="of a merged file: only rank N, which was late and stands in it by itself"
+    )
     parser.add_argument("--no-source", action="store_true", help="put no source files into the HTML page")
     parser.add_argument("--hide-library-frames", action="store_true", help="leave library frames out of the paths")
 
@@ -63,8 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     if chosen == "html" and arguments.output is None and sys.stdout.isatty():
         raise CommandError("An HTML page is no use on a terminal; give it a file with -o NAME.html.")
     profile = open_profile(arguments.file)
+    if arguments.rank is not None:
+        profile = _of_rank(profile, arguments)
     try:
         report = build_report(profile, options, arguments.file)
+        if arguments.rank is not None:
+            report = replace(report, next_commands=())  # which would be about all ranks
     except (UnknownMetricError, BadPatternError, TooLargeError) as error:
         raise CommandError(str(error)) from error
     if chosen == "json":
@@ -92,6 +104,22 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             write_result(render_text(report), arguments.output)
     return 0
+
+
+def _of_rank(profile: Profile, arguments: argparse.Namespace) -> Profile:
+    from leadline.analysis.ranks import is_folded_profile, ranges
+    from leadline.profiles.fold.alone import rank_profile, ranks_alone
+
+    found = rank_profile(profile, arguments.rank)
+    if found is not None:
+        return found
+    if not is_folded_profile(profile):
+        raise CommandError(f"{arguments.file} is of one rank; --rank is for what `leadline merge` has made.")
+    held = ranges([one.rank for one in ranks_alone(profile)])
+    has = f"has ranks {held} by themselves" if held else "has no rank by itself, since none was late"
+    raise CommandError(
+        f"{arguments.file} {has}; look at the file of rank {arguments.rank}, or keep all with `merge --by rank`."
+    )
 
 
 def _format_of(output: str | None) -> str:

@@ -64,7 +64,7 @@ def _live(arguments: argparse.Namespace) -> int:
         view = LiveView(find_part(arguments.file))
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
-    print("whenever the page is loaded it shows the run as it is then")
+    print("the page follows the run while it goes on")
     return _in_browser(view, arguments)
 
 

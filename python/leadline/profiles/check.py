@@ -23,7 +23,7 @@ _ON_THREADS = (
     EventKind.MODULE,
     EventKind.PYTHON,
 )
-_DEVICE_COLUMNS = (("metrics", "device"), ("events", "device"))
+_DEVICE_COLUMNS = (("metrics", "device"), ("events", "device"), ("rank_metrics", "device"))
 
 
 class TableError(ValueError):
@@ -50,7 +50,10 @@ def check_tables(columns: Mapping[str, Columns]) -> Tables:
     if np.any(columns["processes"]["complete"] > 1):
         raise TableError("processes.complete holds more than 0 and 1")
     _check_nodes(columns["nodes"], columns["frames"])
-    _check_metrics(columns["metrics"])
+    _check_metrics("metrics", columns["metrics"])
+    _check_metrics("rank_metrics", columns["rank_metrics"])
+    if len(columns["node_ranks"]["ranks"]) not in (0, len(columns["nodes"]["parent"])):
+        raise TableError("its table node_ranks does not have a row for every node")
     _check_code(columns["code_objects"], len(columns["code_bytes"]["bytes"]))
     _check_events(columns["events"])
     if np.any(np.diff(columns["kernel_events"]["time_ns"]) < 0):
@@ -90,11 +93,11 @@ def _check_code(objects: Columns, held: int) -> None:
         raise TableError("its machine code lies outside of what it holds")
 
 
-def _check_metrics(metrics: Columns) -> None:
+def _check_metrics(table: str, metrics: Columns) -> None:
     if np.any(metrics["count"] > np.uint64(_MOST_MEASUREMENTS)):
-        raise TableError("metrics.count holds more than can have been counted")
+        raise TableError(f"{table}.count holds more than can have been counted")
     if np.any((metrics["min"] > metrics["max"]) & (metrics["count"] > 0)):
-        raise TableError("a row of its table metrics has a minimum above its maximum")
+        raise TableError(f"a row of its table {table} has a minimum above its maximum")
 
 
 def _check_events(events: Columns) -> None:

@@ -118,6 +118,7 @@ class _Rolled:
         self.finished: set[str] = set()
         """Stems of processes that have done nothing since."""
         self._began_ns: dict[str, int] = {}
+        self._cost: dict[str, tuple[dict[str, int], int]] = {}
         self._bounds = self._extremes = 0
 
     def rest_of(self, process: _package.ProcessPart, before: _package.ProcessPart | None, tables: Tables) -> Tables:
@@ -128,17 +129,24 @@ class _Rolled:
             self._began_ns[process.stem] = int(then["processes"]["end_ns"][0])
         self._bounds += made.bounds
         self._extremes += made.extremes
+        if made.tables.rows("own_cost") and made.tables.rows("processes"):
+            cost = {name: int(values[0]) for name, values in made.tables["own_cost"].items()}
+            span = made.tables["processes"]["end_ns"] - made.tables["processes"]["start_ns"]
+            self._cost[process.stem] = cost, int(span[0])
         return made.tables
 
     def described(self, part: _package.Part) -> _package.Part:
-        """What processes say of themselves, those left out that are not in the file: they begin where it begins."""
+        """What processes say of themselves, those left out that are not in the file: they begin where it begins, and
+        cost what they cost in it."""
         kept = [process for process in part.processes if process.stem not in self.finished]
-        began = self._began_ns
-        changed = [
-            replace(one, record={**one.record, "started_at_ns": began[one.stem]}) if one.stem in began else one
-            for one in kept
-        ]
-        return replace(part, processes=tuple(changed))
+        return replace(part, processes=tuple(replace(one, record=self._record(one)) for one in kept))
+
+    def _record(self, process: _package.ProcessPart) -> dict[str, Any]:
+        record, began_ns = process.record, self._began_ns.get(process.stem)
+        if process.stem in self._cost and (began_ns is not None or not record.get("cost")):
+            cost, wall_ns = self._cost[process.stem]
+            record = {**record, "cost": cost, "wall_ns": wall_ns}
+        return record if began_ns is None else {**record, "started_at_ns": began_ns}
 
     def meta(self, meta: dict[str, Any], found: list[Tables]) -> dict[str, Any]:
         """Keys that differ in a file of a session that rolls them (docs/file-format.md)."""

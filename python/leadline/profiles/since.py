@@ -21,6 +21,7 @@ from leadline.schema import TABLES, MetricKind
 
 _KEY = ("node", "metric", "device", "stream")
 _FRAME = tuple(column.name for column in TABLES["frames"].columns)
+_SPENT = ("callbacks_ns", "flush_ns", "events")
 _THREAD_SUMS = ("operator_ns", "data_ns", "wall_ns", "cpu_ns")
 _ROUNDING = 2.3e-16
 """Relative, of every addition to a sum of squares."""
@@ -49,7 +50,7 @@ def between(now: Tables, before: Tables | None) -> Between:
         less[: len(old)] = old
         threads[name] = np.maximum(threads[name] - less, 0)
     processes = {**now["processes"], "start_ns": before["processes"]["end_ns"].copy()}
-    since = {"losses": _losses(now, before), "events": _new_events(now, before)}
+    since = {"losses": _losses(now, before), "events": _new_events(now, before), "own_cost": _cost(now, before)}
     changed = Tables({**now.columns, "threads": threads, "processes": processes, **since})
     return Between(_in_use(changed, metrics), bounds, 2 * len(metrics["node"]))
 
@@ -160,6 +161,15 @@ def _losses(now: Tables, before: Tables) -> dict[str, Array]:
     counts = np.array(left, now["losses"]["count"].dtype)
     rows = np.flatnonzero(counts > 0)
     return {name: (counts if name == "count" else values)[rows] for name, values in now["losses"].items()}
+
+
+def _cost(now: Tables, before: Tables) -> dict[str, Array]:
+    """What measuring cost since; memory is what is held now."""
+    told, earlier = dict(now["own_cost"]), before["own_cost"]
+    if len(told["events"]) == len(earlier["events"]) == 1:
+        for name in _SPENT:
+            told[name] = told[name] - np.minimum(earlier[name], told[name])
+    return told
 
 
 def _loss_rows(tables: Tables) -> list[tuple[tuple[int, int, bytes], int]]:

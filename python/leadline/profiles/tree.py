@@ -33,6 +33,8 @@ from leadline.schema import FrameKind, MetricInfo, MetricKind, metric_info
 if TYPE_CHECKING:
     from leadline.profiles.bottom_up import BottomUp
 
+PRUNED_KIND = 255
+"""Of nodes that stand for several call paths: no frame kind of a run."""
 _Key = tuple[MetricKind, int | None, int | None]
 
 

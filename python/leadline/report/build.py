@@ -178,6 +178,8 @@ def _next_commands(report: Report, has_window: bool, sampled: bool) -> tuple[str
     line = _hottest_line(report.paths)
     if line and not report.options.focus:
         commands.append(f"leadline report {quoted} --focus {shlex.quote(line)}")
+    if report.ranks is not None and report.ranks.alone:
+        commands.append(f"leadline report {quoted} --rank {report.ranks.alone[0]}")
     if sampled:
         commands.append(f"leadline report {quoted} --source")
     if has_window:

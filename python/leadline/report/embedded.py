@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from leadline.analysis.columns import nearest, subtree_shares
 from leadline.profiles import Profile, Tree
 from leadline.profiles.tables import Array, StringBuilder, Tables, empty_columns
+from leadline.profiles.tree import PRUNED_KIND
 from leadline.profiles.writer import add_columns
 from leadline.schema import FORMAT_VERSION, TABLES, FrameKind
 
 MOST_BYTES = 24 << 20
 """Of the packed profile; the page is a third larger."""
-PRUNED_KIND = 255
-_NOT_SHOWN = ("rank_histogram", "metric_squares", "code_objects", "code_bytes")
+_NOT_SHOWN = ("rank_histogram", "rank_metrics", "node_ranks", "metric_squares", "code_objects", "code_bytes")
 """What folding once more needs, and machine code, of which the page shows the lines."""
 _UNPACKED_BYTES = 1 << 30
 _KEPT_KINDS = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.THREAD)

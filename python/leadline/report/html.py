@@ -51,10 +51,13 @@ def render_html(
     return _page(visible(report.meta.program), data, profiles, "")
 
 
-def render_server_page(names: list[str]) -> str:
-    """The page that asks the server it came from for its profiles; see `leadline.report.server`."""
+def render_server_page(names: list[str], live: bool = False) -> str:
+    """The page that asks the server it came from for its profiles; see `leadline.report.server`. `live`: it asks now
+    and then whether there is more."""
     title = " and ".join(visible(name) for name in names)
-    return _page(title, {"server": True, "version": __version__, "names": names}, "", "; connect-src 'self'")
+    return _page(
+        title, {"server": True, "version": __version__, "names": names, "live": live}, "", "; connect-src 'self'"
+    )
 
 
 def page_report(report: Report, held: Embedded | None = None) -> dict[str, Any]:

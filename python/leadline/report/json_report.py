@@ -136,6 +136,7 @@ def _ranks(report: Report) -> dict[str, Any] | None:
         "spreads": [vars(one) for one in ranks.spreads],
         "late": [{**vars(one), "ranks": list(one.ranks)} for one in ranks.late],
         "lawful": list(ranks.lawful),
+        "alone": list(ranks.alone),
         "arrival": list(ranks.arrival),
         "names": list(ranks.names),
         "rows": [{**vars(row), "values": list(row.values)} for row in ranks.rows],

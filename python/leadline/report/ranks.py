@@ -11,6 +11,7 @@ from leadline.analysis.ranks import NOT_PARTS, RankView, is_folded_profile, rang
 from leadline.analysis.ranks import Spread as AnalysisSpread
 from leadline.analysis.stragglers import Imbalance, Straggler, imbalance, who
 from leadline.profiles import Profile
+from leadline.profiles.fold.alone import ranks_alone
 from leadline.report.units import duration
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class Ranks:
     arrival: tuple[str, ...]
     names: tuple[str, ...]
     rows: tuple[RankRow, ...]
+    alone: tuple[int, ...] = ()
+    """Ranks that the file holds by themselves, too."""
 
 
 _STATUS = ("whole", "last segment", "missing")
@@ -111,6 +114,7 @@ def ranks_of(profile: Profile) -> Ranks | None:
         arrival=arrivals(view),
         names=tuple(view.names),
         rows=_rows(view),
+        alone=tuple(one.rank for one in ranks_alone(profile)),
     )
 
 

@@ -23,6 +23,8 @@ interface Props {
   shown: boolean;
   /** Hands the graph out for keys that work on every page. */
   handle(flame: FlameHandle): void;
+  /** Told which row is zoomed to, null for all. */
+  zoomed?(row: number | null): void;
 }
 
 export interface FlameHandle {
@@ -32,7 +34,7 @@ export interface FlameHandle {
   nextColour(): void;
 }
 
-export function FlamePage({ opened, state, set, shown, handle }: Props) {
+export function FlamePage({ opened, state, set, shown, handle, zoomed: tell }: Props) {
   const { profile } = opened;
   const metrics = profile.metrics.drawn;
   const options = viewOptions(state);
@@ -74,6 +76,7 @@ export function FlamePage({ opened, state, set, shown, handle }: Props) {
     setZoomed(view.root);
     asked.current = { row: null };
   }, [view]);
+  useEffect(() => tell?.(zoomed.parent && !options.inverted ? zoomed.at[0] : null), [zoomed]);
   useEffect(() => {
     if (state.row === null || asked.current.row === state.row || options.inverted) return;
     asked.current.row = state.row;

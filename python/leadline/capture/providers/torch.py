@@ -20,6 +20,7 @@ from leadline.capture.providers.torch_flight import CollectiveFlight
 from leadline.capture.providers.torch_habits import Habits
 from leadline.capture.providers.torch_loading import BatchMarks
 from leadline.capture.providers.torch_native import TorchNative
+from leadline.capture.providers.torch_recompute import RecomputationEnds
 from leadline.capture.providers.torch_roles import DistributedRoles
 from leadline.capture.providers.torch_saving import Saves
 from leadline.capture.providers.torch_waits import KnownWaits
@@ -50,6 +51,7 @@ class TorchProvider:
         self._flight = CollectiveFlight(native)
         self._roles = DistributedRoles(changed, self._flight.groups_changed)
         self._habits = Habits(native, self._living_modules, changed)
+        self._recomputation = RecomputationEnds(native)
         self._dataflow = Dataflow() if options.trace is not None else None
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import torch."}
         self._attached = False
@@ -67,6 +69,7 @@ class TorchProvider:
         self._roles.uninstall()
         self._flight.uninstall()
         self._habits.uninstall()
+        self._recomputation.uninstall()
         if self._dataflow is not None:
             self._dataflow.uninstall()
         if self._modules is not None:
@@ -81,9 +84,23 @@ class TorchProvider:
 
     def forked(self) -> None:
         """Everything goes on in the child."""
+        self.go_on()
         self._habits.forked()
         if self._dataflow is not None:
             self._dataflow.forked()
+
+    @property
+    def rests(self) -> str:
+        """What of it a cost budget may let rest; empty for nothing."""
+        return "shapes" if self._options.shapes else ""
+
+    def rest(self) -> None:
+        """Operators without the shapes of their inputs until `go_on`."""
+        self._native.provider_rest(self.name, True)
+
+    def go_on(self) -> None:
+        """Shapes again."""
+        self._native.provider_rest(self.name, False)
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
@@ -120,6 +137,8 @@ class TorchProvider:
         self._waits.install()
         self._saves.install()
         self._roles.install()
+        if self._options.shapes:
+            self._recomputation.install(torch.utils.checkpoint)
         if self._dataflow is not None:
             self._dataflow.install(torch)
         self._status = {

@@ -1,4 +1,5 @@
-"""Tells the flight recorder of which process group a collective is, and when its work has ended.
+"""Tells the flight recorder of which process group a collective is, and when its work has ended. A message between two
+ranks is recorded as a collective of these two: the sender's n-th and the receiver's n-th are one.
 
 Backends that describe their collectives to torch's profiler (NCCL) need none of this; gloo does not. Methods of
 `ProcessGroup` are wrapped, below what the compiler rewrites, so compiled programs see nothing new. Collectives that C++
@@ -22,7 +23,12 @@ _METHODS = (
     "allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter", "_reduce_scatter_base",
     "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base", "barrier", "monitored_barrier",
 )  # fmt: skip
+_MESSAGES = ("send", "recv", "recv_anysource")
+"""Methods of `ProcessGroup`; the first two are told the other rank's number in the group second."""
 _MOST_OPEN = 1024
+
+Where = tuple[str, str, int, int]
+"""Name, description, size of a group, and this rank's number there."""
 
 
 class FlightNative(Protocol):
@@ -67,20 +73,24 @@ class CollectiveFlight:
         for name in _METHODS if isinstance(group, type) else ():
             original = vars(group).get(name)
             if callable(original):
-                self._replaced.attribute(group, name, self._announcing(original))
+                self._replaced.attribute(group, name, self._announcing(original, _where))
+        for name in _MESSAGES if isinstance(group, type) else ():
+            original = vars(group).get(name)
+            if callable(original):
+                self._replaced.attribute(group, name, self._announcing(original, functools.partial(_pair, c10d, name)))
         work = getattr(c10d, "Work", None)
         if isinstance(work, type) and callable(vars(work).get("wait")):
             self._replaced.attribute(work, "wait", self._ending(work.wait))  # type: ignore[attr-defined]
 
-    def _announcing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _announcing(
+        self, original: Callable[..., Any], where: Callable[[Any, tuple[Any, ...]], Where]
+    ) -> Callable[..., Any]:
         native = self._native
 
         @functools.wraps(original)
         def announcing(group: Any, *arguments: Any, **named: Any) -> Any:
             try:
-                native.flight_announce(
-                    str(group.group_name), _description(group), group.size(), group.rank(), _elements(arguments)
-                )
+                native.flight_announce(*where(group, arguments), _elements(arguments))
             except Exception:
                 return original(group, *arguments, **named)
             number = 0
@@ -107,6 +117,21 @@ class CollectiveFlight:
 
         ending._torchdynamo_disable = True  # type: ignore[attr-defined]
         return ending
+
+
+def _where(group: Any, _: tuple[Any, ...]) -> Where:
+    return str(group.group_name), _description(group), group.size(), group.rank()
+
+
+def _pair(c10d: ModuleType, name: str, group: Any, arguments: tuple[Any, ...]) -> Where:
+    """The two ranks of a message by their numbers in the job, the sender first; one alone where it takes any."""
+    here = c10d.get_global_rank(group, group.rank())
+    if name == "recv_anysource":
+        return f"any>{here} {group.group_name}", f"from any rank to rank {here}", 1, 0
+    there = c10d.get_global_rank(group, int(arguments[1]))
+    source, target = (here, there) if name == "send" else (there, here)
+    described = f"from rank {source} to rank {target}"
+    return f"{source}>{target} {group.group_name}", described, 2, int(name != "send")
 
 
 def _description(group: Any) -> str:

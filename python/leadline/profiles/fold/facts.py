@@ -35,7 +35,7 @@ _PHASE, _THREAD, _PROCESS = int(FrameKind.PHASE), int(FrameKind.THREAD), int(Fra
 _OPERATOR = int(FrameKind.OPERATOR)
 _ISSUERS = (b"c10d::", b"_c10d_functional::", b"c10d_functional::")
 _AWAY = "on another thread"
-_PASSED = ("step", "turn", "garbage collection", "saving", _AWAY)
+_PASSED = ("step", "turn", "garbage collection", "saving", "recomputation ends", _AWAY)
 """Phases that say nothing of the kind of work below them."""
 
 

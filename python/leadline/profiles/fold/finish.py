@@ -14,7 +14,7 @@ from leadline._version import __version__
 from leadline.profiles.canonical import first_use, with_strings_in_use
 from leadline.profiles.fold.join import unified
 from leadline.profiles.fold.keys import key_parts
-from leadline.profiles.fold.state import Column, DeviceKind, Fold, Ids, Rank, Spread
+from leadline.profiles.fold.state import Column, DeviceKind, Fold, Ids, Rank, Spread, Sums
 from leadline.profiles.fold.wide import as_float, as_int64, as_pair, carried
 from leadline.profiles.meta import complete_meta
 from leadline.profiles.profile import Profile
@@ -40,6 +40,8 @@ def finished(fold: Fold, missing: Sequence[Rank] = (), left_out: Sequence[str] =
         **_ranks(rows, strings),
         **_statistics(fold, rows),
         **fold.code.columns(strings),
+        **_alone(fold, rows),
+        "node_ranks": {"ranks": _placed(fold.holders, rows).astype("<u4")},
     }
     whole = with_strings_in_use(columns, strings)
     tables = Tables({name: whole[name] if name in whole else empty_columns(name) for name in TABLES})
@@ -111,13 +113,41 @@ def _tree(fold: Fold, rows: _Rows, strings: StringBuilder) -> dict[str, dict[str
     }
 
 
+def _placed(values: Ids, rows: _Rows) -> Ids:
+    made = np.zeros(len(values), np.int64)
+    made[rows.node] = values
+    return made
+
+
+def _alone(fold: Fold, rows: _Rows) -> dict[str, dict[str, Array]]:
+    """What single ranks have measured, in the order of ranks."""
+    pieces = []
+    for row, sums in sorted(fold.alone.items(), key=lambda item: int(rows.rank[item[0]])):
+        values, _ = _columns_of(sums, rows)
+        pieces.append({"rank": np.full(len(values["node"]), rows.rank[row]), **values})
+    if not pieces:
+        return {"rank_metrics": empty_columns("rank_metrics")}
+    return {
+        "rank_metrics": typed(
+            "rank_metrics", {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        )
+    }
+
+
 def _metrics(fold: Fold, rows: _Rows) -> dict[str, dict[str, Array]]:
-    columns: list[Column] = sorted(
-        ((metric, int(rows.device[device]), stream) for metric, device, stream in fold.sums),
-    )
-    of_new = {(metric, int(rows.device[device]), stream): one for (metric, device, stream), one in fold.sums.items()}
-    if not columns:
+    if not fold.sums:
         return {"metrics": empty_columns("metrics"), "metric_squares": empty_columns("metric_squares")}
+    values, squares = _columns_of(fold.sums, rows)
+    high, low = as_pair(squares)
+    return {"metrics": typed("metrics", values), "metric_squares": typed("metric_squares", {"high": high, "low": low})}
+
+
+def _columns_of(sums: Mapping[Column, Sums], rows: _Rows) -> tuple[dict[str, Array], NDArray[np.int64]]:
+    """Columns as in the table metrics, and their exact squares, by node and column; `sums` is not empty."""
+    columns: list[Column] = sorted(
+        ((metric, int(rows.device[device]), stream) for metric, device, stream in sums),
+    )
+    of_new = {(metric, int(rows.device[device]), stream): one for (metric, device, stream), one in sums.items()}
     pieces = [of_new[column] for column in columns]
     sizes = [len(one.node) for one in pieces]
     node = np.concatenate([rows.node[one.node] for one in pieces])
@@ -136,8 +166,7 @@ def _metrics(fold: Fold, rows: _Rows) -> dict[str, dict[str, Array]]:
         "max": np.concatenate([one.most for one in pieces])[order],
         "sum_squares": as_float(squares),
     }
-    high, low = as_pair(squares)
-    return {"metrics": typed("metrics", values), "metric_squares": typed("metric_squares", {"high": high, "low": low})}
+    return values, squares
 
 
 def typed(table: str, values: Mapping[str, Array]) -> dict[str, Array]:

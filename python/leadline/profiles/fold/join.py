@@ -48,7 +48,7 @@ def join(folds: Sequence[Fold]) -> Fold:
         raise ValueError("There is nothing to fold: at least one rank is needed.")
     if len(folds) == 1:
         return folds[0]
-    keys, files, frame_maps = _frames(folds)
+    keys, files, frame_maps = one_table_of_frames([(one.keys, one.files) for one in folds])
     parent, frame, node_maps = unified(
         [one.parent for one in folds], [new[one.frame] for one, new in zip(folds, frame_maps, strict=True)], len(keys)
     )
@@ -61,6 +61,7 @@ def join(folds: Sequence[Fold]) -> Fold:
         files=files,
         parent=parent,
         frame=frame,
+        holders=_holders(folds, node_maps, number),
         sums=_sums(folds, node_maps, device_maps, number),
         spreads=_spreads(folds, node_maps, rank_maps, number),
         histograms=_histograms(folds, node_maps),
@@ -114,13 +115,23 @@ def _level(shape: Shape, level: int) -> Ids:
     return shape.by_level[bounds[level] : bounds[level + 1]]
 
 
-def _frames(folds: Sequence[Fold]) -> tuple[list[bytes], list[bytes], list[Ids]]:
+def _holders(folds: Sequence[Fold], nodes: Sequence[Ids], number: int) -> Ids:
+    made = np.zeros(number, np.int64)
+    for fold, node in zip(folds, nodes, strict=True):
+        made[node] += fold.holders
+    return made
+
+
+def one_table_of_frames(
+    tables: Sequence[tuple[Sequence[bytes], Sequence[bytes]]],
+) -> tuple[list[bytes], list[bytes], list[Ids]]:
+    """Keys and files of several parts as one, and for every part the new row of each frame."""
     known: dict[bytes, int] = {}
     files: list[bytes] = []
     maps = []
-    for fold in folds:
+    for keys, shown in tables:
         rows = []
-        for key, file in zip(fold.keys, fold.files, strict=True):
+        for key, file in zip(keys, shown, strict=True):
             row = known.setdefault(key, len(known))
             if row == len(files):
                 files.append(file)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -131,6 +131,7 @@ def fold_rank(pieces: Sequence[tuple[Source, Sequence[Member]]], facts: RankFact
         files=files,
         parent=parent,
         frame=frame,
+        holders=np.full(len(parent), facts is not None, np.int64),
         sums=sums,
         spreads=spreads,
         histograms=histograms,
@@ -371,12 +372,11 @@ def _rank(facts: RankFacts, parts: Sequence[_Part], values: Mapping[str, tuple[i
     )
 
 
-def _meta(pieces: Iterable[tuple[Source, Sequence[Member]]], facts: RankFacts | None) -> dict[str, Any]:
+def _meta(pieces: Sequence[tuple[Source, Sequence[Member]]], facts: RankFacts | None) -> dict[str, Any]:
     """See `join.joined_meta`. The first file of the rank speaks; cost is counted where the process itself says it."""
-    listed = list(pieces)
-    metas = [source.profile.meta for source, _ in listed]
+    metas = [source.profile.meta for source, _ in pieces]
     first = min(metas, key=lambda meta: (meta["started_at_ns"], json.dumps(meta["program"], sort_keys=True)))
-    records = [source.records[one.row] for source, members in listed for one in members]
+    records = [source.records[one.row] for source, members in pieces for one in members]
     order = [True, 0, ""] if facts is None else [facts.rank < 0, facts.rank, facts.identity]
     kept = {name: first[name] for name in ("program", "asked", "available", "host")}
     totals = dict.fromkeys(COST, 0)

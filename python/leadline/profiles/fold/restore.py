@@ -27,9 +27,9 @@ from leadline.profiles.fold.state import (
     Sums,
     ThreadSums,
 )
-from leadline.profiles.fold.wide import from_pair, sums_of
+from leadline.profiles.fold.wide import Limbs, from_pair, limbs_of_floats, sums_of
 from leadline.profiles.profile import Profile
-from leadline.profiles.tables import Tables
+from leadline.profiles.tables import Array, Tables
 from leadline.schema import LossKind
 
 _OF_MERGING = (int(LossKind.RANK_MISSING), int(LossKind.FILE_LEFT_OUT))
@@ -60,7 +60,8 @@ def restored(profile: Profile, name: str) -> Fold:
         files=files,
         parent=parent,
         frame=frame,
-        sums=_sums(tables),
+        holders=_holders(tables),
+        sums=_sums(tables["metrics"], from_pair(tables["metric_squares"]["high"], tables["metric_squares"]["low"])),
         spreads=_spreads(tables, kept),
         histograms=_histograms(tables),
         ranks=ranks,
@@ -78,6 +79,7 @@ def restored(profile: Profile, name: str) -> Fold:
             "complete": bool(fold.get("complete")),
         },
         code=code_of(tables),
+        alone=_alone(tables, kept),
     )
 
 
@@ -127,14 +129,30 @@ def _ranks(tables: Tables, group_of: list[bytes]) -> tuple[list[Rank], Ids]:
     return found, place
 
 
-def _sums(tables: Tables) -> dict[Column, Sums]:
-    metrics, squares = tables["metrics"], tables["metric_squares"]
+def _holders(tables: Tables) -> Ids:
+    if not tables.rows("node_ranks"):  # of a release that did not count them
+        return np.zeros(tables.rows("nodes"), np.int64)
+    return tables["node_ranks"]["ranks"].astype(np.int64)
+
+
+def _alone(tables: Tables, place: Ids) -> dict[int, dict[Column, Sums]]:
+    table = tables["rank_metrics"]
+    made = {}
+    for rank in np.unique(table["rank"]).tolist():
+        here = table["rank"] == rank
+        one = {name: values[here] for name, values in table.items()}
+        made[int(place[rank])] = _sums(one, limbs_of_floats(one["sum_squares"]))
+    return made
+
+
+def _sums(metrics: Mapping[str, Array], squares: Limbs) -> dict[Column, Sums]:
+    """Of columns as in the table metrics, with the exact squares of its rows."""
     order = np.lexsort((metrics["node"], metrics["stream"], metrics["device"], metrics["metric"]))
     column: dict[str, NDArray[np.int64]] = {
-        name: values[order].astype(np.int64) for name, values in metrics.items() if name != "sum_squares"
+        name: values[order].astype(np.int64) for name, values in metrics.items() if name not in ("sum_squares", "rank")
     }
     total = sums_of(column["sum"])
-    limbs = from_pair(squares["high"][order], squares["low"][order])
+    limbs = squares[:, order]
     made: dict[Column, Sums] = {}
     if not len(order):
         return made

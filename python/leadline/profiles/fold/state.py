@@ -126,7 +126,8 @@ Column = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Fold:
-    """See above. `by`: what the groups are."""
+    """See above. `by`: what the groups are. `holders`: how many ranks have each node. `alone`: what single ranks (rows
+    of `ranks`) have measured, at nodes of this fold; joining forgets it (see alone.py)."""
 
     by: str
     keys: list[bytes]
@@ -134,6 +135,7 @@ class Fold:
     files: list[bytes]
     parent: Ids
     frame: Ids
+    holders: Ids
     sums: Mapping[Column, Sums]
     spreads: Mapping[int, Spread]
     histograms: Mapping[int, Histogram]
@@ -149,6 +151,7 @@ class Fold:
     """Of the first rank; `cost` and the times are those of all."""
     code: CodeTables
     """Machine code that was sampled on any rank, once by content."""
+    alone: Mapping[int, Mapping[Column, Sums]] = field(default_factory=dict)
 
 
 def rows_of(one: Sums, wanted: NDArray[np.bool_]) -> Sums:
