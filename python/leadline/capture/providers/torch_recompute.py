@@ -31,7 +31,7 @@ class RecomputationEnds:
         def ending(self: Any, *arguments: Any) -> None:
             with contextlib.suppress(Exception):
                 native.phase_end(native.phase_begin(PHASE))
-            super(error, self).__init__(*arguments)
+            Exception.__init__(self, *arguments)
 
         error.__init__ = ending  # type: ignore[misc]
         self._error = error
