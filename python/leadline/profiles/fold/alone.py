@@ -18,7 +18,6 @@ from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Array, Columns, Tables, empty_columns
 from leadline.schema import TABLES, MetricKind
 
-
 _CODE = ("code_objects", "code_bytes", "code_lines")
 
 
