@@ -85,7 +85,7 @@ def test_files_that_follow_one_another_add_up_to_the_whole(tmp_path: Path) -> No
             sum(node.exclusive("call_time").count for node in profile.tree.find(kind="region")),
         )
         assert work <= cost["events"] <= 4 * work + 100
-        assert 0 < cost["percent"] < 100 and cost["held_bytes"] > 0
+        assert 0 <= cost["percent"] < 100 and cost["held_bytes"] > 0  # an estimate of a second may find nothing
 
 
 def children(pid: int) -> dict[int, list[bytes]]:
