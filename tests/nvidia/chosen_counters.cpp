@@ -1,5 +1,6 @@
-// Which metrics the provider would count on chips, by CUPTI's plan for each: `chosen_counters LIBRARY [--replay] CHIP...` prints
-// {"GH100": ["occupancy", ...], ...}. CUPTI answers without a GPU in some releases; exit 3 where it does not.
+// Which metrics the provider would count on chips, by CUPTI's plan for each,
+// printed as {"GH100": ["occupancy", ...], ...}:
+// `chosen_counters LIBRARY [--replay] CHIP...`. CUPTI answers without a GPU in some releases; exit 3 where it does not.
 #include <dlfcn.h>
 
 #include <algorithm>
