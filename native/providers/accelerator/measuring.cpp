@@ -194,7 +194,7 @@ void Measuring::describe_devices() {
     const auto found = totals.find(index);
     std::string detail = "{";
     if (found != totals.end()) detail += gpu::totals_json(found->second);
-    detail += "}";
+    detail += '}';
     describe_device_({index, description_.accelerators[number]->name, "", 0, detail, DeviceType::kOther});
   }
 }

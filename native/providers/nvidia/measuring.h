@@ -83,11 +83,11 @@ class Measuring {
   Callbacks callbacks_;
   Subscription subscription_;
   gpu::ActivityFold fold_;
-  std::unique_ptr<PcSampler> sampler_;   // null: instructions are not asked for
-  bool sampling_ = false;                // this and `counting_` are set before callbacks are enabled
-  std::unique_ptr<PmSampler> counters_;  // null: no counters are asked for
-  bool counting_ = false;
+  std::unique_ptr<PcSampler> sampler_;    // null: instructions are not asked for
+  std::unique_ptr<PmSampler> counters_;   // null: no counters are asked for
   std::unique_ptr<KernelReplay> replay_;  // null: kernels are not replayed
+  bool sampling_ = false;                 // this and the next two are set before callbacks are enabled
+  bool counting_ = false;
   bool replaying_ = false;
   std::unique_ptr<gpu::Recorder> recorder_;
   leadline_subscription places_ = 0;
