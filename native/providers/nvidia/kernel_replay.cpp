@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kFirstCostNs = 50'000'000;  // of a window, until one was measured
 constexpr const char* kDuration = "gpu__time_duration.sum";
+thread_local bool launch_is_node = false;  // the launch that this thread is in became a node of a graph
 
 std::int64_t in_unit(const gpu::CountedMetric& metric, double value, double duration_ns) {
   if (!std::isfinite(value) || value < 0) return 0;
@@ -195,6 +196,7 @@ void KernelReplay::open_stretch(Target& target) {
 
 void KernelReplay::enter(void* context, std::int32_t device, Launch what, std::uint32_t call) noexcept try {
   const std::int64_t began = leadline_monitor_now();
+  launch_is_node = false;
   const std::lock_guard lock(mutex_);
   const bool mine = stretch_.target != nullptr && stretch_.thread == std::this_thread::get_id();
   if (stretch_.target != nullptr && !mine) {
@@ -229,19 +231,15 @@ void KernelReplay::enter(void* context, std::int32_t device, Launch what, std::u
   gpu::count_loss(LossKind::kInternalError, 1, "Kernels are not replayed for lack of memory.");
 }
 
-void KernelReplay::captured() noexcept {
-  if (!busy_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(mutex_);
-  if (stretch_.target == nullptr || stretch_.thread != std::this_thread::get_id()) return;
-  if (stretch_.open_call != 0) launches_.forget(std::exchange(stretch_.open_call, 0));
-}
+// The driver tells of nodes under locks of its own, which it takes also in calls that this class makes under mutex_.
+void KernelReplay::captured() noexcept { launch_is_node = true; }
 
 void KernelReplay::leave(bool failed) noexcept {
   const std::lock_guard lock(mutex_);
   if (stretch_.target == nullptr || stretch_.open_call == 0 || stretch_.thread != std::this_thread::get_id()) return;
   const std::uint32_t call = std::exchange(stretch_.open_call, 0);
   windows_.spend(leadline_monitor_now() - stretch_.entered_ns);
-  if (failed) return launches_.forget(call);
+  if (failed || launch_is_node) return launches_.forget(call);
   stretch_.calls.push_back(call);  // there is room for as many as a stretch has
 }
 
