@@ -35,7 +35,7 @@ class Runs:
         native: Native,
         before: Callable[[str], None],
         after: Callable[[str], None],
-        made: Callable[[Key, tuple[Any, ...], Any], None] | None,
+        made: Callable[[Key, tuple[Any, ...], Any], None] | None = None,
     ) -> None:
         self._native = native
         self._made = made
