@@ -288,15 +288,14 @@ void Session::exec_failed() {
   if (const auto flusher = this->flusher()) flusher->wake();
 }
 
-// Providers hold locks from here on, which whoever writes a segment takes to ask what they cost.
 void Session::before_fork() {
-  if (const auto flusher = this->flusher()) flusher->rest();
   for (Provider* provider : providers()) provider->before_fork();
+  if (const auto flusher = this->flusher()) flusher->rest();
 }
 
 void Session::after_fork_in_parent() {
-  for (Provider* provider : providers()) provider->after_fork_parent();
   if (const auto flusher = this->flusher()) flusher->wake();
+  for (Provider* provider : providers()) provider->after_fork_parent();
 }
 
 void Session::after_fork(const std::string& segment_path) {
