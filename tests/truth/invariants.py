@@ -72,9 +72,9 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
     cases: in a process that ran backward, whose work hangs below its forward line also where a region or an operator
     called for it; and of regions and phases, which may be open across others that do not nest in them.
 
-    An operator that outlives the frame that opened it (torch.compile's marks, in context managers) goes on at another
-    place, where its call counts; what ran in it before stays where it ran, below a node without calls. Its times add up
-    over all nodes of its name instead.
+    What outlives the frame that opened it (torch.compile's marks in context managers, regions of generators) goes on at
+    another place, where its call counts; what ran in it before stays where it ran, below a node with fewer calls than
+    times. Its times add up over all nodes of its name instead.
 
     Of files that follow one another (`--every`) it holds for their sum: a call counts in the file in which it ends, what
     it called before in the one before.
@@ -92,14 +92,16 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
     wanted &= complete[np.maximum(process, 0)]
     wanted &= np.isin(tree.kinds, [int(FrameKind.OPERATOR), int(FrameKind.REGION), int(FrameKind.PHASE)])
     operator = tree.kinds == int(FrameKind.OPERATOR)
-    outlives = _outliving_names(tree, process, operator & (call.count == 0) & (own.count == 0) & (whole > 0))
-    for (owner, name), rows in outlives.items():
+    moves = operator & (call.count == 0) & (own.count == 0) & (whole > 0)
+    moves |= ~operator & wanted & (own.count > call.count)
+    for (owner, kind, name), rows in _outliving_names(tree, process, moves).items():
         held, called = int(whole[rows].sum()), int(call.sum[rows].sum())
-        if called and complete[owner] and (held > called if moved[owner] else held != called):
-            yield f"operator {name} was called for {called} ns and holds {held} ns in {len(rows)} places"
+        exact = kind == int(FrameKind.OPERATOR) and not moved[owner]
+        if called and complete[owner] and (held != called if exact else held > called):
+            yield f"{FrameKind(kind).name.lower()} {name} was called for {called} ns and holds {held} ns in {len(rows)} places"
         wanted[rows] = False
-    exact = ~moved[process] & operator
-    wrong = np.where(exact, whole != call.sum, whole > call.sum)
+    to_the_nanosecond = ~moved[process] & operator
+    wrong = np.where(to_the_nanosecond, whole != call.sum, whole > call.sum)
     for row in np.flatnonzero(wanted & wrong).tolist():
         node = tree.node(row)
         yield (
@@ -108,15 +110,16 @@ def calls_are_their_own_time_and_their_parts(profile: Profile) -> Contradictions
         )
 
 
-def _outliving_names(tree: Tree, process: NDArray[np.int64], without_calls: NDArray[np.bool_]) -> dict[Any, list[int]]:
-    """Rows of all operators, by process and name, of the names that some node has without a call of its own."""
+def _outliving_names(tree: Tree, process: NDArray[np.int64], moves: NDArray[np.bool_]) -> dict[Any, list[int]]:
+    """All rows, by process, kind and name, of the names that some row of `moves` has."""
     found: dict[Any, list[int]] = {
-        (int(process[row]), tree.node(row).name): []
-        for row in np.flatnonzero(without_calls).tolist()
+        (int(process[row]), int(tree.kinds[row]), tree.node(row).name): []
+        for row in np.flatnonzero(moves).tolist()
         if process[row] >= 0
     }
-    for row in np.flatnonzero(tree.kinds == int(FrameKind.OPERATOR)).tolist() if found else ():
-        key = (int(process[row]), tree.node(row).name)
+    kinds = [kind for _, kind, _ in found]
+    for row in np.flatnonzero(np.isin(tree.kinds, kinds)).tolist() if found else ():
+        key = (int(process[row]), int(tree.kinds[row]), tree.node(row).name)
         if key in found:
             found[key].append(row)
     return found

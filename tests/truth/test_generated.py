@@ -71,6 +71,7 @@ CASES: dict[str, Any] = {
     "raising": [["raising", "a", [W, ["raising", "b", []]]]],
     "abandoned": [["abandoned", "a", [W]]],
     "suspended": [["suspended", "a", [W], [W, ["region", "b", [W]]]]],
+    "suspended twice": [["suspended", "a", [], [W]], ["suspended", "a", [], []]],
     "interleaved": [["region", "a", [["interleaved", ["a", "b", "a"], [W, ["region", "c", [W]]]]]]],
     "threaded": [["threaded", [[W, ["keep", 7]], [["region", "a", [W]]]]]],
     "forked": [["keep", 9], ["forked", [W, ["region", "a", [W]]]], W],
