@@ -96,7 +96,8 @@ class Provider {
   virtual void after_fork_child() noexcept {}
   virtual void stop() noexcept = 0;
   virtual ProviderStatus status() const = 0;
-  // What it cost since start() beside the events that it handed over, as CPU time.
+  // What it cost since start() beside the events that it handed over, as CPU time. Asked while a segment is written, by
+  // a thread that a fork waits for after before_fork(): so it waits for nothing that before_fork() holds.
   virtual int64_t cost_ns() const noexcept { return 0; }
 };
 
