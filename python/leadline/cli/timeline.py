@@ -40,11 +40,31 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("A predicted timeline is drawn on a page; add --html -o OUT.html.")
     if arguments.html:
         return _page(profile, arguments)
+    if not len(profile.events["start_ns"]) and len(profile.table("kernel_events")["time_ns"]):
+        return _machine(profile, arguments)
     try:
         found = chosen(profile, arguments.file, arguments.thread, arguments.step)
     except TimelineError as error:
         raise CommandError(str(error)) from error
     write_result(as_csv(found) if arguments.csv else as_text(profile, found), arguments.output)
+    return 0
+
+
+def _machine(profile: Profile, arguments: argparse.Namespace) -> int:
+    """A recording of the kernel alone has threads, and no steps."""
+    from leadline.cli.files import write_result
+    from leadline.report.machine_timeline import machine_as_csv, machine_as_text, machine_rows
+    from leadline.report.timeline import TimelineError
+
+    if arguments.step is not None:
+        raise CommandError(
+            f"{arguments.file} holds what the kernel did and no window of a program, so it has no steps."
+        )
+    try:
+        rows = machine_rows(profile, arguments.thread)
+    except TimelineError as error:
+        raise CommandError(str(error)) from error
+    write_result(machine_as_csv(rows) if arguments.csv else machine_as_text(profile, rows), arguments.output)
     return 0
 
 

@@ -116,7 +116,7 @@ def _step(line: Timeline, begin: int, end: int, number: int, rows: Sequence[Row]
         name = f"{thread.name or 'thread'} {thread.tid}"
         yield f"  {name[:22]:<22}  {_phases(line.trace, place, begin, end)}"
         if place in line.times:
-            yield f"  {'':<22}  {_what_it_did(line.times[place], begin + line.shift_ns, end + line.shift_ns)}"
+            yield f"  {'':<22}  {state_lane(line.times[place], begin + line.shift_ns, end + line.shift_ns)}"
         for row in mine:
             yield f"    {row.phase:<16} {duration(row.wall_ns):>9}  {spent_text(row.spent)}".rstrip()
 
@@ -136,7 +136,8 @@ def _phases(trace: Trace, thread: int, begin: int, end: int) -> str:
     return "".join(lane)
 
 
-def _what_it_did(time: ThreadTime, begin: int, end: int) -> str:
+def state_lane(time: ThreadTime, begin: int, end: int) -> str:
+    """What a thread did from `begin` to `end`, a letter per column."""
     borders = np.linspace(begin, end, _LANE + 1).astype(np.int64)
     lane = []
     for low, high in pairwise(borders):

@@ -17,6 +17,8 @@ _TRACE_SUFFIXES = (".json", ".json.gz")
 _XSPACE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
 _XSPACE_FOLDER = ("plugins", "profile")
 """Where JAX and TensorFlow put their profiles below a folder of logs: a folder for each time, a file for each host."""
+CTF_METADATA = (b"/* CTF 1", b"\x57\x1d\xd1\x75", b"\x75\xd1\x1d\x57", b"\x1e")
+"""How metadata of CTF may begin: as text, in packets of either byte order, and as JSON after a record separator."""
 _ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 
 
@@ -47,6 +49,8 @@ def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
         profiles = xspaces(place)
         if profiles:
             return [_file(item) for item in profiles]
+        if traces := ctf_traces(place):
+            return [_folder(item, place) for item in traces]
         found = sorted(item for item in place.iterdir() if item.name.endswith(_TRACE_SUFFIXES))
         if not found:
             archives = sorted(item.name for item in place.iterdir() if item.name.endswith(_ARCHIVE_SUFFIXES))
@@ -74,6 +78,24 @@ def xspaces(folder: Path) -> list[Path]:
         if found:
             return found
     return []
+
+
+def ctf_traces(folder: Path) -> list[Path]:
+    """The CTF traces in a folder and below it, in order: each is a folder with a file `metadata`."""
+    found = sorted(item.parent for item in folder.rglob("metadata") if item.is_file())
+    return [item for item in found if _is_ctf(item / "metadata")]
+
+
+def _is_ctf(metadata: Path) -> bool:
+    with metadata.open("rb") as file:
+        return file.read(64).lstrip().startswith(CTF_METADATA)
+
+
+def _folder(place: Path, above: Path) -> Source:
+    """A CTF trace; what is opened is its metadata."""
+    name = above.name if place == above else f"{above.name}/{place.relative_to(above)}"
+    size = sum(item.stat().st_size for item in place.iterdir() if item.is_file())
+    return Source(name, size, False, lambda: (place / "metadata").open("rb"), place)
 
 
 def _file(place: Path) -> Source:

@@ -114,7 +114,8 @@ def kernel_sentence(profile: Profile) -> str:
         "perf": "context switches only",
         "counters": "totals only",
     }
-    parts = [f"kernel: {kinds.get(str(about.get('source')), 'nothing')}"]
+    foreign = f"events of {about.get('source')} ({about.get('level')})" if about.get("from_ns") else "nothing"
+    parts = [f"kernel: {kinds.get(str(about.get('source')), foreign)}"]
     if about.get("lost"):
         parts.append(f"{about['lost']} events lost")
     return "; ".join([*parts, *map(str, about.get("sentences") or ())])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
-from leadline.trace.importers import kineto, nsys, perf_script, rocpd, xspace
-from leadline.trace.source import Source, sources, xspaces
+from leadline.profiles.reader import open_profile
+from leadline.trace.importers import ctf, kineto, nsys, perf_script, rocpd, trace_dat, xspace
+from leadline.trace.kernel.foreign import joined
+from leadline.trace.source import Source, ctf_traces, sources, xspaces
 from leadline.trace.tables import TraceError
 
 HEAD_BYTES = 4096
+_ZIP = b"PK\x03\x04"
 
 
 class Importer(Protocol):
@@ -28,23 +32,58 @@ class Importer(Protocol):
         """The profile of one file. Raises TraceError."""
 
 
-IMPORTERS: tuple[Importer, ...] = (kineto, rocpd, nsys, xspace, perf_script)
+IMPORTERS: tuple[Importer, ...] = (kineto, rocpd, nsys, trace_dat, ctf, xspace, perf_script)
 """In the order in which they are asked: `nsys` takes any database."""
 
 
 def import_traces(paths: Sequence[str | Path]) -> Profile:
-    """The profile of one trace, or of the ranks of a job together: files, folders or archives of them.
+    """The profile of one trace, or of the ranks of a job together: files, folders or archives of them. Profiles of ours
+    may be among them. Recordings of the kernel are laid beside what else there is.
 
     Raises TraceError with the file that no importer knows, and whatever is wrong with one that an importer does know.
     """
-    profiles = [_importer(source).read(source) for source in sources(list(paths))]
-    return profiles[0] if len(profiles) == 1 else merge_profiles(profiles)
+    programs: list[Profile] = []
+    kernels: list[tuple[Importer, Source]] = []
+    for source in (found for path in paths for found in ([_Own(Path(path))] if _is_ours(path) else sources(path))):
+        if isinstance(source, _Own):
+            programs.append(open_profile(source.path))
+            continue
+        importer = _importer(source)
+        if getattr(importer, "kernel_only", lambda source: False)(source):
+            kernels.append((importer, source))
+        else:
+            programs.append(importer.read(source))
+    if not programs and len(kernels) == 1:
+        return kernels[0][0].read(kernels[0][1])
+    if not programs:
+        names = ", ".join(source.name for _, source in kernels)
+        raise TraceError(f"{names} are recordings of the kernel; give one of them, or a profile that it belongs to")
+    found = programs[0] if len(programs) == 1 else merge_profiles(programs)
+    for importer, source in kernels:
+        found = joined(found, importer.recording(source))  # type: ignore[attr-defined]
+    return found
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A profile of ours among traces of others."""
+
+    path: Path
+
+
+def _is_ours(path: str | Path) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(_ZIP)) == _ZIP
+    except OSError:
+        return False
 
 
 def recognised(path: Path) -> bool:
-    """Whether `path` is a file that an importer would try to read, or a folder of JAX's or TensorFlow's profiles."""
+    """Whether `path` is a file that an importer would try to read, or a folder of JAX's or TensorFlow's profiles or of
+    CTF traces."""
     try:
-        there = path.is_file() or (path.is_dir() and bool(xspaces(path)))
+        there = path.is_file() or (path.is_dir() and bool(xspaces(path) or ctf_traces(path)))
         return there and any(_known(source) for source in sources(path))
     except (TraceError, OSError):
         return False

@@ -38,7 +38,7 @@ def attach(path: str | Path, folder: Path) -> None:
     kept = _in_window(events, description["from_ns"], description["until_ns"])
     if not len(kept["time_ns"]) and not threads:
         sentences.append("nothing of the program was recorded" if description["from_ns"] else "no trace window opened")
-    write_profile(path, _with(profile, kept, about))
+    write_profile(path, with_events(profile, kept, about))
 
 
 def _decoded(folder: Path, description: dict[str, Any]) -> tuple[Columns, int]:
@@ -59,8 +59,9 @@ def _in_window(events: Columns, from_ns: int, until_ns: int) -> Columns:
     return {name: values[inside] for name, values in events.items()}
 
 
-def _with(profile: Profile, events: Columns, about: dict[str, Any]) -> Profile:
-    """A new profile with these events; names become strings of it."""
+def with_events(profile: Profile, events: Columns, about: dict[str, Any], process: int = 0) -> Profile:
+    """A new profile with these events, recorded on the machine of this row of its processes; names become strings of
+    it. `about`: what `meta["kernel"]` says."""
     strings = profile.tables["strings"]
     count = profile.tables.rows("strings")
     texts, of = np.unique(events["name"].astype(str), return_inverse=True)
@@ -87,12 +88,12 @@ def _with(profile: Profile, events: Columns, about: dict[str, Any]) -> Profile:
     }
     table = {name: events[name] for name in NUMBERS}
     table["name"] = of.ravel() + count
-    table["process"] = np.zeros(len(events["time_ns"]), dtype=np.int64)
+    table["process"] = np.full(len(events["time_ns"]), process)
     columns["kernel_events"] = {
         column.name: table[column.name].astype(column.dtype) for column in TABLES["kernel_events"].columns
     }
     rows = [
-        {"process": 0, "kind": int(kind), "count": number, "detail": count + len(texts) + at}
+        {"process": process, "kind": int(kind), "count": number, "detail": count + len(texts) + at}
         for at, (kind, number, _) in enumerate(told)
     ]
     more = columns_from_rows("losses", rows)
