@@ -80,6 +80,8 @@ char* FlightRecorder::make() noexcept {
   header->pid = static_cast<std::uint32_t>(getpid());
   header->monotonic_ns = now_ns();
   header->realtime_ns = realtime_ns();
+  if (before_ != nullptr)
+    std::memcpy(groups_of(static_cast<char*>(mapped)), groups_of(before_), sizeof(Group) * kGroups);
   std::memcpy(header->magic, kMagic, sizeof kMagic);
   file_.store(static_cast<char*>(mapped), std::memory_order_release);
   return static_cast<char*>(mapped);

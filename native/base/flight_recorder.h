@@ -14,7 +14,7 @@ namespace leadline {
 class FlightRecorder {
  public:
   static constexpr std::uint32_t kEntries = 256;
-  static constexpr std::uint32_t kGroups = 64;
+  static constexpr std::uint32_t kGroups = 256;
   static constexpr char kMagic[8] = {'L', 'D', 'L', 'F', 'L', 'T', '0', '1'};
 
   // The file, in the order of its parts; leadline/profiles/flight.py reads it. Times are CLOCK_MONOTONIC.
@@ -52,7 +52,7 @@ class FlightRecorder {
   static constexpr std::size_t kBytes = 4096 + sizeof(Group) * kGroups + sizeof(Entry) * kEntries;
 
   // Where the file is made when the first collective begins; empty: nowhere. What was recorded before stays in its
-  // file. One thread at a time.
+  // file; groups go on counting, since ranks change their files at different moments. One thread at a time.
   void set_path(std::string_view path) noexcept;
   bool is_open() const noexcept { return file_.load(std::memory_order_acquire) != nullptr; }
 

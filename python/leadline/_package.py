@@ -133,9 +133,7 @@ def build_meta(part: Part) -> dict[str, Any]:
     started_at_ns = (
         _integer(part.session.get("started_at_ns")) or _integer(first.get("started_at_ns")) or time.time_ns()
     )
-    ended_at_ns = _integer(part.session.get("ended_at_ns")) or max(
-        (_integer(record.get("ended_at_ns")) for record in records), default=0
-    )
+    ended_at_ns = max(_integer(one.get("ended_at_ns")) for one in (part.session, *records))
     program = dict(first.get("program") or {})
     if part.session.get("argv"):
         program["argv"] = part.session["argv"]

@@ -135,3 +135,33 @@ def test_messages_of_two_sizes_are_told() -> None:
     assert "a message of 5 elements" in sentence and "a message of 6 elements" in sentence
     (sentence,) = diagnose([message(0, 1, 0, 2, True), message(0, 1, 1, 2, True)], range(2)).sentences
     assert "the network, or a device, does not answer" in sentence
+
+
+def tagged(sender: int, receiver: int, tag: str, rank: int, begun: int) -> Standing:
+    key = (f"{sender}>{receiver} {tag} 0", f"from rank {sender} to rank {receiver}, {tag}", 2)
+    return Standing(rank, key, begun, "send" if rank == sender else "recv", 5, True)
+
+
+def test_a_message_of_another_tag_is_not_the_one_that_is_waited_for() -> None:
+    """Rank 0 has sent one with tag 1 and computes on; rank 1 waits for one with tag 2."""
+    verdict = diagnose([tagged(0, 1, "tag 1", 0, 1), tagged(0, 1, "tag 2", 1, 1)], range(2))
+    assert verdict.roots == (0,)
+    assert verdict.sentences[0] == (
+        "Rank 0 did not send message no. 1 with tag 2 to rank 1: it has begun 0, and rank 1 waits for it."
+    )
+
+
+def test_a_chain_of_sends_ends_at_who_does_not_receive() -> None:
+    there = [
+        message(0, 1, 0, 4, True),
+        message(0, 1, 1, 3, False),
+        message(1, 2, 1, 3, True),
+        message(1, 2, 2, 2, False),
+    ]
+    assert diagnose(there, range(3)).roots == (2,)
+
+
+def test_nobody_is_blamed_for_a_message_that_may_come_from_any() -> None:
+    any_rank = Standing(1, ("any>1 0", "from any rank to rank 1", 1), 3, "recv_anysource", 5, True)
+    verdict = diagnose([message(0, 1, 0, 3, True), any_rank], range(2))
+    assert verdict.roots == () and not [one for one in verdict.sentences if "Rank 1" in one]

@@ -25,11 +25,13 @@ def step(number: int) -> None:
         if kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         lost()
-    if kind == "message":  # from rank to rank, in a ring
+    if kind == "message":  # from rank to rank, in a ring; what is sent last is received first
         following, before = (rank + 1) % dist.get_world_size(), (rank - 1) % dist.get_world_size()
-        sent = dist.isend(torch.ones(7), following)
-        dist.recv(torch.empty(7), before)
-        sent.wait()
+        sent = [dist.isend(torch.ones(7), following, tag=tag) for tag in (0, 2)]
+        for tag in (2, 0):
+            dist.recv(torch.empty(7), before, tag=tag)
+        for one in sent:
+            one.wait()
         return
     dist.all_reduce(torch.ones(7))
 

@@ -96,6 +96,14 @@ def test_the_rank_that_stopped(job, tmp_path: Path, capsys) -> None:
     assert main(["dump", "--job", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert "ranks 0, 2, main thread" in text and "torch_flight" not in text
+    assert main(["dump", str(pids[0])]) == 0
+    of_one = capsys.readouterr().out
+    assert re.search(r"^    allreduce no\. 3 of default_pg, 7 elements: done, begun .* ago$", of_one, re.M), of_one
+    assert re.search(r"^    allreduce no\. 4 of default_pg, 7 elements: begun .* ago, launched$", of_one, re.M)
+    assert main(["dump", str(pids[0]), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["sequence"] for one in told["collectives"]] == [1, 2, 3, 4]
+    assert [(one["name"], one["begun"], one["done"]) for one in told["groups"]] == [("0", 4, 3)]
 
 
 def test_the_rank_that_sends_no_message(job, tmp_path: Path, capsys) -> None:
@@ -103,11 +111,17 @@ def test_the_rank_that_sends_no_message(job, tmp_path: Path, capsys) -> None:
     found = looked(tmp_path, capsys)
     assert found["roots"] == [1]
     assert re.match(
-        r"Rank 1 did not (send|receive) message no. 4 (to rank 2|from rank 0): it has begun 3", found["sentences"][0]
+        r"Rank 1 did not (send|receive) message no. 4( with tag 2)? (to rank 2|from rank 0): it has begun 3",
+        found["sentences"][0],
     )
     ranks = {one["rank"]: one for one in found["ranks"]}
     counted = {group["description"]: group["begun"] for group in ranks[2]["groups"]}
-    assert counted == {"from rank 1 to rank 2": 4, "from rank 2 to rank 0": 4}
+    assert counted == {
+        "from rank 1 to rank 2": 3,
+        "from rank 1 to rank 2, tag 2": 4,
+        "from rank 2 to rank 0": 4,
+        "from rank 2 to rank 0, tag 2": 4,
+    }
 
 
 def test_the_file_of_a_killed_rank_says_where_it_was(job, tmp_path: Path) -> None:

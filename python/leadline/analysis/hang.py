@@ -3,7 +3,8 @@
 Collectives of a group are begun in one order on all of its ranks. Those who wait have begun the n-th; whoever has begun
 fewer is behind, and waits perhaps itself, in another group. Following who waits for whom ends at ranks that are behind
 and wait for nobody: those did not arrive. "No record" and "did not arrive" are two things: of a rank that left nothing
-nobody knows. Messages from one rank to another are collectives of a pair.
+nobody knows. Messages from one rank to another are collectives of a pair; a send that has not ended may wait for
+nobody, so it counts where nothing else explains why all stand.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from leadline.analysis.ranks import ranges
 
 _UNSEEN = -1
 """A member of a group that has no record of it."""
-_PAIR = re.compile(r"from rank (\d+) to rank (\d+)")
+_PAIR = re.compile(r"from rank (\d+) to rank (\d+)(?:, (tag \d+|other tags))?")
+_ANY = re.compile(r"from any rank to rank (\d+)")
 Key = tuple[str, str, int]
 
 
@@ -56,6 +58,8 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
     for one in standings:
         groups.setdefault(one.key, []).append(one)
     waits: dict[int, set[int]] = {}
+    sends: dict[int, set[int]] = {}
+    takes_any = {int(found[1]) for one in standings if (found := _ANY.fullmatch(one.key[1]))}
     behind_in: dict[int, tuple[Standing, int]] = {}
     sentences: list[str] = []
     lost: list[str] = []
@@ -63,7 +67,10 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
         there = {one.rank: one for one in members}
         top = max(one.begun for one in members)
         waiting = [one for one in members if one.begun == top and one.open]
-        members_of = pair_of(key) or (tuple(ranks) if key[2] == len(ranks) else ())
+        pair = pair_of(key)
+        if pair and pair[1] in takes_any:
+            continue  # nobody knows which message it has taken
+        members_of = pair or (tuple(ranks) if key[2] == len(ranks) else ())
         unseen = sorted(set(members_of) - set(there) - set(silent))
         behind = [one for one in members if one.begun < top]
         if not waiting:
@@ -75,16 +82,21 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
             behind_in.setdefault(rank, (Standing(rank, key, 0, "", -1, False), top))
         late = {one.rank for one in behind} | set(unseen)
         for one in waiting:
-            waits.setdefault(one.rank, set()).update(late)
+            (sends if pair and one.rank == pair[0] else waits).setdefault(one.rank, set()).update(late)
         if not late:
             sentences += _mismatch(key, waiting, top)
             missing = key[2] - len(there)
             if missing > 0 and top:
                 for one in waiting:
-                    waits[one.rank].add(_UNSEEN)
+                    waits.setdefault(one.rank, set()).add(_UNSEEN)
                 who = f"ranks {ranges(sorted(silent))} left no record" if silent else f"{missing} left no record"
                 lost.append(f"Of {members[0].group} {who}; whether they arrived is not known.")
-    roots = sorted(rank for rank in behind_in if not waits.get(rank))
+    roots = sorted(rank for rank in behind_in if not waits.get(rank) and not sends.get(rank))
+    if roots or not any(sends.get(rank) for rank in behind_in):
+        for rank, others in sends.items():
+            waits.setdefault(rank, set()).update(others)
+    else:
+        roots = sorted(rank for rank in behind_in if not waits.get(rank))
     arrived = [_behind(roots, behind_in, standings)] if roots else []
     victims = sorted(rank for rank in behind_in if waits.get(rank))
     if victims and roots:
@@ -107,7 +119,7 @@ def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], st
         by_place.setdefault((one.key, one.begun, top), []).append(rank)
     for (key, begun, top), ranks in sorted(by_place.items(), key=lambda item: item[1]):
         if pair := pair_of(key):
-            parts.append(_no_message(pair, ranks[0], begun, top))
+            parts.append(_no_message(pair, key, ranks[0], begun, top))
             continue
         there = [one for one in standings if one.key == key and one.begun == top]
         what = Counter(one.name for one in there).most_common(1)[0][0]
@@ -120,16 +132,18 @@ def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], st
 
 
 def pair_of(key: Key) -> tuple[int, ...]:
-    """Sender and receiver, where it is what goes from one rank to another; else nothing."""
+    """Sender and receiver, where it is what goes from one rank to another (of one tag); else nothing."""
     found = _PAIR.fullmatch(key[1]) if key[2] == 2 else None
     return (int(found[1]), int(found[2])) if found else ()
 
 
-def _no_message(pair: tuple[int, ...], late: int, begun: int, top: int) -> str:
+def _no_message(pair: tuple[int, ...], key: Key, late: int, begun: int, top: int) -> str:
     sender, receiver = pair
+    found = _PAIR.fullmatch(key[1])
+    tag = f" with {found[3]}" if found and found[3] else ""
     did, other, does = ("send", receiver, "waits for it") if late == sender else ("receive", sender, "has begun it")
     to = f"to rank {receiver}" if late == sender else f"from rank {sender}"
-    return f"Rank {late} did not {did} message no. {top} {to}: it has begun {begun}, and rank {other} {does}."
+    return f"Rank {late} did not {did} message no. {top}{tag} {to}: it has begun {begun}, and rank {other} {does}."
 
 
 def _mismatch(key: Key, waiting: Sequence[Standing], top: int) -> list[str]:

@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.capture.native import Native
+from leadline.capture.records import Stats
+
 ORDER = ("CPU samples", "shapes", "all measuring")
 """What rests first, where it was asked for. Names of modules cost nothing while a model runs; of memory nothing can
 rest by itself, since what is freed meanwhile would count as alive."""
@@ -97,6 +100,7 @@ class BudgetKeeper:
         self._budget = budget
         self._cost = cost
         self._changed = changed
+        self._clock_ns = time.time_ns() - time.monotonic_ns()  # of this moment: clocks are set back
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadline-budget", daemon=True)
 
@@ -109,19 +113,28 @@ class BudgetKeeper:
         self._ended.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
-        self._budget.close(time.time_ns())
-        self._changed(self._budget.told(time.time_ns()))
+        self._budget.close(self._now_ns())
+        self._changed(self._budget.told(self._now_ns()))
+
+    def _now_ns(self) -> int:
+        return self._clock_ns + time.monotonic_ns()
 
     def _run(self) -> None:
         cost, wall = self._cost(), time.monotonic_ns()
         times = 0
         while not self._ended.wait(LOOK_S):
             cost_now, wall_now = self._cost(), time.monotonic_ns()
-            self._budget.spend(max(cost_now - cost, 0), wall_now - wall, time.time_ns())
+            self._budget.spend(max(cost_now - cost, 0), wall_now - wall, self._now_ns())
             cost, wall = cost_now, wall_now
             if self._budget.times != times:
                 times = self._budget.times
-                self._changed(self._budget.told(time.time_ns()))
+                self._changed(self._budget.told(self._now_ns()))
+
+
+def cost_so_far(native: Native) -> int:
+    """What measuring has cost this process, in ns."""
+    told = Stats.of(native.stats()).cost
+    return int(told.get("callbacks_ns", 0)) + int(told.get("flush_ns", 0))
 
 
 def parse_percent(text: str) -> float:

@@ -79,6 +79,17 @@ def native_info(record: ProcessRecord) -> dict[str, Any]:
     }
 
 
+def take_rank(record: ProcessRecord, rank: int, world_size: int) -> bool:
+    """The rank that the program itself knows, of `world_size` (0: not said); whether that is news. What a launcher has
+    put into the environment counts more."""
+    if record.rank >= 0 or rank < 0:
+        return False
+    record.rank = rank
+    if world_size > 0:
+        record.launch = {"world_size": world_size, **record.launch}
+    return True
+
+
 def describe_program() -> dict[str, Any]:
     """Command line, interpreter and working directory of this process."""
     try:

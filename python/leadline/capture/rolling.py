@@ -93,6 +93,7 @@ class Rolling:
         self._due_s = time.monotonic() + every_s
         self._maker: subprocess.Popen[bytes] | None = None
         self._makes: Path | None = None
+        self._written_s: dict[Path, float] = {}  # by a clock that nobody sets
         self.written: list[Path] = []
         """Files of this session that were made so far; older ones of them may have been removed again."""
 
@@ -114,7 +115,7 @@ class Rolling:
         finished = finish(self._part, self._name())
         last = finished.path or (self.written[-1] if self.written else None)
         if finished.path is not None:
-            self.written.append(finished.path)
+            self._note(finished.path)
         self.remove_old(last)
         return Finished(last, finished.sentence)
 
@@ -138,15 +139,31 @@ class Rolling:
             if self._maker is None and left.fullmatch(path.name):  # of one that was killed
                 path.unlink(missing_ok=True)
         files = sorted(
-            (found for path in names if ours.fullmatch(path.name) and (found := _written(path))), reverse=True
+            (found for path in names if ours.fullmatch(path.name) and (found := self._age(path))),
         )
-        for place, (written_s, _, path) in enumerate(files):
-            old = self._keep.age_s and time.time() - written_s > self._keep.age_s
+        for place, (age_s, _, path) in enumerate(files):
+            old = self._keep.age_s and age_s > self._keep.age_s
             if path != newest and (old or (self._keep.files and place >= self._keep.files)):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
     # ---------------------------------------------------------------- inside
+
+    def _note(self, path: Path) -> None:
+        self.written.append(path)
+        self._written_s[path] = time.monotonic()
+
+    def _age(self, path: Path) -> tuple[float, str, Path] | None:
+        """How long ago a file was made; files of sessions before are older than all of this one's, even where the clock
+        was set back."""
+        mine_s = self._written_s.get(path)
+        if mine_s is not None:
+            return time.monotonic() - mine_s, path.name, path
+        longest_s = time.monotonic() - min(self._written_s.values(), default=time.monotonic())
+        try:
+            return max(time.time() - path.stat().st_mtime, longest_s), path.name, path
+        except OSError:
+            return None
 
     def _begin(self) -> None:
         number, makes = self._number + 1, self._name()
@@ -193,7 +210,7 @@ class Rolling:
             return
         with contextlib.suppress(OSError):
             (mark / MARK_MADE).touch()
-        self.written.append(makes)
+        self._note(makes)
         self._from_s = self._began_s
         shutil.rmtree(self._marks / str(self._number - 1), ignore_errors=True)
         self._forget_ended(mark)
@@ -288,10 +305,3 @@ def _locked(path: Path) -> list[int]:
         os.close(descriptor)
         return []
     return [descriptor]
-
-
-def _written(path: Path) -> tuple[float, str, Path] | None:
-    try:
-        return path.stat().st_mtime, path.name, path
-    except OSError:
-        return None

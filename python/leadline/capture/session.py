@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch
+from leadline.capture.budget import ORDER, Budget, BudgetKeeper, Switch, cost_so_far
 from leadline.capture.claim import Claim, claim, leave
 from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VARIABLE, SESSION_VARIABLE, Options
 from leadline.capture.current import CURRENT
@@ -26,7 +26,7 @@ from leadline.capture.follow import Follower
 from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
-from leadline.capture.process_info import MeasuredProcess, first_record, native_info
+from leadline.capture.process_info import MeasuredProcess, first_record, native_info, take_rank
 from leadline.capture.providers import CanRest, Provider, create_providers
 from leadline.capture.records import StartedBy, Stats
 from leadline.capture.schedule import TimedWindow
@@ -193,16 +193,12 @@ class Session:
     def _keep_budget(self, native: Native) -> None:
         if not self.options.budget:
             return
-        resting = [provider for provider in self._providers if isinstance(provider, CanRest) and provider.rests]
-        switches = [Switch(provider.rests, provider.rest, provider.go_on) for provider in resting]
-        switches.append(Switch(ORDER[-1], lambda: self.pause("budget"), lambda: self.resume("budget")))
+        can_rest = (one for one in self._providers if isinstance(one, CanRest) and one.rests)
+        everything = Switch(ORDER[-1], lambda: self.pause("budget"), lambda: self.resume("budget"))
+        switches = [*(Switch(one.rests, one.rest, one.go_on) for one in can_rest), everything]
         switches.sort(key=lambda one: ORDER.index(one.name))
-
-        def cost() -> int:
-            told = Stats.of(native.stats()).cost
-            return int(told.get("callbacks_ns", 0)) + int(told.get("flush_ns", 0))
-
-        self._budget = BudgetKeeper(Budget(self.options.budget, switches), cost, self._note_budget)
+        budget = Budget(self.options.budget, switches)
+        self._budget = BudgetKeeper(budget, lambda: cost_so_far(native), self._note_budget)
         self._budget.start()
 
     def _note_budget(self, told: Mapping[str, Any]) -> None:
@@ -228,8 +224,15 @@ class Session:
         """What each provider says of itself, by its name."""
         return {provider.name: provider.status() for provider in self._providers}
 
+    def tell_rank(self, rank: int, world_size: int = 0) -> None:
+        """See `take_rank`."""
+        if take_rank(self._record, rank, world_size) and CURRENT.native is not None:
+            CURRENT.native.set_process_info(native_info(self._record))
+
     def _provider_changed(self) -> None:
         self._record.available = self.available()
+        for place in filter(None, (getattr(provider, "place", None) for provider in self._providers)):
+            self.tell_rank(*place)
         self._write_record()
 
     def _write_record(self) -> None:
@@ -241,13 +244,12 @@ class Session:
         record.complete = stats.written
         record.not_written = "" if stats.written else stats.write_status
         record.cost = stats.cost
-        record.ended_at_ns = time.time_ns()
         record.wall_ns = time.monotonic_ns() - self._process.started_monotonic_ns
+        record.ended_at_ns = max(time.time_ns(), record.started_at_ns + record.wall_ns)  # clocks are set back
         record.paused_ns = stats.paused_ns
         record.exit = exit_status
-        record.dataflow = {}
         for provider in self._providers:
-            record.dataflow.update(getattr(provider, "dataflow", dict)())
+            record.dataflow |= getattr(provider, "dataflow", dict)()
         record.sources = source_hashes(record.started_at_ns, record.program)
         if self.part.exists:
             self._write_record()
@@ -255,12 +257,11 @@ class Session:
     def _make_file(self) -> Path | None:
         from leadline.capture.finish import finish
 
-        finished = finish(self.part)
-        if finished.sentence:
+        if (finished := finish(self.part)).sentence:
             say(finished.sentence)
-        if finished.path is not None and not self.inner and not self.options.quiet:
-            say(f"wrote {finished.path}; read it with `leadline report {finished.path}`.")
-        return finished.path
+        if (path := finished.path) is not None and not self.inner and not self.options.quiet:
+            say(f"wrote {path}; read it with `leadline report {path}`.")
+        return path
 
     # ---------------------------------------------------------------- the ways a process ends or multiplies
 
@@ -268,9 +269,8 @@ class Session:
         if CURRENT.hooks_installed:
             return
         CURRENT.hooks_installed = True
-        os.register_at_fork(
-            before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-        )
+        after = {"after_in_parent": _after_fork_in_parent, "after_in_child": _after_fork_in_child}
+        os.register_at_fork(before=_before_fork, **after)
         # By itself and last: it asks to be called back when Python code runs again, which any line here would be.
         os.register_at_fork(after_in_parent=native.after_fork_in_parent)
         # Registered before the program's own handlers when the session came from outside, so it runs after them.

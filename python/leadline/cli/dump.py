@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,10 @@ from leadline.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from leadline.attach.native_stack import Names
+    from leadline.profiles.flight import Flight
+
+_COLLECTIVES = 4
+"""How many of the last ones the text shows; JSON has all that are kept."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,10 +79,40 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         names = _names(arguments.pid) if arguments.native else None
         found = dump(arguments.pid, names, arguments.native == "all")
+        flight = _flight(arguments.pid)
     except AttachError as error:
         raise CommandError(str(error)) from error
-    print(json.dumps(found.as_object(), indent=2) if arguments.json else text_of(found, arguments.all).rstrip("\n"))
+    if arguments.json:
+        from leadline.cli.job_dump import flight_object
+
+        print(json.dumps({**found.as_object(), **flight_object(flight)}, indent=2))
+    else:
+        print("\n".join([text_of(found, arguments.all).rstrip("\n"), *_collectives(flight)]))
     return 0
+
+
+def _flight(pid: int) -> Flight | None:
+    """What the process has recorded of its collectives last; None where it began none, or is not measured."""
+    from leadline.attach.recorder import recorders
+    from leadline.profiles import ProfileFileError
+    from leadline.profiles.flight import parse_flight
+
+    flights = []
+    for one, again in zip(recorders(pid), recorders(pid), strict=False):
+        with contextlib.suppress(ProfileFileError):  # a file of that name that is none
+            flights.append(parse_flight(one, again, "the recorder", here=True))
+    return max(flights, key=lambda one: one.last.begin_ns if one.last else 0, default=None)
+
+
+def _collectives(flight: Flight | None) -> list[str]:
+    from leadline.cli.job_dump import collective_text
+    from leadline.report.source import visible
+
+    if flight is None or flight.last is None:
+        return []
+    begun = sum(group.begun for group in flight.groups)
+    head = f"collectives ({begun} begun, the last {_COLLECTIVES})" if begun > _COLLECTIVES else "collectives"
+    return ["", head, *(f"    {visible(collective_text(one))}" for one in flight.collectives[-_COLLECTIVES:])]
 
 
 def _job(arguments: argparse.Namespace) -> int:

@@ -161,10 +161,12 @@ def _rank_line(rank: RankNow) -> str:
     )
     last = rank.flight.last if rank.flight is not None else None
     label = f"rank {rank.rank}" if rank.rank >= 0 else "no rank"
-    return f"{label:<10}{rank.host} {rank.pid:<10}{state:<16}{_last_text(last) if last else 'no collective recorded'}"
+    told = collective_text(last) if last else "no collective recorded"
+    return f"{label:<10}{rank.host} {rank.pid:<10}{state:<16}{told}"
 
 
-def _last_text(last: Collective) -> str:
+def collective_text(last: Collective) -> str:
+    """What it is, how large, and how far it has come."""
     size = f", {last.elements} elements" if last.elements >= 0 else ""
     age = duration(max(time.time_ns() - last.begin_ns, 0))
     if last.done_ns:
@@ -203,15 +205,16 @@ def _process(process: ProcessPart) -> RankNow | None:
         return None
     launch = record.get("launch")
     size = launch.get("world_size") if isinstance(launch, dict) else 0
+    life = identity.life()
     try:
-        flight = read_flight(process.flight) if process.flight is not None else None
+        flight = read_flight(process.flight, here=life is Life.ALIVE) if process.flight is not None else None
     except ProfileFileError:
         flight = None
     return RankNow(
         rank=rank,
         host=str(record.get("hostname", "")),
         pid=pid,
-        life=identity.life(),
+        life=life,
         ended=process.complete,
         world_size=size if isinstance(size, int) else 0,
         flight=flight,
@@ -234,8 +237,7 @@ def _rank_object(one: RankNow) -> dict[str, Any]:
         "host": one.host,
         "pid": one.pid,
         "state": "ended" if one.ended else one.life.value,
-        "groups": [vars(group) for group in one.flight.groups] if one.flight else [],
-        "collectives": [_collective_object(last) for last in one.flight.collectives] if one.flight else [],
+        **flight_object(one.flight),
         "threads": [
             {**{name: getattr(thread, name) for name in ("tid", "name", "main", "state", "cpu_s")},
              "inside": one.places.get(thread.tid, ""),
@@ -244,6 +246,14 @@ def _rank_object(one: RankNow) -> dict[str, Any]:
         ],
         "problem": one.problem,
     }  # fmt: skip
+
+
+def flight_object(flight: Flight | None) -> dict[str, Any]:
+    """Groups and last collectives of a process, for JSON."""
+    return {
+        "groups": [vars(group) for group in flight.groups] if flight else [],
+        "collectives": [_collective_object(last) for last in flight.collectives] if flight else [],
+    }
 
 
 def _collective_object(one: Collective) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +240,7 @@ def _units(heads: Sequence[Head], left_out: list[str]) -> tuple[list[Unit], list
     seen: set[str] = set()
     launchers = _launchers(heads)
     for head in heads:
-        fresh = [one for one in head.processes if one.identity not in seen]
+        fresh = [one for one in _with_rank_of_parents(head.processes) if one.identity not in seen]
         with_ranks = any(one.rank >= 0 for one in fresh)
         of_rank: dict[int, list[ProcessHead]] = {}
         for one in fresh:
@@ -255,12 +255,13 @@ def _units(heads: Sequence[Head], left_out: list[str]) -> tuple[list[Unit], list
         seen.update(one.identity for one in fresh)
         for rank, processes in of_rank.items():
             pids = {(one.pid) for one in processes}
+            first = next((one for one in processes if one.parent_pid not in pids), processes[0])
             for one in sorted(processes, key=lambda one: (one.start_ns, one.pid, one.row)):
                 inherited = one.parent_pid in pids and one.parent_pid != one.pid
                 if rank < 0 and (with_ranks or _process(one) in launchers):
                     beside.append(one)
                     continue
-                key = (rank, "") if rank >= 0 else (rank, processes[0].identity)
+                key = (rank, "") if rank >= 0 else (rank, _text(first.record.get("identity")) or first.identity)
                 unit = units.setdefault(key, Unit(rank, one.identity))
                 (unit.helpers if inherited else unit.mains).append(one)
     for unit in units.values():
@@ -269,6 +270,20 @@ def _units(heads: Sequence[Head], left_out: list[str]) -> tuple[list[Unit], list
         unit.mains.sort(key=lambda one: (one.start_ns, one.identity))
         unit.identity = unit.mains[0].identity
     return sorted(units.values(), key=lambda unit: (unit.rank < 0, unit.rank, unit.identity)), beside
+
+
+def _with_rank_of_parents(processes: Sequence[ProcessHead]) -> list[ProcessHead]:
+    """What a rank has started is that rank's, also where no environment says so."""
+    by_pid = {one.pid: one for one in processes}
+
+    def rank_of(one: ProcessHead) -> int:
+        seen = set()
+        while one.rank < 0 and one.pid not in seen and one.parent_pid in by_pid:
+            seen.add(one.pid)
+            one = by_pid[one.parent_pid]
+        return one.rank
+
+    return [one if one.rank >= 0 else replace(one, rank=rank_of(one)) for one in processes]
 
 
 def _launchers(heads: Sequence[Head]) -> set[str]:
@@ -285,12 +300,14 @@ def _process(one: ProcessHead) -> str:
 def _clash(
     of_rank: Mapping[int, Sequence[ProcessHead]], units: Mapping[tuple[int, str], Unit]
 ) -> tuple[int, str] | None:
-    """A rank that is there already, measured by another process at the same time: (rank, the other's file)."""
+    """A rank that is there already, measured by another process at the same time: (rank, the other's file). Files of
+    one process follow each other, whatever its clock says that was set back meanwhile."""
     for rank, processes in of_rank.items():
         known = units.get((rank, "")) if rank >= 0 else None
         for other in known.mains if known else ():
             for one in processes:
-                if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
+                same = bool(known_as := _text(one.record.get("identity"))) and known_as == other.record.get("identity")
+                if not same and one.start_ns < other.end_ns and other.start_ns < one.end_ns:
                     return rank, other.file
     return None
 

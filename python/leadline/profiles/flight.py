@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,26 +73,34 @@ class Flight:
         return self.collectives[-1] if self.collectives else None
 
 
-def read_flight(path: str | os.PathLike[str]) -> Flight:
-    """Raises ProfileFileError for what is no such file."""
+def read_flight(path: str | os.PathLike[str], here: bool = False) -> Flight:
+    """`here`: the process lives on this machine, so its times are told by this clock, as it is set now. Raises
+    ProfileFileError for what is no such file."""
     try:
         data = Path(path).read_bytes()
         again = Path(path).read_bytes()
     except OSError as error:
         raise ProfileFileError(f"{os.fspath(path)} cannot be read: {error.strerror}.") from error
+    return parse_flight(data, again, os.fspath(path), here)
+
+
+def parse_flight(data: bytes, again: bytes, name: str, here: bool) -> Flight:
+    """`data` and `again`: two readings, of which what both hold counts; `name`: what an error calls it. Raises
+    ProfileFileError for what is no such recorder."""
     if len(data) < _HEAD.size or data[:8] != _MAGIC:
-        raise ProfileFileError(f"{os.fspath(path)} is no flight recorder of this release.")
+        raise ProfileFileError(f"{name} is no flight recorder of this release.")
     _, entries, groups, pid, _, realtime_ns, monotonic_ns, begun = _HEAD.unpack_from(data)
     entries_at = _GROUPS_AT + groups * _GROUP.size
-    if max(entries, groups) > _MOST or len(data) < entries_at + entries * _ENTRY.size:
-        raise ProfileFileError(f"{os.fspath(path)} is cut off.")
+    if max(entries, groups) > _MOST or min(len(data), len(again)) < entries_at + entries * _ENTRY.size:
+        raise ProfileFileError(f"{name} is cut off.")
+    clock_ns = time.time_ns() - time.monotonic_ns() if here else realtime_ns - monotonic_ns
     known = [_group(data, _GROUPS_AT + row * _GROUP.size) for row in range(groups)]
     found = []
     for row in range(entries):
         at = entries_at + row * _ENTRY.size
         number = _ENTRY.unpack_from(data, at)[0]
         if number not in (0, _BUSY) and number == _ENTRY.unpack_from(again, at)[0]:  # else it was being written
-            found.append((number, _collective(data, at, known, realtime_ns - monotonic_ns)))
+            found.append((number, _collective(data, at, known, clock_ns)))
     found.sort(key=lambda one: one[0])
     return Flight(pid, begun, tuple(one for one in known if one is not None), tuple(one for _, one in found))
 

@@ -109,6 +109,11 @@ class TorchProvider:
             told["habits"] = habits
         return {**self._status, **told}
 
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """This process's rank in torch.distributed, and how many ranks there are."""
+        return self._roles.place
+
     def dataflow(self) -> dict[str, Any]:
         """What depended on what in the trace window, for the process's record."""
         return self._dataflow.status() if self._dataflow is not None else {}

@@ -3,8 +3,9 @@ ranks is recorded as a collective of these two: the sender's n-th and the receiv
 
 Backends that describe their collectives to torch's profiler (NCCL) need none of this; gloo does not. Methods of
 `ProcessGroup` are wrapped, below what the compiler rewrites, so compiled programs see nothing new. Collectives that C++
-begins (DistributedDataParallel) belong to the process's only group, where it has one. Promises: never a collective;
-results and errors of what is wrapped come back as they are; `uninstall` leaves torch as it was found.
+begins (DistributedDataParallel) belong to the process's only group, where it has one. Messages of one tag follow each
+other, where the backend looks at tags. Promises: never a collective; results and errors of what is wrapped come back as
+they are; `uninstall` leaves torch as it was found.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ _METHODS = (
     "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base", "barrier", "monitored_barrier",
 )  # fmt: skip
 _MESSAGES = ("send", "recv", "recv_anysource")
-"""Methods of `ProcessGroup`; the first two are told the other rank's number in the group second."""
+"""Methods of `ProcessGroup`; the first two are told the other rank's number in the group second, and a tag third."""
+_TAGGED = ("gloo", "mpi", "ucc")
+"""Backends that match messages by their tags; NCCL takes them as they come."""
+_TAGS = 16
+"""Tags below this count by themselves, all others of two ranks together: some programs have one for each step."""
 _MOST_OPEN = 1024
 
 Where = tuple[str, str, int, int]
@@ -130,8 +135,17 @@ def _pair(c10d: ModuleType, name: str, group: Any, arguments: tuple[Any, ...]) -
         return f"any>{here} {group.group_name}", f"from any rank to rank {here}", 1, 0
     there = c10d.get_global_rank(group, int(arguments[1]))
     source, target = (here, there) if name == "send" else (there, here)
-    described = f"from rank {source} to rank {target}"
-    return f"{source}>{target} {group.group_name}", described, 2, int(name != "send")
+    tag = _tag(group, arguments)
+    described = f"from rank {source} to rank {target}{f', {tag}' if tag else ''}"
+    return f"{source}>{target} {tag} {group.group_name}", described, 2, int(name != "send")
+
+
+def _tag(group: Any, arguments: tuple[Any, ...]) -> str:
+    """What keeps messages of two ranks apart: `tag 3`, `other tags`; nothing where none does."""
+    tag = int(arguments[2]) if len(arguments) > 2 else 0
+    if not tag or group._get_backend(arguments[0][0].device).name() not in _TAGGED:
+        return ""
+    return f"tag {tag}" if 0 < tag < _TAGS else "other tags"
 
 
 def _description(group: Any) -> str:

@@ -1,9 +1,10 @@
 """Where this rank stands in its job: its coordinates in torch.distributed's meshes and process groups.
 
 A group of which the description names a kind of parallelism (`mesh_tp` of a DeviceMesh, `TENSOR_MODEL_PARALLEL_GROUP`
-of Megatron, any name with such a word) gives one coordinate: this rank's number in it. Looked at when groups are made
-and before they are destroyed. Promises: never a collective; results and errors of what is wrapped come back as they
-are; `uninstall` leaves torch as it was found.
+of Megatron, any name with such a word) gives one coordinate: this rank's number in it. The group of all ranks tells the
+number in the job, where no launcher has put it into the environment. Looked at when groups are made and before they are
+destroyed. Promises: never a collective; results and errors of what is wrapped come back as they are; `uninstall` leaves
+torch as it was found.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class DistributedRoles:
         self._c10d: ModuleType | None = None
         self.role: dict[str, int] = {}
         """By kind of parallelism (tp, pp, ep, cp, dp), as far as groups were named."""
+        self.place: tuple[int, int] | None = None
+        """This rank's number in the job, and how many there are; None before there is a group of all."""
 
     def install(self) -> None:
         """Follow what is there, and what the program imports later."""
@@ -64,6 +67,7 @@ class DistributedRoles:
         if c10d is None or not c10d.is_initialized():
             return
         me = c10d.get_rank()
+        place = int(me), int(c10d.get_world_size())
         members = c10d._world.pg_group_ranks.items()
         self._groups_changed([(group, int(ranks[me])) for group, ranks in list(members) if me in ranks])
         found = dict(self.role)
@@ -71,8 +75,8 @@ class DistributedRoles:
             dimension = dimension_of(str(getattr(group, "group_desc", "")))
             if dimension and me in ranks and len(ranks) > 1:
                 found[dimension] = int(ranks[me])
-        if found != self.role:
-            self.role = found
+        if (found, place) != (self.role, self.place):
+            self.role, self.place = found, place
             self._changed()
 
     def _follow(self, c10d: ModuleType) -> None:

@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from leadline.capture.config import PART_SUFFIX, SUFFIX
@@ -61,10 +62,11 @@ def claim_name(folder: Path, rank: int, seconds: float | None = None) -> Path:
     raise ProfileError(f"There are a thousand profiles called {base} in {folder}; remove some.")
 
 
-def remove_oldest(folder: Path, rank: int, max_files: int, keep: Path) -> list[Path]:
+def remove_oldest(folder: Path, rank: int, max_files: int, keep: Path, made: Sequence[Path] = ()) -> list[Path]:
     """Remove profiles of this rank on this machine until `max_files` are left; returns what was removed.
 
-    `keep` is never removed, and neither is one that is still being written. `max_files` = 0 removes nothing. Rank 0,
+    `keep` is never removed, and neither is one that is still being written. `made`: those of this run in the order in
+    which it made them, which a clock that was set back does not tell. `max_files` = 0 removes nothing. Rank 0,
     which merges, does the same with merged ones and leaves room for one more.
     """
     if max_files <= 0:
@@ -72,7 +74,9 @@ def remove_oldest(folder: Path, rank: int, max_files: int, keep: Path) -> list[P
     stems = [stem_of_rank(rank), *([f"{_stem()}_{MERGED}"] if rank == 0 else [])]
     removed = []
     for stem in stems:
-        removed += _remove_oldest([path for path in folder.glob(f"{stem}_*{SUFFIX}") if path != keep], max_files - 1)
+        removed += _remove_oldest(
+            [path for path in folder.glob(f"{stem}_*{SUFFIX}") if path != keep], max_files - 1, made
+        )
     return removed
 
 
@@ -83,9 +87,14 @@ def remove_profile(path: Path) -> None:
         path.with_suffix(suffix).unlink(missing_ok=True)
 
 
-def _remove_oldest(paths: list[Path], wanted: int) -> list[Path]:
+def _remove_oldest(paths: list[Path], wanted: int, made: Sequence[Path]) -> list[Path]:
+    places = {path: place for place, path in enumerate(made)}
     whole = [path for path in paths if not path.with_name(path.stem + PART_SUFFIX).exists()]
-    whole.sort(key=lambda path: (path.name[: path.name.rindex("_") + 17], _changed_ns(path), path.name))
+    whole.sort(
+        key=lambda path: (
+            places.get(path, -1), path.name[: path.name.rindex("_") + 17], _changed_ns(path), path.name
+        )
+    )  # fmt: skip
     removed = []
     for path in whole[: max(0, len(whole) - wanted)]:
         with contextlib.suppress(OSError):

@@ -44,15 +44,17 @@ def build_profiler(config: object = None, *, rank: int | None = None, **keywords
     local = environment_number("LOCAL_RANK", number)
     if not checked.enable or not checked.rank_measures(number, local):
         return None
-    return TrainingProfiler(checked, number)
+    return TrainingProfiler(checked, number, told=rank is not None)
 
 
 class TrainingProfiler:
     """Measures a training loop. `start`, `step` after every step, `stop`; or as a `with` block around the loop."""
 
-    def __init__(self, config: TrainingConfig, rank: int) -> None:
+    def __init__(self, config: TrainingConfig, rank: int, *, told: bool = False) -> None:
+        """`told`: the program itself says which rank this is."""
         self.config = config
         self.rank = rank
+        self._told = told
         self.path: Path | None = None
         """The profile; None until it is made, and where somebody else's session measures."""
         self.folder = Path(config.trace_dir)
@@ -68,6 +70,7 @@ class TrainingProfiler:
         self._unproven = False  # the window is open for a first step of which the number is not known yet
         self._next: int | None = None
         self._said: set[str] = set()
+        self._made: list[Path] = []
         self._memory = MemoryWatch(self.note_error, config.memory_history)
 
     # ---------------------------------------------------------------- the loop
@@ -266,6 +269,8 @@ class TrainingProfiler:
                 claimed.unlink()
             raise
         self._session = CURRENT.session
+        if self._told and self._session is not None:
+            self._session.tell_rank(self.rank)
         self.journal.place = claimed
         self.journal.write()
         percent = self.config.budget
@@ -291,7 +296,9 @@ class TrainingProfiler:
         if self.path is not None:
             files = [self.path, *(self.path.with_suffix(suffix) for suffix in (".json", SNAPSHOT_SUFFIX))]
             self.upload(files)
-            remove_oldest(self.folder, self.rank, self.config.max_files, self.path)
+            self._made.append(self.path)
+            del self._made[: -max(self.config.max_files, 1)]
+            remove_oldest(self.folder, self.rank, self.config.max_files, self.path, self._made)
 
     def _roll(self) -> None:
         """Between two steps: what was measured becomes a file, and a new one begins."""
