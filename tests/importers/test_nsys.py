@@ -6,11 +6,13 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.truth.invariants import contradictions
 
 from leadline.profiles.draw import draw
 from leadline.trace.importers import import_traces
+from leadline.trace.kernel.window import states_of
 from leadline.trace.tables import TraceError
 
 PID, OTHER = 4711, 4712
@@ -158,9 +160,81 @@ def test_columns_of_other_releases_may_be_missing(tmp_path: Path) -> None:
 def test_what_is_no_export_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.sqlite") as made:
         made.execute("create table cats (name)")
-    with pytest.raises(TraceError, match="holds no CUDA call, kernel or NVTX range"):
+    with pytest.raises(TraceError, match="holds no CUDA call, kernel, NVTX range or CPU sample"):
         import_traces([tmp_path / "other.sqlite"])
     whole = database(tmp_path, rows()).read_bytes()
     (tmp_path / "cut.sqlite").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(TraceError, match="cannot be read as SQLite"):
         import_traces([tmp_path / "cut.sqlite"])
+
+
+# ---------------------------------------------------------------------- threads
+
+THREADS = {
+    **LAYOUT,
+    "SCHED_EVENTS": "start, cpu, isSchedIn, globalTid, threadState",
+    "ENUM_SAMPLING_THREAD_STATE": "id, name, label",
+    "OSRT_API": "start, end, globalTid, nameId",
+    "COMPOSITE_EVENTS": "id, start, cpu, threadState, globalTid",
+    "SAMPLING_CALLCHAINS": "id, symbol, module, kernelMode, unresolved, originalIP, stackDepth",
+}
+READY, WAITS = 1, 2
+
+
+def thread_rows() -> dict[str, list[tuple[Any, ...]]]:
+    """The main thread waits in poll from 20 to 30 µs, and from 50 to 60 µs another program has its CPU."""
+    main, other = packed(PID, PID), packed(999, 999)
+    names = [*NAMES, "poll", "inner", "outer", "libx.so", "cc1plus"]
+    return {
+        **rows(),
+        "StringIds": list(enumerate(names)),
+        "ThreadNames": [(0, main), (10, other)],
+        "ENUM_SAMPLING_THREAD_STATE": [(READY, "R", "Ready"), (WAITS, "W", "Waiting")],
+        "SCHED_EVENTS": [
+            (1_000, 3, 1, main, None),
+            (20_000, 3, 0, main, WAITS),
+            (30_000, 3, 1, main, None),
+            (50_000, 3, 0, main, READY),
+            (50_100, 3, 1, other, None),
+            (60_000, 3, 0, other, READY),
+            (60_000, 3, 1, main, None),
+        ],
+        "OSRT_API": [(19_000, 31_000, main, 6)],
+        "COMPOSITE_EVENTS": [(1, 5_000, 3, 0, main), (2, 7_000, 3, 0, main), (3, 9_000, 3, 0, main)],
+        "SAMPLING_CALLCHAINS": [
+            *[(number, 7, 9, 0, 0, 1, 0) for number in (1, 2, 3)],
+            *[(number, 8, 9, 0, 0, 2, 1) for number in (1, 2, 3)],
+        ],
+    }
+
+
+def test_threads_wait_for_what_the_export_says(tmp_path: Path) -> None:
+    profile = import_traces([database(tmp_path, thread_rows(), THREADS)])
+    states = states_of(profile).of(PID)
+    found = [
+        (state, took, states.names.get(other, ""), reason)
+        for state, took, other, reason in zip(
+            states.columns()["state"], states.duration_ns.tolist(), states.other.tolist(), states.reason, strict=True
+        )
+        if state in ("blocked", "runnable")
+    ]
+    assert found == [("blocked", 10_000, "idle", "poll"), ("runnable", 9_900, "cc1plus", "")]
+    assert profile.meta["kernel"]["source"] == "Nsight Systems"
+
+
+def test_samples_stand_below_their_thread(tmp_path: Path) -> None:
+    profile = import_traces([database(tmp_path, thread_rows(), THREADS)])
+    assert not contradictions(profile)
+    sampled = profile.tree.exclusive("cpu_sample")
+    (row,) = np.flatnonzero(sampled.sum)
+    frames = [int(profile.tree.frame_of[at]) for at in (row, profile.tree.parent[row])]
+    assert [profile.tree.text("name", frame) for frame in frames] == ["inner", "outer"]
+    assert int(sampled.sum[row]) == 3 * 2_000, "three samples, 2 µs apart"
+
+
+def test_an_export_without_states_says_so(tmp_path: Path) -> None:
+    drawn = thread_rows()
+    drawn["SCHED_EVENTS"] = [row[:4] for row in drawn["SCHED_EVENTS"]]
+    layout = {**THREADS, "SCHED_EVENTS": "start, cpu, isSchedIn, globalTid"}
+    profile = import_traces([database(tmp_path, drawn, layout)])
+    assert any("against its will is not told" in loss.detail for loss in profile.losses)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from leadline.trace.kernel.columns import Columns
 from leadline.trace.meaning import call_kind
+from leadline.trace.nsys_threads import Sample, samples, scheduling
 from leadline.trace.source import Source
 from leadline.trace.sqlite_events import Database, EventRows, annotated_range, read_database
 from leadline.trace.tables import Device, Kind, Thread, Trace
@@ -36,35 +39,55 @@ _STREAM_WAIT = 2  # of CUpti_ActivitySynchronizationType
 _ALL_ONES = 2**32 - 1
 
 
-def read_nsys(source: Source) -> list[Trace]:
-    """One trace per process that did anything on a device, in a range or in a CUDA call. Raises TraceError."""
+@dataclass(frozen=True)
+class NsysFile:
+    """What one export holds: a trace per process that did anything on a device, in a range, in a CUDA call or was
+    sampled; samples stand in the facts of its trace. `scheduling`: events of threads on the file's clock, which shows
+    `epoch_ns` less than CLOCK_REALTIME; `sentence`: what they do not say."""
+
+    traces: list[Trace]
+    scheduling: Columns
+    sentence: str
+    epoch_ns: int
+    host: str
+
+
+def read_nsys(source: Source) -> NsysFile:
+    """Everything that is read of an export. Raises TraceError."""
+    found: list[NsysFile] = []
 
     def read(database: Database) -> list[Trace]:
         export = _Export(database)
-        return [export.trace(pid, source.name) for pid in export.processes()]
+        traces = [export.trace(pid, source.name) for pid in export.processes()]
+        found.append(NsysFile(traces, *export.scheduling(), export.epoch_ns(), ""))
+        return traces
 
-    return read_database(
+    read_database(
         source,
         read,
         again="export it again with nsys",
-        nothing="holds no CUDA call, kernel or NVTX range; record it with nsys profile -t cuda,nvtx",
+        nothing="holds no CUDA call, kernel, NVTX range or CPU sample; record it with nsys profile -t cuda,nvtx",
     )
+    return found[0]
 
 
 class _Export:
     """The tables of one file."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
         self._rows = database.rows
         self._texts: dict[int, str] = dict(self._rows("StringIds", ("id", "value"), (0, "")))
         memories = dict(self._rows("ENUM_CUDA_MEM_KIND", ("id", "label"), (0, "")))
         self._memories = {key: str(label) for key, label in memories.items()} or _MEMORIES
+        self._sampled: list[Sample] | None = None
         self._has_sync_records = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION" in database.tables
 
     def processes(self) -> list[int]:
         """Numbers of the processes that have events."""
         found: set[int] = set()
-        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+        sampled = ("COMPOSITE_EVENTS",) if "SAMPLING_CALLCHAINS" in self._database.tables else ()
+        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", *sampled):
             found |= {_pid(number) for (number,) in self._rows(table, ("globalTid",), (0,))}
         for table in ("KERNEL", "MEMCPY", "MEMSET"):
             found |= {_pid(number) for (number,) in self._rows(f"CUPTI_ACTIVITY_KIND_{table}", ("globalPid",), (0,))}
@@ -77,18 +100,34 @@ class _Export:
         self._ranges(pid, rows)
         self._kernels(pid, rows)
         self._copies(pid, rows)
-        names = {
-            number: self._texts.get(text, "")
-            for text, number in self._rows("ThreadNames", ("nameId", "globalTid"), (0, 0))
-        }
+        names = self._thread_names()
+        sampled = [one for one in self._samples() if _pid(one.thread) == pid]
+        places = rows.thread_rows(one.thread for one in sampled)
         return rows.trace(
             name,
             [Thread(0, pid, number & 0xFFFFFF, names.get(number, "")) for number in rows.threads],
             self._devices(),
             rank=self._rank(pid),
-            epoch_ns=self._epoch_ns(),
-            facts={"has_sync_records": self._has_sync_records},
+            epoch_ns=self.epoch_ns(),
+            facts={
+                "has_sync_records": self._has_sync_records,
+                "samples": [(row, one.frames, one.ns) for row, one in zip(places, sampled, strict=True)],
+            },
         )
+
+    def scheduling(self) -> tuple[Columns, str]:
+        """What threads of the machine did, and what of it is not told."""
+        return scheduling(self._database, self._texts, self._thread_names())
+
+    def _samples(self) -> list[Sample]:
+        if self._sampled is None:
+            self._sampled = list(samples(self._database, self._texts))
+        return self._sampled
+
+    def _thread_names(self) -> dict[int, str]:
+        """By packed number."""
+        listed = self._rows("ThreadNames", ("nameId", "globalTid"), (0, 0))
+        return {number: self._texts.get(text, "") for text, number in listed}
 
     # ------------------------------------------------------------------ one table at a time
 
@@ -170,7 +209,7 @@ class _Export:
             for row in self._rows("TARGET_INFO_GPU", asked, (0, "", 0, 0, 0, 0))
         ]
 
-    def _epoch_ns(self) -> int:
+    def epoch_ns(self) -> int:
         """CLOCK_REALTIME at time 0 of the file; 0 where it does not say."""
         found = self._rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",), (0,))
         return int(found[0][0]) if found and isinstance(found[0][0], int) else 0

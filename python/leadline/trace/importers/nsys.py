@@ -5,6 +5,7 @@ from __future__ import annotations
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
 from leadline.trace.importers.tree import profile_of
+from leadline.trace.kernel.foreign import KernelRecording, joined
 from leadline.trace.nsys import read_nsys
 from leadline.trace.source import Source
 
@@ -18,5 +19,17 @@ def recognises(head: bytes, source: Source) -> bool:
 
 def read(source: Source) -> Profile:
     """The profile of one export. Raises TraceError."""
-    profiles = [profile_of(trace, NAME) for trace in read_nsys(source)]
-    return profiles[0] if len(profiles) == 1 else merge_profiles(profiles)
+    found = read_nsys(source)
+    profiles = [profile_of(trace, NAME) for trace in found.traces]
+    profile = profiles[0] if len(profiles) == 1 else merge_profiles(profiles)
+    if not len(found.scheduling["time_ns"]) or not len(profile.events["start_ns"]):
+        return profile
+    recording = KernelRecording(
+        source=source.name,
+        recorder="Nsight Systems",
+        events=found.scheduling,
+        clock="of the session",
+        realtime_ns=found.epoch_ns,
+        sentences=(found.sentence,) if found.sentence else (),
+    )
+    return joined(profile, recording)

@@ -78,6 +78,7 @@ class Import:
         unattributed = self.book_devices(node, builder.node_of_process(process), devices)
         book_idle(builder, trace, node, devices)
         self._book_waits(node, booked)
+        self._book_samples(roots)
         if self.without_forward:
             builder.loss(process, LossKind.BACKWARD_WITHOUT_FORWARD, self.without_forward)
         if unattributed:
@@ -123,6 +124,7 @@ class Import:
         has the number of its process, as in profiles of ours."""
         used = set(np.unique(self.trace.events["thread"][self.spans]).tolist())
         used |= set(self.trace.events["thread"][self.trace.of_kind(Kind.STEP)].tolist()) | ({self.main} - {-1})
+        used |= {thread for thread, *_ in self.trace.facts.get("samples", ())}
         ordered = sorted(used - {-1}, key=lambda row: (row != self.main, row))
         tids = {row: abs(self.trace.threads[row].tid) for row in ordered}
         if self._pid():
@@ -240,6 +242,14 @@ class Import:
             for mask in (others, outer & (events["thread"] == self.main))
         )
         return length(theirs) - common(theirs, own)
+
+    def _book_samples(self, roots: Mapping[int, int]) -> None:
+        """Sampled stacks, below their thread: a stack does not say in which call of an operator it was taken."""
+        for thread, stack, ns in self.trace.facts.get("samples", ()):
+            node = roots[thread]
+            for function, module in stack:
+                node = self.builder.child(node, self.builder.frame(FrameKind.NATIVE, function, file=module))
+            self.builder.add(node, MetricKind.CPU_SAMPLE, ns)
 
     def _book_waits(self, node: Rows, booked: Booked) -> None:
         starts = self.trace.events["start_ns"][self.spans]

@@ -149,7 +149,7 @@ def _relation(profile: Profile, recording: KernelRecording) -> tuple[int, int]:
     imported = "import" in (profile.meta.get("available") or {})
     if recording.realtime_ns is not None and (imported or recording.clock != MONOTONIC):
         clock = clock_of(records[row])
-        if clock:  # both are related to CLOCK_REALTIME
+        if clock is not None:  # both are related to CLOCK_REALTIME
             return row, recording.realtime_ns - clock
     if recording.clock == MONOTONIC and not imported:
         return row, moved_ns(records[row])
