@@ -1,4 +1,5 @@
 """A folder of CTF traces: `ust/` and, where the kernel was recorded, `kernel/`; of several machines in one folder each.
+Beside them lies what Trace Compass needs to draw `ust/`.
 
 The two join in a viewer by the uuid of their clock, which is the machine's boot id."""
 
@@ -6,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from leadline.convert.ctf import tracecompass
 from leadline.convert.ctf.kernel import kernel_trace
 from leadline.convert.ctf.layout import Layout, Stream
 from leadline.convert.ctf.packets import packets
@@ -22,7 +24,10 @@ def write_folder(profile: Profile, request: Request, sink: Sink, metadata: Calla
     lines = program_lines(profile)
     for number, machine in enumerate(found):
         folder = f"machine{number}/" if len(found) > 1 else ""
-        _write(sink, f"{folder}ust", *user_trace(profile, machine, lines), metadata)
+        layout, streams = user_trace(profile, machine, lines)
+        _write(sink, f"{folder}ust", layout, streams, metadata)
+        with sink.member(f"{folder}{tracecompass.FILE}") as file:
+            file.write(tracecompass.analyses(layout))
         if (kernel := kernel_trace(profile, machine)) is not None:
             _write(sink, f"{folder}kernel", *kernel, metadata)
 
