@@ -1,5 +1,6 @@
 // leadline._events: bytes of a trace in, NumPy columns out, the work in events.cpp; conversions only.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "offline/arrays.h"
 #include "offline/events.h"
+#include "offline/groups.h"
 #include "offline/nest.h"
 
 namespace nb = nanobind;
@@ -99,6 +101,52 @@ nb::tuple nested(const Column<int32_t>& thread, const Column<int64_t>& start_ns,
                         array(std::move(found.depth)));
 }
 
+template <typename T>
+int64_t largest(std::span<const T> column) {
+  T most = -1;
+  for (const T one : column) {
+    if (one < 0) throw nb::value_error("A group is a row of groups.");
+    most = std::max(most, one);
+  }
+  return static_cast<int64_t>(most);
+}
+
+void same_length(size_t one, size_t other) {
+  if (one != other) throw nb::value_error("The columns differ in length.");
+}
+
+// (row of each group, group of each row).
+nb::tuple distinct(const std::vector<Column<int64_t>>& columns) {
+  std::vector<std::span<const int64_t>> views;
+  for (const auto& column : columns) {
+    views.push_back(leadline::offline::view(column));
+    same_length(views.front().size(), views.back().size());
+  }
+  auto found = leadline::offline::distinct(views);
+  return nb::make_tuple(array(std::move(found.first)), array(std::move(found.place)));
+}
+
+// (count, total, smallest, largest, squares) of every group.
+nb::tuple sums(const Column<int32_t>& group, const Column<int64_t>& values) {
+  const auto groups = leadline::offline::view(group);
+  same_length(groups.size(), values.shape(0));
+  auto found =
+      leadline::offline::sums(groups, leadline::offline::view(values), static_cast<size_t>(largest(groups) + 1));
+  return nb::make_tuple(array(std::move(found.count)), array(std::move(found.total)), array(std::move(found.smallest)),
+                        array(std::move(found.largest)), array(std::move(found.squares)));
+}
+
+// (level of each row, rows whose link upwards is to be cut).
+nb::tuple levels(const Column<int64_t>& above, int32_t deepest) {
+  auto found = leadline::offline::levels(leadline::offline::view(above), deepest);
+  return nb::make_tuple(array(std::move(found.level)), array(std::move(found.cut)));
+}
+
+nb::object nearest(const Column<int64_t>& above, const Column<uint8_t>& wanted) {
+  same_length(above.shape(0), wanted.shape(0));
+  return array(leadline::offline::nearest(leadline::offline::view(above), leadline::offline::view(wanted)));
+}
+
 // (process, tid, name) of every thread; the process is a number or a text.
 nb::list threads(const EventReader& reader) {
   const auto& from = reader.threads;
@@ -117,6 +165,10 @@ nb::list threads(const EventReader& reader) {
 NB_MODULE(_events, module) {
   module.doc() = "Compiled core of leadline.trace; use leadline.trace.kineto.";
   module.def("nest", &nested, nb::arg("thread"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("timed"));
+  module.def("distinct", &distinct, nb::arg("columns"));
+  module.def("sums", &sums, nb::arg("group"), nb::arg("values"));
+  module.def("levels", &levels, nb::arg("above"), nb::arg("deepest"));
+  module.def("nearest", &nearest, nb::arg("above"), nb::arg("wanted"));
   nb::class_<EventReader>(module, "EventReader")
       .def(
           "__init__",

@@ -1,5 +1,6 @@
 // leadline._xla: bytes in, plain Python values out; conversions only.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -121,16 +122,21 @@ nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
   return nb::make_tuple(operations, runs, problem);
 }
 
-// The memory of a column, for numpy.frombuffer.
+// The memory of a column, handed over: anything that reads buffers (`memoryview`, `numpy.asarray`) has it without a
+// copy.
 template <typename T>
-nb::bytes bytes_of(const std::vector<T>& column) {
-  return nb::bytes(reinterpret_cast<const char*>(column.data()), column.size() * sizeof(T));
+nb::object buffer_of(std::vector<T>&& column) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(column));
+  const size_t size = owned->size();
+  T* data = owned->data();
+  nb::capsule owner(owned.release(), [](void* held) noexcept { delete static_cast<std::vector<T>*>(held); });
+  return nb::cast(nb::ndarray<nb::memview, T, nb::ndim<1>>(data, {size}, owner));
 }
 
 // A whole profile: {planes: [(name, {stat: text})], lines: [(plane, id, name)], programs: [(id, name, module)],
-// strings, complaints, base_ns, problem, events: {column: bytes}, stats: {column: bytes}}. Columns of events: line and
-// name as uint32, start_ps and duration_ps; of stats each number asked for as int64 (its smallest: not said), each text
-// as uint32 (0: not said).
+// strings, complaints, base_ns, problem, events: {column: buffer}, stats: {column: buffer}}. Columns of events: line
+// and name as uint32, start_ps and duration_ps; of stats each number asked for as int64 (its smallest: not said), each
+// text as uint32 (0: not said). A statistic that no event has is not among the stats.
 nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers,
                  const std::vector<std::string>& texts) {
   std::string problem;
@@ -155,17 +161,20 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
   for (const std::string& string : space->strings()) strings.append(text(string));
   nb::list complaints;
   for (const std::string_view complaint : space->complaints()) complaints.append(text(complaint));
-  const Space::Events& from = space->events();
+  Space::Events from = space->take_events();
   nb::dict events;
-  events["line"] = bytes_of(from.line);
-  events["name"] = bytes_of(from.name);
-  events["start_ps"] = bytes_of(from.start_ps);
-  events["duration_ps"] = bytes_of(from.duration_ps);
+  events["line"] = buffer_of(std::move(from.line));
+  events["name"] = buffer_of(std::move(from.name));
+  events["start_ps"] = buffer_of(std::move(from.start_ps));
+  events["duration_ps"] = buffer_of(std::move(from.duration_ps));
   nb::dict stats;
-  for (size_t column = 0; column < numbers.size(); ++column)
-    stats[nb::str(numbers[column].c_str())] = bytes_of(from.numbers[column]);
-  for (size_t column = 0; column < texts.size(); ++column)
-    stats[nb::str(texts[column].c_str())] = bytes_of(from.texts[column]);
+  for (size_t column = 0; column < numbers.size(); ++column) {
+    if (!from.numbers[column].empty())
+      stats[nb::str(numbers[column].c_str())] = buffer_of(std::move(from.numbers[column]));
+  }
+  for (size_t column = 0; column < texts.size(); ++column) {
+    if (!from.texts[column].empty()) stats[nb::str(texts[column].c_str())] = buffer_of(std::move(from.texts[column]));
+  }
   nb::dict found;
   found["planes"] = planes;
   found["lines"] = lines;

@@ -46,6 +46,14 @@ std::string text_of(const Field& field) {
   }
 }
 
+// A column begins with the first event that has its statistic.
+template <typename T>
+void put_into(std::vector<T>& column, size_t row, size_t room, T value, T nothing) {
+  if (column.capacity() < room) column.reserve(room);
+  if (column.size() <= row) column.resize(row + 1, nothing);
+  column[row] = value;
+}
+
 }  // namespace
 
 Space::Space(std::string_view bytes, Wanted wanted, std::string* problem) : wanted_(std::move(wanted)) {
@@ -59,6 +67,12 @@ Space::Space(std::string_view bytes, Wanted wanted, std::string* problem) : want
     if (field.is(2, 2) || field.is(3, 2)) complaints_.push_back(field.bytes);
   }
   if (!good || !wire.ok()) *problem = "These bytes are no profile of XLA (XSpace), or they are damaged or cut off.";
+  for (auto& column : events_.numbers) {
+    if (!column.empty()) column.resize(events_.size(), kUnknown);
+  }
+  for (auto& column : events_.texts) {
+    if (!column.empty()) column.resize(events_.size(), kNoText);
+  }
   base_ns_ = INT64_MAX;
   for (const uint32_t line : events_.line) base_ns_ = std::min(base_ns_, lines_[line].timestamp_ns);
   if (events_.line.empty()) base_ns_ = 0;
@@ -225,9 +239,11 @@ bool Space::read_line(std::string_view bytes, const Names& names) {
   Line line;
   line.plane = static_cast<uint32_t>(planes_.size() - 1);
   std::string_view shown;
+  size_t count = 0;
   Wire wire(bytes);
   Field field;
   while (wire.next(&field)) {
+    if (field.is(4, 2)) ++count;
     if (field.is(1, 0)) line.id = field.integer();
     if (field.is(2, 2)) line.name = field.bytes;
     if (field.is(3, 0)) line.timestamp_ns = field.integer();
@@ -236,6 +252,7 @@ bool Space::read_line(std::string_view bytes, const Names& names) {
   if (!wire.ok()) return false;
   if (line.name.empty()) line.name = shown;
   lines_.push_back(line);
+  expect(count);
   Wire again(bytes);
   while (again.next(&field)) {
     if (field.is(4, 2) && !read_event(field.bytes, names, row)) return false;
@@ -243,13 +260,25 @@ bool Space::read_line(std::string_view bytes, const Names& names) {
   return true;
 }
 
+// Room for a line's events at once, so that a large file does not hold its columns twice while they grow.
+void Space::expect(size_t more) {
+  const size_t least = events_.size() + more;
+  if (least <= events_.line.capacity()) return;
+  const size_t room = std::max(least, events_.line.capacity() + events_.line.capacity() / 4);
+  events_.line.reserve(room);
+  events_.name.reserve(room);
+  events_.start_ps.reserve(room);
+  events_.duration_ps.reserve(room);
+}
+
 void Space::put(size_t row, const Value& value) {
   if (value.column < 0) return;
   const auto column = static_cast<size_t>(value.column);
+  const size_t room = events_.line.capacity();
   if (value.is_text) {
-    events_.texts[column][row] = value.text;
+    put_into(events_.texts[column], row, room, value.text, kNoText);
   } else {
-    events_.numbers[column][row] = value.number;
+    put_into(events_.numbers[column], row, room, value.number, kUnknown);
   }
 }
 
@@ -259,8 +288,6 @@ bool Space::read_event(std::string_view bytes, const Names& names, uint32_t line
   events_.name.push_back(kNoText);
   events_.start_ps.push_back(0);
   events_.duration_ps.push_back(0);
-  for (auto& column : events_.numbers) column.push_back(kUnknown);
-  for (auto& column : events_.texts) column.push_back(kNoText);
   Wire wire(bytes);
   Field field;
   while (wire.next(&field)) {

@@ -48,9 +48,16 @@ class Space {
     std::vector<uint32_t> name;     // in strings()
     std::vector<int64_t> start_ps;  // since base_ns()
     std::vector<int64_t> duration_ps;
-    std::vector<std::vector<int64_t>> numbers;  // by Wanted::numbers
-    std::vector<std::vector<uint32_t>> texts;   // by Wanted::texts, in strings()
+    // By Wanted::numbers and Wanted::texts (in strings()); empty where no event has that statistic.
+    std::vector<std::vector<int64_t>> numbers;
+    std::vector<std::vector<uint32_t>> texts;
     size_t size() const noexcept { return line.size(); }
+    int64_t number(size_t column, size_t row) const noexcept {
+      return numbers[column].empty() ? kUnknown : numbers[column][row];
+    }
+    uint32_t text(size_t column, size_t row) const noexcept {
+      return texts[column].empty() ? kNoText : texts[column][row];
+    }
   };
 
   // `bytes` must live as long. `problem`: a sentence where they are no profile; what could be read before the damage
@@ -63,6 +70,7 @@ class Space {
   const std::vector<Line>& lines() const noexcept { return lines_; }
   const std::vector<Program>& programs() const noexcept { return programs_; }
   const Events& events() const noexcept { return events_; }
+  Events take_events() noexcept { return std::move(events_); }
   const std::deque<std::string>& strings() const noexcept { return strings_; }
   // What the profiler itself says went wrong.
   const std::vector<std::string_view>& complaints() const noexcept { return complaints_; }
@@ -99,6 +107,7 @@ class Space {
   bool read_line(std::string_view bytes, const Names& names);
   bool read_event(std::string_view bytes, const Names& names, uint32_t line);
   bool read_stat(std::string_view bytes, const Names& names, Value* value, std::string_view* raw);
+  void expect(size_t more);
   void put(size_t row, const Value& value);
   uint32_t text(std::string_view value);
 

@@ -59,9 +59,9 @@ TEST_CASE("a profile is read as planes, lines and events with the statistics tha
   CHECK(space.events().start_ps[0] == 5'000);
   CHECK(space.events().start_ps[1] == 6'000);
   CHECK(space.events().duration_ps[1] == 2'000);
-  CHECK(space.events().numbers[0][0] == 77);
-  CHECK(space.events().numbers[1][0] == kUnknown);
-  CHECK(space.strings()[space.events().texts[0][0]] == "dot.1");
+  CHECK(space.events().number(0, 0) == 77);
+  CHECK(space.events().number(1, 0) == kUnknown);
+  CHECK(space.strings()[space.events().text(0, 0)] == "dot.1");
   REQUIRE(space.programs().size() == 1);
   CHECK(space.programs()[0].id == 77);
   CHECK(space.programs()[0].module == "the module");

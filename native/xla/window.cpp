@@ -48,21 +48,18 @@ Wanted window_wanted() { return {{"program_id", "run_id", "device_ordinal"}, {"h
 
 Window sums(const Space& space, const ControlFlow& control) {
   const Space::Events& events = space.events();
-  const auto& program = events.numbers[0];
-  const auto& run = events.numbers[1];
-  const auto& device = events.numbers[2];
-  const auto& operation = events.texts[0];
-  const auto& module = events.texts[1];
+  const auto program = [&](size_t row) { return events.number(0, row); };
+  const auto operation = [&](size_t row) { return events.text(0, row); };
   std::vector<int64_t> self_ps(events.size(), 0);
   std::map<Key, std::vector<Work>> runs;
   std::map<uint32_t, std::vector<Work>> lines;
   for (size_t row = 0; row < events.size(); ++row) {
-    if (operation[row] == kNoText || program[row] == kUnknown) continue;
+    if (operation(row) == kNoText || program(row) == kUnknown) continue;
     if (std::string_view(space.strings()[events.name[row]]).starts_with(kEnds)) continue;
     const int64_t start_ps = events.start_ps[row];
     int64_t end_ps = 0;
     if (__builtin_add_overflow(start_ps, events.duration_ps[row], &end_ps)) continue;
-    runs[{program[row], run[row], device[row]}].push_back({row, start_ps, end_ps});
+    runs[{program(row), events.number(1, row), events.number(2, row)}].push_back({row, start_ps, end_ps});
     lines[events.line[row]].push_back({row, start_ps, end_ps});
     self_ps[row] = events.duration_ps[row];
   }
@@ -81,18 +78,18 @@ Window sums(const Space& space, const ControlFlow& control) {
   for (auto& [key, works] : runs) {
     std::stable_sort(works.begin(), works.end(), inside_out);
     const auto others = control.find(key.program);
-    ProgramRun seen{key.program, key.run, key.device, module[works.front().row], works.front().start_ps, 0, 0};
+    ProgramRun seen{key.program, key.run, key.device, events.text(1, works.front().row), works.front().start_ps, 0, 0};
     for (size_t at = 0; at < works.size(); ++at) {
       const Work& work = works[at];
       const int64_t took_ps = work.end_ps - work.start_ps;
-      const std::string_view name = space.strings()[operation[work.row]];
+      const std::string_view name = space.strings()[operation(work.row)];
       if (others != control.end() && others->second.contains(name) && comparisons < kMostComparisons)
         self_ps[work.row] = took_ps - covered(works, at, &comparisons);
       seen.end_ps = std::max(seen.end_ps, work.end_ps);
       ++seen.operations;
-      const auto [place, is_new] = found.try_emplace({key.program, operation[work.row]});
+      const auto [place, is_new] = found.try_emplace({key.program, operation(work.row)});
       OperationSum& sum = place->second;
-      if (is_new) sum = {key.program, operation[work.row], 0, 0, 0, took_ps, took_ps, 0};
+      if (is_new) sum = {key.program, operation(work.row), 0, 0, 0, took_ps, took_ps, 0};
       ++sum.count;
       sum.total_ps += took_ps;
       sum.self_ps += std::max<int64_t>(self_ps[work.row], 0);

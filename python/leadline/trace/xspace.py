@@ -23,6 +23,7 @@ from leadline.trace.xspace_details import copy_name, facts_of, launch, moved, pr
 from leadline.xla.events import REGION_BEGINS, REGION_ENDS, Event, Named, named
 
 Rows = NDArray[np.int64]
+Few = NDArray[np.int32]
 
 NOT_SAID = -(2**63)
 _NUMBERS = (
@@ -47,27 +48,40 @@ _LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
+class Told:
+    """What some events tell: rows of the trace's events, in order, and what each says."""
+
+    rows: Rows
+    values: Rows
+
+    def of(self, wanted: NDArray[np.bool_]) -> Told:
+        """What the wanted events tell; `wanted` has a value for every event of the trace."""
+        mine = wanted[self.rows]
+        return Told(self.rows[mine], self.values[mine])
+
+
+@dataclass(frozen=True)
 class Space:
-    """A profile. Every array has a row per event of `trace`.
+    """A profile. Every array has a row per event of `trace`; what few events tell has rows for these.
 
     operation: row of `operations` (number of the program, name of the instruction), -1 for what executes none.
     run: the run of the program that it belongs to, as any number; -1 where nothing tells.
-    produces, consumes: a number that the event which asked for something and the one that did it share; -1 for none.
+    produces, consumes: a number that the event which asked for something and the one that did it share.
     meaning: row of `meanings`, what a name of a host thread's event is.
-    held: bytes of the allocator after an allocation or free; -1 for other events. `address`: of what it was about.
+    held: bytes of the allocator after an allocation or free. `address`: of what it was about.
     programs: name and HloModuleProto of each program that the profile carries, by its number.
     """
 
     trace: Trace
-    operation: Rows
+    operation: Few
     operations: Sequence[tuple[int, str]]
-    run: Rows
-    produces: Rows
-    consumes: Rows
-    meaning: Rows
+    run: Few
+    produces: Told
+    consumes: Told
+    meaning: Few
     meanings: Sequence[Named]
-    held: Rows
-    address: Rows
+    held: Told
+    address: Told
     programs: Mapping[int, tuple[str, bytes]]
 
 
@@ -103,57 +117,65 @@ class _Reader:
         self._programs = {program_number(text, key): (text, module) for key, text, module in found["programs"]}
         self._complaints: list[str] = found["complaints"]
         self._base_ns: int = found["base_ns"]
-        wide, narrow = np.dtype("i8"), np.dtype("u4")
         self._events: dict[str, NDArray[Any]] = {
-            name: np.frombuffer(column, wide if name in _NUMBERS or name.endswith("_ps") else narrow)
-            for name, column in {**found["events"], **found["stats"]}.items()
+            name: np.asarray(column) for name, column in {**found["events"], **found["stats"]}.items()
         }
+        self._size = self._events["line"].size
         self._details: list[Mapping[str, Any]] = []
 
     def space(self) -> Space:
         threads, devices = self._threads(), self._devices()
-        line_of = self._events["line"]
         lines = len(self._lines)
-        thread = np.array([threads.get(row, (-1, None))[0] for row in range(lines)], np.int64)[line_of]
-        place = np.array([devices.get(row, (-1, -1)) for row in range(lines)], np.int64).reshape(-1, 2)[line_of]
-        marks = np.array([name == _STEPS for _, _, name in self._lines], np.bool_)[line_of] & (place[:, 0] >= 0)
+        line_of = self._events.pop("line")
+        thread = np.array([threads.get(row, (-1, None))[0] for row in range(lines)], np.int32)[line_of]
+        places = np.array([devices.get(row, (-1, -1)) for row in range(lines)], np.int32).reshape(-1, 2)
+        device, stream = (_of_lines(places[:, side], line_of) for side in (0, 1))
+        marks = np.array([name == _STEPS for _, _, name in self._lines], np.bool_)[line_of] & (device >= 0)
         meanings, meaning = self._meanings(thread)
-        has_step = self._events["step_num"] != NOT_SAID
-        lasted_ps = self._lasting(meanings, meaning)
+        self._let_last(meanings, meaning, line_of)
+        del line_of
         quiet = np.array([one.event == Event.MARK for one in meanings] or [False], np.bool_)[np.maximum(meaning, 0)]
-        on_host, on_device = thread >= 0, (place[:, 0] >= 0) & ~marks
+        on_host, on_device = thread >= 0, (device >= 0) & ~marks
+        has_step = self._says("step_num")
         own_steps = bool((has_step & on_host).any())
         stepping = (has_step & on_host) | (marks & (not own_steps))
         shown = (on_host & ~(quiet & (meaning >= 0) & ~self._flows())) | on_device | stepping
-        start_ns = self._events["start_ps"] // 1000
-        usable = (start_ns >= 0) & (start_ns < _DAY_NS) & (lasted_ps < _DAY_NS * 1000)
+        del quiet, marks, has_step, on_device
+        start_ps, lasted_ps = self._events["start_ps"], self._events["duration_ps"]
+        usable = (start_ps >= 0) & (start_ps < _DAY_NS * 1000) & (lasted_ps < _DAY_NS * 1000)
         lost = int((shown & ~usable).sum())
-        rows = np.flatnonzero(shown & usable)
-        end_ns = (self._events["start_ps"][rows] + lasted_ps[rows]) // 1000
-        start_ns = start_ns[rows]
-        order = np.lexsort((-end_ns, start_ns))
-        rows, start_ns, end_ns = rows[order], start_ns[order], end_ns[order]
-        thread = np.where(stepping & ~on_host, 0 if threads else -1, thread)
+        rows = _in_order(np.flatnonzero(shown & usable), start_ps, lasted_ps)
+        del shown, usable
+        start_ns = start_ps[rows] // 1000
+        duration_ns = (start_ps[rows] + lasted_ps[rows]) // 1000 - start_ns
+        del start_ps, lasted_ps, self._events["start_ps"], self._events["duration_ps"]
+        thread = np.where(stepping & ~on_host, 0 if threads else -1, thread)[rows]
+        stepping, meaning = stepping[rows], meaning[rows]
         columns = {
             "start_ns": start_ns,
-            "duration_ns": end_ns - start_ns,
-            "thread": thread[rows],
-            "device": np.where(stepping, -1, place[:, 0])[rows],
-            "stream": np.where(stepping, -1, place[:, 1])[rows],
-            "correlation": self._number("correlation_id", 0)[rows],
-            "bytes": self._number("allocation_bytes", 0)[rows],
+            "duration_ns": duration_ns,
+            "thread": thread,
+            "device": np.where(stepping, -1, device[rows]) if devices else device[rows],
+            "stream": np.where(stepping, -1, stream[rows]) if devices else stream[rows],
+            "correlation": self._number("correlation_id", 0, rows),
+            "bytes": self._number("allocation_bytes", 0, rows),
         }
+        del device, stream
         strings = list(self._strings)
-        kind, names, detail = self._kinds(rows, columns, meaning[rows], meanings, stepping[rows], strings)
+        kind, names, detail = self._kinds(rows, columns, meaning, meanings, stepping, strings)
         columns |= {"kind": kind, "name": names, "detail": detail}
         nothing = {"awaits_correlation": 0}
         events = {
-            name: np.asarray(columns.get(name, np.full(rows.size, nothing.get(name, -1)))).astype(column)
+            name: np.asarray(columns[name]).astype(column, copy=False)
+            if name in columns
+            else np.broadcast_to(np.array(nothing.get(name, -1), column), rows.size)
             for name, column in EVENT_COLUMNS.items()
         }
+        del columns, start_ns, duration_ns, kind, names, detail
         warnings = [f"the profiler says: {complaint}" for complaint in self._complaints]
         if lost:
             warnings.append(f"{lost} events lie more than a day after the first, or last longer; they are left out")
+        operation, operations = self._operations(rows)
         trace = Trace(
             events=events,
             strings=strings,
@@ -165,20 +187,19 @@ class _Reader:
             source=self._name,
             origin_ns=self._origin_ns(),
             warnings=tuple(warnings),
-            facts=_main_thread(events, np.where(self._events["hlo_op"][rows] != 0, -1, meaning[rows]), meanings),
+            facts=_main_thread(events, np.where(operation >= 0, -1, meaning), meanings),
         )
-        operation, operations = self._operations(rows)
         return Space(
             trace=trace,
             operation=operation,
             operations=operations,
             run=self._runs(rows),
-            produces=_joined(self._events["_pt"], self._events["_p"])[rows],
-            consumes=_joined(self._events["_ct"], self._events["_c"])[rows],
-            meaning=np.where(thread >= 0, meaning, -1)[rows],
+            produces=self._joined("_pt", "_p", rows),
+            consumes=self._joined("_ct", "_c", rows),
+            meaning=np.where(thread >= 0, meaning, -1),
             meanings=meanings,
-            held=self._number("bytes_allocated", -1)[rows],
-            address=self._number("addr", 0)[rows],
+            held=self._told("bytes_allocated", rows),
+            address=self._told("addr", rows),
             programs=self._programs,
         )
 
@@ -246,49 +267,74 @@ class _Reader:
 
     # ------------------------------------------------------------------ events
 
-    def _number(self, name: str, nothing: int) -> Rows:
-        column = self._events[name]
+    def _says(self, name: str) -> NDArray[np.bool_]:
+        """Which events have that statistic, of all that the reader found."""
+        column = self._events.get(name)
+        return np.broadcast_to(np.False_, self._size) if column is None else column != NOT_SAID
+
+    def _number(self, name: str, nothing: int, rows: Rows) -> NDArray[Any]:
+        column = self._events.get(name)
+        if column is None:
+            return np.broadcast_to(np.int64(nothing), rows.size)
+        column = column[rows]
         return np.where(column == NOT_SAID, nothing, column)
 
-    def _flows(self) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = (self._events["_p"] != NOT_SAID) | (self._events["_c"] != NOT_SAID)
-        return found
+    def _text(self, name: str, rows: Rows) -> NDArray[Any]:
+        column = self._events.get(name)
+        return np.broadcast_to(np.uint32(0), rows.size) if column is None else column[rows]
 
-    def _lasting(self, meanings: Sequence[Named], meaning: Rows) -> Rows:
-        """How long each event lasted. What a thread of a pool did for another one lasts from the mark of its begin to
-        that of its end."""
-        lasted = self._events["duration_ps"].copy()
+    def _told(self, name: str, rows: Rows) -> Told:
+        column = self._number(name, NOT_SAID, rows)
+        said = np.flatnonzero(column != NOT_SAID)
+        return Told(said, column[said])
+
+    def _joined(self, kind: str, number: str, rows: Rows) -> Told:
+        """One number for the type and the id of a flow."""
+        told = self._told(number, rows)
+        kinds = self._number(kind, 0, rows[told.rows])
+        return Told(told.rows, (told.values * 64 + kinds) & (2**62 - 1))
+
+    def _flows(self) -> NDArray[np.bool_]:
+        return self._says("_p") | self._says("_c")
+
+    def _let_last(self, meanings: Sequence[Named], meaning: Few, line_of: NDArray[Any]) -> None:
+        """What a thread of a pool did for another one lasts from the mark of its begin to that of its end."""
         marks = np.array(
             [(REGION_BEGINS, REGION_ENDS).index(one.name) if one.name in _REGION else -1 for one in meanings]
         )
         if not (marks >= 0).any():
-            return lasted
+            return
+        start_ps = self._events["start_ps"]
         rows = np.flatnonzero((meaning >= 0) & (marks[np.maximum(meaning, 0)] >= 0))
-        rows = rows[np.lexsort((self._events["start_ps"][rows], self._events["line"][rows]))]
+        rows = rows[np.lexsort((start_ps[rows], line_of[rows]))]
         ends = marks[meaning[rows]] == 1
         following = np.flatnonzero(~ends[:-1] & ends[1:])
         begun, ended = rows[following], rows[following + 1]
-        same = self._events["line"][begun] == self._events["line"][ended]
-        lasted[begun[same]] = self._events["start_ps"][ended[same]] - self._events["start_ps"][begun[same]]
-        return lasted
+        same = line_of[begun] == line_of[ended]
+        lasted = self._events["duration_ps"]
+        lasted[begun[same]] = start_ps[ended[same]] - start_ps[begun[same]]
 
-    def _meanings(self, thread: Rows) -> tuple[list[Named], Rows]:
+    def _meanings(self, thread: Few) -> tuple[list[Named], Few]:
         """What each name of an event on a host thread is, and the row of it for every event; -1 for other events."""
-        host = thread >= 0
-        texts, place = np.unique(self._events["name"][host], return_inverse=True)
-        meaning = np.full(thread.size, -1, np.int64)
-        meaning[host] = place
+        name = self._events["name"]
+        used = np.zeros(len(self._strings), np.bool_)
+        used[name[thread >= 0]] = True
+        texts = np.flatnonzero(used)
+        place = np.full(len(self._strings), -1, np.int32)
+        place[texts] = np.arange(texts.size, dtype=np.int32)
+        meaning = place[name]
+        meaning[thread < 0] = -1
         return [named(self._strings[text]) for text in texts.tolist()], meaning
 
     def _kinds(
         self,
         rows: Rows,
-        columns: Mapping[str, Rows],
-        meaning: Rows,
+        columns: dict[str, NDArray[Any]],
+        meaning: Few,
         meanings: Sequence[Named],
         stepping: NDArray[np.bool_],
         strings: list[str],
-    ) -> tuple[Rows, Rows, Rows]:
+    ) -> tuple[NDArray[Any], Few, NDArray[Any]]:
         """Kind, name and detail of every event; `strings` gets the names that are new."""
         known = {text: row for row, text in reversed(list(enumerate(strings)))}
 
@@ -298,55 +344,59 @@ class _Reader:
                 strings.append(text)
             return place
 
-        name = self._events["name"][rows].astype(np.int64)
+        own = self._events.pop("name")[rows]
+        name = own.astype(np.int32)
         on_host = columns["thread"] >= 0
-        kinds = np.array([int(_kind(one)) for one in meanings] or [0], np.int64)
-        texts = np.array([row_of(one.name) for one in meanings] or [0], np.int64)
-        kind = np.where(meaning >= 0, kinds[np.maximum(meaning, 0)], int(Kind.KERNEL))
+        kinds = np.array([int(_kind(one)) for one in meanings] or [0], np.uint8)
+        texts = np.array([row_of(one.name) for one in meanings] or [0], np.int32)
+        kind = np.where(meaning >= 0, kinds[np.maximum(meaning, 0)], np.uint8(Kind.KERNEL))
         name = np.where(meaning >= 0, texts[np.maximum(meaning, 0)], name)
-        executes = (self._events["hlo_op"][rows] != 0) & on_host
-        kind[executes], name[executes] = int(Kind.OPERATOR), self._events["hlo_op"][rows][executes]
+        operation = self._text("hlo_op", rows)
+        executes = (operation != 0) & on_host
+        kind[executes], name[executes] = int(Kind.OPERATOR), operation[executes]
         device = ~on_host
         for place in np.unique(name[device]).tolist():
             kind[device & (name == place)] = int(device_kind(strings[place], Kind.KERNEL))
         steps = np.flatnonzero(stepping)
         kind[steps] = int(Kind.STEP)
-        for row in steps.tolist():
-            number = int(self._events["step_num"][rows[row]])
-            text = self._strings[int(self._events["name"][rows[row]])]
+        numbers = self._number("step_num", NOT_SAID, rows[steps]).tolist()
+        for row, number in zip(steps.tolist(), numbers, strict=True):
+            text = self._strings[int(own[row])]
             name[row] = row_of(text if number == NOT_SAID else f"{text} {number}")
         return kind, name, self._shapes(rows, columns, kind, name, row_of)
 
-    def _shapes(self, rows: Rows, columns: Mapping[str, Rows], kind: Rows, name: Rows, row_of: Any) -> Rows:
+    def _shapes(
+        self, rows: Rows, columns: dict[str, NDArray[Any]], kind: NDArray[Any], name: Few, row_of: Any
+    ) -> NDArray[Any]:
         """Rows of details with the shape of a launch; copies and sets get their direction and their bytes."""
-        detail = np.full(rows.size, -1, np.int64)
+        detail = np.broadcast_to(np.int64(-1), rows.size)
         for column, found_kind, told in (
             ("kernel_details", Kind.KERNEL, launch),
             ("memcpy_details", Kind.COPY, moved),
             ("memset_details", Kind.SET, moved),
         ):
-            texts = self._events[column][rows]
+            texts = self._text(column, rows)
             for text in np.unique(texts[texts != 0]).tolist():
                 mine = (texts == text) & (columns["thread"] < 0)
                 facts = told(facts_of(self._strings[text]))
                 kind[mine] = int(found_kind)
-                columns["bytes"][mine] = facts.pop("bytes", 0)
+                columns["bytes"] = np.where(mine, facts.pop("bytes", 0), columns["bytes"])
                 if found_kind == Kind.KERNEL:
-                    detail[mine] = len(self._details)
+                    detail = np.where(mine, len(self._details), detail)
                     self._details.append(facts)
                 else:
                     for place in np.unique(name[mine]).tolist():
                         name[mine & (name == place)] = row_of(copy_name(self._strings[place], facts))
         return detail
 
-    def _operations(self, rows: Rows) -> tuple[Rows, list[tuple[int, str]]]:
+    def _operations(self, rows: Rows) -> tuple[Few, list[tuple[int, str]]]:
         """Which operation each event executed: by its program's number, else by the name of its module."""
-        name = self._events["hlo_op"][rows].astype(np.int64)
-        program, module = self._events["program_id"][rows], self._events["hlo_module"][rows].astype(np.int64)
+        name = self._text("hlo_op", rows)
         by_name = {text.partition("(")[0]: number for number, (text, _) in self._programs.items()}
-        found = np.full(rows.size, -1, np.int64)
+        found = np.full(rows.size, -1, np.int32)
         executes = np.flatnonzero(name != 0)
-        columns = (name[executes], program[executes], module[executes])
+        mine = rows[executes]
+        columns = (name[executes], self._number("program_id", NOT_SAID, mine), self._text("hlo_module", mine))
         first, found[executes] = distinct(*columns)
         operations = []
         for text, number, inside in zip(*(column[first].tolist() for column in columns), strict=True):
@@ -355,16 +405,33 @@ class _Reader:
             operations.append((number, self._strings[text]))
         return found, operations
 
-    def _runs(self, rows: Rows) -> Rows:
+    def _runs(self, rows: Rows) -> Few:
         """Runs of programs as numbers from 0, by what tells them apart."""
-        run = self._events["run_id"][rows]
-        found = np.full(rows.size, -1, np.int64)
-        told = np.flatnonzero(run != NOT_SAID)
-        _, found[told] = np.unique(run[told], return_inverse=True)
+        run = self._told("run_id", rows)
+        found = np.full(rows.size, -1, np.int32)
+        found[run.rows] = np.unique(run.values, return_inverse=True)[1]
         return found
 
 
-def _main_thread(events: Mapping[str, NDArray[Any]], meaning: Rows, meanings: Sequence[Named]) -> dict[str, int]:
+def _of_lines(places: Few, line_of: NDArray[Any]) -> Few:
+    """What is known of lines, for every event."""
+    return places[line_of] if (places >= 0).any() else np.broadcast_to(np.int32(-1), line_of.size)
+
+
+def _in_order(rows: Rows, start_ps: Rows, lasted_ps: Rows) -> Rows:
+    """Rows by their start in nanoseconds, of those that start together the longest first. Lines are in order by
+    themselves, which makes putting them together cheap; few events start together."""
+    start_ns = start_ps[rows] // 1000
+    order = np.argsort(start_ns, kind="stable")
+    rows, start_ns = rows[order], start_ns[order]
+    same = np.flatnonzero(start_ns[1:] == start_ns[:-1])
+    together = np.union1d(same, same + 1)
+    end_ns = (start_ps[rows[together]] + lasted_ps[rows[together]]) // 1000
+    rows[together] = rows[together][np.lexsort((-end_ns, start_ns[together]))]
+    return rows
+
+
+def _main_thread(events: Mapping[str, NDArray[Any]], meaning: Few, meanings: Sequence[Named]) -> dict[str, int]:
     """The thread with the program's loop: that of its steps, else with most of what only Python begins; pools have more
     operators than it. Empty where nothing tells."""
     begins = np.array([one.event in _BEGUN_BY_PYTHON for one in meanings] or [False], np.bool_)
@@ -373,15 +440,6 @@ def _main_thread(events: Mapping[str, NDArray[Any]], meaning: Rows, meanings: Se
         if threads.size:
             return {"main_thread": int(np.bincount(threads).argmax())}
     return {}
-
-
-def _joined(types: Rows, numbers: Rows) -> Rows:
-    """One number for the type and the id of a flow."""
-    found = np.full(numbers.size, -1, np.int64)
-    told = numbers != NOT_SAID
-    mixed = numbers[told] * 64 + np.where(types[told] == NOT_SAID, 0, types[told])
-    found[told] = mixed & (2**62 - 1)
-    return found
 
 
 def _kind(one: Named) -> Kind:

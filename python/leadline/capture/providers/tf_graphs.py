@@ -128,20 +128,11 @@ class Graphs:
         return path
 
     def _find(self, function: str, node: str, *, near: bool = True) -> Any:
-        """The operation of that name: in the function's graph, else in any, where the names of calls that were put in
-        place are left off; else one in the same scope, for nodes that TensorFlow's optimizer made."""
-        graphs = [function, *(name for name in self._graphs if name != function)]
+        """The operation of that name; else one in the same scope, for nodes that TensorFlow's optimizer made."""
+        found, _ = self._named(function, node, 0 if near else 2)
+        if found is not None or not near:
+            return found
         parts = node.split("/")
-        for name in graphs:
-            operations = self._of(name)
-            for start in range(len(parts)):
-                found = operations.get("/".join(parts[start:]))
-                if found is not None:
-                    return found
-                if start and name == function and not near:
-                    break
-        if not near:
-            return None
         operations = self._of(function)
         for end in range(len(parts) - 1, 0, -1):
             scope = "/".join(parts[:end]) + "/"
@@ -150,6 +141,18 @@ class Graphs:
                 return found
         last = parts[-1].partition("-")[0]
         return operations.get(last)
+
+    def _named(self, function: str, node: str, most: int = 0) -> tuple[Any, str]:
+        """The operation of that name, and the call that was put in place around it: in the function's graph, else in
+        any, where the names of such calls are left off; in its own graph all or `most` - 1 of them."""
+        parts = node.split("/")
+        for name in (function, *(one for one in self._graphs if one != function)):
+            operations = self._of(name)
+            for start in range(len(parts))[: most or None] if name == function else range(len(parts)):
+                found = operations.get("/".join(parts[start:]))
+                if found is not None:
+                    return found, "/".join(parts[:start])
+        return None, ""
 
     def _of(self, function: str) -> dict[str, Any]:
         known = self._operations.get(function)
@@ -178,17 +181,11 @@ class Graphs:
         return known
 
     def _inputs_of(self, function: str, node: str) -> tuple[str, ...]:
-        parts = node.split("/")
-        for start in range(len(parts)):
-            name = "/".join(parts[start:])
-            for graph in (function, *self._graphs) if start else (function,):
-                found = self._of(graph).get(name)
-                if found is not None:
-                    before = [str(one.op.name) for one in found.inputs]
-                    before += [str(one.name) for one in found.control_inputs]
-                    inside = "/".join(parts[:start])
-                    return tuple(f"{inside}/{one}" if inside else one for one in before)
-        return ()
+        found, inside = self._named(function, node)
+        if found is None:
+            return ()
+        before = [str(one.op.name) for one in found.inputs] + [str(one.name) for one in found.control_inputs]
+        return tuple(f"{inside}/{one}" if inside else one for one in before)
 
     def forget(self) -> None:
         """Let go of operations, which hold their graphs."""

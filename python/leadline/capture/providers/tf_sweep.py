@@ -4,7 +4,7 @@ what memory nodes asked for, and how long they lay ready before a thread took th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,7 @@ class Sweep:
                 if end < start:
                     continue
                 took = end - start
-                _add(self.elsewhere, node, took)
+                add_values(self.elsewhere, node, (1, took, took, took))
                 step, name, kind = node
                 self._ran.setdefault(step, {})[name] = _Ran(kind, start, end, len(begun))
 
@@ -100,7 +100,7 @@ class Sweep:
         self._move_to(line, start)
         inside = self._open[-1][4] if self._open else None
         if inside is not None and size > 0:
-            _add(self.taken, inside, size)
+            add_values(self.taken, inside, (1, size, size, size))
 
     def waits(self, step: int, inputs: Callable[[str], tuple[str, ...]]) -> Iterator[tuple[tuple[str, str], int]]:
         """Nodes of a step and how long after the end of their last input they began. Nodes that ran several times (in
@@ -149,21 +149,26 @@ def _ready(
     return latest
 
 
-def _add(sums: dict[Node, list[int]], node: Node, value: int) -> None:
-    values = sums.setdefault(node, [0, 0, value, value])
-    values[0] += 1
-    values[1] += value
-    values[2] = min(values[2], value)
-    values[3] = max(values[3], value)
+def add_values(sums: dict[Any, list[int]], key: Any, values: Sequence[int]) -> None:
+    """Count, sum, smallest and largest on top of what is known of the key."""
+    held = sums.setdefault(key, [0, 0, values[2], values[3]])
+    held[0] += values[0]
+    held[1] += values[1]
+    held[2] = min(held[2], values[2])
+    held[3] = max(held[3], values[3])
+
+
+def add_times(sums: dict[Any, list[int]], key: Any, values: Sequence[int]) -> list[int]:
+    """Count, whole, own, shortest and longest on top of what is known of the key."""
+    held = sums.setdefault(key, [0, 0, 0, values[3], values[4]])
+    for place in range(3):
+        held[place] += values[place]
+    held[3] = min(held[3], values[3])
+    held[4] = max(held[4], values[4])
+    return held
 
 
 def _count(sums: dict[Any, list[int]], key: Any, duration: int, holder: list[int] | None) -> list[int]:
     if holder is not None:
         holder[2] -= duration
-    values = sums.setdefault(key, [0, 0, 0, duration, duration])
-    values[0] += 1
-    values[1] += duration
-    values[2] += duration
-    values[3] = min(values[3], duration)
-    values[4] = max(values[4], duration)
-    return values
+    return add_times(sums, key, (1, duration, duration, duration, duration))

@@ -13,7 +13,7 @@ from typing import Any
 
 from leadline.capture.providers.profiler_windows import ProfilerWindows
 from leadline.capture.providers.tf_runs import FUNCTION
-from leadline.capture.providers.tf_sweep import NOT_SAID, Sweep
+from leadline.capture.providers.tf_sweep import NOT_SAID, Sweep, add_times, add_values
 from leadline.xla.events import Event, named
 
 _FOLDER = "ram://leadline"
@@ -99,10 +99,9 @@ class Windows(ProfilerWindows):
             return
         self.count += 1
         events, stats, strings = found["events"], found["stats"], found["strings"]
-        line, name = (memoryview(events[one]).cast("I") for one in ("line", "name"))
-        start, duration = (memoryview(events[one]).cast("q") for one in ("start_ps", "duration_ps"))
-        step, run, taken = (memoryview(stats[one]).cast("q") for one in ("id", "step_id", "requested_bytes"))
-        node, kind = (memoryview(stats[one]).cast("I") for one in ("name", "kernel_type"))
+        line, name, start, duration = (events[one] for one in ("line", "name", "start_ps", "duration_ps"))
+        step, run, taken = (stats.get(one, [NOT_SAID] * len(line)) for one in ("id", "step_id", "requested_bytes"))
+        node, kind = (stats.get(one, [0] * len(line)) for one in ("name", "kernel_type"))
         meanings = [named(text) for text in strings]
         order = sorted(range(len(line)), key=lambda row: (line[row], start[row], -duration[row]))
         sweep = Sweep(strings, meanings)
@@ -126,38 +125,21 @@ class Windows(ProfilerWindows):
         for (step_id, node, kind), values in sweep.nodes.items():
             called = sweep.steps.get(step_id)
             if called is not None:
-                _add_up(self.functions[called].nodes, (node, kind), values)
+                add_times(self.functions[called].nodes, (node, kind), values)
         for (step_id, node, kind), values in sweep.taken.items():
             called = sweep.steps.get(step_id)
             if called is not None:
-                _add_values(self.functions[called].taken, (node, kind), values)
+                add_values(self.functions[called].taken, (node, kind), values)
         for (step_id, node, kind), values in sweep.elsewhere.items():
             called = sweep.steps.get(step_id)
             if called is not None:
-                _add_values(self.functions[called].elsewhere, (node, kind), values)
+                add_values(self.functions[called].elsewhere, (node, kind), values)
         for step_id, called in sweep.steps.items():
             waits = self.functions[called].waits
             for key, waited_ps in sweep.waits(step_id, partial(self.inputs, called)):
-                _add_values(waits, key, [1, waited_ps, waited_ps, waited_ps])
+                add_values(waits, key, [1, waited_ps, waited_ps, waited_ps])
         for stage, values in sweep.stages.items():
-            _add_up(self.stages, stage, values)
-
-
-def _add_up(sums: dict[Any, list[int]], key: Any, values: list[int]) -> None:
-    held = sums.setdefault(key, [0, 0, 0, values[3], values[4]])
-    for place in range(3):
-        held[place] += values[place]
-    held[3] = min(held[3], values[3])
-    held[4] = max(held[4], values[4])
-
-
-def _add_values(sums: dict[Any, list[int]], key: Any, values: list[int]) -> None:
-    """Of lists of count, sum, smallest and largest."""
-    held = sums.setdefault(key, [0, 0, values[2], values[3]])
-    held[0] += values[0]
-    held[1] += values[1]
-    held[2] = min(held[2], values[2])
-    held[3] = max(held[3], values[3])
+            add_times(self.stages, stage, values)
 
 
 def _none(function: str, node: str) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.trace.importers.spans import Mask, Rows
+from leadline.trace.tables import distinct
 
 _DEEPEST = 5000
 
@@ -23,55 +25,51 @@ class Nodes:
     """`node` and `place` of every event; `parts`: the nodes of each place with their shares."""
 
     node: Rows
-    place: Rows
+    place: NDArray[np.int32]
     parts: list[list[tuple[int, float]]]
 
 
-def levels_of(parent: Rows, guess: Rows) -> Rows:
-    """How many events stand above each. `parent`: row of the event above, -1 for none; those that stand in a circle
-    lose it."""
-    level = guess.copy()
-    for _ in range(_DEEPEST):
-        above = np.where(parent >= 0, level[np.maximum(parent, 0)] + 1, 0)
-        changed = above != level
-        if not changed.any():
-            return level
-        level = above
-    parent[changed] = -1
-    level[changed] = 0
-    return levels_of(parent, level) if bool((parent >= 0).any()) else level
+def levels_of(parent: Rows) -> NDArray[np.int32]:
+    """How many events stand above each. `parent`: row of the event above, -1 for none; one of those that stand in a
+    circle loses it."""
+    from leadline import _events
+
+    level, cut = _events.levels(parent, _DEEPEST)
+    parent[cut] = -1
+    found: NDArray[np.int32] = level
+    return found
 
 
-def by_level(level: Rows) -> Iterator[Rows]:
+def by_level(level: NDArray[np.int32]) -> Iterator[Rows]:
     """Rows of each level, the outermost first."""
-    order = np.argsort(level, kind="stable")
-    bounds = np.searchsorted(level[order], np.arange(int(level.max(initial=-1)) + 2))
+    short = level.astype(np.int16)  # which NumPy orders by counting
+    order = np.argsort(short, kind="stable")
+    bounds = np.searchsorted(short[order], np.arange(int(level.max(initial=-1)) + 2))
     for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         if high > low:
             yield order[low:high]
 
 
-def nearest(parent: Rows, level: Rows, wanted: Mask) -> Rows:
+def nearest(parent: Rows, wanted: Mask) -> Rows:
     """Of every event the row of the innermost wanted one at or above it, -1 for none."""
-    found = np.where(wanted, np.arange(parent.size), -1)
-    for rows in by_level(level):
-        rows = rows[(found[rows] < 0) & (parent[rows] >= 0)]
-        found[rows] = found[parent[rows]]
+    from leadline import _events
+
+    found: Rows = _events.nearest(parent, wanted.view(np.uint8))
     return found
 
 
-def nodes_of(parent: Rows, level: Rows, root: Rows, key: Rows, below: Below) -> Nodes:
+def nodes_of(parent: Rows, level: NDArray[np.int32], root: Rows, key: Rows, below: Below) -> Nodes:
     """The node of every event: `key` below the node of its parent, or below the node `root` where it has none."""
     node = np.full(parent.size, -1, np.int64)
-    place = np.full(parent.size, -1, np.int64)
+    place = np.full(parent.size, -1, np.int32)
     parts: list[list[tuple[int, float]]] = []
     for rows in by_level(level):
         around = np.where(parent[rows] >= 0, node[np.maximum(parent[rows], 0)], root[rows])
-        pairs, which = np.unique(around << 32 | key[rows], return_inverse=True)
+        keys = key[rows]
+        first, which = distinct(around, keys)
         made = []
-        for pair in pairs.tolist():
-            above = pair >> 32
-            found = below(pair & 0xFFFFFFFF, above) or [(above, 1.0)]
+        for one, above in zip(keys[first].tolist(), around[first].tolist(), strict=True):
+            found = below(one, above) or [(above, 1.0)]
             made.append(found[0][0])
             parts.append(found)
         node[rows] = np.array(made, np.int64)[which]
@@ -90,22 +88,14 @@ class Total:
     squares: float
 
 
-def totals(group: Rows, values: Rows) -> Iterator[tuple[int, Total]]:
+def totals(group: NDArray[np.int32], values: Rows) -> Iterator[tuple[int, Total]]:
     """The values of each group together."""
-    if not group.size:
-        return
-    order = np.argsort(group, kind="stable")
-    ordered, values = group[order], values[order]
-    first = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-    squares = np.add.reduceat(values.astype(np.float64) ** 2, first)
-    columns = (
-        np.diff(np.append(first, ordered.size)),
-        *(operation.reduceat(values, first) for operation in (np.add, np.minimum, np.maximum)),
-    )
-    for number, count, total, smallest, largest, square in zip(
-        ordered[first].tolist(), *(column.tolist() for column in columns), squares.tolist(), strict=True
-    ):
-        yield number, Total(count, total, smallest, largest, square)
+    from leadline import _events
+
+    sums = _events.sums(group, np.ascontiguousarray(values, np.int64))
+    present = np.flatnonzero(sums[0])
+    for number, *total in zip(present.tolist(), *(column[present].tolist() for column in sums), strict=True):
+        yield number, Total(*total)
 
 
 def shared(whole: Total, shares: list[float]) -> list[Total]:

@@ -88,6 +88,7 @@ class Import:
         shown = node >= 0
         passed_through = (spans.frame == NO_FRAME) & np.isin(trace.events["kind"][self.spans], _PASSED_THROUGH)
         shown[self.spans[passed_through]] = False
+        del spans, passed_through
         tables = builder.tables()
         columns = {
             **tables.columns,

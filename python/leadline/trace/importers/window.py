@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,6 @@ def event_columns(
     threads, devices: rows of the profile for the trace's threads and numbers of devices.
     """
     events = trace.events
-    values: dict[str, Any] = {name: events[name][rows] for name in events}
-    values["thread"] = _renumbered(values["thread"], threads)
-    values["device"] = _renumbered(values["device"], devices)
-    values["forward_thread"] = _renumbered(forward_thread[rows], threads)
-    values["awaits_correlation"] = np.maximum(values["awaits_correlation"], 0)
-    values["correlation"] = np.maximum(values["correlation"], 0)
-    values.update(node=node[rows], step=step_numbers(trace, steps)[rows], graph_node=np.zeros(rows.size))
     found = () if steps.found_by == "whole trace" else steps.steps
     marks: dict[str, Any] = {
         "start_ns": [step.start_ns for step in found],
@@ -50,12 +43,23 @@ def event_columns(
         "node": loop[0],
         "thread": loop[1],
     }
+    made: dict[str, Callable[[], Any]] = {
+        "thread": lambda: _renumbered(events["thread"][rows], threads),
+        "device": lambda: _renumbered(events["device"][rows], devices),
+        "forward_thread": lambda: _renumbered(forward_thread[rows], threads),
+        "awaits_correlation": lambda: np.maximum(events["awaits_correlation"][rows], 0),
+        "correlation": lambda: np.maximum(events["correlation"][rows], 0),
+        "node": lambda: node[rows],
+        "step": lambda: step_numbers(trace, steps)[rows],
+        "graph_node": lambda: np.broadcast_to(0, rows.size),
+    }
+    order = np.argsort(np.concatenate((marks["start_ns"], events["start_ns"][rows])), kind="stable")
     columns = {}
-    for column in TABLES["events"].columns:
+    for column in TABLES["events"].columns:  # one after the other: a large trace is held once beside these
         mark = np.broadcast_to(marks.get(column.name, _NOTHING.get(column.name, -1)), len(found))
-        columns[column.name] = np.concatenate((mark, values[column.name])).astype(column.dtype)
-    order = np.argsort(columns["start_ns"], kind="stable")
-    return {name: column[order] for name, column in columns.items()}
+        values = made[column.name]() if column.name in made else events[column.name][rows]
+        columns[column.name] = np.concatenate((mark, values)).astype(column.dtype)[order]
+    return columns
 
 
 def step_numbers(trace: Trace, steps: Steps) -> Rows:

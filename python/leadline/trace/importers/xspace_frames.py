@@ -11,9 +11,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import FrameKind
@@ -71,7 +72,7 @@ class Frames:
         pool = np.where(alone, _ALONE, pool)
         meaning = np.where(space.operation >= 0, -1, space.meaning)
         columns = (events["kind"], events["name"], space.operation, pool, meaning)
-        rows, place = distinct(*columns)
+        rows, place = distinct(_both(columns[0], columns[1]), _both(columns[2], columns[4]), pool)
         first = len(self._keys)
         keys = [column[rows].tolist() for column in columns]
         self._keys += list(zip(*keys[:4], strict=True))
@@ -196,3 +197,9 @@ class Frames:
             for file in program.files:
                 found.setdefault(PurePosixPath(file).name, set()).add(file)
         return {name: next(iter(paths)) for name, paths in found.items() if len(paths) == 1}
+
+
+def _both(one: NDArray[Any], other: NDArray[Any]) -> Rows:
+    """Two columns of 32 bits as one."""
+    both: Rows = (one.astype(np.int64) << 32) + other
+    return both

@@ -61,7 +61,7 @@ class _XspaceImport(Import):
         self.is_call: Mask = calls[np.maximum(space.meaning, 0)] & (space.meaning >= 0) & self.is_span
         self.unread = 0
         self.frames = xspace_frames.Frames(self.builder, space, self._read_programs())
-        self.nodes = Nodes(np.zeros(0, np.int64), np.zeros(0, np.int64), [])
+        self.nodes = Nodes(np.zeros(0, np.int64), np.zeros(0, np.int32), [])
         self.unlaunched = 0
         self.repeated: Mask = np.zeros(len(self.trace), np.bool_)
 
@@ -88,15 +88,17 @@ class _XspaceImport(Import):
         process_node = self.builder.node_of_process(0)
         root[self.is_device] = process_node
         parent, crossed = self._asked(above, root)
-        level = levels_of(parent, np.zeros(len(self.trace), np.int64))
-        call_of = nearest(parent, level, self.is_call)
-        self._below_calls(parent, root, crossed, call_of, level)
-        level = levels_of(parent, level)
+        levels_of(parent)
+        self._below_calls(parent, root, crossed, nearest(parent, self.is_call))
+        level = levels_of(parent)
         alone = self.executes & (parent < 0)
         self.unlaunched = int((self.is_device & (parent < 0)).sum())
         key = self.frames.keys(crossed, alone, self.repeated)
+        del above, alone, crossed  # of a large trace each is as much as a column of it
         self.nodes = nodes_of(parent, level, root, key, self.frames.below)
+        del parent, level, root, key
         self._book_times(own_ns, end_ns)
+        del own_ns
         book_memory(self.builder, self.space, self.nodes.node)
         rows = self.spans
         operators = self._inside(rows, end_ns, spans.operator & ~spans.loading)
@@ -153,43 +155,45 @@ class _XspaceImport(Import):
         """The parents of all spans, where what a thread did for another stands below that one's call."""
         parent = above.copy()
         crossed = np.zeros(above.size, np.bool_)
-        produces, consumes = self.space.produces, self.space.consumes
-        makers = np.flatnonzero((produces >= 0) & self.is_span)
-        takers = np.flatnonzero((consumes >= 0) & self.is_span)
-        if not (makers.size and takers.size):
+        makers, takers = (told.of(self.is_span) for told in (self.space.produces, self.space.consumes))
+        if not (makers.rows.size and takers.rows.size):
             return parent, crossed
-        makers = makers[np.argsort(produces[makers], kind="stable")]
-        at = np.searchsorted(produces[makers], consumes[takers]).clip(max=makers.size - 1)
-        maker = makers[at]
+        order = np.argsort(makers.values, kind="stable")
+        numbers = makers.values[order]
+        at = np.searchsorted(numbers, takers.values).clip(max=numbers.size - 1)
+        maker = makers.rows[order][at]
         start = self.trace.events["start_ns"]
         joined = (
-            (produces[maker] == consumes[takers])
-            & (self.thread[maker] != self.thread[takers])
-            & (start[maker] <= start[takers])
+            (numbers[at] == takers.values)
+            & (self.thread[maker] != self.thread[takers.rows])
+            & (start[maker] <= start[takers.rows])
         )
-        asked_by = dict(zip(takers[joined].tolist(), maker[joined].tolist(), strict=True))
-        hidden = np.isin(self.trace.events["kind"], _HIDDEN).tolist()
-        around = above.tolist()
-        home: dict[int, tuple[int, int]] = {}
-        for taker in asked_by:  # in order of start, so whoever asked was asked before
-            row, seen = asked_by[taker], -1
-            while row >= 0 and row not in asked_by:
-                seen = row if seen < 0 and not hidden[row] else seen
-                row = around[row]
-            place = root[asked_by[taker]]
-            home[taker] = home[row] if row in home else (seen, int(place))
-            parent[taker], root[taker] = home[taker]
-            crossed[taker] = True
+        taker, maker = takers.rows[joined], maker[joined]
+        takes = np.zeros(above.size, np.bool_)
+        takes[taker] = True
+        # who asked may stand in what was asked for itself: then whoever asked for that
+        outer = nearest(above, takes)[maker]
+        first = np.full(above.size, -1, np.int64)
+        first[taker] = np.where(outer < taker, outer, -1)
+        first = nearest(first, takes & (first < 0))[taker]
+        asked_by = np.full(above.size, -1, np.int64)
+        asked_by[taker] = maker
+        maker = asked_by[first]
+        shown = nearest(above, ~np.isin(self.trace.events["kind"], _HIDDEN))[maker]
+        around = nearest(above, takes)[maker]
+        parent[taker] = np.where(shown > around, shown, -1)
+        root[taker] = root[maker]
+        crossed[taker] = True
         return parent, crossed
 
-    def _below_calls(self, parent: Rows, root: Rows, crossed: Mask, call_of: Rows, level: Rows) -> None:
+    def _below_calls(self, parent: Rows, root: Rows, crossed: Mask, call_of: Rows) -> None:
         """Operations of programs hang below the call of the program, wherever they ran."""
         by_run = self._calls_of_runs(call_of)
         rows = np.flatnonzero(self.executes)
         found = np.where(self.is_device[rows], -1, call_of[rows])
         run = self.space.run[rows]
         found = np.where(run >= 0, by_run[np.maximum(run, 0)], found)
-        around = nearest(parent, level, ~self.executes)[rows]
+        around = nearest(parent, ~self.executes)[rows]
         root[rows] = np.where(around >= 0, root[np.maximum(around, 0)], root[rows])
         inside = ~self.is_device[rows] & (parent[rows] >= 0)
         parent[rows[inside]] = around[inside]
