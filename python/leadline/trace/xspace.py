@@ -20,12 +20,11 @@ from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_details import copy_name, facts_of, launch, moved, program_number, whole
+from leadline.trace.xspace_stats import NOT_SAID, Rows, Stats, Told, in_order, of_lines
 from leadline.xla.events import REGION_BEGINS, REGION_ENDS, Event, Named, named
 
-Rows = NDArray[np.int64]
 Few = NDArray[np.int32]
 
-NOT_SAID = -(2**63)
 _NUMBERS = (
     *("program_id", "run_id", "device_ordinal", "correlation_id", "step_num", "_pt", "_p", "_ct", "_c"),
     *("allocation_bytes", "bytes_allocated", "addr"),
@@ -45,19 +44,6 @@ _REGION = (REGION_BEGINS, REGION_ENDS)
 _DAY_NS = 86_400 * 10**9
 _LARGEST = 2**31 - 1
 """Bytes that one of these files can hold: a message of protocol buffers."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """What some events tell: rows of the trace's events, in order, and what each says."""
-
-    rows: Rows
-    values: Rows
-
-    def of(self, wanted: NDArray[np.bool_]) -> Told:
-        """What the wanted events tell; `wanted` has a value for every event of the trace."""
-        mine = wanted[self.rows]
-        return Told(self.rows[mine], self.values[mine])
 
 
 @dataclass(frozen=True)
@@ -117,10 +103,8 @@ class _Reader:
         self._programs = {program_number(text, key): (text, module) for key, text, module in found["programs"]}
         self._complaints: list[str] = found["complaints"]
         self._base_ns: int = found["base_ns"]
-        self._events: dict[str, NDArray[Any]] = {
-            name: np.asarray(column) for name, column in {**found["events"], **found["stats"]}.items()
-        }
-        self._size = self._events["line"].size
+        self._events: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in found["events"].items()}
+        self._stats = Stats(found["stats"], self._events["line"].size)
         self._details: list[Mapping[str, Any]] = []
 
     def space(self) -> Space:
@@ -129,22 +113,22 @@ class _Reader:
         line_of = self._events.pop("line")
         thread = np.array([threads.get(row, (-1, None))[0] for row in range(lines)], np.int32)[line_of]
         places = np.array([devices.get(row, (-1, -1)) for row in range(lines)], np.int32).reshape(-1, 2)
-        device, stream = (_of_lines(places[:, side], line_of) for side in (0, 1))
+        device, stream = (of_lines(places[:, side], line_of) for side in (0, 1))
         marks = np.array([name == _STEPS for _, _, name in self._lines], np.bool_)[line_of] & (device >= 0)
         meanings, meaning = self._meanings(thread)
         self._let_last(meanings, meaning, line_of)
         del line_of
         quiet = np.array([one.event == Event.MARK for one in meanings] or [False], np.bool_)[np.maximum(meaning, 0)]
         on_host, on_device = thread >= 0, (device >= 0) & ~marks
-        has_step = self._says("step_num")
+        has_step = self._stats.says("step_num")
         own_steps = bool((has_step & on_host).any())
         stepping = (has_step & on_host) | (marks & (not own_steps))
-        shown = (on_host & ~(quiet & (meaning >= 0) & ~self._flows())) | on_device | stepping
+        shown = (on_host & ~(quiet & (meaning >= 0) & ~self._stats.flows())) | on_device | stepping
         del quiet, marks, has_step, on_device
         start_ps, lasted_ps = self._events["start_ps"], self._events["duration_ps"]
         usable = (start_ps >= 0) & (start_ps < _DAY_NS * 1000) & (lasted_ps < _DAY_NS * 1000)
         lost = int((shown & ~usable).sum())
-        rows = _in_order(np.flatnonzero(shown & usable), start_ps, lasted_ps)
+        rows = in_order(np.flatnonzero(shown & usable), start_ps, lasted_ps)
         del shown, usable
         start_ns = start_ps[rows] // 1000
         duration_ns = (start_ps[rows] + lasted_ps[rows]) // 1000 - start_ns
@@ -157,8 +141,8 @@ class _Reader:
             "thread": thread,
             "device": np.where(stepping, -1, device[rows]) if devices else device[rows],
             "stream": np.where(stepping, -1, stream[rows]) if devices else stream[rows],
-            "correlation": self._number("correlation_id", 0, rows),
-            "bytes": self._number("allocation_bytes", 0, rows),
+            "correlation": self._stats.number("correlation_id", 0, rows),
+            "bytes": self._stats.number("allocation_bytes", 0, rows),
         }
         del device, stream
         strings = list(self._strings)
@@ -194,12 +178,12 @@ class _Reader:
             operation=operation,
             operations=operations,
             run=self._runs(rows),
-            produces=self._joined("_pt", "_p", rows),
-            consumes=self._joined("_ct", "_c", rows),
+            produces=self._stats.joined("_pt", "_p", rows),
+            consumes=self._stats.joined("_ct", "_c", rows),
             meaning=np.where(thread >= 0, meaning, -1),
             meanings=meanings,
-            held=self._told("bytes_allocated", rows),
-            address=self._told("addr", rows),
+            held=self._stats.told("bytes_allocated", rows),
+            address=self._stats.told("addr", rows),
             programs=self._programs,
         )
 
@@ -267,36 +251,6 @@ class _Reader:
 
     # ------------------------------------------------------------------ events
 
-    def _says(self, name: str) -> NDArray[np.bool_]:
-        """Which events have that statistic, of all that the reader found."""
-        column = self._events.get(name)
-        return np.broadcast_to(np.False_, self._size) if column is None else column != NOT_SAID
-
-    def _number(self, name: str, nothing: int, rows: Rows) -> NDArray[Any]:
-        column = self._events.get(name)
-        if column is None:
-            return np.broadcast_to(np.int64(nothing), rows.size)
-        column = column[rows]
-        return np.where(column == NOT_SAID, nothing, column)
-
-    def _text(self, name: str, rows: Rows) -> NDArray[Any]:
-        column = self._events.get(name)
-        return np.broadcast_to(np.uint32(0), rows.size) if column is None else column[rows]
-
-    def _told(self, name: str, rows: Rows) -> Told:
-        column = self._number(name, NOT_SAID, rows)
-        said = np.flatnonzero(column != NOT_SAID)
-        return Told(said, column[said])
-
-    def _joined(self, kind: str, number: str, rows: Rows) -> Told:
-        """One number for the type and the id of a flow."""
-        told = self._told(number, rows)
-        kinds = self._number(kind, 0, rows[told.rows])
-        return Told(told.rows, (told.values * 64 + kinds) & (2**62 - 1))
-
-    def _flows(self) -> NDArray[np.bool_]:
-        return self._says("_p") | self._says("_c")
-
     def _let_last(self, meanings: Sequence[Named], meaning: Few, line_of: NDArray[Any]) -> None:
         """What a thread of a pool did for another one lasts from the mark of its begin to that of its end."""
         marks = np.array(
@@ -351,7 +305,7 @@ class _Reader:
         texts = np.array([row_of(one.name) for one in meanings] or [0], np.int32)
         kind = np.where(meaning >= 0, kinds[np.maximum(meaning, 0)], np.uint8(Kind.KERNEL))
         name = np.where(meaning >= 0, texts[np.maximum(meaning, 0)], name)
-        operation = self._text("hlo_op", rows)
+        operation = self._stats.text("hlo_op", rows)
         executes = (operation != 0) & on_host
         kind[executes], name[executes] = int(Kind.OPERATOR), operation[executes]
         device = ~on_host
@@ -359,7 +313,7 @@ class _Reader:
             kind[device & (name == place)] = int(device_kind(strings[place], Kind.KERNEL))
         steps = np.flatnonzero(stepping)
         kind[steps] = int(Kind.STEP)
-        numbers = self._number("step_num", NOT_SAID, rows[steps]).tolist()
+        numbers = self._stats.number("step_num", NOT_SAID, rows[steps]).tolist()
         for row, number in zip(steps.tolist(), numbers, strict=True):
             text = self._strings[int(own[row])]
             name[row] = row_of(text if number == NOT_SAID else f"{text} {number}")
@@ -375,7 +329,7 @@ class _Reader:
             ("memcpy_details", Kind.COPY, moved),
             ("memset_details", Kind.SET, moved),
         ):
-            texts = self._text(column, rows)
+            texts = self._stats.text(column, rows)
             for text in np.unique(texts[texts != 0]).tolist():
                 mine = (texts == text) & (columns["thread"] < 0)
                 facts = told(facts_of(self._strings[text]))
@@ -391,12 +345,16 @@ class _Reader:
 
     def _operations(self, rows: Rows) -> tuple[Few, list[tuple[int, str]]]:
         """Which operation each event executed: by its program's number, else by the name of its module."""
-        name = self._text("hlo_op", rows)
+        stats, name = self._stats, self._stats.text("hlo_op", rows)
         by_name = {text.partition("(")[0]: number for number, (text, _) in self._programs.items()}
         found = np.full(rows.size, -1, np.int32)
         executes = np.flatnonzero(name != 0)
         mine = rows[executes]
-        columns = (name[executes], self._number("program_id", NOT_SAID, mine), self._text("hlo_module", mine))
+        columns = (
+            name[executes],
+            self._stats.number("program_id", NOT_SAID, mine),
+            self._stats.text("hlo_module", mine),
+        )
         first, found[executes] = distinct(*columns)
         operations = []
         for text, number, inside in zip(*(column[first].tolist() for column in columns), strict=True):
@@ -407,28 +365,10 @@ class _Reader:
 
     def _runs(self, rows: Rows) -> Few:
         """Runs of programs as numbers from 0, by what tells them apart."""
-        run = self._told("run_id", rows)
+        run = self._stats.told("run_id", rows)
         found = np.full(rows.size, -1, np.int32)
         found[run.rows] = np.unique(run.values, return_inverse=True)[1]
         return found
-
-
-def _of_lines(places: Few, line_of: NDArray[Any]) -> Few:
-    """What is known of lines, for every event."""
-    return places[line_of] if (places >= 0).any() else np.broadcast_to(np.int32(-1), line_of.size)
-
-
-def _in_order(rows: Rows, start_ps: Rows, lasted_ps: Rows) -> Rows:
-    """Rows by their start in nanoseconds, of those that start together the longest first. Lines are in order by
-    themselves, which makes putting them together cheap; few events start together."""
-    start_ns = start_ps[rows] // 1000
-    order = np.argsort(start_ns, kind="stable")
-    rows, start_ns = rows[order], start_ns[order]
-    same = np.flatnonzero(start_ns[1:] == start_ns[:-1])
-    together = np.union1d(same, same + 1)
-    end_ns = (start_ps[rows[together]] + lasted_ps[rows[together]]) // 1000
-    rows[together] = rows[together][np.lexsort((-end_ns, start_ns[together]))]
-    return rows
 
 
 def _main_thread(events: Mapping[str, NDArray[Any]], meaning: Few, meanings: Sequence[Named]) -> dict[str, int]:

@@ -8,7 +8,8 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import MetricKind
 from leadline.trace.importers.spans import Rows
 from leadline.trace.tables import Kind
-from leadline.trace.xspace import Space, Told
+from leadline.trace.xspace import Space
+from leadline.trace.xspace_stats import Told
 from leadline.xla.events import Event
 
 
