@@ -345,7 +345,7 @@ class _Reader:
 
     def _operations(self, rows: Rows) -> tuple[Few, list[tuple[int, str]]]:
         """Which operation each event executed: by its program's number, else by the name of its module."""
-        stats, name = self._stats, self._stats.text("hlo_op", rows)
+        name = self._stats.text("hlo_op", rows)
         by_name = {text.partition("(")[0]: number for number, (text, _) in self._programs.items()}
         found = np.full(rows.size, -1, np.int32)
         executes = np.flatnonzero(name != 0)
