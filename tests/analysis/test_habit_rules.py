@@ -58,6 +58,18 @@ def test_pauses_of_the_collector_are_named_at_the_line_that_caused_them():
     assert 2 * MS < found.gain.high_ns < 5 * MS  # with a part of what runs behind them, its caches cold
 
 
+def test_a_package_that_collects_is_named_with_its_line(tmp_path):
+    file = tmp_path / "site-packages" / "graphs" / "loop.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("import gc\ngc.collect()\n")
+    called = (PAUSES[0], f"  python epoch @ {file}:2", "  " + PAUSES[1])
+    found = one(analyze(program(*called)), "garbage_collection")
+    assert found.title.endswith(", since a package calls it")
+    assert found.evidence[1] == "called in graphs/loop.py:2 epoch"
+    file.write_text("import gc\nnodes = {}\n")
+    assert one(analyze(program(*called)), "garbage_collection").evidence[1] == "most of them in graphs/loop.py:2 epoch"
+
+
 def test_pauses_before_the_loop_are_no_part_of_it():
     before = ("python main @ /home/ada/train.py:30", "  python Net.__init__ @ /home/ada/net.py:3", "  " + PAUSES[1])
     assert one(analyze(program(*before)), "garbage_collection") is None

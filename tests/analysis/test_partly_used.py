@@ -67,6 +67,22 @@ def test_one_hot_rows_times_a_matrix_are_a_look_up():
     assert not [one for one in analyze(elsewhere, ["redundant_work"]) if "one-hot" in one.title]
 
 
+@pytest.mark.parametrize(("line", "named"), [(7, True), (9, False)])
+def test_one_hot_rows_of_a_package_are_told_by_its_own_lines(line, named):
+    at, package = "python main @ /home/ada/train.py:43", "  python pick @ /venv/lib/python3.11/site-packages/vq/book.py"
+    made = [f"{package}:7", "    " + called("aten::one_hot", 10, 10), f"{package}:{line}"]
+    found = analyze(training(at, *made, "    " + called("aten::einsum", 10, 30)), ["redundant_work"])
+    found = [one.evidence[1] for one in found if "one-hot" in one.title]
+    assert found == (["in vq/book.py:7 pick"] if named else [])
+
+
+@pytest.mark.parametrize(("sizes", "grows"), [(range(1, 41), True), ([1, 11, 21, 31, 41] * 8, False)])
+def test_joins_that_grow_are_told_from_sizes_that_take_turns(sizes, grows):
+    cat = called("aten::cat", 40, 30) + " alloc_bytes=" + ",".join(str(one * 1000) for one in sizes)
+    found = analyze(training("python main @ /home/ada/train.py:43", "  " + cat), ["redundant_work"])
+    assert [one.title.startswith("aten::cat copies a tensor that grows") for one in found] == [True] * grows
+
+
 def told_frozen(*lines):
     trained = ["python main @ /home/ada/train.py:42", "  phase forward", "    module model [Net]"]
     trained += ["      " + called("aten::addmm", 10, 10, 10), "        phase backward"]

@@ -56,13 +56,15 @@ def test_a_forward_pass_that_nothing_goes_back_through_is_named_with_what_calls_
 @pytest.mark.parametrize(
     "lines",
     [
+        [*passes(43, 10, 30, 0), "      " + called("aten::solve", 10, 1, 10)]
+        + ["      " + called(f"aten::op{one}", 10, 1) for one in range(9)],  # a cache that keeps its graph on purpose
         passes(43, 10, 30, 10, 10),  # trained
         passes(43, 10, 30, 0),  # below no_grad, or frozen
         passes(43, 10, 0.5, 10),  # 0.5 % of the step
         passes(43, 10, 30, 10, 9),  # the backward pass of one was not measured
         passes(43, 10, 30, 2),  # the ends of two windows
     ],
-    ids=["trained", "not recorded", "small", "an end", "ends"],
+    ids=["a cache", "trained", "not recorded", "small", "an end", "ends"],
 )
 def test_others_are_left_alone(lines):
     assert findings(program(*lines)) == []

@@ -54,6 +54,13 @@ class OfSource(OfSamples):
             return ""
         return f"{package_path(node.file) or node.file}:{node.line} {node.name}"
 
+    def code_text(self, row: int) -> str:
+        """The text of the line that `made_by` names; empty where it cannot be read."""
+        at = int(self._code[row])
+        node = self.tree.node(at) if at >= 0 else None
+        source = self.sources.of(node.file) if node is not None and node.file else None
+        return source.text(node.line) if source is not None and node is not None else ""
+
     @cached_property
     def _code(self) -> Rows:
         """The innermost Python frame above each node that is not the framework's."""

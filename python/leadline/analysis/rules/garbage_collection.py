@@ -10,6 +10,19 @@ from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
 
 _ASKED = "collect("
+_OF_A_PACKAGE = (
+    "The package asks for it: see whether it has an option that leaves it out, or have fewer objects to look through "
+    "(gc.freeze() behind the imports and the set-up)."
+)
+_OF_THE_PROGRAM = (
+    "Leave gc.collect() out of the loop: reference counting frees tensors at once; call it once an epoch where cycles "
+    "hold memory."
+)
+_BY_ITSELF = (
+    "Call gc.freeze() behind the set-up, so that objects which stay are not looked through again, keep data in arrays "
+    "or tensors instead of millions of objects, or collect at a time of your choice (gc.disable(), gc.collect() every "
+    "few hundred steps)."
+)
 
 
 class GarbageCollection(Rule):
@@ -32,27 +45,24 @@ class GarbageCollection(Rule):
         if share < values["info"] or number < values["times"] or not groups:
             return []
         lines = case.lines([group.row for group in groups])
-        asked = lines[0] if lines and _ASKED in lines[0].text else None
+        by = case.made_by(groups[0].row)
+        asked = _ASKED in (lines[0].text if lines else "") or bool(by and _ASKED in case.code_text(groups[0].row))
         longest = int(calls.max[here].max())
         return [
             Finding(
                 self.name,
                 Severity.WARNING if share >= values["share"] else Severity.INFO,
                 f"Python's garbage collector takes {percent(share)} of the step"
-                + (", since the program calls it" if asked else ""),
-                _gain(case, ns, asked is not None),
+                + (f", since {'a package' if by else 'the program'} calls it" if asked else ""),
+                _gain(case, ns, asked),
                 tuple(np.flatnonzero(here)[:20].tolist()),
                 lines,
                 (
                     f"{number:,} whole collections in {case.loop.steps:,} steps, of {duration(ns / max(number, 1))} "
                     f"each, the longest {duration(longest)}",
+                    *((f"called in {by}" if asked else f"most of them in {by}",) if by else ()),
                 ),
-                "Leave gc.collect() out of the loop: reference counting frees tensors at once; call it once an epoch "
-                "where cycles hold memory."
-                if asked
-                else "Call gc.freeze() behind the set-up, so that objects which stay are not looked through again, "
-                "keep data in arrays or tensors instead of millions of objects, or collect at a time of your choice "
-                "(gc.disable(), gc.collect() every few hundred steps).",
+                _OF_A_PACKAGE if asked and by else _OF_THE_PROGRAM if asked else _BY_ITSELF,
                 self.learn_more,
                 share,
             )

@@ -108,11 +108,13 @@ def _one_hot(case: Case, rule: str, learn_more: str, least: float) -> Finding | 
     made = case.operators("aten::one_hot") & ~backward
     if not made.any():
         return None
-    lines = np.unique(case.user_line[made])
-    outer = case.first_of(case.operators(*_PRODUCTS) & ~backward & np.isin(case.user_line, lines[lines >= 0]))
-    whole = np.isin(case.user_line, case.user_line[np.flatnonzero(outer)]) & case.called
-    rows = case.first_of(whole | outer | (made & np.isin(case.user_line, case.user_line[np.flatnonzero(outer)])))
-    for group in case.by_line(rows, case.cost_with_all_below)[:1]:
+    line = case.code_line  # one of the user's may call a package that does both, far from each other
+    products = case.first_of(
+        case.operators(*_PRODUCTS) & ~backward & np.isin(line, np.unique(line[made & (line >= 0)]))
+    )
+    here = np.isin(line, line[np.flatnonzero(products)])
+    rows = case.first_of(here & (case.called | products | made))
+    for group in case.grouped(rows, case.cost_with_all_below, line)[:1]:
         share = group.value / max(case.cost_of_all, 1)
         if share < least:
             return None
@@ -127,7 +129,10 @@ def _one_hot(case: Case, rule: str, learn_more: str, least: float) -> Finding | 
             ),
             tuple(group.rows[:20].tolist()),
             case.lines([group.row]),
-            (f"{duration(case.per_step(group.value))} a step; the largest of its tensors is {size(largest)}",),
+            (
+                f"{duration(case.per_step(group.value))} a step; the largest of its tensors is {size(largest)}",
+                *((f"in {by}",) if (by := case.made_by(group.row)) else ()),
+            ),
             "Look them up: F.embedding(index, matrix), nn.Embedding or matrix[index] read the rows in use only.",
             learn_more,
             share,

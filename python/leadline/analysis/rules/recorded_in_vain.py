@@ -23,6 +23,9 @@ _MANY = 6
 _ALL = 0.95
 """Of what a line or module had recorded: then a backward pass is nothing it was made for. Single results that are not
 used any further are everywhere."""
+_PASS = 0.1
+"""Of all calls of operators at a place, for it to be a recorded pass: one result may be kept in a graph on purpose
+(caches of a Gaussian process) below `torch.no_grad()`."""
 _OFTEN = 0.2
 """Of an operator's calls: evaluation by the same line as training, with this part of the batches."""
 _CALLS = 3
@@ -130,7 +133,9 @@ def _places(case: Case, vain: _Vain) -> Mask:
     users = at_rows(np.arange(len(tree)), case.analysis.scopes.user)
     candidate[np.unique(users[(vain.recorded > 0) & (users >= 0)])] = True
     often, recorded = subtree_sums(shape, vain.often), subtree_sums(shape, vain.recorded)
-    wrong = candidate & vain.forward & (recorded > 0) & (often >= _ALL * recorded)
+    operators = case.first_of((tree.kinds == int(FrameKind.OPERATOR)) & vain.forward)
+    calls = subtree_sums(shape, np.where(operators, case.calls, 0))
+    wrong = candidate & vain.forward & (recorded > 0) & (often >= _ALL * recorded) & (recorded >= _PASS * calls)
     return case.first_of(wrong)
 
 

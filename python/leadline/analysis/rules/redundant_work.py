@@ -42,6 +42,8 @@ _FACTORIES = tuple(f"aten::{name}" for name in ("ones", "zeros", "full", "arange
 
 
 _MOST_CONSTANTS = 20
+_UNEVEN = 0.12
+"""How far the spread of sizes may be from that of even steps."""
 
 
 class RedundantWork(Rule):
@@ -65,12 +67,16 @@ class RedundantWork(Rule):
         return sorted(found, key=lambda one: -one.weight)
 
     def _growing(self, case: Case, values: Values) -> list[Finding]:
-        """Joins whose sizes are an arithmetic progression: the mean is the middle of smallest and largest."""
+        """Joins whose sizes are an arithmetic progression: the mean is the middle of smallest and largest, and the
+        variance a twelfth of the square of what lies between. A few sizes that take turns differ in the second."""
         sizes = case.tree.exclusive("alloc_bytes")
         mean = sizes.sum / np.maximum(sizes.count, 1)
         middle = (sizes.min.astype(np.float64) + sizes.max) / 2
         grows = case.operators(*_JOINS) & ~case.in_phase("backward") & (sizes.count >= 20)
         grows &= (sizes.max >= values["growth"] * np.maximum(sizes.min, 1)) & (np.abs(mean - middle) <= 0.05 * middle)
+        between = np.maximum(sizes.max - sizes.min, 1).astype(np.float64)
+        variance = sizes.sum_squares / np.maximum(sizes.count, 1) - mean**2
+        grows &= np.abs(np.sqrt(np.maximum(variance, 0) * 12) / between - 1) <= _UNEVEN
         made = []
         for group in case.by_line(grows, case.inclusive_time):
             share = case.share(group.value)

@@ -108,7 +108,7 @@ class Synchronisation(Rule):
                     ),
                     _OF_A_PACKAGE if by else _NEEDED if needed else _READ_ONCE,
                     self.learn_more,
-                    max(case.share(ns), 0.1),
+                    case.share(ns) if by else max(case.share(ns), 0.1),
                 )
             )
         return made[:2]
