@@ -1,8 +1,8 @@
 """What each event of a window waited for: edges between events, and the moment at which each was ready.
 
-Three sources: a launch and its device work (correlation), the nodes of a backward pass (the graph that was walked when
-it began, joined with events by name and sequence number), and the batches of data loaders. Latency is begin minus the
-end of the last input. Rows are those of the profile's table `events`; times are on its clock.
+Four sources: a launch and its device work (correlation), the nodes of a backward pass (the graph that was walked when
+it began, joined with events by name and sequence number), collectives (`exchanges.py`), and batches of data loaders.
+Latency is begin minus the end of the last input. Rows are those of the profile's table `events`; times on its clock.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from leadline.profiles.lineage import moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind
+from leadline.trace.exchanges import LAUNCH, Exchange, Pass, exchanges
 
 Numbers = NDArray[np.int64]
 _CALLS = (EventKind.API, EventKind.GRAPH_LAUNCH)
@@ -31,6 +32,12 @@ class EdgeKind(IntEnum):
 
     LAUNCH = 0
     BACKWARD = 1
+    BUCKET = 2
+    """From the addition of a gradient to the collective that its bucket is sent by."""
+    WIRE = 3
+    """From the launch of a collective to its work."""
+    USE = 4
+    """From the work of a collective to what first uses it."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,7 @@ def edges(profile: Profile) -> Edges:
             pairs, missing = _backward(profile, process, graphs, moved_ns(record))
             found.append(pairs)
             unmatched += missing
+    found.append(_collectives(collectives(profile)))
     source, target, kind = (np.concatenate(one) for one in zip(*found, strict=True))
     return Edges(source, target, kind.astype(np.uint8), unmatched)
 
@@ -98,7 +106,8 @@ def ready_ns(profile: Profile, found: Edges) -> Numbers:
     ready = np.full(len(events["start_ns"]), -1, dtype=np.int64)
     end = events["start_ns"] + np.maximum(events["duration_ns"], 0)
     # work of a device may begin before its launch has returned: it depends on the launch's begin
-    moment = np.where(found.kind == EdgeKind.LAUNCH, events["start_ns"][found.source], end[found.source])
+    launched = np.isin(found.kind, (EdgeKind.LAUNCH, EdgeKind.WIRE))
+    moment = np.where(launched, events["start_ns"][found.source], end[found.source])
     np.maximum.at(ready, found.target, moment)
     return ready
 
@@ -120,6 +129,67 @@ def batches(profile: Profile) -> list[Batch]:
             begin, end = mine.pop(0) if mine and mine[0][1] <= (received if received > 0 else used) else (-1, -1)
             found.append(Batch(process, loader, index, worker, queued, begin, end, received, wanted, used))
     return found
+
+
+def collectives(profile: Profile) -> list[Exchange]:
+    """The way of every collective that was launched in the window."""
+    events = profile.events
+    names = _names(profile, np.arange(len(events["start_ns"])))
+    if not any(str(name).startswith(LAUNCH) for name in set(names.tolist())):
+        return []
+    passes: dict[int, list[Pass]] = {}
+    for process, record in enumerate(record_of_rows(profile)):
+        if graphs := _listed(record, "graphs"):
+            passes[process] = _passes(profile, process, graphs, moved_ns(record), names)
+    return exchanges(profile, names, passes)
+
+
+def _passes(profile: Profile, process: int, graphs: list[Any], shift: int, names: NDArray[Any]) -> list[Pass]:
+    """The backward passes of a process with the additions of gradients by bucket."""
+    events = profile.events
+    threads = [row for row, thread in enumerate(profile.threads) if thread.process == process]
+    mine = np.isin(events["thread"], threads) & (events["kind"] == EventKind.OPERATOR)
+    rows = np.flatnonzero(mine)
+    engine = np.array([str(name).startswith(_EVALUATE) for name in names[rows].tolist()], dtype=np.bool_)
+    nodes = list(_engine_nodes(profile, rows[engine], names[rows[engine]], rows[~engine], names[rows[~engine]]))
+    times = np.array([begin for begin, *_ in nodes], dtype=np.int64)
+    added = rows[names[rows] == _ACCUMULATE]
+    begins = [int(graph["begin_ns"]) + shift for graph in graphs] + [1 << 62]
+    found = []
+    for number, graph in enumerate(graphs):
+        buckets: dict[int, list[int]] = {}
+        bucket_of = {int(node[0]): int(node[3]) for node in graph["nodes"] if len(node) > 3 and int(node[3]) >= 0}
+        if bucket_of:
+            low, high = np.searchsorted(times, begins[number : number + 2])
+            row_of, _ = _matched(graph, nodes[low:high])
+            for node, bucket in bucket_of.items():
+                if node in row_of and (inner := _inside(events, added, row_of[node])) >= 0:
+                    buckets.setdefault(bucket, []).append(inner)
+        found.append(Pass(begins[number], buckets))
+    return found
+
+
+def _inside(events: Any, rows: Numbers, around: int) -> int:
+    """The first of `rows` that begins within an event on its thread; -1 for none."""
+    begin = int(events["start_ns"][around])
+    end = begin + max(int(events["duration_ns"][around]), 0)
+    at = np.searchsorted(events["start_ns"][rows], begin)
+    for row in rows[at:].tolist():
+        if events["start_ns"][row] >= end:
+            return -1
+        if events["thread"][row] == events["thread"][around]:
+            return int(row)
+    return -1
+
+
+def _collectives(found: list[Exchange]) -> tuple[Numbers, Numbers, Numbers]:
+    rows: list[tuple[int, int, int]] = []
+    for one in found:
+        rows += [(row, one.launch, int(EdgeKind.BUCKET)) for row in one.inputs]
+        rows += [(one.launch, one.wire, int(EdgeKind.WIRE))] if one.wire >= 0 else []
+        rows += [(one.wire, one.use, int(EdgeKind.USE))] if one.use >= 0 else []
+    source, target, kind = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return source, target, kind
 
 
 def _listed(record: Mapping[str, Any], name: str) -> list[Any]:
@@ -224,7 +294,7 @@ def _matched(graph: Mapping[str, Any], ran: list[tuple[int, int, str, int]]) -> 
         else:
             rows.setdefault((name, sequence), []).append(row)
             last = row
-    named = {int(number): (str(name), int(sequence)) for number, name, sequence in graph["nodes"]}
+    named = {int(node[0]): (str(node[1]), int(node[2])) for node in graph["nodes"]}
     found: dict[int, int] = {}
     for number, (name, sequence) in named.items():
         if (listed := rows.get((name, sequence))) and not name.endswith("AccumulateGrad"):

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind
-from leadline.trace.dataflow import Batch, batches, edges, ready_ns
+from leadline.trace.dataflow import Batch, batches, collectives, edges, ready_ns
+from leadline.trace.exchanges import LAUNCH, Exchange
 from leadline.trace.timeline import BETWEEN, WHOLE, timelines
 
 Numbers = NDArray[np.int64]
@@ -120,11 +121,27 @@ def _stages(profile: Profile) -> Iterator[Statistic]:
                 phases.setdefault(row.phase, []).append(row.wall_ns)
     for phase, durations in phases.items():
         yield Statistic(phase, Spread.of(np.array(durations, dtype=np.int64)), Spread.of(np.empty(0, dtype=np.int64)))
-    for name, values in loader_stages(batches(profile)).items():
+    for name, values in (loader_stages(batches(profile)) | exchange_stages(collectives(profile))).items():
         yield Statistic(name, Spread.of(values), Spread.of(np.empty(0, dtype=np.int64)))
 
 
-def loader_stages(found: list[Batch]) -> Mapping[str, Numbers]:
+def exchange_stages(found: list[Exchange]) -> dict[str, Numbers]:
+    """Durations of the stages of collectives; of buckets of gradients also how long they were ready."""
+    stages: dict[str, list[int]] = {}
+    for one in found:
+        name = "bucket of gradients" if one.bucket >= 0 else one.name.removeprefix(LAUNCH).strip("_")
+        for stage, begin, end in (
+            ("ready until launched", one.ready_ns, one.launched_ns),
+            ("launched until on the wire", one.launched_ns, one.begun_ns),
+            ("on the wire", one.begun_ns, one.done_ns),
+            ("done until used", one.done_ns, one.used_ns),
+        ):
+            if begin >= 0 and end >= 0:
+                stages.setdefault(f"{name}: {stage}", []).append(end - begin)
+    return {name: np.array(values, dtype=np.int64) for name, values in stages.items()}
+
+
+def loader_stages(found: list[Batch]) -> dict[str, Numbers]:
     """Durations of the stages of batches: empty without workers."""
     stages: dict[str, list[int]] = {}
     for one in found:

@@ -1,5 +1,5 @@
-"""What depends on what while the trace window is open: the graph of every backward pass, and the ways of the batches of
-a data loader with workers.
+"""What depends on what while the trace window is open: the graph of every backward pass with the buckets that gradients
+are sent in, and the ways of the batches of a data loader with workers.
 
 Promises: nothing is kept outside the window but what is on its way; what would be too much is counted, not kept;
 `uninstall` leaves torch as it was found. Times are CLOCK_MONOTONIC, as those of the window's events.
@@ -11,6 +11,7 @@ import contextlib
 import functools
 import struct
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
@@ -33,7 +34,11 @@ class Dataflow:
 
     def __init__(self) -> None:
         self._replaced = Replacements()
-        self._hooks = [ImportHook("torch.utils.data.dataloader", self._follow_loader)]
+        self._hooks = [
+            ImportHook("torch.utils.data.dataloader", self._follow_loader),
+            ImportHook("torch.nn.parallel.distributed", self._follow_reducer),
+        ]
+        self._reducers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._graphs: list[dict[str, Any]] = []
         self._batches: list[list[int]] = []
         self._on_its_way: dict[tuple[int, int], list[int]] = {}
@@ -100,10 +105,14 @@ class Dataflow:
         waiting = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
         for one in waiting:
             numbers.setdefault(one, len(numbers))
+        buckets = self._buckets()
         while waiting and self._nodes + len(nodes) < MOST_NODES:
             one = waiting.pop()
             sequence = one._sequence_nr()
-            nodes.append([numbers[one], one.name(), sequence if sequence < 2**62 else -1])
+            node = [numbers[one], one.name(), sequence if sequence < 2**62 else -1]
+            if buckets and (variable := getattr(one, "variable", None)) is not None:
+                node.append(buckets.get(id(variable), -1))
+            nodes.append(node)
             for following, _ in one.next_functions:
                 if following is None:
                     continue
@@ -114,6 +123,37 @@ class Dataflow:
         self._left_out += len(waiting)
         self._nodes += len(nodes)
         self._graphs.append({"begin_ns": time.monotonic_ns(), "nodes": nodes, "edges": edges})
+
+    # ---------------------------------------------------------------- buckets of gradients
+
+    def _follow_reducer(self, distributed: ModuleType) -> None:
+        module = getattr(distributed, "DistributedDataParallel", None)
+        if not isinstance(module, type):
+            return
+        original = vars(module)["__init__"]
+
+        @functools.wraps(original)
+        def made(parallel: Any, *arguments: Any, **named: Any) -> None:
+            original(parallel, *arguments, **named)
+            self._reducers.add(parallel)
+
+        self._replaced.attribute(module, "__init__", made)
+
+    def _buckets(self) -> dict[int, int]:
+        """By the id of a parameter the bucket that it is in; empty without a reducer, before it has settled on buckets,
+        and with several reducers, whose buckets would go by the same numbers."""
+        if len(self._reducers) != 1:
+            return {}
+        with contextlib.suppress(Exception):  # private names of torch
+            (parallel,) = self._reducers
+            listed = parallel._get_ddp_logging_data()["rebuilt_per_bucket_param_indices"]
+            parameters = parallel._module_parameters
+            return {
+                id(parameters[int(place)]): number
+                for number, places in enumerate(listed.split(","))
+                for place in places.split()
+            }
+        return {}
 
     # ---------------------------------------------------------------- batches
 

@@ -1,0 +1,186 @@
+"""The way of every collective of a window: when its inputs were ready, launched, on the wire, done, and used.
+
+Of DistributedDataParallel a collective is a bucket of gradients. It is ready when the last of its gradients has been
+added up: which those are its reducer says (`buckets` of a backward pass's graph), and before that is known the
+gradients since the launch before. They are launched in their order, so one that is ready may wait for an earlier one.
+Work on the wire is a collective on a device that the launch's calls launched, or what a thread of gloo did: the k-th
+launch of a name is the k-th work of that name; where a work would begin before its launch nothing is matched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.profiles.profile import Profile
+from leadline.schema import EventKind
+
+Numbers = NDArray[np.int64]
+LAUNCH = "c10d::"
+_GLOO = "gloo:"
+_ADDED = "torch::autograd::AccumulateGrad"
+_COPIED = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
+_GATHERED = "FSDP::all_gather_copy_out"
+_WORDS = re.compile(r"coalesced|into_tensor|tensor|base|[^a-z]")
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective. Rows are those of the profile's events, -1 where there is none; times are ns on their clock.
+    `inputs`: gradients that its bucket is made of; `bucket`: its number, -1 where it is none."""
+
+    process: int
+    name: str
+    launch: int
+    launched_ns: int
+    bucket: int = -1
+    inputs: tuple[int, ...] = ()
+    ready_ns: int = -1
+    wire: int = -1
+    begun_ns: int = -1
+    done_ns: int = -1
+    use: int = -1
+    used_ns: int = -1
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A backward pass: from when on, and of its reducer's buckets the rows that add up their gradients."""
+
+    begin_ns: int
+    buckets: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+
+def exchanges(profile: Profile, names: NDArray[Any], passes: Mapping[int, Sequence[Pass]]) -> list[Exchange]:
+    """Every collective that was launched in the window, in order. `names`: of every event; `passes`: by process."""
+    found: list[Exchange] = []
+    process_of = np.array([thread.process for thread in profile.threads] + [-1], dtype=np.int64)
+    owner = process_of[profile.events["thread"]]
+    texts = names.astype(str)
+    for process in range(len(profile.processes)):
+        rows = np.flatnonzero(owner == process)
+        launches = rows[np.char.startswith(texts[rows], LAUNCH)]
+        if launches.size:
+            found += _of_process(profile, texts, process, rows, launches, passes.get(process, ()))
+    return sorted(found, key=lambda one: one.launched_ns)
+
+
+def _of_process(
+    profile: Profile, texts: NDArray[Any], process: int, rows: Numbers, launches: Numbers, passes: Sequence[Pass]
+) -> list[Exchange]:
+    events = profile.events
+    start = events["start_ns"].astype(np.int64)
+    end = start + np.maximum(events["duration_ns"], 0)
+    made = [Exchange(process, str(texts[row]), row, int(start[row])) for row in launches.tolist()]
+    made = _with_wires(made, profile, texts, rows, start, end)
+    made = _with_inputs(made, events, texts, rows, end, passes)
+    return _with_uses(made, texts, rows, start)
+
+
+def _with_wires(
+    made: list[Exchange], profile: Profile, texts: NDArray[Any], rows: Numbers, start: Numbers, end: Numbers
+) -> list[Exchange]:
+    events = profile.events
+    gloo = rows[np.char.startswith(texts[rows], _GLOO)]
+    by_word: dict[str, list[int]] = {}
+    for row in gloo.tolist():
+        by_word.setdefault(_word(str(texts[row]).removeprefix(_GLOO)), []).append(row)
+    pairs: dict[int, int] = {}
+    for word, works in by_word.items():
+        mine = [one for one in made if _carried_by(one, by_word) == word]
+        first = min((one.launched_ns for one in mine), default=0)
+        there = [row for row in works if start[row] >= first]
+        matched = list(zip(mine, there, strict=False))
+        if all(start[row] >= one.launched_ns for one, row in matched):
+            pairs.update((one.launch, row) for one, row in matched)
+    pairs.update(_on_devices(made, events, start, end))
+    return [
+        replace(one, wire=row, begun_ns=int(start[row]), done_ns=int(end[row]))
+        if (row := pairs.get(one.launch, -1)) >= 0
+        else one
+        for one in made
+    ]
+
+
+def _on_devices(made: list[Exchange], events: Any, start: Numbers, end: Numbers) -> Iterator[tuple[int, int]]:
+    """Collectives of devices, launched by a call inside of an operator."""
+    work = np.flatnonzero(
+        (events["kind"] == EventKind.COLLECTIVE) & (events["thread"] < 0) & (events["correlation"] != 0)
+    )
+    if not work.size:
+        return
+    row_of = dict(zip(events["correlation"][work].tolist(), work.tolist(), strict=True))
+    calls = np.flatnonzero(np.isin(events["kind"], [EventKind.API, EventKind.GRAPH_LAUNCH]))
+    for one in made:
+        inside = calls[(start[calls] >= one.launched_ns) & (start[calls] < end[one.launch])]
+        inside = inside[events["thread"][inside] == events["thread"][one.launch]]
+        for number in events["correlation"][inside].tolist():
+            if number in row_of:
+                yield one.launch, row_of[number]
+                break
+
+
+def _with_inputs(
+    made: list[Exchange], events: Any, texts: NDArray[Any], rows: Numbers, end: Numbers, passes: Sequence[Pass]
+) -> list[Exchange]:
+    """Buckets: all-reduces that are launched while gradients are added up."""
+    added = rows[texts[rows] == _ADDED]
+    if not added.size:
+        return made
+    borders = [*(one.begin_ns for one in passes), 1 << 62]
+    count: dict[int, int] = {}
+    before: dict[int, int] = {}
+    found = []
+    for one in made:
+        number = int(np.searchsorted(borders, one.launched_ns, side="right")) - 1
+        thread = events["thread"][one.launch]
+        since = before.get(number, borders[number] if number >= 0 else 0)
+        near = added[(events["thread"][added] == thread) & (end[added] > since) & (end[added] <= one.launched_ns)]
+        known = passes[number].buckets if 0 <= number < len(passes) else {}
+        bucket = count.get(number, 0)
+        inputs = tuple(int(row) for row in known.get(bucket, ()) if end[row] <= one.launched_ns) or tuple(near.tolist())
+        if _word(one.name.removeprefix(LAUNCH)) != "allreduce" or not inputs:
+            found.append(one)
+            continue
+        count[number], before[number] = bucket + 1, one.launched_ns
+        ready = int(end[list(inputs)].max())
+        found.append(replace(one, bucket=bucket, inputs=inputs, ready_ns=ready))
+    return found
+
+
+def _with_uses(made: list[Exchange], texts: NDArray[Any], rows: Numbers, start: Numbers) -> list[Exchange]:
+    """Buckets are copied into their gradients one after the other, as many copies as there are gradients; what FSDP has
+    gathered is copied out by the next range of that name, where there are as many as gathers."""
+    copies = rows[texts[rows] == _COPIED].tolist()
+    gathered = rows[np.char.startswith(texts[rows], _GATHERED)].tolist()
+    if len(gathered) != sum("gather" in one.name for one in made):
+        gathered = []  # other gathers than FSDP's, or some outside the window: whose is whose is not known
+    found = []
+    for one in made:
+        later = [
+            row for row in (copies if one.bucket >= 0 else gathered) if start[row] >= max(one.done_ns, one.launched_ns)
+        ]
+        if one.done_ns < 0 or not later or (one.bucket < 0 and "gather" not in one.name):
+            found.append(one)
+            continue
+        found.append(replace(one, use=later[0], used_ns=int(start[later[0]])))
+        if one.bucket >= 0:
+            copies = copies[copies.index(later[0]) + len(one.inputs) :]
+        else:
+            gathered = gathered[gathered.index(later[0]) + 1 :]
+    return found
+
+
+def _carried_by(one: Exchange, works: Mapping[str, Any]) -> str:
+    """The word of gloo's work for a launch. Releases without a reduce-scatter of gloo's reduce for all and cut."""
+    word = _word(one.name.removeprefix(LAUNCH))
+    return "allreduce" if word == "reducescatter" and word not in works else word
+
+
+def _word(name: str) -> str:
+    return _WORDS.sub("", name.lower())

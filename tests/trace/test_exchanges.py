@@ -1,0 +1,180 @@
+"""The way of collectives: drawn windows with known stages, and a job of two ranks of which one is late."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadline.profiles import Profile, open_profile
+from leadline.profiles.builder import ProfileBuilder, synthetic_meta
+from leadline.trace.dataflow import EdgeKind, collectives, edges, ready_ns
+from leadline.trace.statistics import exchange_stages
+
+ADD = "torch::autograd::AccumulateGrad"
+EVALUATE = f"autograd::engine::evaluate_function: {ADD}"
+COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
+
+
+class Drawn:
+    """A rank whose main thread and gloo thread have the events that are said."""
+
+    def __init__(self) -> None:
+        self.builder = ProfileBuilder()
+        process = self.builder.process("train.py", pid=70, start_ns=10**18)
+        self.threads = {
+            name: self.builder.thread(process, name, tid=70 + at) for at, name in enumerate(("main", "gloo"))
+        }
+        self.record: dict = {"pid": 70, "started_at_ns": 10**18, "clock": {"monotonic_ns": 0, "realtime_ns": 10**18}}
+
+    def event(
+        self, thread: str, name: str, begin: int, duration: int, kind: str = "operator", sequence: int = -1
+    ) -> None:
+        row = self.threads[thread]
+        node = self.builder.child(self.builder.node_of_thread(row), self.builder.frame(kind, name))
+        self.builder.event(kind, node, begin, duration, thread=row, sequence=sequence)
+
+    def gradient(self, begin: int) -> None:
+        """Added up from `begin + 1` to `begin + 5`; the node lasts until `begin + 8`."""
+        self.event("main", EVALUATE, begin, 8)
+        self.event("main", ADD, begin + 1, 4)
+
+    def profile(self) -> Profile:
+        meta = synthetic_meta()
+        meta["processes"] = [self.record]
+        return self.builder.profile(meta)
+
+
+def two_buckets(*, order: list[int] | None = None) -> Profile:
+    """Four gradients at 0, 10, 20, 30; launches at 18 and 38; on the wire 25 to 60 and 60 to 80; copies at 90, 92, 94, 96.
+
+    `order`: buckets of the four gradients by what the reducer said; None where it said nothing.
+    """
+    drawn = Drawn()
+    for begin in (0, 10, 20, 30):
+        drawn.gradient(begin)
+    for begin in (18, 38):
+        drawn.event("main", "c10d::allreduce_", begin, 1)
+    drawn.event("gloo", "gloo:all_reduce", 25, 35, "region")
+    drawn.event("gloo", "gloo:all_reduce", 60, 20, "region")
+    for begin in (90, 92, 94, 96):
+        drawn.event("main", COPY, begin, 1)
+    if order is not None:
+        nodes = [[0, "SumBackward0", 9]] + [[1 + at, ADD, -1, bucket] for at, bucket in enumerate(order)]
+        drawn.event("main", "autograd::engine::evaluate_function: SumBackward0", -4, 2)
+        drawn.event("main", "SumBackward0", -4, 1, sequence=9)
+        drawn.record["dataflow"] = {"graphs": [{"begin_ns": -5, "nodes": nodes, "edges": [0, 1, 0, 2, 0, 3, 0, 4]}]}
+    return drawn.profile()
+
+
+@pytest.mark.parametrize("order", [None, [0, 0, 1, 1]])
+def test_every_stage_of_two_buckets_is_known(order: list[int] | None) -> None:
+    found = collectives(two_buckets(order=order))
+    assert [(one.bucket, one.ready_ns, one.launched_ns, one.begun_ns, one.done_ns, one.used_ns) for one in found] == [
+        (0, 15, 18, 25, 60, 90),
+        (1, 35, 38, 60, 80, 94),
+    ]
+    stages = {name: values.tolist() for name, values in exchange_stages(found).items()}
+    assert stages == {
+        "bucket of gradients: ready until launched": [3, 3],
+        "bucket of gradients: launched until on the wire": [7, 22],
+        "bucket of gradients: on the wire": [35, 20],
+        "bucket of gradients: done until used": [30, 14],
+    }
+
+
+def test_a_bucket_that_was_ready_and_waited_for_an_earlier_one_says_so() -> None:
+    drawn = Drawn()
+    for begin in (0, 10):
+        drawn.gradient(begin)
+    for begin in (18, 21):
+        drawn.event("main", "c10d::allreduce_", begin, 1)
+    drawn.event("main", "autograd::engine::evaluate_function: SumBackward0", -4, 2)
+    drawn.event("main", "SumBackward0", -4, 1, sequence=9)
+    nodes = [[0, "SumBackward0", 9], [1, ADD, -1, 1], [2, ADD, -1, 0]]  # the first gradient is of the second bucket
+    drawn.record["dataflow"] = {"graphs": [{"begin_ns": -5, "nodes": nodes, "edges": [0, 1, 0, 2]}]}
+    found = collectives(drawn.profile())
+    assert [(one.ready_ns, one.launched_ns) for one in found] == [(15, 18), (5, 21)]
+
+
+def test_edges_lead_from_gradients_to_the_launch_to_the_wire_to_the_use() -> None:
+    profile = two_buckets()
+    found = edges(profile)
+    pairs = [
+        (EdgeKind(kind).name, int(profile.events["start_ns"][source]), int(profile.events["start_ns"][target]))
+        for source, target, kind in zip(found.source.tolist(), found.target.tolist(), found.kind.tolist(), strict=True)
+    ]
+    assert sorted(pairs) == [
+        ("BUCKET", 1, 18), ("BUCKET", 11, 18), ("BUCKET", 21, 38), ("BUCKET", 31, 38),
+        ("USE", 25, 90), ("USE", 60, 94), ("WIRE", 18, 25), ("WIRE", 38, 60),
+    ]  # fmt: skip
+    launch = int(np.flatnonzero(profile.events["start_ns"] == 18)[0])
+    assert ready_ns(profile, found)[launch] == 15
+
+
+def test_work_that_would_begin_before_its_launch_is_matched_with_nothing() -> None:
+    drawn = Drawn()
+    for begin in (10, 20):
+        drawn.event("main", "c10d::broadcast_", begin, 1)
+    for begin in (12, 14):  # the second cannot be of the launch at 20
+        drawn.event("gloo", "gloo:broadcast", begin, 1, "region")
+    assert [one.wire for one in collectives(drawn.profile())] == [-1, -1]
+
+
+def test_a_window_without_collectives_has_none() -> None:
+    drawn = Drawn()
+    drawn.event("main", "aten::add", 0, 5)
+    assert collectives(drawn.profile()) == []
+
+
+PROGRAM = """
+import time, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+torch.set_num_threads(1)
+model = DistributedDataParallel(torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)]), bucket_cap_mb=0.04)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(5):
+    optimizer.zero_grad()
+    output = model(torch.randn(4, 64)).square().mean()
+    if dist.get_rank() == 1:
+        time.sleep(0.2)
+    output.backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_the_ranks_that_wait_are_told_from_what_the_wire_takes(tmp_path: Path) -> None:
+    script = tmp_path / "ranks.py"
+    script.write_text(PROGRAM, encoding="utf-8")
+    run = [
+        sys.executable,
+        "-m",
+        "leadline",
+        "run",
+        "--quiet",
+        "--trace",
+        "steps=2",
+        "-o",
+        str(tmp_path / "job.leadline"),
+        "--",
+    ]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run([*run, *launch], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr
+    profile = open_profile(tmp_path / "job.leadline")
+    found = [one for one in collectives(profile) if one.bucket >= 0]
+    for one in found:
+        assert one.ready_ns <= one.launched_ns
+        if one.wire >= 0:
+            assert one.launched_ns <= one.begun_ns <= one.done_ns
+    whole = [one for one in found if one.bucket == 0 and one.done_ns >= 0]
+    ranks = {row: process.rank for row, process in enumerate(profile.processes)}
+    waits = {rank: [one.done_ns - one.launched_ns for one in whole if ranks[one.process] == rank] for rank in (0, 1)}
+    assert waits[0] and waits[1]
+    # rank 0 is there 200 ms early; its first bucket is done when rank 1 comes, whose own takes what the wire takes
+    assert min(waits[0]) > 0.15e9 > min(waits[1])
