@@ -28,6 +28,7 @@ from leadline.trace.importers.meta import imported_meta
 from leadline.trace.importers.spans import NO_FRAME, Around, Booked, Mask, Place, Rows, Spans, book
 from leadline.trace.importers.window import event_columns
 from leadline.trace.intervals import common, length, union
+from leadline.trace.matching import with_matches
 from leadline.trace.meaning import is_backward_operator, is_loading
 from leadline.trace.steps import find_steps, main_thread
 from leadline.trace.tables import CALL_KINDS, Device, Kind, Trace
@@ -39,7 +40,7 @@ _SPAN_KINDS = (Kind.OPERATOR, Kind.REGION, Kind.MODULE, Kind.PYTHON, *CALL_KINDS
 
 def profile_of(trace: Trace, recorder: str) -> Profile:
     """The profile of one process's trace, which `recorder` made."""
-    return Import(trace, recorder).profile()
+    return Import(with_matches(trace), recorder).profile()
 
 
 class Import:
