@@ -29,11 +29,8 @@ def without_ids(trace: Trace) -> tuple[Trace, dict[int, int]]:
     work = np.flatnonzero(np.isin(events["kind"], DEVICE_KINDS) & (events["thread"] < 0) & (events["correlation"] > 0))
     calls = np.flatnonzero(np.isin(events["kind"], CALL_KINDS) & (events["correlation"] > 0))
     call_of = dict(zip(events["correlation"][calls].tolist(), calls.tolist(), strict=True))
-    truth = {
-        row: call_of[number]
-        for row, number in zip(work.tolist(), events["correlation"][work].tolist())
-        if number in call_of
-    }
+    pairs = zip(work.tolist(), events["correlation"][work].tolist(), strict=True)
+    truth = {row: call_of[number] for row, number in pairs if number in call_of}
     events["stream"][calls] = -1
     for row, call in truth.items():
         events["stream"][call], events["device"][call] = events["stream"][row], events["device"][row]
