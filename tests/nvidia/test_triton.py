@@ -112,6 +112,22 @@ def test_kernels_that_inductor_makes_for_a_gpu_carry_operators_and_lines(tmp_pat
         assert [loss for loss in profile.losses if loss.count > 0] == []
 
 
+def test_a_second_file_knows_the_kernels_that_inductor_made_in_the_first(tmp_path: Path, fakes: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed here")
+    first = run(tmp_path, COMPILED, "again", **triton_environment(tmp_path, fakes))
+    second = open_profile(next(tmp_path.glob("*-again.leadline")))
+
+    def told(profile: Profile) -> dict[str, tuple]:
+        kernels = profile.tree.find(kind="kernel")
+        return {one.name: (one.detail.get("operators"), Path(one.file).name, one.line) for one in kernels}
+
+    assert told(second) == told(first)
+    softmax = next(place for name, place in told(second).items() if "softmax" in name)
+    assert softmax[:2] == (["aten.relu", "aten.add", "aten._softmax"], COMPILED.name)
+    assert {node.exclusive("gpu_time").count for node in second.tree.find(kind="kernel")} == {4}, "none was tuned again"
+    assert not [node for node in second.tree.find(kind="phase") if node.name == "inductor"], "nothing is compiled again"
+
+
 def line_number(text: str) -> int:
     lines = COMPILED.read_text().splitlines()
     return next(number for number, line in enumerate(lines, start=1) if text in line)

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leadline._version import __version__
-from leadline.distributed.reduce import FAN_IN
+from leadline.distributed.heap import give_back_at_once
 from leadline.distributed.tasks import Done, Task, do
 from leadline.profiles.errors import ProfileFileError
 from leadline.profiles.fold.join import SameRankError, join
@@ -33,6 +33,8 @@ from leadline.profiles.fold.join import SameRankError, join
 Engine = Callable[[Sequence[Task], str], Iterator[Done]]
 """Does tasks, in any order, perhaps several of them as one."""
 
+_STEP = 8
+"""Tasks of a step, and folds that a cluster joins at once."""
 _LOST_WORKERS = 100  # Dask gives a step up after three lost workers; on clusters with time limits that is nothing
 
 
@@ -67,18 +69,20 @@ def here(tasks: Sequence[Task], by: str) -> Iterator[Done]:
 
 
 def do_some(tasks: Sequence[Task], by: str) -> Done:
-    """Several tasks as one."""
+    """Several tasks as one, wherever that is done."""
+    give_back_at_once()
     return together([do(task, by) for task in tasks])
 
 
 def together(several: Sequence[Done]) -> Done:
     """What several steps made, as one."""
+    give_back_at_once()
     folds = [done.fold for done in several if done.fold is not None]
     return Done(join(folds) if folds else None, tuple(text for done in several for text in done.left_out))
 
 
 def _steps(tasks: Sequence[Task]) -> list[Sequence[Task]]:
-    return [tasks[begin : begin + FAN_IN] for begin in range(0, len(tasks), FAN_IN)]
+    return [tasks[begin : begin + _STEP] for begin in range(0, len(tasks), _STEP)]
 
 
 def _in_processes(workers: int) -> Engine:
@@ -93,7 +97,7 @@ def _in_processes(workers: int) -> Engine:
             waiting = deque(steps)
             under_way: deque[tuple[Sequence[Task], Future[Done] | None]] = deque()
             while waiting or under_way:
-                while waiting and len(under_way) < 2 * workers:  # what is done waits here, so few at a time
+                while waiting and len(under_way) <= workers:  # what is done waits here, so few at a time
                     under_way.append((waiting[0], _submitted(pool, waiting.popleft(), by)))
                 step, future = under_way.popleft()
                 try:
@@ -158,7 +162,7 @@ def _reduced(distributed: Any, address: str, workers: int, tasks: Sequence[Task]
         _check_versions(client, address)
         level = [client.submit(do_some, step, by, pure=False, retries=2) for step in _steps(tasks)]
         while len(level) > 1:
-            groups = [level[begin : begin + FAN_IN] for begin in range(0, len(level), FAN_IN)]
+            groups = [level[begin : begin + _STEP] for begin in range(0, len(level), _STEP)]
             level = [client.submit(together, group, pure=False, retries=2) for group in groups]
         done: Done = level[0].result()
         return done

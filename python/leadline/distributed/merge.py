@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from leadline.distributed.engines import Engine, here
+from leadline.distributed.heap import give_back_at_once
 from leadline.distributed.listing import list_files
 from leadline.distributed.plan import Plan, make_plan, missing_ranks
 from leadline.distributed.reduce import Reducer
@@ -44,6 +45,7 @@ def merge_files(
     """The ranks in all files that `asked` names, folded into one profile. `late`: says of it which ranks to look at
     once more, and to keep by themselves, too. `all_paths`: also keep paths of few ranks and little time. Raises
     ProfileFileError where there is not one that can be read, and SchedulerError as the engine does."""
+    give_back_at_once()
     listed = list_files(asked, output)
     plan = make_plan(listed.files, job)
     left_out = [*listed.nothing, *plan.left_out]

@@ -1,6 +1,6 @@
-"""A stream of folds as one, holding few of them: eight of one size become one of the next, as a counter carries.
+"""A stream of folds as one, holding few of them: four of one size become one of the next, as a counter carries.
 
-Joining is associative and commutative, so who comes when cannot show. With n folds about 7 log8(n) are held at most.
+Joining is associative and commutative, so who comes when cannot show. With n folds about 3 log4(n) are held at most.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from leadline.profiles.fold.join import join
 from leadline.profiles.fold.state import Fold
 
-FAN_IN = 8
+_FAN_IN = 4
 
 
 class Reducer:
@@ -25,7 +25,7 @@ class Reducer:
                 self._levels.append([])
             here = self._levels[level]
             here.append(fold)
-            if len(here) < FAN_IN:
+            if len(here) < _FAN_IN:
                 return
             fold = join(here)
             self._levels[level] = []

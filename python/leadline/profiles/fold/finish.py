@@ -281,7 +281,12 @@ def _ranks(rows: _Rows, strings: StringBuilder) -> dict[str, dict[str, Array]]:
 def _statistics(fold: Fold, rows: _Rows) -> dict[str, dict[str, Array]]:
     spreads = [_spread_columns(metric, one, rows) for metric, one in sorted(fold.spreads.items())]
     histograms = [
-        {"node": rows.node[one.node], "metric": np.full(len(one.node), metric), "bin": one.bin, "ranks": one.ranks}
+        {
+            "node": rows.node[one.node],
+            "metric": np.full(len(one.node), metric, np.int16),
+            "bin": one.bin,
+            "ranks": one.ranks,
+        }
         for metric, one in sorted(fold.histograms.items())
     ]
     return {
@@ -313,7 +318,7 @@ def _ordered(table: str, pieces: Sequence[Mapping[str, Array]], by: tuple[str, .
         return empty_columns(table)
     whole = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
     order: NDArray[np.int64] = np.lexsort([whole[name] for name in by])
-    return typed(table, {name: values[order] for name, values in whole.items()})
+    return typed(table, {name: whole.pop(name)[order] for name in list(whole)})
 
 
 def _meta(fold: Fold, rows: _Rows) -> dict[str, Any]:

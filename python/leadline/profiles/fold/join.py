@@ -237,21 +237,23 @@ def _extreme(best: Ids, best_rank: Ids, at: Ids, value: Ids, rank: Ids, better: 
 
 
 def _histograms(folds: Sequence[Fold], nodes: Sequence[Ids]) -> dict[int, Histogram]:
-    found: dict[int, list[tuple[Ids, Ids]]] = {}
+    found: dict[int, list[tuple[Ids, Histogram]]] = {}
     for fold, node in zip(folds, nodes, strict=True):
         for metric, one in fold.histograms.items():
-            found.setdefault(metric, []).append((node[one.node] * _BINS + one.bin, one.ranks))
+            found.setdefault(metric, []).append((node, one))
     return {metric: _histogram(pieces) for metric, pieces in found.items()}
 
 
-def _histogram(pieces: Sequence[tuple[Ids, Ids]]) -> Histogram:
-    codes = np.concatenate([code for code, _ in pieces])
-    ranks = np.concatenate([number for _, number in pieces])
-    order = np.argsort(codes, kind="stable")
-    codes, ranks = codes[order], ranks[order]
-    first = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else order
-    codes = codes[first]
-    return Histogram(codes // _BINS, codes % _BINS, np.add.reduceat(ranks, first) if len(first) else ranks)
+def _histogram(pieces: Sequence[tuple[Ids, Histogram]]) -> Histogram:
+    codes, ranks = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    for node, one in pieces:  # one after the other: together they are many times what they become
+        codes = np.concatenate((codes, node[one.node] * _BINS + one.bin))
+        ranks = np.concatenate((ranks, one.ranks))
+        order = np.argsort(codes, kind="stable")
+        codes, ranks = codes[order], ranks[order]
+        first = np.flatnonzero(np.concatenate((codes[:1] >= 0, codes[1:] != codes[:-1])))
+        codes, ranks = codes[first], np.add.reduceat(ranks, first) if len(first) else ranks
+    return Histogram.of(codes // _BINS, codes % _BINS, ranks)
 
 
 def _joined(mappings: Iterable[Mapping[Key, Any]], both: Any) -> dict[Key, Any]:

@@ -295,7 +295,7 @@ def _spreads(shape: Shape, sums: Mapping[Column, Sums]) -> tuple[dict[int, Sprea
         value = inclusive[node]
         one_rank, zero = np.ones(len(node), np.int64), np.zeros(len(node), np.int64)
         spreads[metric] = Spread(node, one_rank, sums_of(value), squares_of(value), value, value, zero, zero)
-        histograms[metric] = Histogram(node, bins(value), one_rank)
+        histograms[metric] = Histogram.of(node, bins(value), one_rank)
     return spreads, histograms
 
 

@@ -151,4 +151,4 @@ def _spread(one: Spread, rare: NDArray[np.bool_], node: Ids) -> Spread:
 
 def _histogram(one: Histogram, rare: NDArray[np.bool_], node: Ids) -> Histogram:
     stays = ~rare[one.node]
-    return Histogram(node[one.node[stays]], one.bin[stays], one.ranks[stays])
+    return Histogram.of(node[one.node[stays]], one.bin[stays], one.ranks[stays])

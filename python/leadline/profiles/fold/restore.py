@@ -197,8 +197,7 @@ def _histograms(tables: Tables) -> dict[int, Histogram]:
     made = {}
     for metric in np.unique(table["metric"]).tolist():
         here = table["metric"] == metric
-        one = {name: values[here].astype(np.int64) for name, values in table.items()}
-        made[metric] = Histogram(one["node"], one["bin"], one["ranks"])
+        made[metric] = Histogram.of(*(table[name][here] for name in ("node", "bin", "ranks")))
     return made
 
 

@@ -79,11 +79,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class Histogram:
-    """The `rank_histogram` rows of one metric, by node and bin."""
+    """The `rank_histogram` rows of one metric, by node and bin: most of what a fold of many ranks holds."""
 
-    node: Ids
-    bin: Ids
-    ranks: Ids
+    node: NDArray[np.int32]
+    bin: NDArray[np.int16]
+    ranks: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, node: Ids, bin_: Ids, ranks: Ids) -> Histogram:
+        """From columns of any width."""
+        return cls(node.astype(np.int32), bin_.astype(np.int16), ranks.astype(np.int32))
 
 
 @dataclass(frozen=True)
