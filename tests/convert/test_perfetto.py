@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from collections import defaultdict
 from typing import Any
 
@@ -66,3 +69,21 @@ def test_a_profile_without_a_window_says_how_to_record_one(exported: Any) -> Non
         exported("perfetto", build(TREE))
     with pytest.raises(NothingThereError, match="leave --metric out"):
         exported("perfetto", two_machines(), "cpu_time")
+
+
+def test_the_archive_has_a_trace_for_each_machine_and_says_how_they_relate(exported: Any) -> None:
+    archive = zipfile.ZipFile(io.BytesIO(exported("perfetto-archive", two_machines())))
+    assert archive.testzip() is None
+    told = json.loads(archive.read("perfetto_manifest.json"))["perfetto_manifest"]
+    assert told["version"] == 1
+    paths = [one["path"] for one in told["files"]]
+    assert sorted([*paths, "perfetto_manifest.json"]) == sorted(archive.namelist())
+    assert len({one["machine"]["name"] for one in told["files"]}) == len(paths) == 2
+    assert "clocks" not in told["files"][0] and told["trace_time"]["file"] == paths[0]
+    assert told["files"][1]["clocks"] == {
+        "clock": "BOOTTIME", "sync_to": {"file": paths[0], "clock": "BOOTTIME"}, "offset_ns": 0,
+    }  # fmt: skip
+    whole, _ = slices(exported("perfetto", two_machines()))
+    parts = [slices(archive.read(path))[0] for path in paths]
+    assert parts[0] | parts[1] == whole, "on one time line, as in one file"
+    assert not set(parts[0]) & set(parts[1])

@@ -67,7 +67,8 @@ def test_a_format_and_a_place_that_do_not_fit_say_so(tmp_path: Path) -> None:
 def test_requests_that_a_format_cannot_fulfil() -> None:
     profile = build("operator a | cpu_time=1")
     with pytest.raises(
-        ExportError, match="speedscope cannot hold the window of a profile; these can: perfetto, ctf, ctf2"
+        ExportError,
+        match="speedscope cannot hold the window of a profile; these can: perfetto, perfetto-archive, ctf, ctf2",
     ):
         write(profile, BY_NAME["speedscope"], Request(What.WINDOW), MemorySink())
     with pytest.raises(ExportError, match="pprof has no option depth; its options are: none"):

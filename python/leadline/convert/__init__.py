@@ -51,6 +51,13 @@ EXPORTERS: tuple[Exporter, ...] = (
     Exporter("hatchet", "leadline.convert.hatchet", (".hatchet.json",), "hatchet"),
     Exporter("perfetto", "leadline.convert.perfetto", (".pftrace", ".perfetto-trace"), "Perfetto", What.WINDOW),
     Exporter(
+        "perfetto-archive",
+        "leadline.convert.perfetto_archive",
+        (".perfetto.zip",),
+        "Perfetto 58: a trace a machine",
+        What.WINDOW,
+    ),
+    Exporter(
         "ctf", "leadline.convert.ctf.version_1", (".ctf",), "babeltrace2, Trace Compass", What.WINDOW, folder=True
     ),
     Exporter("ctf2", "leadline.convert.ctf.version_2", (".ctf2",), "babeltrace2 2.1", What.WINDOW, folder=True),

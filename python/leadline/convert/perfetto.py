@@ -8,7 +8,7 @@ timeline begins with the first event.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -31,16 +31,29 @@ _MOST_NS = 1 << 62
 def export(profile: Profile, request: Request, sink: Sink) -> None:
     """See `ExporterModule.export`; a window has no metrics to choose from."""
     traces = window_traces(profile, request)
-    begin_ns = min(trace.origin_ns for trace in traces)
-    labels, codes = np.unique(np.array(program_lines(profile), dtype=object), return_inverse=True)
-    lines = Texts(np.where(labels[codes] == "", -1, codes).astype(np.int64), labels.tolist())
-    writer = PerfettoWriter(sink.write)
-    kernel = profile.table("kernel_events")
-    seen = len(kernel["time_ns"]) > 0 and len(machines(profile, traces)) == 1
-    for trace in traces:
-        _trace(writer, profile, trace, trace.origin_ns - begin_ns, lines, real=seen)
-    if seen:
-        _kernel(writer, profile, int(traces[0].facts["begin_ns"]) - traces[0].origin_ns + begin_ns)
+    found = machines(profile, traces)
+    timeline = Timeline(profile, min(trace.origin_ns for trace in traces))
+    timeline.write(sink.write, traces, found[0].processes if len(found) == 1 else frozenset())
+
+
+class Timeline:
+    """Writes windows of a profile that share the time 0 `begin_ns` (CLOCK_REALTIME)."""
+
+    def __init__(self, profile: Profile, begin_ns: int) -> None:
+        labels, codes = np.unique(np.array(program_lines(profile), dtype=object), return_inverse=True)
+        self._lines = Texts(np.where(labels[codes] == "", -1, codes).astype(np.int64), labels.tolist())
+        self._profile = profile
+        self._begin_ns = begin_ns
+
+    def write(self, write: Callable[[bytes], object], traces: Sequence[Trace], processes: frozenset[int]) -> None:
+        """One file of these traces, with what the kernel did where it was recorded on the machine of `processes`."""
+        writer = PerfettoWriter(write)
+        seen = bool(np.isin(self._profile.table("kernel_events")["process"], list(processes)).any())
+        for trace in traces:
+            _trace(writer, self._profile, trace, trace.origin_ns - self._begin_ns, self._lines, real=seen)
+        if seen:
+            zero = int(traces[0].facts["begin_ns"]) - traces[0].origin_ns + self._begin_ns
+            _kernel(writer, self._profile, zero, processes)
 
 
 def _trace(writer: PerfettoWriter, profile: Profile, trace: Trace, shift_ns: int, lines: Texts, *, real: bool) -> None:
@@ -99,9 +112,12 @@ def _tracks(trace: Trace, process: int | str, *, with_devices: bool) -> Iterator
         yield f"GPU {device} stream {stream}", 0, rows
 
 
-def _kernel(writer: PerfettoWriter, profile: Profile, begin_ns: int) -> None:
-    """Switches and wakings, CPU by CPU. `begin_ns`: time 0 of the timeline on the clock of the events."""
+def _kernel(writer: PerfettoWriter, profile: Profile, begin_ns: int, processes: frozenset[int]) -> None:
+    """Switches and wakings of the machine of these processes, CPU by CPU. `begin_ns`: time 0 of the timeline on the
+    clock of the events."""
     events = profile.table("kernel_events")
+    mine = np.isin(events["process"], list(processes))
+    events = {name: values[mine] for name, values in events.items()}
     text = profile.tables.strings
     names = {**thread_names(events, text), 0: "swapper"}
     wanted = np.isin(events["kind"], [KernelEventKind.SWITCH, KernelEventKind.WAKING]) & (events["time_ns"] >= begin_ns)

@@ -25,6 +25,8 @@ LAUNCH = "c10d::"
 _GLOO = "gloo:"
 _ADDED = "torch::autograd::AccumulateGrad"
 _COPIED = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
+_AT_ONCE_NS = 2_000
+_MESSAGES = ("send", "recv", "recvanysource")
 _GATHERED = "FSDP::all_gather_copy_out"
 _WORDS = re.compile(r"coalesced|into_tensor|tensor|base|[^a-z]")
 
@@ -88,19 +90,25 @@ def _with_wires(
     events = profile.events
     gloo = rows[np.char.startswith(texts[rows], _GLOO)]
     by_word: dict[str, list[int]] = {}
+    begins = start.copy()
     for row in gloo.tolist():
-        by_word.setdefault(_word(str(texts[row]).removeprefix(_GLOO)), []).append(row)
+        word = _word(str(texts[row]).removeprefix(_GLOO))
+        works = by_word.setdefault(word, [])
+        follows = works and events["thread"][works[-1]] == events["thread"][row]
+        if follows and word in _MESSAGES and 0 <= start[row] - end[works[-1]] < _AT_ONCE_NS:
+            begins[row] = begins[works.pop()]  # a message has two ranges: what begins it, and until it is through
+        works.append(row)
     pairs: dict[int, int] = {}
     for word, works in by_word.items():
         mine = [one for one in made if _carried_by(one, by_word) == word]
         first = min((one.launched_ns for one in mine), default=0)
-        there = [row for row in works if start[row] >= first]
+        there = [row for row in works if begins[row] >= first]
         matched = list(zip(mine, there, strict=False))
-        if all(start[row] >= one.launched_ns for one, row in matched):
+        if all(begins[row] >= one.launched_ns for one, row in matched):
             pairs.update((one.launch, row) for one, row in matched)
     pairs.update(_on_devices(made, events, start, end))
     return [
-        replace(one, wire=row, begun_ns=int(start[row]), done_ns=int(end[row]))
+        replace(one, wire=row, begun_ns=int(begins[row]), done_ns=int(end[row]))
         if (row := pairs.get(one.launch, -1)) >= 0
         else one
         for one in made
