@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from leadline.capture.identity import boot_id
     from leadline.cli.clock_messages import UnansweredError, answer, exchange
     from leadline.trace.clocks import ClockError, hull_relation
 
@@ -44,12 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
         "clock": "CLOCK_MONOTONIC",
         "theirs_minus_ours_ns": middle,
         "reference_ns": relation.reference_ns,
+        "offset_ns": relation.offset_ns,
         "drift": relation.drift,
         "half_width_ns": relation.half_width_ns,
         "method": relation.method,
         "pairs": relation.pairs,
         "unanswered": found.unanswered,
         "boot_id": found.boot_id,
+        "our_boot_id": boot_id(),
     }
     if arguments.json:
         print(json.dumps(told))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from leadline.cli.errors import CommandError
 
@@ -17,16 +18,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "JAX or TensorFlow (.xplane.pb, or its folder of logs), or those of a job's ranks: files, a folder, a "
         ".tar.gz; what was recorded of the kernel is laid beside the others, among which profiles of Leadline may be",
     )
+    parser.add_argument(
+        "--clocks",
+        metavar="FILE",
+        help="lay machines over each other by what `leadline clock-sync --json` printed, not by CLOCK_REALTIME",
+    )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the .leadline file to make")
 
 
 def run(arguments: argparse.Namespace) -> int:
     from leadline.profiles import ProfileFileError, write_profile
     from leadline.trace.importers import import_traces
+    from leadline.trace.related import read_relations
     from leadline.trace.tables import TraceError
 
     try:
-        profile = import_traces(arguments.files)
+        text = Path(arguments.clocks).read_text(encoding="utf-8") if arguments.clocks else ""
+        profile = import_traces(arguments.files, read_relations(text, arguments.clocks) if arguments.clocks else ())
         write_profile(arguments.output, profile)
     except (TraceError, ProfileFileError, ValueError) as error:
         raise CommandError(str(error)) from error

@@ -27,7 +27,16 @@ def clocks(profile: Profile) -> dict[str, NDArray[Any]]:
             continue
         width = record["clock"].get("uncertainty_ns")
         known = isinstance(width, int | float) and not isinstance(width, bool)
-        rows.append((process, offset, 0.0, float(width) if known else np.nan, "readings", _READINGS))
+        rows.append(
+            (
+                process,
+                offset,
+                0.0,
+                float(width) if known else np.nan,
+                record["clock"].get("method", "readings"),
+                _READINGS,
+            )
+        )
     names = ("process", "offset_ns", "drift", "half_width_ns", "method", "pairs")
     types = ("i8", "i8", "f8", "f8", "O", "i8")
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)

@@ -12,6 +12,7 @@ from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_profile
 from leadline.trace.importers import ctf, kineto, nsys, perf_script, rocpd, trace_dat, xspace
 from leadline.trace.kernel.foreign import joined
+from leadline.trace.related import Compared, on_related_clocks
 from leadline.trace.source import Source, ctf_traces, sources, xspaces
 from leadline.trace.tables import TraceError
 
@@ -36,9 +37,10 @@ IMPORTERS: tuple[Importer, ...] = (kineto, rocpd, nsys, trace_dat, ctf, xspace, 
 """In the order in which they are asked: `nsys` takes any database."""
 
 
-def import_traces(paths: Sequence[str | Path]) -> Profile:
+def import_traces(paths: Sequence[str | Path], relations: Sequence[Compared] = ()) -> Profile:
     """The profile of one trace, or of the ranks of a job together: files, folders or archives of them. Profiles of ours
-    may be among them. Recordings of the kernel are laid beside what else there is.
+    may be among them. Recordings of the kernel are laid beside what else there is. `relations`: how the machines'
+    clocks compare; without them by CLOCK_REALTIME.
 
     Raises TraceError with the file that no importer knows, and whatever is wrong with one that an importer does know.
     """
@@ -58,6 +60,8 @@ def import_traces(paths: Sequence[str | Path]) -> Profile:
     if not programs:
         names = ", ".join(source.name for _, source in kernels)
         raise TraceError(f"{names} are recordings of the kernel; give one of them, or a profile that it belongs to")
+    if relations:
+        programs = on_related_clocks(programs, relations)
     found = programs[0] if len(programs) == 1 else merge_profiles(programs)
     for importer, source in kernels:
         found = joined(found, importer.recording(source))  # type: ignore[attr-defined]
