@@ -27,6 +27,19 @@ _DOES = {
     "convolution": ("conv_general_dilated",),
 }
 """Instructions that take time by their nature, and the primitives that they are of; the first where none fits."""
+_TALKS = {
+    "all-reduce": ("psum", "psum_invariant", "pmax", "pmin", "all_reduce"),
+    "all-gather": ("all_gather", "all_gather_invariant"),
+    "reduce-scatter": ("reduce_scatter", "psum_scatter"),
+    "all-to-all": ("all_to_all",),
+    "ragged-all-to-all": ("ragged_all_to_all",),
+    "collective-permute": ("ppermute", "pshuffle"),
+    "collective-broadcast": ("pbroadcast",),
+    "send": (),
+    "recv": (),
+}
+"""Instructions that go between devices or processes, and the primitives that ask for them; the partitioner puts in most
+of them for primitives that know nothing of it. Asynchronous ones end in `-start` and `-done`."""
 _MOVES = frozenset(
     ["copy", "transpose", "reshape", "bitcast", "bitcast-convert", "broadcast", "slice", "pad", "convert"]
 )
@@ -54,6 +67,8 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
         detail: dict[str, Any] = {"hlo": operation}
         if len(parts) > 1 or part_opcode != opcode:
             detail["part"] = part_opcode
+        if _talk(part_opcode) in _TALKS:
+            detail["role"] = "communication"
         if scope.transforms:
             detail["transforms"] = list(scope.transforms)
         python = below(stack, above)
@@ -82,12 +97,18 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
 def named(primitive: str, opcode: str) -> str:
     """The primitive that an instruction does. XLA rewrites instructions and lets them keep names of their neighbours: a
     product of a transposed matrix may be called `transpose`, and a copy of its result `dot_general`."""
+    if (talk := _talk(opcode)) in _TALKS:
+        return primitive if primitive in _TALKS[talk] else talk
     does = _DOES.get(opcode)
     if does is not None:
         return primitive if primitive in does else does[0]
     if not primitive or (opcode in _MOVES and any(primitive in does for does in _DOES.values())):
         return opcode
     return primitive
+
+
+def _talk(opcode: str) -> str:
+    return opcode.removesuffix("-start").removesuffix("-done")
 
 
 def _operator(name: str, detail: dict[str, Any]) -> Frame:

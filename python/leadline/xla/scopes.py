@@ -48,8 +48,10 @@ class Scope:
 
 
 def parse(op_name: str) -> Scope:
-    """The parts of a name. Names that XLA has joined with `;` are told by the first."""
+    """The parts of a name. Names that XLA has joined, as `a;b` or `f/(a:b)`, are told by the first."""
     parts = split(op_name.partition(";")[0])
+    if parts and parts[-1].startswith("(") and parts[-1].endswith(")"):
+        parts[-1:] = split((split(parts[-1][1:-1], ":") or [""])[0])
     transforms: list[str] = []
     scopes: list[str] = []
     backward = differentiated = False
@@ -77,8 +79,9 @@ def parse(op_name: str) -> Scope:
     return Scope(tuple(transforms), tuple(named), parts[-1] if parts else "", backward, differentiated)
 
 
-def split(text: str) -> list[str]:
-    """The parts between slashes that stand outside of brackets; brackets that do not close end at the end."""
+def split(text: str, at: str = "/") -> list[str]:
+    """The parts between slashes, or another sign, that stand outside of brackets; brackets that do not close end at the
+    end."""
     parts = []
     depth = start = 0
     for position, character in enumerate(text):
@@ -86,7 +89,7 @@ def split(text: str) -> list[str]:
             depth += 1
         elif character in ")]}":
             depth = max(depth - 1, 0)
-        elif character == "/" and depth == 0:
+        elif character == at and depth == 0:
             parts.append(text[start:position])
             start = position + 1
     parts.append(text[start:])

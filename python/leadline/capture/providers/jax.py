@@ -52,6 +52,7 @@ class JaxProvider:
         self._memory = LiveArrays(native, self._loss) if options.memory else None
         self._yielding = Yielding(self._windows)
         self._booked_windows = 0
+        self._place: tuple[int, int] | None = None
 
     def start(self) -> None:
         """Attach now when JAX is there, or as soon as it is."""
@@ -82,7 +83,11 @@ class JaxProvider:
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
         self._say_what_is_stale()
-        self._status |= {"programs": self._compiling.compiled, "windows": self._windows.count}
+        self._status |= {
+            "programs": self._compiling.compiled,
+            "windows": self._windows.count,
+            "windows_given_up": self._windows.given_up,
+        }
         self._status["runs"] = every = sum(runs.counts.values())
         self._status["timed_runs"] = timed = sum(one.runs for one in self._windows.timed.values())
         if timed < every:
@@ -100,6 +105,11 @@ class JaxProvider:
     def status(self) -> dict[str, Any]:
         """See `Provider.status`."""
         return dict(self._status)
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """This process's number in `jax.distributed`, and how many there are."""
+        return self._place
 
     def _imported(self, jax: ModuleType) -> None:
         """Called at the end of the program's own `import jax`, so nothing may escape from here."""
@@ -168,6 +178,9 @@ class JaxProvider:
             )
 
     def _before(self, name: str) -> None:
+        if self._place is None and (place := jax_places.process()) is not None:
+            self._place = place
+            self._changed()
         self._compiling.over()
         self._windows.before(name)
 

@@ -56,3 +56,12 @@ def clients() -> list[Any]:
     """The backends that the program has initialised; asking initialises none."""
     known = member("jax._src.xla_bridge._backends")
     return list(known.values()) if isinstance(known, dict) else []
+
+
+def process() -> tuple[int, int] | None:
+    """This process's number and how many there are, once the program has called `jax.distributed.initialize`."""
+    state = member("jax._src.distributed.global_state")
+    if getattr(state, "client", None) is None:
+        return None
+    number, every = getattr(state, "process_id", None), getattr(state, "num_processes", None)
+    return (number, every) if isinstance(number, int) and isinstance(every, int) else None

@@ -27,6 +27,8 @@ _UNNUMBERED = -(2**63)
 class Timed:
     """Sums over the timed runs of one program."""
 
+    early: bool = True
+    """From its first run only, which still makes what later runs find made."""
     runs: int = 0
     wall_ns: int = 0
     shortest_ns: int = 0
@@ -55,6 +57,7 @@ class Windows(ProfilerWindows):
         self._last: Callable[[], Any] = _nothing
         """The last array that a run in this window results in, while the program holds it."""
         self._fold: Any = None
+        self._first = ""
         self.timed: dict[int, Timed] = {}
         """By the number of a program."""
         self.of_key: dict[Key, dict[int, int]] = {}
@@ -65,6 +68,7 @@ class Windows(ProfilerWindows):
     def before(self, name: str) -> None:
         """A program is about to run on the slow path, most likely for the first time."""
         if self._session is None and not self.off and name not in self.known and self._may_time_first():
+            self._first = name
             self._open(first_run=True)
 
     def after(self, key: Key, output: Any) -> None:
@@ -99,6 +103,14 @@ class Windows(ProfilerWindows):
     def add_up(self, session: Any) -> None:
         seen, self._seen = self._seen, []
         self._add(session, seen)
+
+    def discard(self, session: Any) -> int:
+        self._seen = []
+        return len(self._stop(session))
+
+    def gave_up(self) -> None:
+        if self._for_first_run:
+            self.known.add(self._first)
 
     def _unavailable(self) -> str:
         profiler = jax_places.profiler()
@@ -140,8 +152,14 @@ class Windows(ProfilerWindows):
         self.count += 1
         runs = list(self._told_apart(runs, operations))
         for number, _, _, _, start_ps, end_ps, _ in runs:
-            self.timed.setdefault(number, Timed()).add_run((end_ps - start_ps) // 1000)
+            timed = self.timed.setdefault(number, Timed())
+            if timed.early and not self._for_first_run:
+                timed = self.timed[number] = Timed(early=False)
+            if timed.early == self._for_first_run:
+                timed.add_run((end_ps - start_ps) // 1000)
         for number, operation, count, total_ps, self_ps, shortest_ps, longest_ps, _ in operations:
+            if self.timed[number].early != self._for_first_run:
+                continue
             sums = self.timed[number].operations.setdefault(operation, [0, 0, 0, shortest_ps, 0])
             sums[0] += count
             sums[1] += total_ps

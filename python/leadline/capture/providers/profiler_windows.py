@@ -13,7 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from leadline.capture.providers.window_watch import Watch
+
 BETWEEN_S = 1.0
+_HELD_PER_BYTE = 6
+"""What a recorder holds at least for each byte that it gives when it is stopped."""
 FIRST_RUNS_SHARE = 0.03
 """Of all time so far, what timing what was never timed before may cost."""
 
@@ -30,7 +34,9 @@ class ProfilerWindows:
     def __init__(self, loss: Callable[[str], None]) -> None:
         self._loss = loss
         self._lock = threading.Lock()
+        self._stopping = threading.Lock()
         self._session: Any = None
+        self._watch = Watch(self._give_up)
         self._opened_s = 0.0
         self._next_s = 0.0
         self._began_s = time.monotonic()
@@ -39,6 +45,8 @@ class ProfilerWindows:
         self.off = ""
         """Why there are no windows; empty while there are."""
         self.count = 0
+        self.given_up = 0
+        """Windows that recorded more than may be held."""
         self.cost_s = 0.0
         self.open_s = 0.0
 
@@ -51,6 +59,10 @@ class ProfilerWindows:
 
     def add_up(self, session: Any) -> None:
         """Stop the profiler and take in what it has seen."""
+        raise NotImplementedError
+
+    def discard(self, session: Any) -> int:
+        """Stop the profiler and forget what it has seen; how many bytes that was."""
         raise NotImplementedError
 
     @contextlib.contextmanager
@@ -118,23 +130,60 @@ class ProfilerWindows:
             self._next_s = time.monotonic() + BETWEEN_S
         self._for_first_run = first_run
         self._opened_s = time.monotonic()
+        if self._session is not None:
+            self._watch.begin()
 
     def _close(self, output: Any) -> None:
         """With the lock held."""
-        session = self._session
-        if session is None:
+        if self._session is None:
             return
         self.last_run(output)
-        self._session = None
+        session = self._take_session()
+        if session is None:  # given up meanwhile
+            return
         began_s = time.monotonic()
         self.open_s += began_s - self._opened_s
         try:
             self.add_up(session)
         except Exception as error:
             self._loss(f"A window of {self.PROFILER}'s profiler could not be added up ({error!r}).")
-        took_s = time.monotonic() - began_s
+        self._count_cost(time.monotonic() - began_s)
+
+    def _take_session(self) -> Any:
+        with self._stopping:
+            session, self._session = self._session, None
+            self._watch.end()
+        return session
+
+    def _count_cost(self, took_s: float) -> None:
         self.cost_s += took_s
         if self._for_first_run:
             self._first_runs_s += took_s
         else:
             self._next_s = time.monotonic() + max(BETWEEN_S, took_s / self.COST_SHARE)
+
+    def _give_up(self, grown: int) -> None:
+        """Called beside the program: what runs may go on for long, so the profiler is stopped within it."""
+        with self._stopping:
+            session, self._session = self._session, None
+            if session is None:
+                return
+            began_s = time.monotonic()
+            try:
+                recorded = self.discard(session)
+            except Exception as error:
+                self._loss(f"A window of {self.PROFILER}'s profiler was lost ({error!r}).")
+                recorded = 0
+            self._count_cost(time.monotonic() - began_s)
+        most = self._watch.most_bytes
+        if recorded * _HELD_PER_BYTE < grown // 2 and self._watch.widen():
+            return
+        self.given_up += 1
+        self.gave_up()
+        self._loss(
+            f"{self.PROFILER}'s profiler took more than {most >> 20} MiB for a single run (loops of "
+            "very many steps), so it was stopped; such runs are counted, and timed only where others are."
+        )
+
+    def gave_up(self) -> None:
+        """A window was given up because of what was recorded."""

@@ -82,7 +82,12 @@ class TensorFlowProvider:
         self._graphs.forget()
         every = sum(total[0] for (_, name), total in runs.totals.items() if name.startswith("__"))
         timed = sum(sums.runs for sums in self._windows.functions.values())
-        self._status |= {"windows": self._windows.count, "calls": every, "timed_calls": timed}
+        self._status |= {
+            "windows": self._windows.count,
+            "windows_given_up": self._windows.given_up,
+            "calls": every,
+            "timed_calls": timed,
+        }
         self._status |= {"nodes": self._graphs.nodes, "nodes_without_line": self._graphs.without_line}
         if timed and every:
             self._status["estimated"] = (

@@ -88,6 +88,9 @@ class Windows(ProfilerWindows):
     def add_up(self, session: Any) -> None:
         self._add(_exported(session))
 
+    def discard(self, session: Any) -> int:
+        return len(session.stop()) // 2  # twice of what is exported
+
     def _add(self, data: bytes) -> None:
         if not data:
             return
