@@ -20,6 +20,8 @@ from leadline.profiles import Profile, open_profile
 pytest.importorskip("torch", reason="the programs compute with torch, which is not installed here")
 
 BATCH = 10
+_PATIENCE_S = 300
+"""A batch takes seconds; one that hangs (in a fork) shall be told from a machine that is busy."""
 
 
 def measured(batch: list[Any], folder: Path) -> list[Profile]:
@@ -29,7 +31,9 @@ def measured(batch: list[Any], folder: Path) -> list[Profile]:
     (folder / "programs.json").write_text(json.dumps(batch))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LEADLINE")}
     command = [sys.executable, str(Path(__file__).with_name("interpreter.py")), "programs.json"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=_PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     return [open_profile(folder / f"{number}.leadline") for number in range(len(batch))]
 
