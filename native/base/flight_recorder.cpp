@@ -42,6 +42,21 @@ std::uint64_t key_of(std::string_view text) noexcept {  // FNV-1a
   return key == 0 ? 1 : key;
 }
 
+// Those of the file before, which other threads may still be counting in.
+void take_groups(const FlightRecorder::Group* from, FlightRecorder::Group* to) noexcept {
+  for (std::uint32_t row = 0; row < FlightRecorder::kGroups; ++row) {
+    const std::uint64_t key = from[row].key.load(std::memory_order_acquire);
+    if (key == 0) continue;
+    to[row].begun.store(from[row].begun.load(kRelaxed), kRelaxed);
+    to[row].done.store(from[row].done.load(kRelaxed), kRelaxed);
+    to[row].size = from[row].size;
+    to[row].rank = from[row].rank;
+    copy(to[row].name, from[row].name);
+    copy(to[row].description, from[row].description);
+    to[row].key.store(key, kRelaxed);
+  }
+}
+
 }  // namespace
 
 void FlightRecorder::set_path(std::string_view path) noexcept {
@@ -80,8 +95,7 @@ char* FlightRecorder::make() noexcept {
   header->pid = static_cast<std::uint32_t>(getpid());
   header->monotonic_ns = now_ns();
   header->realtime_ns = realtime_ns();
-  if (before_ != nullptr)
-    std::memcpy(groups_of(static_cast<char*>(mapped)), groups_of(before_), sizeof(Group) * kGroups);
+  if (before_ != nullptr) take_groups(groups_of(before_), groups_of(static_cast<char*>(mapped)));
   std::memcpy(header->magic, kMagic, sizeof kMagic);
   file_.store(static_cast<char*>(mapped), std::memory_order_release);
   return static_cast<char*>(mapped);

@@ -36,22 +36,7 @@ nb::dict amd_status() {
   result["graph_nodes_unknown"] = d.graph_nodes_unknown;
   result["fold_ns"] = d.fold_ns;
   result["held_bytes"] = d.held_bytes;
-  if (d.instructions) {
-    const amd::InstructionDetails& i = *d.instructions;
-    nb::dict told;
-    told["mode"] = i.mode;
-    told["message"] = i.message;
-    told["windows"] = i.windows;
-    told["open_ns"] = i.open_ns;
-    told["spent_ns"] = i.spent_ns;
-    told["samples"] = i.samples;
-    told["by_launch"] = i.by_launch;
-    told["unattributed"] = i.unattributed;
-    told["dropped"] = i.dropped;
-    told["other_samples"] = i.other_samples;
-    told["code_bytes"] = i.code_bytes;
-    result["instructions"] = told;
-  }
+  if (d.instructions) result["instructions"] = instructions_told(*d.instructions);
   return result;
 }
 

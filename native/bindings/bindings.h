@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <string>
 
@@ -13,6 +14,24 @@ namespace leadline::bindings {
 void remember_modules(bool modules);
 
 nanobind::dict to_dict(const ProviderStatus& status);
+// What every vendor's sampling of instructions says of itself.
+template <class Details>
+nanobind::dict instructions_told(const Details& of) {
+  nanobind::dict told;
+  told["mode"] = of.mode;
+  told["message"] = of.message;
+  told["windows"] = of.windows;
+  told["open_ns"] = of.open_ns;
+  told["spent_ns"] = of.spent_ns;
+  told["samples"] = of.samples;
+  told["by_launch"] = of.by_launch;
+  told["unattributed"] = of.unattributed;
+  told["dropped"] = of.dropped;
+  told["other_samples"] = of.other_samples;
+  told["code_bytes"] = of.code_bytes;
+  return told;
+}
+
 nanobind::dict provider_start(const std::string& name, const nanobind::dict& options);
 nanobind::dict provider_stop(const std::string& name);
 

@@ -54,21 +54,9 @@ nb::dict nvidia_status() {
   result["cupti_finalized"] = d.cupti_finalized;
   result["device_lost"] = d.device_lost;
   if (d.instructions) {
-    const nvidia::InstructionDetails& i = *d.instructions;
-    nb::dict told;
-    told["mode"] = i.mode;
-    told["message"] = i.message;
-    told["windows"] = i.windows;
-    told["open_ns"] = i.open_ns;
-    told["spent_ns"] = i.spent_ns;
-    told["samples"] = i.samples;
-    told["by_launch"] = i.by_launch;
-    told["by_window"] = i.by_window;
-    told["unattributed"] = i.unattributed;
-    told["dropped"] = i.dropped;
-    told["buffer_full"] = i.buffer_full;
-    told["other_samples"] = i.other_samples;
-    told["code_bytes"] = i.code_bytes;
+    nb::dict told = instructions_told(*d.instructions);
+    told["by_window"] = d.instructions->by_window;
+    told["buffer_full"] = d.instructions->buffer_full;
     result["instructions"] = told;
   }
   if (d.counters) {

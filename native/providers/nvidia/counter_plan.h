@@ -65,4 +65,31 @@ Params sized() {
 
 std::string listed(const std::vector<std::string>& names);
 
+// What CounterPlan has to know of a device: its chip, and what of it may be counted now, which `available` answers `ask`.
+template <class Ask, class Call>
+cupti::Result look_at_device(const PmSamplingFunctions& call, std::size_t device, Ask ask, Call available,
+                             std::string* chip, std::vector<std::uint8_t>* image) {
+  auto initialize = sized<cupti::ProfilerInitialize>();
+  cupti::Result result = call.initialize(&initialize);
+  auto name = sized<cupti::ChipName>();
+  name.device = device;
+  if (result == cupti::kSuccess) result = call.chip_name(&name);
+  if (result == cupti::kSuccess) result = available(&ask);  // how many bytes it takes
+  if (result != cupti::kSuccess) return result;
+  image->resize(ask.bytes);
+  ask.image = image->data();
+  *chip = name.name == nullptr ? "" : name.name;
+  return available(&ask);
+}
+
+// An image for values that are read: as large as `size_of` says, and made by `initialize`.
+template <class Size, class SizeOf, class Made, class Initialize>
+bool make_image(Size bytes, SizeOf size_of, Made made, Initialize initialize, std::vector<std::uint8_t>* image) {
+  if (size_of(&bytes) != cupti::kSuccess) return false;
+  image->assign(bytes.bytes, 0);
+  made.bytes = image->size();
+  made.image = image->data();
+  return initialize(&made) == cupti::kSuccess;
+}
+
 }  // namespace leadline::nvidia

@@ -86,33 +86,21 @@ bool KernelReplay::make_image(Target& target) {
   bytes.count = names.size();
   bytes.most = options_.at_once;
   bytes.nodes = static_cast<std::uint32_t>(options_.at_once);
-  if (call_.image_size(&bytes) != cupti::kSuccess) return false;
-  target.empty_image.assign(bytes.bytes, 0);
   auto made = sized<cupti::RangeImage>();
   made.profiler = target.profiler;
-  made.bytes = target.empty_image.size();
-  made.image = target.empty_image.data();
-  return call_.image_initialize(&made) == cupti::kSuccess;
+  return nvidia::make_image(bytes, call_.image_size, made, call_.image_initialize, &target.empty_image);
 }
 
 bool KernelReplay::set_up(Target& target, std::string* why) {
-  const PmSamplingFunctions& host = library_.counting();
-  auto initialize = sized<cupti::ProfilerInitialize>();
-  cupti::Result result = host.initialize(&initialize);
-  auto chip = sized<cupti::ChipName>();
-  chip.device = static_cast<std::size_t>(target.device);
-  if (result == cupti::kSuccess) result = host.chip_name(&chip);
   auto available = sized<cupti::ContextAvailability>();
   available.context = target.context;
-  if (result == cupti::kSuccess) result = call_.availability(&available);
-  std::vector<std::uint8_t> image(result == cupti::kSuccess ? available.bytes : 0);
-  available.image = image.data();
-  if (result == cupti::kSuccess) result = call_.availability(&available);
-  if (result != cupti::kSuccess || chip.name == nullptr) {
+  std::vector<std::uint8_t> image;
+  cupti::Result result = look_at_device(library_.counting(), static_cast<std::size_t>(target.device), available,
+                                        call_.availability, &target.chip, &image);
+  if (result != cupti::kSuccess || target.chip.empty()) {
     *why = refusal(result, "to say what the device counts");
     return false;
   }
-  target.chip = chip.name;
   if (!target.plan.choose(target.chip, image, {options_.metrics, false, {kDuration}}, &result)) {
     *why = result != cupti::kSuccess ? refusal(result, "to set them up")
                                      : "Kernels are not replayed for their counters because " + target.chip +

@@ -114,25 +114,18 @@ bool PmSampler::choose(Device& device, const std::vector<std::uint8_t>& availabl
 }
 
 bool PmSampler::set_up(Device& device, std::string* why) {
-  auto initialize = sized<cupti::ProfilerInitialize>();
-  cupti::Result result = call_.initialize(&initialize);
-  auto chip = sized<cupti::ChipName>();
-  chip.device = static_cast<std::size_t>(device.index);
-  if (result == cupti::kSuccess) result = call_.chip_name(&chip);
   auto available = sized<cupti::PmAvailability>();
-  available.device = chip.device;
-  if (result == cupti::kSuccess) result = call_.availability(&available);
-  std::vector<std::uint8_t> image(result == cupti::kSuccess ? available.bytes : 0);
-  available.image = image.data();
-  if (result == cupti::kSuccess) result = call_.availability(&available);
-  if (result != cupti::kSuccess || chip.name == nullptr) {
+  available.device = static_cast<std::size_t>(device.index);
+  std::vector<std::uint8_t> image;
+  cupti::Result result =
+      look_at_device(call_, available.device, available, call_.availability, &device.chip, &image);
+  if (result != cupti::kSuccess || device.chip.empty()) {
     *why = refusal(result, "to say what the device counts");
     return false;
   }
-  device.chip = chip.name;
   if (!choose(device, image, why)) return false;
   auto enable = sized<cupti::PmEnable>();
-  enable.device = chip.device;
+  enable.device = available.device;
   result = call_.enable(&enable);
   if (result != cupti::kSuccess) {
     *why = refusal(result, "to begin");
@@ -162,13 +155,9 @@ bool PmSampler::make_image(Device& device) {
   bytes.names = names.data();
   bytes.count = names.size();
   bytes.most = kReadingsAtOnce;
-  if (call_.image_size(&bytes) != cupti::kSuccess) return false;
-  device.empty_image.assign(bytes.bytes, 0);
   auto made = sized<cupti::PmImage>();
   made.sampling = device.sampling;
-  made.bytes = device.empty_image.size();
-  made.image = device.empty_image.data();
-  if (call_.image_initialize(&made) != cupti::kSuccess) return false;
+  if (!nvidia::make_image(bytes, call_.image_size, made, call_.image_initialize, &device.empty_image)) return false;
   device.image = device.empty_image;
   return true;
 }
