@@ -52,8 +52,20 @@ def test_lines_that_have_moved_since_the_cache_was_filled_are_said_to_be_stale(t
     before = _run(tmp_path, PROGRAM)
     after = _run(tmp_path, PROGRAM.replace("import sys\n", "import sys\n\n\n\n\n"))
     told = [loss.detail for loss in after.losses if "persistent cache" in loss.detail]
-    assert len(told) == 1 and "are not in their function any more" in told[0]
+    assert len(told) == 1 and "have moved since" in told[0]
     assert not any("persistent cache" in loss.detail for loss in before.losses)
     [step] = list(after.tree.find(kind="operator", name="jit(train_step)"))
-    assert "lines" in step.detail
+    assert "have moved since" in step.detail["lines"]
     assert all("lines" not in node.detail for node in before.tree.find(kind="operator", name="jit(train_step)"))
+
+
+def test_lines_that_moved_inside_of_their_function_are_stale_and_those_that_did_not_are_not(tmp_path: Path) -> None:
+    _run(tmp_path, PROGRAM)
+    same = _run(tmp_path, PROGRAM)
+    assert same.meta["available"]["jax"]["cached_programs"] > 0
+    assert not any("persistent cache" in loss.detail for loss in same.losses)
+    assert all("lines" not in node.detail for node in same.tree.find(kind="operator", name="jit(train_step)"))
+    longer = PROGRAM.replace("    return jnp.tanh(x @ x)", "    y = x\n\n    return jnp.tanh(y @ y)\n\n\n    # the end")
+    moved = _run(tmp_path, longer)
+    [step] = list(moved.tree.find(kind="operator", name="jit(train_step)"))
+    assert "1 have moved since" in step.detail["lines"]

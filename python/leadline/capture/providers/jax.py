@@ -173,7 +173,7 @@ class JaxProvider:
         if stale:
             self._loss(
                 f"{cached:,} programs came from JAX's persistent cache, with the lines of the source that filled it; "
-                f"{stale:,} of these lines are not in their function any more. Empty the cache, or set "
+                f"{stale:,} of these lines have moved since. Empty the cache, or set "
                 "jax_compilation_cache_include_metadata_in_key, to see today's."
             )
 

@@ -1,19 +1,42 @@
 """Programs from JAX's persistent cache: their lines are those of the source that filled the cache.
 
-JAX leaves lines out of the key of the cache, so a program whose source has moved since is found all the same. A line
-that lies outside of its function today is known to be stale; others may be.
+JAX leaves lines out of the key of the cache, so a program whose source has moved since is found all the same. Before
+it asks the cache JAX traces and lowers the program anew, with the lines of today: what the found one has beside these
+is stale. Where that is not to be had, lines outside of their function are.
 """
 
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 _MOST_FILES = 200
 _MOST_BYTES = 4 * 2**20
 
+_LINE = re.compile(r'loc\("([^"\n]+)":(\d+):')
+_FARTHEST = 30
+"""Frames looked through for the program that is being compiled."""
+
 Spans = dict[str, list[tuple[int, int]]]
+
+
+def lines_of_today() -> frozenset[tuple[str, int]] | None:
+    """File and line of all that the program that is being compiled on this thread was lowered from; None where this
+    release does not keep it at hand."""
+    frame = sys._getframe(1)
+    for _ in range(_FARTHEST):
+        lowered: Any = frame.f_locals.get("computation")
+        if lowered is not None and hasattr(getattr(lowered, "operation", None), "get_asm"):
+            text = lowered.operation.get_asm(enable_debug_info=True)
+            return frozenset((file, int(line)) for file, line in _LINE.findall(text)) or None
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return None
 
 
 class Sources:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from leadline.capture.native import Native
-from leadline.capture.providers import jax_places, jax_runs
+from leadline.capture.providers import jax_cached, jax_places, jax_runs
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.replaced import Replacements
 
@@ -155,7 +155,9 @@ class Compiling:
         self.compiled += 1
         path = self._native.callpath(_PYTHON)
         compiled = self._programs.learn_newest(
-            [(frame["file"], frame["name"]) for frame in path], cached=self._here.hit
+            [(frame["file"], frame["name"]) for frame in path],
+            cached=self._here.hit,
+            today=jax_cached.lines_of_today() if self._here.hit else None,
         )
         self._here.hit = False
         place = self._native.place() if compiled is not None and compiled.change else 0

@@ -31,6 +31,8 @@ class Compiled:
     """What XLA has planned for one run, in bytes: arguments, results, temporaries, donated, peak; what it tells."""
     cached: bool = False
     """Whether it came from JAX's persistent cache, so that its lines may be those of an older source."""
+    moved: int = -1
+    """How many of its lines are not among those of today's source, of one from the cache; -1 where nothing tells."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
 
     @property
@@ -56,30 +58,27 @@ class Programs:
         self._missing: set[int] = set()
         self.unread = 0
 
-    def learn_newest(self, above: Sequence[tuple[str, str]], *, cached: bool) -> Compiled | None:
-        """To be called when a program has been compiled, or found in the cache: the newest that is not known yet."""
+    def learn_newest(
+        self, above: Sequence[tuple[str, str]], *, cached: bool, today: frozenset[tuple[str, int]] | None = None
+    ) -> Compiled | None:
+        """To be called when a program has been compiled, or found in the cache: the newest that is not known yet.
+        `today`: of one from the cache the lines that it would have now."""
         for client in jax_places.clients():
             for executable in client.live_executables()[:4]:
                 compiled = self._read(executable, tuple(above))
                 if compiled is not None:
                     compiled.cached = cached
+                    if today is not None:
+                        compiled.moved = len({(file, line) for file, _, line in _lines_of(compiled)} - today)
                     return compiled
         return None
 
     def stale(self) -> tuple[int, int]:
-        """How many programs came from the persistent cache, and how many lines of theirs are not in their function any
-        more; of the operations that were seen running."""
-        sources = Sources()
+        """How many programs came from the persistent cache, and how many lines of theirs are not where the source has
+        them now; of the operations that were seen running where only the source tells."""
         cached = list({id(one): one for one in self._known.values() if one.cached}.values())
-        frames = {
-            (frame[3], frame[1], frame[5])
-            for one in cached
-            for parts in one.parts.values()
-            for part in parts
-            for frame in part.frames
-            if frame[0] == "python"
-        }
-        return len(cached), len(sources.stale(frames))
+        unsure = {frame for one in cached if one.moved < 0 for frame in _lines_of(one, of_all=False)}
+        return len(cached), len(Sources().stale(unsure)) + sum(max(one.moved, 0) for one in cached)
 
     def get(self, number: int, name: str = "") -> Compiled | None:
         """The program of that number; one that was compiled before measuring began is looked for now. One from the
@@ -127,6 +126,18 @@ class Programs:
         self._known[program.id] = compiled
         self._latest[program.name] = program.parameters
         return compiled
+
+
+def _lines_of(compiled: Compiled, *, of_all: bool = True) -> set[tuple[str, str, int]]:
+    """(file, function, line) below the call of a program: of its entry, or of what was seen running."""
+    parts = [compiled.parts_of(one) for one in compiled.program.entry] if of_all else compiled.parts.values()
+    return {
+        (frame[3], frame[1], frame[5])
+        for some in parts
+        for part in some
+        for frame in part.frames
+        if frame[0] == "python"
+    }
 
 
 _PLANNED = {
