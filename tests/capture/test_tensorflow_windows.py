@@ -9,7 +9,9 @@ from typing import Any
 from leadline.capture.providers.tf_booking import Booking
 from leadline.capture.providers.tf_graphs import Graphs
 from leadline.capture.providers.tf_runs import Runs, function_name
+from leadline.capture.providers.tf_sweep import Sweep
 from leadline.capture.providers.tf_windows import Windows
+from leadline.xla.events import named
 
 RECORDED = Path(__file__).parent.parent / "importers" / "recorded" / "tensorflow-2.21.xplane.pb.gz"
 
@@ -108,3 +110,16 @@ def test_times_of_nodes_are_scaled_to_all_calls_and_booked_once() -> None:
         count for (path, metric), (count, _) in native.booked.items() if path[-1] == "_FusedMatMul" and metric == "time"
     ]
     assert fused == [300, 300]
+
+
+def test_a_collective_waits_and_what_asked_for_it_counts_once() -> None:
+    strings = ["", "ExecutorState::Process", "loss/reduce:CollectiveReduceV2"]
+    sweep = Sweep(strings, [named(text) for text in strings])
+    node = (7, "loss/reduce", "CollectiveReduceV2")
+    sweep.span(0, 1, 0, 100, 7)
+    sweep.span(0, 2, 10, 5, 7)  # releases before 2.20 show what begins it
+    sweep.asynchronous("ExecutorState::ProcessAsync::Start", node, 10, 12)
+    sweep.asynchronous("ExecutorState::ProcessAsync::Done", node, 900, 901)
+    sweep.finish()
+    assert sweep.elsewhere == {node: [1, 891, 891, 891]}
+    assert node not in sweep.nodes
