@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from leadline.profiles.lineage import moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind
+from leadline.trace.compiled import compiled_edges
 from leadline.trace.exchanges import LAUNCH, Exchange, Pass, exchanges
 
 Numbers = NDArray[np.int64]
@@ -38,6 +39,8 @@ class EdgeKind(IntEnum):
     """From the launch of a collective to its work."""
     USE = 4
     """From the work of a collective to what first uses it."""
+    COMPILED = 5
+    """From the kernel of compiled code that writes a buffer to one that needs it."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ def edges(profile: Profile) -> Edges:
             found.append(pairs)
             unmatched += missing
     found.append(_collectives(collectives(profile)))
+    found.append(_compiled(profile))
     source, target, kind = (np.concatenate(one) for one in zip(*found, strict=True))
     return Edges(source, target, kind.astype(np.uint8), unmatched)
 
@@ -180,6 +184,20 @@ def _inside(events: Any, rows: Numbers, around: int) -> int:
         if events["thread"][row] == events["thread"][around]:
             return int(row)
     return -1
+
+
+def _compiled(profile: Profile) -> tuple[Numbers, Numbers, Numbers]:
+    events = profile.events
+    owner = np.array([thread.process for thread in profile.threads] + [-1], dtype=np.int64)[events["thread"]]
+    rows: list[tuple[int, int]] = []
+    for process, record in enumerate(record_of_rows(profile)):
+        told = (record.get("available") or {}).get("torch.compile")
+        graphs = told.get("graphs") if isinstance(told, Mapping) else None
+        if isinstance(graphs, list) and graphs:
+            mine = np.flatnonzero(owner == process)
+            rows += compiled_edges(events, mine, _names(profile, mine), graphs)
+    source, target = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    return source, target, np.full(len(rows), int(EdgeKind.COMPILED))
 
 
 def _collectives(found: list[Exchange]) -> tuple[Numbers, Numbers, Numbers]:

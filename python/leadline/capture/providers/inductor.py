@@ -20,12 +20,14 @@ from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.compile_phases import PhaseStack, follow_timings
+from leadline.capture.providers.compiled_graphs import graph_of
 from leadline.capture.providers.gpu import GpuKernels
 from leadline.capture.providers.kernel_origin import Origin, origin_of_generated, origin_of_nodes
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.triton import TritonKernels
 
 _KERNEL_PREFIXES = ("cpp_fused", "triton_")
+_MOST_GRAPHS = 64
 _KNOWN = "_leadline_origins"
 """What a generated module keeps of its kernels, for the sessions that come after this one."""
 
@@ -39,6 +41,7 @@ class InductorProvider:
         self._native = native
         self._gpu = cast(GpuKernels, native)
         self._changed = changed
+        self._graphs: dict[str, dict[str, list[object]]] = {}
         self._origins: dict[str, Origin] = {}
         self._fresh: dict[str, Origin] = {}
         self._replaced = Replacements()
@@ -74,7 +77,9 @@ class InductorProvider:
 
     def status(self) -> dict[str, Any]:
         """See `Provider.status`; `kernels` counts those generated, `triton_functions` those written by hand."""
-        return {**self._status, "kernels": len(self._origins), "triton_functions": self._triton.known()}
+        graphs = {"graphs": list(self._graphs.values())} if self._graphs else {}
+        known = {"kernels": len(self._origins), "triton_functions": self._triton.known()}
+        return {**self._status, **known, **graphs}
 
     def _guarded(self, follow: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
         """Called at the end of an import of the program, so nothing may escape."""
@@ -165,8 +170,13 @@ class InductorProvider:
                  if name.startswith(_KERNEL_PREFIXES) and not isinstance(value, ModuleType)]  # fmt: skip
         if not names:
             return
-        text = path.read_text(encoding="utf-8").splitlines()
-        launches = "call" in vars(module)  # the code of a graph, not that of one kernel
+        source = path.read_text(encoding="utf-8")
+        text = source.splitlines()
+        launches = any(name in vars(module) for name in ("call", "runner"))  # the code of a graph, not of one kernel
+        if launches and len(self._graphs) < _MOST_GRAPHS and path.name not in self._graphs:
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+                if graph := graph_of(source):
+                    self._graphs[path.name] = graph
         known = vars(module).setdefault(_KNOWN, {})
         for name in names:
             origin = known.get(name)
