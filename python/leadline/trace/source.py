@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import tarfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ _XSPACE_FOLDER = ("plugins", "profile")
 """Where JAX and TensorFlow put their profiles below a folder of logs: a folder for each time, a file for each host."""
 CTF_METADATA = (b"/* CTF 1", b"\x57\x1d\xd1\x75", b"\x75\xd1\x1d\x57", b"\x1e")
 """How metadata of CTF may begin: as text, in packets of either byte order, and as JSON after a record separator."""
+_DEEPEST, _MOST_FOLDERS = 6, 1_000
+"""How far CTF traces are looked for: a session of LTTng has ust/uid/1000/64-bit."""
 _ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 
 
@@ -82,8 +85,15 @@ def xspaces(folder: Path) -> list[Path]:
 
 def ctf_traces(folder: Path) -> list[Path]:
     """The CTF traces in a folder and below it, in order: each is a folder with a file `metadata`."""
-    found = sorted(item.parent for item in folder.rglob("metadata") if item.is_file())
-    return [item for item in found if _is_ctf(item / "metadata")]
+    found = []
+    for number, (place, inner, files) in enumerate(os.walk(folder)):
+        if number >= _MOST_FOLDERS:
+            break
+        if len(Path(place).relative_to(folder).parts) >= _DEEPEST:
+            inner.clear()
+        if "metadata" in files and _is_ctf(Path(place, "metadata")):
+            found.append(Path(place))
+    return sorted(found)
 
 
 def _is_ctf(metadata: Path) -> bool:

@@ -172,7 +172,7 @@ class InductorProvider:
             return
         source = path.read_text(encoding="utf-8")
         text = source.splitlines()
-        launches = any(name in vars(module) for name in ("call", "runner"))  # the code of a graph, not of one kernel
+        launches = "call" in vars(module)  # the code of a graph, not that of one kernel
         if launches and len(self._graphs) < _MOST_GRAPHS and path.name not in self._graphs:
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
                 if graph := graph_of(source):
