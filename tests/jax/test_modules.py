@@ -26,3 +26,18 @@ def test_modules_of_flax_have_their_instance_names_forward_and_backward(run: Cal
     # Each of five layers once forward and twice backward: what goes into the first layer has parameters too.
     assert sum(ran.calls[row] for row in products) == 200 * 5 * 3
     assert any("backward" in ran.path(row) and "Model.head" in ran.path(row) for row in products)
+
+
+def test_modules_of_nnx_are_known_by_class_and_operations_of_a_pallas_kernel_by_its_lines(
+    run: Callable[..., Ran],
+) -> None:
+    ran = run("nnx_loop.py")
+    assert ran.runs("jit(train_step)") == ran.runs("jit(scaled)") == 60
+    kinds = ran.profile.tree.kinds.tolist()
+    modules = {name for name, kind in zip(ran.paths, kinds, strict=True) if kind == int(FrameKind.MODULE)}
+    assert modules == {"Model", "Model.Block", "Model.Block.Linear", "Model.Linear"}
+    products = [row for row in ran.rows("dot_general") if "jit(train_step)" in ran.path(row)]
+    # each of five layers once forward and twice backward, but the first has no gradient of its input
+    assert sum(ran.calls[row] for row in products) == 60 * (5 * 3 - 1)
+    assert all("Model.Linear" in ran.path(row) or "Model.Block.Linear" in ran.path(row) for row in products)
+    assert any("scale_kernel" in ran.path(row) for row in ran.rows("mul"))

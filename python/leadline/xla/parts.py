@@ -22,6 +22,7 @@ MODULE_SYSTEMS = ("flax", "haiku", "equinox", "keras", "penzai")
 _MODULE = re.compile(r"[A-Za-z_][\w.]*")
 """Names of modules; the formula of an einsum is a scope too, and no module."""
 _CALL = ".__call__"
+_NNX_LAYERS = "/flax/nnx/nn/"
 _DOES = {
     "dot": ("dot_general", "ragged_dot_general", "ragged_dot", "einsum"),
     "convolution": ("conv_general_dilated",),
@@ -85,6 +86,8 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
                 frames.append(("module", path, "", "", "", 0, 0, 0))
             else:
                 frames.append(("region", name, "", "", "", 0, 0, 0))
+        if not path:
+            frames += [("module", name, "", "", "", 0, 0, 0) for name in _classes(python)]
         if scope.differentiated:
             frames.insert(0, ("phase", "forward", "", "", "", 0, 0, 0))
         if scope.backward:
@@ -113,6 +116,19 @@ def _talk(opcode: str) -> str:
 
 def _operator(name: str, detail: dict[str, Any]) -> Frame:
     return ("operator", name, "", "", json.dumps(detail, sort_keys=True), 0, 0, 0)
+
+
+def _classes(stack: Sequence[tuple[str, str, int]]) -> list[str]:
+    """Paths of the modules of flax nnx that call each other on a stack, by their classes: nnx opens no scopes, and one
+    instance looks like another. Layers of Flax at the end tell such a stack."""
+    if not any(_NNX_LAYERS in file for file, _, _ in stack):
+        return []
+    called = [
+        function.removesuffix(_CALL).rpartition(".")[2]
+        for file, function, _ in stack
+        if function.endswith(_CALL) and (_NNX_LAYERS in file or not _of_module_system(file))
+    ]
+    return [".".join(called[: end + 1]) for end in range(len(called))]
 
 
 def _of_module_system(file: str) -> bool:
