@@ -280,15 +280,10 @@ def _ranks(rows: _Rows, strings: StringBuilder) -> dict[str, dict[str, Array]]:
 
 def _statistics(fold: Fold, rows: _Rows) -> dict[str, dict[str, Array]]:
     spreads = [_spread_columns(metric, one, rows) for metric, one in sorted(fold.spreads.items())]
-    histograms = [
-        {
-            "node": rows.node[one.node],
-            "metric": np.full(len(one.node), metric, np.int16),
-            "bin": one.bin,
-            "ranks": one.ranks,
-        }
-        for metric, one in sorted(fold.histograms.items())
-    ]
+    histograms: list[dict[str, Array]] = []
+    for metric, one in sorted(fold.histograms.items()):
+        kind = np.full(len(one.node), metric, np.int16)
+        histograms.append({"node": rows.node[one.node], "metric": kind, "bin": one.bin, "ranks": one.ranks})
     return {
         "rank_stats": _ordered("rank_stats", spreads, ("metric", "node")),
         "rank_histogram": _ordered("rank_histogram", histograms, ("bin", "metric", "node")),

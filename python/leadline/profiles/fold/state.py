@@ -86,7 +86,7 @@ class Histogram:
     ranks: NDArray[np.int32]
 
     @classmethod
-    def of(cls, node: Ids, bin_: Ids, ranks: Ids) -> Histogram:
+    def of(cls, node: NDArray[Any], bin_: NDArray[Any], ranks: NDArray[Any]) -> Histogram:
         """From columns of any width."""
         return cls(node.astype(np.int32), bin_.astype(np.int16), ranks.astype(np.int32))
 
