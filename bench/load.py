@@ -70,13 +70,14 @@ print(json.dumps({
 
 
 def synthetic_tables(nodes: int, seed: int = 1) -> Tables:
-    """A tree of `nodes` nodes over 20,000 frames, with metrics on the lower levels."""
+    """A tree of `nodes` nodes over 20,000 frames, or as many as it has, with metrics on the lower levels."""
     random = np.random.default_rng(seed)
+    frames = min(_FRAMES, nodes)
     parent = _parents(nodes, random)
     columns: dict[str, dict[str, Any]] = {name: empty_columns(name) for name in TABLES}
     strings = StringBuilder()
     rows: list[dict[str, int]] = []
-    for number in range(_FRAMES):
+    for number in range(frames):
         kind = _KINDS.get(number % 40, FrameKind.PYTHON if number % 2 else FrameKind.OPERATOR)
         what = number % 5 if kind == FrameKind.PHASE else number  # a program has a handful of phases
         name = strings.add(f"package.module_{number % 311 if what == number else 0}.function_{what}")
@@ -86,7 +87,7 @@ def synthetic_tables(nodes: int, seed: int = 1) -> Tables:
     rows[1]["kind"], rows[2]["kind"] = FrameKind.PROCESS, FrameKind.THREAD
     columns["frames"] = columns_from_rows("frames", ({**row, "module": 0, "address": 0, "detail": 0} for row in rows))
     columns["strings"] = strings.columns()
-    frame = random.integers(1, _FRAMES, nodes).astype("<u4")
+    frame = random.integers(1, frames, nodes).astype("<u4")
     frame[:3] = range(3)
     parent[1:3] = range(2)
     parent[3:] = np.maximum(parent[3:], 2)

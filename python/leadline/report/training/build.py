@@ -17,6 +17,8 @@ from leadline.analysis.overlap import Intervals, WallSplit, wall_split
 from leadline.analysis.workclass import CLASSES, COMPILATION, class_of_kernel, classes_of_nodes, generated_frames
 from leadline.profiles import Profile
 from leadline.report.paths import PathWords
+from leadline.report.phrases import loss_text
+from leadline.report.provenance import losses
 from leadline.report.summary import best_findings, finding_text
 from leadline.report.training.memory import holders, largest_peaks
 from leadline.report.training.model import Change, Hot, Share, Steps, TrainingSummary
@@ -72,7 +74,7 @@ def build_summary(
         out_of_memory=str((facts.get("out_of_memory") or {}).get("message", "")),
         data_ns=sum(thread.data_ns for thread in profile.threads),
         findings=tuple(finding_text(one) for one in best_findings(profile, MOST_FINDINGS)),
-        losses=tuple(f"{loss.count} {str(loss.kind).replace('_', ' ')}: {loss.detail}" for loss in profile.losses),
+        losses=tuple(loss_text(loss) for loss in losses(profile)),
     )
 
 
