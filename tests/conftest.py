@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -13,6 +14,13 @@ pytest_plugins = ["tests.truth.plugin"]  # every profile that a test leaves behi
 FORBIDDEN_SKIP = 6  # exit status, beside pytest's own: no second try of tests ends it
 skipped: dict[str, str] = {}  # test or file: reason
 passed_folders: set[str] = set()
+
+
+# Inductor believes what the processor says of its instruction sets: it would compile a program for each and import torch
+# once more to load it, for every folder of its cache. Nor does it start workers, which import torch, too: tests about them
+# take this back.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,6 +15,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "bench" / "gpu"
 
 
+@pytest.mark.slow  # a minute of benchmarks, whose parts other tests run over the same fakes
 @pytest.mark.timeout(600)
 def test_a_rehearsal_over_the_fakes_passes_and_a_wrong_truth_does_not(tmp_path: Path) -> None:
     bash = shutil.which("bash")

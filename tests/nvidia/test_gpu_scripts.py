@@ -150,6 +150,7 @@ def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
     assert broken.returncode == 2 and "no compiler here" in broken.stdout and "could not be built" in broken.stderr
 
 
+@pytest.mark.slow  # a minute of benchmarks, whose parts other tests run over the same fakes
 @pytest.mark.timeout(900)
 def test_a_rehearsal_runs_every_part_over_the_fakes(tmp_path: Path) -> None:
     """The whole script as on a GPU machine, but for the build: with few and plain files as result. It has time enough

@@ -50,7 +50,8 @@ def compile_with(tmp_path: Path, *backends: str) -> tuple[Profile, int]:
     script = tmp_path / "compiled.py"
     script.write_text(PROGRAM)
     output = tmp_path / "compiled.leadline"
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    workers = {"TORCHINDUCTOR_COMPILE_THREADS": "2"}  # as Inductor has them unless it is told otherwise
+    environment = {**os.environ, **workers, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, str(script), str(output), *backends]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -35,7 +35,7 @@ def test_start_and_stop_while_threads_compute(tmp_path):
     for thread in threads:
         thread.start()
     try:
-        for round_number in range(8):
+        for round_number in range(4):
             path = tmp_path / f"{round_number}.leadline"
             with leadline.profile(path, flush_interval_s=0.01):
                 for _ in range(20):
