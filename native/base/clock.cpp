@@ -90,6 +90,7 @@ struct Clock {
   std::atomic<bool> fake{false};
   std::atomic<std::int64_t> fake_ns{0};
   std::atomic<std::int64_t> fake_cpu_ns{0};
+  std::atomic<std::int64_t> fake_reading_ns{0};
   std::atomic<pid_t> calibrating{
       0};  // process that calibrates, so that a fork child does not wait for its parent's thread
   // Belong to whoever calibrates:
@@ -98,6 +99,13 @@ struct Clock {
   int poor_samples = 0;
 };
 constinit Clock clock_state;
+
+std::int64_t read_fake(std::atomic<std::int64_t>& fake_ns) noexcept {
+  const std::int64_t takes_ns = clock_state.fake_reading_ns.load(std::memory_order_relaxed);
+  clock_state.fake_ns.fetch_add(takes_ns, std::memory_order_relaxed);
+  clock_state.fake_cpu_ns.fetch_add(takes_ns, std::memory_order_relaxed);
+  return fake_ns.load(std::memory_order_relaxed);
+}
 
 bool begin_calibration() noexcept {
   const pid_t self = getpid();
@@ -154,7 +162,7 @@ constinit SharedLine line;
 
 [[gnu::noinline, gnu::cold]] std::int64_t slow_now(const Line& line, std::uint64_t ticks) noexcept {
   Clock& clock = clock_state;
-  if (clock.fake.load(std::memory_order_acquire)) return clock.fake_ns.load(std::memory_order_relaxed);
+  if (clock.fake.load(std::memory_order_acquire)) return read_fake(clock.fake_ns);
   Source source = clock.source.load(std::memory_order_relaxed);
   if (source == Source::kUnknown) {
     source = counter_is_invariant() && kernel_uses_counter() ? Source::kCounter : Source::kSystemCall;
@@ -175,13 +183,13 @@ std::int64_t realtime_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
 std::int64_t thread_cpu_ns() noexcept {
   if (clock_state.fake.load(std::memory_order_relaxed)) [[unlikely]]
-    return clock_state.fake_cpu_ns.load(std::memory_order_relaxed);
+    return read_fake(clock_state.fake_cpu_ns);
   return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 std::int64_t thread_cpu_ns(clockid_t clock) noexcept {
   if (clock_state.fake.load(std::memory_order_relaxed)) [[unlikely]]
-    return clock_state.fake_cpu_ns.load(std::memory_order_relaxed);
+    return read_fake(clock_state.fake_cpu_ns);
   timespec time{};
   if (clock_gettime(clock, &time) != 0) return -1;
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -197,6 +205,7 @@ ClockSource clock_source() noexcept {
 FakeClock::FakeClock(std::int64_t start_ns) noexcept {
   set(start_ns);
   clock_state.fake_cpu_ns.store(0, std::memory_order_relaxed);
+  clock_state.fake_reading_ns.store(0, std::memory_order_relaxed);
   clock_state.fake.store(true, std::memory_order_release);
   clock_line::line.store(Line{});  // nothing is valid: every call asks
 }
@@ -211,6 +220,10 @@ void FakeClock::set(std::int64_t now_ns) noexcept { clock_state.fake_ns.store(no
 
 void FakeClock::advance(std::int64_t by_ns) noexcept {
   clock_state.fake_ns.fetch_add(by_ns, std::memory_order_relaxed);
+}
+
+void FakeClock::readings_take(std::int64_t ns) noexcept {
+  clock_state.fake_reading_ns.store(ns, std::memory_order_relaxed);
 }
 
 void FakeClock::advance_cpu(std::int64_t by_ns) noexcept {

@@ -47,6 +47,8 @@ class FakeClock {
   void set(std::int64_t now_ns) noexcept;
   void advance(std::int64_t by_ns) noexcept;      // nothing runs
   void advance_cpu(std::int64_t by_ns) noexcept;  // the CPU time of every thread; begins at 0
+  // Every reading of a clock from now on moves both by as much, before it is read.
+  void readings_take(std::int64_t ns) noexcept;
 };
 
 }  // namespace leadline

@@ -49,6 +49,9 @@ Lane* Collector::make_lane(ThreadState& thread) noexcept {
   if (known != nullptr && known->alive.load(std::memory_order_relaxed)) retire(*known);
   try {
     ThreadTree& tree = tree_for(thread.tid);
+    // Here and wherever the two are read: the time of the wall encloses the CPU's, in which a thread that waits for the
+    // lock yields and runs on. So no thread runs for longer than it was there.
+    const int64_t begun_ns = measured_now_ns();
     std::unique_ptr<Lane> made;
     if (known == nullptr) made = std::make_unique<Lane>(window_.create_lane(), thread.path.frames());
     Lane* const lane = known == nullptr ? made.get() : known;
@@ -56,8 +59,8 @@ Lane* Collector::make_lane(ThreadState& thread) noexcept {
     lane->life = thread.life;
     const std::lock_guard hold(lanes_busy_);
     int64_t never = 0;
-    tree.stats().first_ns.compare_exchange_strong(never, measured_ns(now_ns()), std::memory_order_relaxed);
-    if (paused_.load(std::memory_order_relaxed)) lane->stop_cpu(thread_cpu_ns());
+    tree.stats().first_ns.compare_exchange_strong(never, begun_ns, std::memory_order_relaxed);
+    if (paused_.load(std::memory_order_relaxed)) lane->stop_cpu(lane->cpu_at_begin_ns);
     if (made != nullptr) lanes_.push_back(std::move(made));
     lane->alive.store(true, std::memory_order_relaxed);
     thread.subscriber = lane;

@@ -96,6 +96,7 @@ class Collector final : public Subscriber {
   void retire(Lane& lane) noexcept;
   // The clock of threads' wall times: `time_ns` less the pauses before it. Under lanes_busy_.
   int64_t measured_ns(int64_t time_ns) const noexcept;
+  int64_t measured_now_ns() const noexcept;  // takes it
   void bind(Lane& lane, uint64_t framework_thread) noexcept;
   NodeId resolve(Lane& lane, CallPath& path) noexcept { return resolve(lane, path, path.entries().size()); }
   // Of the levels before `end` only.
@@ -164,9 +165,12 @@ class Collector final : public Subscriber {
     ThreadTree* tree;
     clockid_t cpu;
     int64_t cpu_begin_ns;
+    int64_t cpu_stands_ns;  // when measuring paused last
   };
   ThreadTree& tree_for(uint64_t tid);
-  void refresh_silent(int64_t now_ns) noexcept;
+  // What it has run while measuring ran; `cpu_ns`: in all.
+  int64_t ran_ns(const Silent& silent, int64_t cpu_ns) const noexcept;
+  void refresh_silent() noexcept;
 
   std::vector<Silent> silent_;                // guarded by lanes_busy_
   std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by lanes_busy_

@@ -26,7 +26,8 @@ void Lane::begin(ThreadTree& its_tree, uint8_t collector) noexcept {
   has_cpu_clock = pthread_getcpuclockid(pthread_self(), &cpu_clock) == 0;
   cpu_stands_ns_.store(kCpuRuns, std::memory_order_relaxed);
   cpu_paused_ns_.store(0, std::memory_order_relaxed);
-  cpu_begin_ns = thread_cpu_ns() - its_tree.stats().cpu_ns.load(std::memory_order_relaxed);
+  cpu_at_begin_ns = thread_cpu_ns();
+  cpu_begin_ns = cpu_at_begin_ns - its_tree.stats().cpu_ns.load(std::memory_order_relaxed);
 }
 
 FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail,

@@ -79,7 +79,8 @@ class Lane {
   ForwardThreads::Thread* forward = nullptr;  // where its sequence numbers are kept
   const PathFrames& frames;
   FrameId backward_phase = kNoFrame;
-  int64_t cpu_begin_ns = 0;
+  int64_t cpu_at_begin_ns = 0;
+  int64_t cpu_begin_ns = 0;  // the same, less what whoever had the tree before ran
   clockid_t cpu_clock = 0;
   // CPU time that the thread used while measuring ran, from any beginning.
   int64_t cpu_ns() const noexcept { return cpu_of(thread_cpu_ns()); }

@@ -18,11 +18,12 @@ uint8_t Collector::next_number() noexcept {
 void Collector::on_thread_exit(ThreadState& thread) noexcept {
   auto* lane = static_cast<Lane*>(thread.subscriber);
   if (lane == nullptr || !lane->alive.load(std::memory_order_relaxed)) return;
+  const int64_t cpu_ns = lane->cpu_ns() - lane->cpu_begin_ns;
   {
     const std::lock_guard hold(lanes_busy_);
     lane->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
+    lane->tree->stats().cpu_ns.store(cpu_ns, std::memory_order_relaxed);
   }
-  lane->tree->stats().cpu_ns.store(lane->cpu_ns() - lane->cpu_begin_ns, std::memory_order_relaxed);
   retire(*lane);
 }
 
@@ -39,6 +40,11 @@ int64_t Collector::measured_ns(int64_t time_ns) const noexcept {
   return until - paused_ns_;
 }
 
+int64_t Collector::measured_now_ns() const noexcept {
+  const std::lock_guard hold(lanes_busy_);
+  return measured_ns(now_ns());
+}
+
 int64_t Collector::paused_ns() const noexcept {
   const std::lock_guard hold(lanes_busy_);
   const int64_t now = now_ns();
@@ -47,16 +53,15 @@ int64_t Collector::paused_ns() const noexcept {
 
 void Collector::refresh_thread_times() noexcept {
   const std::lock_guard hold(lanes_busy_);
-  const int64_t now = measured_ns(now_ns());
   for (const auto& lane : lanes_) {
     if (!lane->alive.load(std::memory_order_relaxed)) continue;
     const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
     if (lane->has_cpu_clock && cpu_ns < 0) continue;  // it is just ending, and tells the two itself
-    lane->tree->stats().last_ns.store(now, std::memory_order_relaxed);
     if (cpu_ns >= 0)
       lane->tree->stats().cpu_ns.store(lane->cpu_of(cpu_ns) - lane->cpu_begin_ns, std::memory_order_relaxed);
+    lane->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
   }
-  refresh_silent(now);
+  refresh_silent();
 }
 
 std::vector<OpenPlace> Collector::open_places() const {
@@ -82,6 +87,7 @@ void Collector::pause() noexcept {
     if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->stop_cpu(cpu_ns);
     if (lane->alive.load(std::memory_order_relaxed) && lane->forward != nullptr) lane->forward->ring.interrupt();
   }
+  for (Silent& silent : silent_) silent.cpu_stands_ns = thread_cpu_ns(silent.cpu);
   paused_since_ns_ = now_ns();
   paused_.store(true, std::memory_order_relaxed);
 }
@@ -94,6 +100,10 @@ void Collector::resume() noexcept {
   for (const auto& lane : lanes_) {
     const int64_t cpu_ns = lane->has_cpu_clock ? thread_cpu_ns(lane->cpu_clock) : -1;
     if (lane->alive.load(std::memory_order_relaxed) && cpu_ns >= 0) lane->run_cpu(cpu_ns);
+  }
+  for (Silent& silent : silent_) {
+    const int64_t cpu_ns = thread_cpu_ns(silent.cpu);
+    if (cpu_ns >= 0) silent.cpu_begin_ns += cpu_ns - silent.cpu_stands_ns;
   }
   // A step that is being taken has begun later by as much.
   if (last_step_ns_.load(std::memory_order_relaxed) != 0) last_step_ns_.fetch_add(rested_ns, std::memory_order_relaxed);

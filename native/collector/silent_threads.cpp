@@ -31,7 +31,7 @@ ThreadTree& Collector::tree_for(uint64_t tid) {
         std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
     if (found != silent_.end()) {
       ThreadTree* const tree = found->tree;
-      tree->stats().cpu_ns.store(thread_cpu_ns() - found->cpu_begin_ns, std::memory_order_relaxed);
+      tree->stats().cpu_ns.store(ran_ns(*found, thread_cpu_ns()), std::memory_order_relaxed);
       silent_.erase(found);
       return *tree;
     }
@@ -51,14 +51,15 @@ leadline_context Collector::thread_place(uint64_t tid, std::string_view name, cl
     }
     silent_.reserve(silent_.size() + 1);
     ThreadTree& tree = trees_.create(tid, name);
+    const int64_t seen_ns = measured_ns(now_ns());
     const int64_t ran_ns = std::max<int64_t>(thread_cpu_ns(cpu), 0);
     int64_t never = 0;
     // One that was not there a moment ago has lived for at least as long as it ran.
-    const int64_t first_ns = now_ns() - (new_born ? ran_ns : 0);
+    const int64_t first_ns = seen_ns - (new_born ? ran_ns : 0);
     tree.stats().first_ns.compare_exchange_strong(never, first_ns, std::memory_order_relaxed);
     // A tree may go on that of a thread that has ended.
     const int64_t before_ns = tree.stats().cpu_ns.load(std::memory_order_relaxed);
-    silent_.push_back({tid, &tree, cpu, (new_born ? 0 : ran_ns) - before_ns});
+    silent_.push_back({tid, &tree, cpu, (new_born ? 0 : ran_ns) - before_ns, ran_ns});
     return packed_place(number_, tree.index(), tree.root());
   } catch (const std::bad_alloc&) {
     losses().count(LossKind::kInternalError, 1, "out of memory for a thread's tree");
@@ -71,19 +72,23 @@ void Collector::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
   const auto found =
       std::find_if(silent_.begin(), silent_.end(), [tid](const Silent& silent) { return silent.tid == tid; });
   if (found == silent_.end()) return;
-  found->tree->stats().last_ns.store(now_ns(), std::memory_order_relaxed);
-  found->tree->stats().cpu_ns.store(std::max<int64_t>(cpu_ns - found->cpu_begin_ns, 0), std::memory_order_relaxed);
+  found->tree->stats().cpu_ns.store(std::max<int64_t>(ran_ns(*found, cpu_ns), 0), std::memory_order_relaxed);
+  found->tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
   trees_.retire(*found->tree);
   silent_.erase(found);
 }
 
-// Under lanes_busy_.
-void Collector::refresh_silent(int64_t now) noexcept {
+// Both under lanes_busy_.
+int64_t Collector::ran_ns(const Silent& silent, int64_t cpu_ns) const noexcept {
+  return (paused_.load(std::memory_order_relaxed) ? silent.cpu_stands_ns : cpu_ns) - silent.cpu_begin_ns;
+}
+
+void Collector::refresh_silent() noexcept {
   for (const Silent& silent : silent_) {
-    const int64_t ran_ns = thread_cpu_ns(silent.cpu);
-    if (ran_ns < 0) continue;
-    silent.tree->stats().last_ns.store(now, std::memory_order_relaxed);
-    silent.tree->stats().cpu_ns.store(ran_ns - silent.cpu_begin_ns, std::memory_order_relaxed);
+    const int64_t cpu_ns = thread_cpu_ns(silent.cpu);
+    if (cpu_ns < 0) continue;
+    silent.tree->stats().cpu_ns.store(ran_ns(silent, cpu_ns), std::memory_order_relaxed);
+    silent.tree->stats().last_ns.store(measured_ns(now_ns()), std::memory_order_relaxed);
   }
 }
 
