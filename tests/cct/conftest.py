@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SANITIZED = ROOT / "build" / "address"  # of `make test-cpp`: nearly all is compiled there, and faults of memory are told
+# Of `make test-cpp`: nearly all is compiled there, and faults of memory are told.
+SANITIZED = ROOT / "build" / "address"
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,8 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess
             options.append("-DCMAKE_CXX_FLAGS_DEBUG=-O0")  # compiled in half the time that -g takes
             generator = ["-G", "Ninja"] if shutil.which("ninja") else []
             if build != SANITIZED:
-                subprocess.run(["cmake", "-S", ROOT, "-B", build, *generator, *options], check=True, capture_output=True)
+                configure = ["cmake", "-S", ROOT, "-B", build, *generator, *options]
+                subprocess.run(configure, check=True, capture_output=True)
             subprocess.run(["cmake", "--build", build, "--target", "cct_replay"], check=True, capture_output=True)
             done.touch()
     program = build / "native" / "testing" / "cct_replay"
