@@ -123,3 +123,9 @@ def test_a_collective_waits_and_what_asked_for_it_counts_once() -> None:
     sweep.finish()
     assert sweep.elsewhere == {node: [1, 891, 891, 891]}
     assert node not in sweep.nodes
+    cut = Sweep(strings, [named(text) for text in strings])
+    cut.span(0, 1, 0, 100, 7)
+    cut.span(0, 2, 10, 5, 7)
+    cut.asynchronous("ExecutorState::ProcessAsync::Start", node, 10, 12)  # done after the window
+    cut.finish()
+    assert cut.elsewhere == {} and node not in cut.nodes

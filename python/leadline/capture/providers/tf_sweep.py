@@ -87,11 +87,11 @@ class Sweep:
     def finish(self) -> None:
         """All spans have come."""
         for node, begun in self._begun.items():
+            self.nodes.pop(node, None)  # before 2.20 its begin has a span of its own on the thread that asked
             for start, end in zip(sorted(begun), sorted(self._done.get(node, [])), strict=False):
                 if end < start:
                     continue
                 took = end - start
-                self.nodes.pop(node, None)  # before 2.20 its begin has a span of its own on the thread that asked
                 add_values(self.elsewhere, node, (1, took, took, took))
                 step, name, kind = node
                 self._ran.setdefault(step, {})[name] = _Ran(kind, start, end, len(begun))
