@@ -65,7 +65,8 @@ Params sized() {
 
 std::string listed(const std::vector<std::string>& names);
 
-// What CounterPlan has to know of a device: its chip, and what of it may be counted now, which `available` answers `ask`.
+// What CounterPlan has to know of a device: its chip, and what of it may be counted now, which `available` answers
+// `ask`.
 template <class Ask, class Call>
 cupti::Result look_at_device(const PmSamplingFunctions& call, std::size_t device, Ask ask, Call available,
                              std::string* chip, std::vector<std::uint8_t>* image) {

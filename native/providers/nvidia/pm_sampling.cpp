@@ -117,8 +117,7 @@ bool PmSampler::set_up(Device& device, std::string* why) {
   auto available = sized<cupti::PmAvailability>();
   available.device = static_cast<std::size_t>(device.index);
   std::vector<std::uint8_t> image;
-  cupti::Result result =
-      look_at_device(call_, available.device, available, call_.availability, &device.chip, &image);
+  cupti::Result result = look_at_device(call_, available.device, available, call_.availability, &device.chip, &image);
   if (result != cupti::kSuccess || device.chip.empty()) {
     *why = refusal(result, "to say what the device counts");
     return false;
