@@ -109,9 +109,7 @@ def _one_hot(case: Case, rule: str, learn_more: str, least: float) -> Finding | 
     if not made.any():
         return None
     line = case.code_line  # one of the user's may call a package that does both, far from each other
-    products = case.first_of(
-        case.operators(*_PRODUCTS) & ~backward & np.isin(line, np.unique(line[made & (line >= 0)]))
-    )
+    products = case.first_of(case.operators(*_PRODUCTS) & ~backward & np.isin(line, line[made & (line >= 0)]))
     here = np.isin(line, line[np.flatnonzero(products)])
     rows = case.first_of(here & (case.called | products | made))
     for group in case.grouped(rows, case.cost_with_all_below, line)[:1]:
