@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+from tests.trace.test_dataflow import run
 
 from leadline.capture.providers.compiled_graphs import graph_of
-from leadline.profiles import open_profile
 from leadline.trace.dataflow import EdgeKind, edges
 
 DRAWN = '''
@@ -66,25 +64,7 @@ for _ in range(4):
 
 
 def test_a_fused_kernel_waits_for_both_branches(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(PROGRAM, encoding="utf-8")
-    output = tmp_path / "train.leadline"
-    command = [
-        sys.executable,
-        "-m",
-        "leadline",
-        "run",
-        "--quiet",
-        "--trace",
-        "steps=2",
-        "-o",
-        str(output),
-        "--",
-        sys.executable,
-    ]
-    done = subprocess.run([*command, str(script)], capture_output=True, text=True, timeout=170, check=False)
-    assert done.returncode == 0, done.stderr
-    profile = open_profile(output)
+    profile = run(tmp_path, PROGRAM, 2)
     found = edges(profile)
     tree, events = profile.tree, profile.events
     name = [tree.text("name", int(tree.frame_of[node])) for node in events["node"]]
