@@ -144,6 +144,10 @@ bool Space::read_names(std::string_view bytes, Names* names) {
     }
     stat.number = place_of(wanted_.numbers, stat.name);
     stat.text = place_of(wanted_.texts, stat.name);
+    if (stat.number < 0) {
+      stat.number = place_of(wanted_.numbers, std::string(stat.name) + "*1000");
+      stat.factor = 1000;
+    }
     names->stats.emplace(key, stat);
   }
   if (!wire.ok()) return false;
@@ -194,6 +198,7 @@ bool Space::read_stat(std::string_view bytes, const Names& names, Value* value, 
   Wire wire(bytes);
   Field field;
   const Stat* stat = nullptr;
+  double share = NAN;  // of a statistic that is wanted in thousandths; whole numbers are written as such
   const auto find = [&](const Field& id) {
     const auto found = names.stats.find(id.integer());
     return found == names.stats.end() ? nullptr : &found->second;
@@ -204,13 +209,14 @@ bool Space::read_stat(std::string_view bytes, const Names& names, Value* value, 
         stat = find(field);
         break;
       case 2: {
-        const double number = field.number_of();
-        if (std::abs(number) < 9e18) value->number = static_cast<int64_t>(number);
+        share = field.number_of();
+        if (std::abs(share) < 9e18) value->number = static_cast<int64_t>(share);
         break;
       }
       case 3:
       case 4:
         value->number = field.integer();
+        share = static_cast<double>(value->number);
         break;
       case 5:
         if (stat == nullptr || stat->text >= 0) value->text = text(field.bytes);
@@ -230,6 +236,7 @@ bool Space::read_stat(std::string_view bytes, const Names& names, Value* value, 
   if (stat != nullptr) {
     value->is_text = stat->text >= 0;
     value->column = value->is_text ? stat->text : stat->number;
+    if (stat->factor != 1 && std::abs(share) < 9e15) value->number = std::llround(share * stat->factor);
   }
   return wire.ok();
 }

@@ -20,7 +20,7 @@ constexpr int64_t kUnknown = INT64_MIN;
 constexpr uint32_t kNoText = 0;
 
 struct Wanted {
-  std::vector<std::string> numbers;
+  std::vector<std::string> numbers;  // "name*1000": thousandths of `name`, which is a share
   std::vector<std::string> texts;
 };
 
@@ -84,6 +84,7 @@ class Space {
   struct Stat {
     int number = -1;  // columns
     int text = -1;
+    double factor = 1;
     std::string_view name;
   };
   struct Value {

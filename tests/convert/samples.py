@@ -118,3 +118,12 @@ def two_machines() -> Profile:
         {"pid": 5, "started_at_ns": 190, "hostname": "b", "clock": {"monotonic_ns": 0, "realtime_ns": 44_030}},
     ]
     return profile
+
+
+def with_allocator(profile: Profile) -> Profile:
+    """With two moments of torch's allocator on the host, 90 ns apart."""
+    values = {"bytes in use": [5, -3], "blocks in use": [1, 2]}
+    told = {"device": -1, "name": "torch's allocator", "time_ns": [20, 110], "values": values}
+    for record in profile.meta["processes"]:
+        record["dataflow"] = {"allocators": [told]}
+    return profile

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from samples import two_machines
+from samples import two_machines, with_allocator
 from test_ctf import window, write_ctf
 
 from leadline.convert.ctf import tracecompass
@@ -195,3 +195,17 @@ def test_curves_follow_memory_and_copies(tmp_path: Path) -> None:
     root = ElementTree.fromstring((folder / tracecompass.FILE).read_bytes())
     found = curves(root, list(open_ctf(folder / "ust", "ust").events()))
     assert found == {("memory", "-1"): [100, 150, 50], ("transfers", "0"): [7, 12]}
+
+
+def test_curves_of_allocators_have_one_line_for_each_amount(tmp_path: Path) -> None:
+    if shutil.which("babeltrace2") is None:
+        pytest.skip("reading CTF needs the program babeltrace2 (Debian: babeltrace2)")
+    profile = with_allocator(window([("main", "outer", 0, 900)]))
+    folder = write_ctf(profile, tmp_path / "out")
+    root = ElementTree.fromstring((folder / tracecompass.FILE).read_bytes())
+    assert list(complaints(root)) == []
+    found = curves(root, list(open_ctf(folder / "ust", "ust").events()))
+    assert found == {
+        ("allocators", "torch's allocator: bytes in use"): [5, -3],
+        ("allocators", "torch's allocator: blocks in use"): [1, 2],
+    }

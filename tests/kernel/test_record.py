@@ -156,6 +156,40 @@ def test_without_rights_switches_are_recorded_and_the_reason_is_told(tmp_path: P
     assert [loss.kind for loss in found.losses] == [LossKind.KERNEL_UNSEEN]
 
 
+def test_a_clock_of_its_own_is_related(instances: Path, tmp_path: Path) -> None:
+    found, said = recorded(tmp_path, WAITS, "syscalls", "unshare", "--time", "--monotonic", "1000", "--fork")
+    assert about(found)["source"] == "tracefs", said
+    assert about(found)["sentences"] == []
+    for region, call in (("sleeps", "clock_nanosleep"), ("locks", "futex")):
+        seen = spent(found, region)
+        assert seen.unseen_ns <= 0.001 * seen.wall_ns
+        assert call in {cause.call for cause in seen.causes}
+
+
+def test_a_mark_gives_the_offset_of_a_time_namespace(instances: Path) -> None:
+    program = (
+        "import sys; from leadline.capture.kernel import namespaces, tracefs\n"
+        "r = tracefs.TracefsRecorder('sched')\n"
+        "try: tid, ahead, width = namespaces.mark(r._instance)\n"
+        "finally: r.remove()\n"
+        "print(ahead - namespaces.monotonic_offset_ns(), width, namespaces.monotonic_offset_ns())"
+    )
+    command = ["unshare", "--time", "--monotonic", "1000", "--fork", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    apart, width, offset = map(int, done.stdout.split())
+    assert offset == 1000 * 10**9
+    assert abs(apart) <= width
+
+
+def test_in_a_container_with_numbers_of_its_own_switches_are_recorded(instances: Path, tmp_path: Path) -> None:
+    found, said = recorded(tmp_path, WAITS, "syscalls", "unshare", "--pid", "--fork", "--mount-proc")
+    assert about(found)["source"] == "perf"
+    assert "numbers of processes of its own" in said
+    shares = spent(found, "shares")
+    assert shares.runnable_ns >= 0.3 * shares.wall_ns
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter that forbids the call is written for x86-64")
 def test_where_the_call_is_forbidden_counters_are_read(tmp_path: Path) -> None:
     found, said = recorded(tmp_path, WAITS, "sched", *NO_RIGHTS, sys.executable, "-c", NO_PERF)

@@ -1,14 +1,15 @@
 """The trace window as a Perfetto timeline: a process per process, a track per thread and per stream of a device.
 
 Spans of a thread that overlap without nesting go to further tracks of that thread. Arrows lead from a launch to its
-device work. Where the kernel was recorded on the one machine, its switches and wakings are there too, and threads keep
-their own numbers, so that Perfetto shows their states. Processes of several machines are related by CLOCK_REALTIME; the
-timeline begins with the first event.
+device work, and amounts (what tensors hold, what allocators say) are counters of their process. Where the kernel was
+recorded on the one machine, its switches and wakings are there too, and threads keep their own numbers, so that
+Perfetto shows their states. Processes of several machines are related by CLOCK_REALTIME; the timeline begins with the
+first event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from leadline.convert.sinks import Sink
 from leadline.convert.window import machines, program_lines, window_traces
 from leadline.profiles import Profile
 from leadline.schema import KernelEventKind
+from leadline.trace.counters import Series, series
 from leadline.trace.lanes import Rows, lanes
 from leadline.trace.perfetto import PerfettoWriter, Spans, Texts, switched, woken
 from leadline.trace.states import thread_names
@@ -48,16 +50,23 @@ class Timeline:
     def write(self, write: Callable[[bytes], object], traces: Sequence[Trace], processes: frozenset[int]) -> None:
         """One file of these traces, with what the kernel did where it was recorded on the machine of `processes`."""
         writer = PerfettoWriter(write)
+        amounts = series(self._profile)
         seen = bool(np.isin(self._profile.table("kernel_events")["process"], list(processes)).any())
         for trace in traces:
-            _trace(writer, self._profile, trace, trace.origin_ns - self._begin_ns, self._lines, real=seen)
+            shift_ns = trace.origin_ns - self._begin_ns
+            numbers = _trace(writer, self._profile, trace, shift_ns, self._lines, real=seen)
+            _counters(writer, self._profile, amounts, numbers, shift_ns - int(trace.facts["begin_ns"]))
         if seen:
             zero = int(traces[0].facts["begin_ns"]) - traces[0].origin_ns + self._begin_ns
             _kernel(writer, self._profile, zero, processes)
 
 
-def _trace(writer: PerfettoWriter, profile: Profile, trace: Trace, shift_ns: int, lines: Texts, *, real: bool) -> None:
-    """The processes of one trace: the one it is of, and those that joined it. `real`: under their own numbers."""
+def _trace(
+    writer: PerfettoWriter, profile: Profile, trace: Trace, shift_ns: int, lines: Texts, *, real: bool
+) -> dict[int, int]:
+    """The processes of one trace: the one it is of, and those that joined it. `real`: under their own numbers. Gives
+    their numbers in the file by row."""
+    made: dict[int, int] = {}
     processes = {thread.process for thread in trace.threads} or {-1}
     joined = trace.events["correlation"].astype(np.int64)
     calls = np.isin(trace.events["kind"], [int(kind) for kind in CALL_KINDS]) & (joined != 0)
@@ -68,6 +77,8 @@ def _trace(writer: PerfettoWriter, profile: Profile, trace: Trace, shift_ns: int
         rank = f"rank {record.rank} " if record and record.rank >= 0 else ""
         title = f"{rank}{record.name} ({record.pid})" if record else "process"
         number = writer.process(title, record.pid if real and record else None)
+        if isinstance(process, int):
+            made[process] = number
         tracks = 0
         for name, tid, rows in _tracks(trace, process, with_devices=process == device_owner):
             found, _ = lanes(rows, trace.events["start_ns"][rows], np.minimum(trace.end_ns[rows], _MOST_NS))
@@ -94,6 +105,18 @@ def _trace(writer: PerfettoWriter, profile: Profile, trace: Trace, shift_ns: int
                         arrives=np.where(on_device, arrow, 0).astype(np.uint64),
                     ),
                 )
+    return made
+
+
+def _counters(
+    writer: PerfettoWriter, profile: Profile, amounts: Sequence[Series], numbers: Mapping[int, int], shift_ns: int
+) -> None:
+    """What the processes of a trace hold over time. `shift_ns`: to the timeline's times."""
+    for one in amounts:
+        if one.process in numbers:
+            where = f" of GPU {profile.devices[one.device].index}" if 0 <= one.device < len(profile.devices) else ""
+            times = one.time_ns + shift_ns
+            writer.counter(numbers[one.process], f"{one.name}{where}", times, one.values, in_bytes=one.in_bytes)
 
 
 def _tracks(trace: Trace, process: int | str, *, with_devices: bool) -> Iterator[tuple[str, int, Rows]]:

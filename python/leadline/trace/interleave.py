@@ -39,6 +39,14 @@ def varints(values: Rows, width: int) -> Matrix:
     return groups.astype(np.uint8)
 
 
+def signed_varints(values: Rows) -> Matrix:
+    """Integers of any sign as varints of protobuf (int64), all of ten bytes."""
+    shifts = (7 * np.arange(10)).astype(np.uint64)
+    groups = (values.astype(np.int64).view(np.uint64)[:, None] >> shifts) & np.uint64(0x7F)
+    groups[:, :-1] |= np.uint64(0x80)
+    return groups.astype(np.uint8)
+
+
 def rows_of(count: int, *pieces: bytes | Matrix) -> Matrix:
     """`count` rows: bytes that all share and columns of bytes, side by side."""
     width = sum(len(piece) if isinstance(piece, bytes) else piece.shape[1] for piece in pieces)

@@ -1,4 +1,5 @@
-"""Writes timelines as a Perfetto trace: processes, tracks in them, slices that nest, arrows between slices, switches.
+"""Writes timelines as a Perfetto trace: processes, tracks in them, slices that nest, arrows between slices, amounts over
+time, switches.
 
 Protobuf by hand (perfetto `trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`, `ftrace_event.proto`),
 so that no library is needed. All slices of a track are encoded at once: integers take a fixed number of bytes, so a
@@ -13,12 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.trace.interleave import Matrix, Rows, interleaved, rows_of, varints
+from leadline.trace.interleave import Matrix, Rows, interleaved, rows_of, signed_varints, varints
 from leadline.trace.lanes import Lane
 from leadline.trace.protobuf import bytes_field, integer_field, present_field, text_field
 
 _SEQUENCE = 1
-_BEGIN, _END = 1, 2
+_BEGIN, _END, _COUNTER = 1, 2, 4
+_UNIT_COUNT, _UNIT_BYTES = 2, 3  # of CounterDescriptor
 _CLEARED, _NEEDED = 1, 2
 _CATEGORY, _NAME, _NOTE_NAME, _NOTE_TEXT = 1, 2, 3, 29  # fields of InternedData
 _LEAVES, _ARRIVES = 47, 48  # flow_ids, terminating_flow_ids
@@ -61,6 +63,7 @@ class PerfettoWriter:
         self._pending = b""
         self._processes = 0
         self._tracks = 0
+        self._track_of_process: dict[int, int] = {}
         self._first = True
 
     def process(self, title: str, pid: int | None = None) -> int:
@@ -68,7 +71,8 @@ class PerfettoWriter:
         self._processes += 1
         process = self._processes if pid is None else pid
         descriptor = present_field(1, process) + text_field(6, title)
-        self._packet(bytes_field(60, present_field(1, self._track()) + bytes_field(3, descriptor)))
+        track = self._track_of_process[process] = self._track()
+        self._packet(bytes_field(60, present_field(1, track) + bytes_field(3, descriptor)))
         return process
 
     def track(self, process: int, number: int, name: str) -> int:
@@ -92,6 +96,20 @@ class PerfettoWriter:
             parts.append((begins[rows], _events(body, times, needed=True)))
         self._flush()
         self._write(interleaved(parts)[0].tobytes())
+
+    def counter(self, process: int, name: str, time_ns: Rows, values: Rows, *, in_bytes: bool) -> None:
+        """An amount of a process over time; times in order, values of any sign."""
+        if not time_ns.size:
+            return
+        track = self._track()
+        unit = present_field(3, _UNIT_BYTES if in_bytes else _UNIT_COUNT)
+        above = present_field(5, self._track_of_process[process])
+        self._packet(bytes_field(60, present_field(1, track) + text_field(2, name) + above + bytes_field(8, unit)))
+        self._flush()
+        own = varints(np.full(time_ns.size, track), _TRACK_BYTES)
+        told = (present_field(9, _COUNTER) + _tag(11), own, _tag(30), signed_varints(values))
+        times = varints(np.maximum(time_ns, 0), _LONG_TIME_BYTES)
+        self._write(_events(rows_of(time_ns.size, *told), times, needed=True).tobytes())
 
     def _begun(self, track: int, spans: Spans) -> list[tuple[Rows, Matrix]]:
         """Bodies of begins by shape: which notes and arrows a slice has."""

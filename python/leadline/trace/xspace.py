@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.trace.meaning import call_kind, device_kind
+from leadline.trace.allocator import History
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
+from leadline.trace.xspace_allocator import NUMBERS, TEXT, allocators
 from leadline.trace.xspace_details import copy_name, facts_of, launch, moved, program_number, whole
 from leadline.trace.xspace_stats import NOT_SAID, Rows, Stats, Told, in_order, of_lines
 from leadline.xla.events import REGION_BEGINS, REGION_ENDS, Event, Named, named
@@ -27,9 +29,9 @@ Few = NDArray[np.int32]
 
 _NUMBERS = (
     *("program_id", "run_id", "device_ordinal", "correlation_id", "step_num", "_pt", "_p", "_ct", "_c"),
-    *("allocation_bytes", "bytes_allocated", "addr"),
+    *NUMBERS,
 )
-_TEXTS = ("hlo_op", "hlo_module", "tf_op", "kernel_details", "memcpy_details", "memset_details", "allocator_name")
+_TEXTS = ("hlo_op", "hlo_module", "tf_op", "kernel_details", "memcpy_details", "memset_details", TEXT)
 _ENVIRONMENT = "Task Environment"
 _METADATA = "/host:metadata"
 _DEVICE = re.compile(r"^/device:(?P<type>[A-Za-z_]+):(?P<index>\d{1,4})$")
@@ -54,7 +56,7 @@ class Space:
     run: the run of the program that it belongs to, as any number; -1 where nothing tells.
     produces, consumes: a number that the event which asked for something and the one that did it share.
     meaning: row of `meanings`, what a name of a host thread's event is.
-    held: bytes of the allocator after an allocation or free. `address`: of what it was about.
+    held: bytes of the allocator after an allocation or free. `address`: of what it was about. allocators: what each said.
     programs: name and HloModuleProto of each program that the profile carries, by its number.
     """
 
@@ -68,6 +70,7 @@ class Space:
     meanings: Sequence[Named]
     held: Told
     address: Told
+    allocators: Sequence[History]
     programs: Mapping[int, tuple[str, bytes]]
 
 
@@ -184,6 +187,7 @@ class _Reader:
             meanings=meanings,
             held=self._stats.told("bytes_allocated", rows),
             address=self._stats.told("addr", rows),
+            allocators=allocators(self._stats, rows, events["start_ns"], meaning, meanings, self._strings),
             programs=self._programs,
         )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from leadline.capture.kernel.counters import CounterRecorder
+from leadline.capture.kernel.namespaces import monotonic_offset_ns
 from leadline.capture.kernel.perf import PerfRecorder
 from leadline.capture.kernel.recording import Recording, Refused
 from leadline.capture.kernel.tracefs import TracefsRecorder
@@ -114,6 +115,7 @@ class KernelRecorder:
                 recording.sentences.append(f"the recording could not be read ({error.strerror})")
             self._source.remove()
         recording.from_ns, recording.until_ns = self._from_ns, self._until_ns
+        recording.ahead_ns = monotonic_offset_ns()
         recording.sentences += self._refusals
         with contextlib.suppress(OSError):
             recording.write(self._folder)

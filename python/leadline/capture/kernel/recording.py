@@ -19,6 +19,8 @@ class Recording:
     level: str
     from_ns: int = 0
     until_ns: int = 0
+    ahead_ns: int = 0
+    """How far the program's CLOCK_MONOTONIC is ahead of the machine's, which raw files have (a time namespace)."""
     lost: int = 0
     """Events that the kernel counted and could not keep."""
     sentences: list[str] = field(default_factory=list)

@@ -15,6 +15,7 @@ from typing import Any
 from leadline.capture.config import KERNEL_LEVELS
 from leadline.capture.identity import Life, ProcessIdentity
 from leadline.capture.kernel.mount import tracefs
+from leadline.capture.kernel.namespaces import require_the_same
 from leadline.capture.kernel.recording import Recording, Refused
 
 PREFIX = "leadline_"
@@ -48,6 +49,10 @@ class TracefsRecorder:
             remove_forgotten(root)
             self._instance.mkdir()
             self._set_up(budget_bytes)
+            require_the_same(self._instance)
+        except Refused:
+            self.remove()
+            raise
         except OSError as error:
             self.remove()
             raise Refused(f"this user may not make an instance of the kernel's tracer ({error.strerror})") from None

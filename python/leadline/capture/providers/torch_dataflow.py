@@ -1,5 +1,5 @@
 """What depends on what while the trace window is open: the graph of every backward pass with the buckets that gradients
-are sent in, and the ways of the batches of a data loader with workers.
+are sent in, and the ways of the batches of a data loader with workers; and what torch's allocator says meanwhile.
 
 Promises: nothing is kept outside the window but what is on its way; what would be too much is counted, not kept;
 `uninstall` leaves torch as it was found. Times are CLOCK_MONOTONIC, as those of the window's events.
@@ -21,6 +21,7 @@ from leadline.capture.current import CURRENT
 from leadline.capture.identity import ProcessIdentity
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.providers.replaced import Replacements
+from leadline.capture.providers.torch_allocator import AllocatorWatch
 
 MOST_NODES = 50_000
 MOST_BATCHES = 20_000
@@ -46,6 +47,7 @@ class Dataflow:
         self._nodes = 0
         self._left_out = 0
         self._window: Path | None = None
+        self._allocator = AllocatorWatch(self._open)
 
     def install(self, torch: ModuleType) -> None:
         """Wrap `torch.autograd.backward` and `grad`, and loaders now and later."""
@@ -54,22 +56,25 @@ class Dataflow:
                 self._replaced.attribute(torch.autograd, name, self._graphed(vars(torch.autograd)[name]))
         for hook in self._hooks:
             hook.install()
+        self._allocator.install(torch)
 
     def uninstall(self) -> None:
         """Undo `install`."""
         for hook in self._hooks:
             hook.uninstall()
         self._replaced.undo()
+        self._allocator.uninstall()
 
     def forked(self) -> None:
         """A child has nothing of its own yet."""
         self._graphs, self._batches, self._on_its_way, self._nodes, self._left_out = [], [], {}, 0, 0
         self._window = None
+        self._allocator.forked()
 
     def status(self) -> dict[str, Any]:
         """For the process's record; what has nothing to say is left out."""
         found = {"graphs": self._graphs, "batches": self._batches, "dataflow_left_out": self._left_out}
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in found.items() if value} | self._allocator.status()
 
     def _open(self) -> bool:
         """Whether the trace window of this process is open."""

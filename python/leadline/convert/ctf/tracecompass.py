@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
+from leadline.convert.ctf import allocators
 from leadline.convert.ctf.layout import Layout, StreamClass
 
 FILE = "trace-compass.xml"
@@ -24,7 +25,7 @@ def analyses(layout: Layout) -> bytes:
     """The file for traces of this layout; it handles the events that there are."""
     ElementTree.register_namespace("xsi", _SCHEMA)
     root = Element("tmfxml", {f"{{{_SCHEMA}}}noNamespaceSchemaLocation": "xmlDefinition.xsd"})
-    threads, queues = layout.streams
+    threads, queues, *more = layout.streams
     root.extend(_callstack("threads", "Leadline: threads", ("vpid", "vtid", "lane"), 1, threads))
     root.extend(_callstack("devices", "Leadline: devices", ("vpid", "device", "queue", "lane"), None, queues))
     root.extend(_curve("memory", "Leadline: memory of tensors", {"leadline:allocate": "total"}, threads, "device"))
@@ -32,6 +33,8 @@ def analyses(layout: Layout) -> bytes:
     root.extend(_curve("transfers", "Leadline: bytes copied", moved, queues, "context._device", increment=True))
     sent = {"leadline:collective_begin": "bytes"}
     root.extend(_curve("network", "Leadline: bytes of collectives", sent, queues, "context._device", increment=True))
+    for amounts in more:
+        root.extend(_curve("allocators", "Leadline: allocators", {allocators.EVENT: "value"}, amounts, "name"))
     ElementTree.indent(root)
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root) + b"\n"
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline._version import __version__
+from leadline.convert.ctf import allocators
 from leadline.convert.ctf.layout import (
     Batch,
     Clock,
@@ -31,6 +32,7 @@ from leadline.convert.ctf.layout import (
 from leadline.convert.window import Machine
 from leadline.profiles import Profile
 from leadline.schema import LossKind
+from leadline.trace.counters import Series
 from leadline.trace.lanes import Lane, Rows, lanes
 from leadline.trace.tables import CALL_KINDS, Kind, Trace
 
@@ -56,12 +58,15 @@ def user_trace(profile: Profile, machine: Machine, lines: Sequence[str]) -> tupl
     names: dict[str, int] = {}
     name_of = [_labels(trace, names) for trace in machine.traces]
     tables = _Tables(list(names), [str(line) for line in line_labels], line_of.astype(np.int64))
-    layout = _layout(profile, machine, tables)
+    amounts = allocators.amounts(profile, machine)
+    layout = _layout(profile, machine, tables, amounts)
     streams: list[Stream] = []
     lost = _lost_by_process(profile)
     for trace, labels in zip(machine.traces, name_of, strict=True):
         maker = _Maker(profile, layout, trace, machine.monotonic_ns(trace), labels, tables)
         streams += maker.streams(lost)
+    if amounts:
+        streams += allocators.streams(profile, machine, amounts, layout.streams[allocators.ALLOCATORS])
     return layout, streams
 
 
@@ -81,7 +86,7 @@ def _lost_by_process(profile: Profile) -> dict[int, int]:
     return lost
 
 
-def _layout(profile: Profile, machine: Machine, tables: _Tables) -> Layout:
+def _layout(profile: Profile, machine: Machine, tables: _Tables, amounts: Sequence[Series]) -> Layout:
     threaded, queued = (_kinds(machine.traces, on_device=on_device) for on_device in (False, True))
     name = smallest(len(tables.names), "names")
     line = smallest(len(tables.lines), "lines")
@@ -113,8 +118,13 @@ def _layout(profile: Profile, machine: Machine, tables: _Tables) -> Layout:
         uuid=uuid.uuid5(machine.boot, f"user {profile.meta.get('started_at_ns')}"),
         clock=Clock(machine.boot, machine.offset_ns or 0),
         environment=_environment(profile, machine),
-        streams=(StreamClass("threads", thread, on_threads), StreamClass("queues", queue, on_queues)),
-        labels={"names": tables.names, "lines": tables.lines},
+        streams=(
+            StreamClass("threads", thread, on_threads),
+            StreamClass("queues", queue, on_queues),
+            *([allocators.stream_class(amounts)] if amounts else []),
+        ),
+        labels={"names": tables.names, "lines": tables.lines}
+        | ({allocators.LABELS: allocators.names(amounts)} if amounts else {}),
     )
 
 

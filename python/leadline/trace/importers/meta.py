@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from leadline import _version
 from leadline.schema import FORMAT_VERSION
+from leadline.trace.allocator import History
 
 _REALTIME_NS = 10**18
 """September 2001: clocks that show less count from something else, so they tell no date."""
@@ -22,16 +24,17 @@ def imported_meta(
     wall_ns: int,
     complete: bool = True,
     estimated: str = "",
+    allocators: Sequence[History] = (),
 ) -> dict[str, Any]:
     """The meta of one process that `recorder` recorded in the file `source`.
 
     `origin_ns`: CLOCK_REALTIME when it began, or what the file's clock showed. `estimated`: a sentence on what its
-    figures are not, for readers to print; empty where they are measured.
+    figures are not, for readers to print; empty where they are measured. `allocators`: in times of the trace.
     """
     started_ns = origin_ns if origin_ns >= _REALTIME_NS else 0
     clock = {"monotonic_ns": 0, "realtime_ns": origin_ns, "uncertainty_ns": 0}
     program = {"argv": [source]}
-    record = {
+    record: dict[str, Any] = {
         "identity": f"imported.{source}.{rank}.{pid}.{origin_ns}",
         "pid": pid,
         "rank": rank,
@@ -43,6 +46,8 @@ def imported_meta(
         "complete": complete,
         "python_frames": "read",
     }
+    if allocators:
+        record["dataflow"] = {"allocators": [one.record() for one in allocators]}
     said = {"ok": True, "version": "", "message": f"Made from {source}, {recorder}."}
     return {
         "format": {"name": "leadline", "version": FORMAT_VERSION},

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 from leadline.schema import FrameKind, LossKind, MetricKind
+from leadline.trace.allocator import History
 from leadline.trace.importers import frames
 from leadline.trace.importers.device_work import book_device_work, book_idle, busy_facts, device_rows
 from leadline.trace.importers.forward import ForwardOperators
@@ -282,7 +283,12 @@ class Import:
             trace.source, self.recorder, pid=self._pid(), rank=trace.rank, world_size=trace.world_size,
             origin_ns=trace.origin_ns, wall_ns=end_ns, complete=trace.complete,
             estimated=f"Made from {self.recorder}, which holds no CPU time: Python's share is an estimate.",
+            allocators=self.allocators(),
         )  # fmt: skip
+
+    def allocators(self) -> Sequence[History]:
+        """What allocators said of themselves; nothing where the trace does not hold it."""
+        return ()
 
 
 def _facts(device: Device | None) -> dict[str, object]:

@@ -9,13 +9,14 @@ profiles of ours; those of devices likewise, with the kernel at the end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leadline.profiles.profile import Profile
 from leadline.schema import LossKind, MetricKind
+from leadline.trace.allocator import History
 from leadline.trace.importers import device_work, xspace_frames
 from leadline.trace.importers.levels import Nodes, levels_of, nearest, nodes_of, shared, totals
 from leadline.trace.importers.spans import NO_FRAME, Booked, Mask, Rows, Spans
@@ -295,6 +296,10 @@ class _XspaceImport(Import):
         for row in found:
             found[row] = int(own[thread == row].sum())
         return found
+
+    def allocators(self) -> Sequence[History]:
+        """See `Import.allocators`."""
+        return self.space.allocators
 
     def book_devices(self, node: Rows, process_node: int, devices: Mapping[int, int]) -> int:
         """See `Import.book_devices`."""

@@ -29,6 +29,7 @@ def attach(path: str | Path, folder: Path) -> None:
     events = in_order([])
     try:
         events, missing = _decoded(folder, description)
+        events["time_ns"] = events["time_ns"] + int(description.get("ahead_ns", 0))
         lost = max(lost, missing)
     except (TraceError, OSError, ValueError, KeyError) as error:
         sentences.append(f"what the kernel recorded could not be read ({error})")
