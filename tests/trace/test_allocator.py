@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.importers.xspace_files import Line, Plane, space
 
-import leadline
 from leadline.capture.providers.torch_allocator import MOST_LOOKS, AllocatorWatch
+from leadline.cli.files import open_profile
 from leadline.profiles.builder import ProfileBuilder
 from leadline.trace.allocator import IN_USE, History, bins, histories
 
@@ -150,7 +150,7 @@ def test_the_bfc_allocator_of_a_profile_of_tensorflow(tmp_path: Path) -> None:
     ]
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(space(Plane("/host:CPU", [Line("python", [("step", 0, 50, {}), *events])])))
-    counters = leadline.open(str(path)).window.counters
+    counters = open_profile(str(path)).window.counters
     name = "GPU_1_bfc"
     assert of(counters, f"{name}: bytes in use") == [256, 768, 512]
     assert of(counters, f"{name}: bytes available") == [744, 232, 488]
@@ -162,7 +162,7 @@ def test_the_bfc_allocator_of_a_profile_of_tensorflow(tmp_path: Path) -> None:
 
 
 def test_a_real_profile_of_tensorflow_adds_up() -> None:
-    counters = leadline.open(str(RECORDED / "tensorflow-2.21.xplane.pb.gz")).window.counters
+    counters = open_profile(str(RECORDED / "tensorflow-2.21.xplane.pb.gz")).window.counters
     used = [name for name in set(counters["name"].tolist()) if name.endswith(": bytes in use") and "bin" not in name]
     assert used
     for name in used:

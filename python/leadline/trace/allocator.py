@@ -52,7 +52,9 @@ class History:
         last = np.minimum(begins + stretch, size) - 1
         highest = np.array([begin + int(np.argmax(main[begin : begin + stretch])) for begin in begins.tolist()])
         kept = np.unique(np.concatenate(([0], highest, last)))
-        return History(self.device, self.name, self.time_ns[kept], {name: one[kept] for name, one in self.values.items()})
+        return History(
+            self.device, self.name, self.time_ns[kept], {name: one[kept] for name, one in self.values.items()}
+        )
 
     def record(self) -> dict[str, Any]:
         """As a part of a process's record."""
@@ -82,8 +84,8 @@ def histories(record: Mapping[str, Any]) -> list[History]:
 
 
 def bins(size: Numbers, change: Numbers) -> dict[str, Numbers]:
-    """Blocks in use and their bytes by size, as in TensorFlow's BFC allocator: bin k holds blocks from 256 << k bytes on.
-    `size`: of the block of each allocation and free; `change`: 1 and -1. Counted from the beginning of the window."""
+    """Blocks in use and their bytes by size, as in TensorFlow's BFC allocator: bin k holds blocks from 256 << k bytes
+    on. `size`: of the block of each allocation and free; `change`: 1 and -1. From the beginning of the window."""
     number = np.clip(np.log2(np.maximum(size, 256) / 256).astype(np.int64), 0, 20)
     found: dict[str, Numbers] = {}
     for one in np.unique(number).tolist():

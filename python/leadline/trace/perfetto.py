@@ -1,5 +1,5 @@
-"""Writes timelines as a Perfetto trace: processes, tracks in them, slices that nest, arrows between slices, amounts over
-time, switches.
+"""Writes timelines as a Perfetto trace: processes, tracks in them, slices that nest, arrows between slices, amounts
+over time, switches.
 
 Protobuf by hand (perfetto `trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`, `ftrace_event.proto`),
 so that no library is needed. All slices of a track are encoded at once: integers take a fixed number of bytes, so a

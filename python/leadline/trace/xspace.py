@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.allocator import History
+from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_allocator import NUMBERS, TEXT, allocators
@@ -56,7 +56,7 @@ class Space:
     run: the run of the program that it belongs to, as any number; -1 where nothing tells.
     produces, consumes: a number that the event which asked for something and the one that did it share.
     meaning: row of `meanings`, what a name of a host thread's event is.
-    held: bytes of the allocator after an allocation or free. `address`: of what it was about. allocators: what each said.
+    held: bytes of the allocator after an allocation or free. `address`: of what it was about.
     programs: name and HloModuleProto of each program that the profile carries, by its number.
     """
 
@@ -70,7 +70,7 @@ class Space:
     meanings: Sequence[Named]
     held: Told
     address: Told
-    allocators: Sequence[History]
+    allocators: Sequence[History]  # what each said of itself
     programs: Mapping[int, tuple[str, bytes]]
 
 

@@ -44,7 +44,8 @@ def mark(instance: Path) -> tuple[int, int, int]:
         after = time.monotonic_ns()
         _write(instance / "tracing_on", "0")
         line = next(
-            (one for one in (instance / "trace").read_text(errors="replace").splitlines() if f"{word} {number}" in one), ""
+            (one for one in (instance / "trace").read_text(errors="replace").splitlines() if f"{word} {number}" in one),
+            "",
         )
         head = line.partition(": ")[0].split()
         if len(head) >= 3:
