@@ -19,6 +19,7 @@ nb::dict amd_status() {
   result["copies"] = report.copies;
   if (!report.details) return result;
   const amd::Details& d = *report.details;
+  result["source"] = d.source;
   result["sdk_path"] = d.sdk_path;
   result["sdk_version"] = d.sdk_version;
   result["late"] = d.late;
@@ -48,6 +49,19 @@ void define_amd(nb::module_& m) {
   m.def("amd_flush", [](double timeout_s) {
     const nb::gil_scoped_release no_gil;
     return amd::flush(timeout_s);
+  });
+  m.def("amd_yield", [](const std::string& tool) {
+    const nb::gil_scoped_release no_gil;
+    amd::yield_to(tool);
+  });
+  m.def("amd_take_back", [] {
+    amd::Status status;
+    {
+      const nb::gil_scoped_release no_gil;
+      status = amd::take_back();
+    }
+    return to_dict(
+        ProviderStatus{{"measuring", status.measuring}, {"awaiting", status.awaiting}, {"message", status.message}});
   });
   m.def("amd_status", &amd_status);
 }

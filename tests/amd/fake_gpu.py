@@ -10,10 +10,12 @@ import sys
 from pathlib import Path
 
 LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "libhsa-runtime64.so.1": (("fake_rocm.cpp",), ()),
+    "libhsa-runtime64.so.1": (("fake_rocm.cpp", "fake_sampled.cpp", "fake_traced.cpp"), ()),
     "librocprofiler-sdk.so.1": (("fake_sdk.cpp",), ("libhsa-runtime64.so.1",)),
     "libamdhip64.so.7": (("fake_hip.cpp",), ("libhsa-runtime64.so.1",)),
-    "libroctx64.so.4": (("fake_roctx.cpp",), ("libhsa-runtime64.so.1",)),
+    "librocprofiler-sdk-roctx.so.1": (("fake_roctx.cpp",), ("libhsa-runtime64.so.1",)),
+    "libroctx64.so.4": (("fake_older_roctx.cpp",), ("libhsa-runtime64.so.1",)),
+    "libroctracer64.so.4": (("fake_roctracer.cpp",), ("libhsa-runtime64.so.1",)),
 }
 """File name of a fake to its sources in native/testing/amd and the fakes it needs, which come before it."""
 
@@ -73,8 +75,9 @@ def hip() -> ctypes.CDLL:
 
 @functools.cache
 def roctx() -> ctypes.CDLL:
-    """The fake roctx."""
-    return ctypes.CDLL(f"{os.environ['FAKES']}/libroctx64.so.4", mode=ctypes.RTLD_GLOBAL)
+    """The fake roctx of rocprofiler-sdk, or with OLDER_ROCTX that of before it."""
+    name = "libroctx64.so.4" if "OLDER_ROCTX" in os.environ else "librocprofiler-sdk-roctx.so.1"
+    return ctypes.CDLL(f"{os.environ['FAKES']}/{name}", mode=ctypes.RTLD_GLOBAL)
 
 
 def launch(kernel: Kernel, grid: int = 304, block: int = 256, lds: int = 0, stream: int | None = None) -> None:

@@ -146,17 +146,26 @@ def headers() -> Path:
     return HEADERS
 
 
-def compiles(folder: Path, headers: Path, checks: list[str]) -> str:
+SDK_INCLUDES = tuple(
+    f"rocprofiler-sdk/{name}.h"
+    for name in ("agent", "buffer", "buffer_tracing", "callback_tracing", "external_correlation", "registration")
+)
+
+
+def compiles(
+    folder: Path, headers: Path, checks: list[str], includes: tuple[str, ...] = SDK_INCLUDES, *, run: bool = False
+) -> str:
+    """What the compiler says against it, or with `run` the program."""
     source = folder / "abi.cpp"
-    includes = ("agent", "buffer", "buffer_tracing", "callback_tracing", "external_correlation", "registration")
     source.write_text(
         "\n".join(
             [
                 "#include <cstddef>",
-                *(f"#include <rocprofiler-sdk/{name}.h>" for name in includes),
+                *(f"#include <{name}>" for name in includes),
                 '#include "providers/amd/hip_calls.h"',
                 '#include "providers/amd/pc_sampling_abi.h"',
                 '#include "providers/amd/rocprofiler_abi.h"',
+                '#include "providers/amd/roctracer_abi.h"',
                 "using namespace leadline::amd;",
                 *checks,
                 "",
@@ -167,7 +176,11 @@ def compiles(folder: Path, headers: Path, checks: list[str]) -> str:
         [
             "g++",
             "-std=c++20",
-            "-fsyntax-only",
+            *(
+                ("-o", str(folder / "abi"), str(ROOT / "native/providers/amd/hip_calls.cpp"))
+                if run
+                else ("-fsyntax-only",)
+            ),
             "-w",
             "-Wno-invalid-offsetof",
             "-D__HIP_PLATFORM_AMD__",
@@ -181,6 +194,9 @@ def compiles(folder: Path, headers: Path, checks: list[str]) -> str:
         check=False,
         timeout=120,
     )
+    if done.returncode == 0 and run:
+        ran = subprocess.run([folder / "abi"], capture_output=True, text=True, check=False, timeout=60)
+        return ran.stdout if ran.returncode != 0 else ""
     return "" if done.returncode == 0 else done.stderr
 
 

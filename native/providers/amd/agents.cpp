@@ -117,13 +117,17 @@ void Agents::load(const void* const* agents, std::size_t count, const Visibility
   order = chosen(order, all, visibility.rocr);
   order = chosen(order, all, visibility.hip);
   std::vector<GpuAgent> gpus;
-  std::unordered_map<std::uint64_t, std::int32_t> devices;
   for (const std::size_t at : order) {
     GpuAgent gpu = all[at];
     gpu.info.index = static_cast<std::int32_t>(gpus.size());
-    devices[gpu.id] = gpu.info.index;
     gpus.push_back(std::move(gpu));
   }
+  take(std::move(gpus));
+}
+
+void Agents::take(std::vector<GpuAgent> gpus) {
+  std::unordered_map<std::uint64_t, std::int32_t> devices;
+  for (const GpuAgent& gpu : gpus) devices[gpu.id] = gpu.info.index;
   gpus_ = std::move(gpus);  // all or none: a device without its number would be another one
   devices_ = std::move(devices);
 }

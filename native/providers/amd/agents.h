@@ -40,6 +40,9 @@ class Agents {
   // As rocprofiler_query_available_agents() hands them over; structures may be shorter than ours.
   void load(const void* const* agents, std::size_t count, const Visibility& visibility);
 
+  // Devices that are in the program's numbering already; their ids are theirs in records.
+  void take(std::vector<GpuAgent> gpus);
+
   // The program's number of a device; -1 for the CPU and what is not known.
   std::int32_t device(std::uint64_t agent) const noexcept {
     const auto found = devices_.find(agent);

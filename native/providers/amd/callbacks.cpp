@@ -1,7 +1,5 @@
 #include "providers/amd/callbacks.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -36,42 +34,8 @@ struct ThisCall {
 thread_local constinit ThisCall this_call;
 thread_local constinit std::int32_t this_device = 0;  // HIP's own default
 
-// roctx ranges that the thread has open. Regions nest, so one that ends inside another stays until that one ends.
-struct Ranges {
-  static constexpr std::size_t kMost = 256;
-  struct Range {
-    std::uint64_t id = 0;       // 0: not shown
-    std::uint64_t started = 0;  // roctx's number of a range that a pop does not end; 0: pushed
-    bool ended = false;
-  };
-  const void* of = nullptr;
-  std::size_t open = 0;
-  std::size_t beyond = 0;  // pushed where there was no room: not shown
-  std::array<Range, kMost> ranges{};
-};
-// Of the heap: a module that loads late has little room for what is each thread's own.
-thread_local constinit Ranges* t_ranges = nullptr;
-thread_local constinit bool t_gone = false;
-struct AtThreadEnd {
-  ~AtThreadEnd() {
-    delete t_ranges;
-    t_ranges = nullptr;
-    t_gone = true;
-  }
-};
-
-// The calling thread's; nullptr where there is no memory, and at the end of the thread.
-Ranges* ranges_of_thread() noexcept {
-  if (t_ranges || t_gone) return t_ranges;
-  t_ranges = new (std::nothrow) Ranges;
-  thread_local AtThreadEnd at_end;
-  static_cast<void>(at_end);
-  return t_ranges;
-}
-
 // Numbers of calls; those of one process never repeat before they have gone round.
 std::atomic<std::uint32_t> next_call{1};
-std::atomic<std::uint64_t> next_range{1};
 
 std::optional<std::uint64_t> address_in(const HipCallKind& kind, const void* arguments) noexcept {
   const ArgumentLayout& at = kind.arguments;
@@ -91,66 +55,6 @@ bool has_failed(const sdk::HipCall& call) noexcept {
   return result != 0;
 }
 
-void emit_range(leadline_phase phase, const char* name, std::uint64_t id) noexcept {
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_REGION;
-  event.phase = phase;
-  event.time_ns = leadline_monitor_now();
-  event.token = reinterpret_cast<const void*>(id << 1 | 1);  // odd, so never an address that another uses as its token
-  event.of.region.name = name;
-  event.of.region.kind = LEADLINE_REGION_USER;
-  leadline_monitor_emit(&event);
-}
-
-void count_unordered() noexcept {
-  gpu::count_loss(LossKind::kRangeUnordered, 1,
-                  "A roctx range did not end inside the range around it, or not on its thread; its time runs until the "
-                  "ranges in it have ended.");
-}
-
-void close_range(Ranges& ranges, std::size_t at) noexcept {
-  Ranges::Range* const first = ranges.ranges.data();
-  Ranges::Range* const end = first + ranges.open;
-  const auto shown = [](const Ranges::Range& range) { return range.id != 0; };
-  if (shown(first[at]) && std::any_of(first + at + 1, end, shown)) {
-    first[at].ended = true;
-    return count_unordered();
-  }
-  if (shown(first[at])) emit_range(LEADLINE_END, "", first[at].id);
-  std::move(first + at + 1, end, first + at);
-  --ranges.open;
-  while (ranges.open > 0 && first[ranges.open - 1].ended) emit_range(LEADLINE_END, "", first[--ranges.open].id);
-}
-
-// False where the thread has no range of that number.
-bool close_started(Ranges& ranges, std::uint64_t number) noexcept {
-  for (std::size_t at = ranges.open; at-- > 0;) {
-    const Ranges::Range& range = ranges.ranges[at];
-    if (range.started != number || range.ended) continue;
-    close_range(ranges, at);
-    return true;
-  }
-  return false;
-}
-
-// Numbers of ranges that a thread has stopped and another one started, which closes them with its next marker.
-constexpr std::size_t kElsewhere = 64;
-std::array<std::atomic<std::uint64_t>, kElsewhere> ended_elsewhere{};
-std::atomic<std::uint64_t> next_elsewhere{0};
-
-void end_elsewhere(std::uint64_t number) noexcept {
-  ended_elsewhere[next_elsewhere.fetch_add(1, std::memory_order_relaxed) % kElsewhere].store(number);
-  count_unordered();
-}
-
-void close_those_ended_elsewhere(Ranges& ranges) noexcept {
-  if (next_elsewhere.load(std::memory_order_relaxed) == 0) return;
-  for (std::atomic<std::uint64_t>& slot : ended_elsewhere) {
-    std::uint64_t number = slot.load();
-    if (number != 0 && close_started(ranges, number)) slot.compare_exchange_strong(number, 0);
-  }
-}
-
 }  // namespace
 
 std::uint32_t Callbacks::next_id() noexcept {
@@ -165,12 +69,27 @@ void Callbacks::hip(std::int32_t operation, sdk::Phase phase, const sdk::HipCall
     if (phase == sdk::Phase::kExit && !has_failed(call)) this_device = argument<std::int32_t>(call.arguments, 0);
     return;
   }
-  if (phase == sdk::Phase::kExit) return leave(*kind, call);
-  if (phase == sdk::Phase::kEnter && calls_.is_listening()) enter(*kind, call.arguments);
+  if (phase == sdk::Phase::kExit) return leave(*kind, call.arguments, has_failed(call));
+  // Whether anything comes of it is told when work is handed to a device: see request().
+  if (phase == sdk::Phase::kEnter && calls_.is_listening()) enter(*kind, call.arguments, next_id(), false);
 }
 
-void Callbacks::enter(const HipCallKind& kind, const void* arguments) noexcept {
-  const std::uint32_t id = next_id();
+void Callbacks::traced_hip(std::uint32_t operation, const tracer::HipCall& call) noexcept {
+  const HipCallKind* kind = names_.calls.find(static_cast<std::int32_t>(operation));
+  if (!kind) return;
+  if (kind->step == Step::kSetDevice) {
+    this_device = argument<std::int32_t>(call.arguments, 0);
+    return;
+  }
+  if (call.phase == tracer::Phase::kExit) return leave(*kind, call.arguments, false);
+  const bool makes_kernel = kind->kind == LEADLINE_GPU_LAUNCH || kind->kind == LEADLINE_GPU_GRAPH_LAUNCH;
+  if (call.phase == tracer::Phase::kEnter && calls_.is_listening()) {
+    enter(*kind, call.arguments, static_cast<std::uint32_t>(call.correlation), makes_kernel);
+    if (call_streams_) call_streams_->put(this_call.id, this_call.stream);
+  }
+}
+
+void Callbacks::enter(const HipCallKind& kind, const void* arguments, std::uint32_t id, bool makes_work) noexcept {
   if (!calls_.enter(kind.kind, false, id)) return;
   const ArgumentLayout& at = kind.arguments;
   const bool has_stream = at.stream != ArgumentLayout::kNone;
@@ -211,15 +130,13 @@ void Callbacks::enter(const HipCallKind& kind, const void* arguments) noexcept {
       api.awaits_correlation = recorded.correlation;
     }
   }
-  // Whether anything comes of it is told when work is handed to a device: see request().
-  calls_.begin(api, false);
+  calls_.begin(api, makes_work);
 }
 
-void Callbacks::leave(const HipCallKind& kind, const sdk::HipCall& call) noexcept {
+void Callbacks::leave(const HipCallKind& kind, const void* arguments, bool failed) noexcept {
   const bool outermost = calls_.is_outermost() && this_call.of == this;
-  const bool failed = has_failed(call);
   if (outermost && !failed) {
-    graph_step(kind, call.arguments);
+    graph_step(kind, arguments);
     if (kind.kind == LEADLINE_GPU_LAUNCH && this_call.capture && !this_call.asked) {
       try {
         this_call.capture->places.push_back(calls_.is_open() ? calls_.open_call().place : 0);
@@ -230,7 +147,7 @@ void Callbacks::leave(const HipCallKind& kind, const sdk::HipCall& call) noexcep
     }
   }
   const std::optional<std::uint64_t> address =
-      outermost && !failed ? address_in(kind, call.arguments) : std::optional<std::uint64_t>();
+      outermost && !failed ? address_in(kind, arguments) : std::optional<std::uint64_t>();
   if (outermost) this_call.id = 0;
   calls_.leave(kind.kind, true, failed, address);
 }
@@ -297,34 +214,34 @@ std::uint64_t Callbacks::request(std::int32_t kind) noexcept {
 }
 
 void Callbacks::marker(std::int32_t operation, sdk::Phase phase, const sdk::MarkerCall& call) noexcept {
-  const bool starts = operation == names_.markers.start;  // its number is known at its end
+  using Step = RoctxRanges::Step;
+  const MarkerOperations& is = names_.markers;
+  const bool starts = operation == is.start;  // its number is known at its end
   if (phase != (starts ? sdk::Phase::kExit : sdk::Phase::kEnter)) return;
-  Ranges* const mine = ranges_of_thread();
-  if (!mine) return gpu::count_loss(LossKind::kInternalError, 1, "No memory to keep a roctx range.");
-  Ranges& ranges = *mine;
-  if (ranges.of != this) {
-    ranges.of = this;
-    ranges.open = ranges.beyond = 0;
+  if (starts) {
+    ranges_.take(Step::kStart, call.message, call.size >= sizeof call ? call.result : 0, calls_.is_open());
+  } else if (operation == is.push) {
+    ranges_.take(Step::kPush, call.message, 0, calls_.is_open());
+  } else if (operation == is.pop) {
+    ranges_.take(Step::kPop, nullptr, 0, calls_.is_open());
+  } else if (operation == is.stop) {
+    ranges_.take(Step::kStop, nullptr, call.range, calls_.is_open());
   }
-  close_those_ended_elsewhere(ranges);
-  const auto number = starts && call.size >= sizeof call ? call.result : 0;
-  if (operation == names_.markers.push || (starts && number != 0)) {
-    if (ranges.open == Ranges::kMost) {
-      if (!starts) ++ranges.beyond;
+}
+
+void Callbacks::traced_range(std::uint32_t operation, const tracer::RoctxCall& call) noexcept {
+  using Step = RoctxRanges::Step;
+  switch (static_cast<tracer::RoctxOperation>(operation)) {
+    case tracer::RoctxOperation::kPush:
+      return ranges_.take(Step::kPush, call.message, 0, calls_.is_open());
+    case tracer::RoctxOperation::kPop:
+      return ranges_.take(Step::kPop, nullptr, 0, calls_.is_open());
+    case tracer::RoctxOperation::kStart:
+      return ranges_.take(Step::kStart, call.message, call.range, calls_.is_open());
+    case tracer::RoctxOperation::kStop:
+      return ranges_.take(Step::kStop, nullptr, call.range, calls_.is_open());
+    case tracer::RoctxOperation::kMark:
       return;
-    }
-    Ranges::Range& range = ranges.ranges[ranges.open++];
-    range = {0, number, false};
-    if (!calls_.is_open() || !call.message) return;
-    range.id = next_range.fetch_add(1, std::memory_order_relaxed);
-    emit_range(LEADLINE_BEGIN, call.message, range.id);
-  } else if (operation == names_.markers.pop) {
-    if (ranges.beyond > 0) return static_cast<void>(--ranges.beyond);
-    for (std::size_t at = ranges.open; at-- > 0;) {
-      if (ranges.ranges[at].started == 0 && !ranges.ranges[at].ended) return close_range(ranges, at);
-    }
-  } else if (operation == names_.markers.stop && call.range != 0 && !close_started(ranges, call.range)) {
-    end_elsewhere(call.range);
   }
 }
 

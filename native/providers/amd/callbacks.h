@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "gpu/api_calls.h"
+#include "providers/amd/call_streams.h"
 #include "providers/amd/graphs.h"
 #include "providers/amd/rocprofiler_abi.h"
+#include "providers/amd/roctracer_abi.h"
+#include "providers/amd/roctx_ranges.h"
 #include "providers/amd/sdk_names.h"
 #include "providers/amd/stream_numbers.h"
 
@@ -24,6 +27,12 @@ class Callbacks {
 
   void hip(std::int32_t operation, sdk::Phase phase, const sdk::HipCall& call) noexcept;
   void marker(std::int32_t operation, sdk::Phase phase, const sdk::MarkerCall& call) noexcept;
+  // The same of roctracer and of the older roctx library.
+  void traced_hip(std::uint32_t operation, const tracer::HipCall& call) noexcept;
+  void traced_range(std::uint32_t operation, const tracer::RoctxCall& call) noexcept;
+  // Which stream each call was on; before the first call, for records that do not bring it back.
+  void keep_streams() { call_streams_ = std::make_unique<CallStreams>(); }
+  const CallStreams* call_streams() const noexcept { return call_streams_.get(); }
   // Work is about to be handed to a device by the calling thread: what its record shall bring back.
   std::uint64_t request(std::int32_t kind) noexcept;
 
@@ -34,8 +43,8 @@ class Callbacks {
   std::uint64_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
 
  private:
-  void enter(const HipCallKind& kind, const void* arguments) noexcept;
-  void leave(const HipCallKind& kind, const sdk::HipCall& call) noexcept;
+  void enter(const HipCallKind& kind, const void* arguments, std::uint32_t id, bool makes_work) noexcept;
+  void leave(const HipCallKind& kind, const void* arguments, bool failed) noexcept;
   void graph_step(const HipCallKind& kind, const void* arguments) noexcept;
   std::uint32_t next_id() noexcept;
 
@@ -44,6 +53,8 @@ class Callbacks {
   Graphs& graphs_;
   gpu::LaunchTables& tables_;
   gpu::ApiCalls calls_;
+  RoctxRanges ranges_;
+  std::unique_ptr<CallStreams> call_streams_;
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> requests_{0};
 };

@@ -107,9 +107,36 @@ constexpr auto kRules = std::to_array<Rule>({
     {"hipModuleLoad", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
 });
 
+struct TracerRule {
+  std::string_view name;
+  ArgumentLayout arguments;
+};
+// Where the structures of roctracer, which hold what a pointer points to behind it, differ from the above.
+constexpr auto kTracerRules = std::to_array<TracerRule>({
+    {"hipLaunchCooperativeKernel", stream_at(56)},
+    {"hipLaunchKernel", stream_at(56)},
+    {"hipExtLaunchKernel", stream_at(56)},
+    {"hipMallocFromPoolAsync", taken(16, 32)},
+    {"hipMallocAsync", taken(16, 24)},
+    {"hipMallocManaged", taken(16)},
+    {"hipMallocPitch", taken(32, kNone, 40)},
+    {"hipMemAllocPitch", taken(32, kNone, 40)},
+    {"hipExtMallocWithFlags", taken(16)},
+    {"hipMemCreate", taken(16)},
+    {"hipMalloc", taken(16)},
+});
+
+void as_tracer_says(std::string_view name, HipCallKind* call) {
+  for (const TracerRule& rule : kTracerRules) {
+    if (rule.name == name) call->arguments = rule.arguments;
+  }
+  if (call->step != Step::kSetDevice && call->step != Step::kBeginCapture && call->step != Step::kEndCapture)
+    call->step = Step::kNone;
+}
+
 }  // namespace
 
-HipCallKind classify(std::string_view name) {
+HipCallKind classify(std::string_view name, Interface interface) {
   HipCallKind call;
   // The same call on the thread's own default stream.
   if (name.ends_with("_spt")) name.remove_suffix(4);
@@ -123,15 +150,16 @@ HipCallKind classify(std::string_view name) {
     call.followed = true;
     break;
   }
+  if (interface == Interface::kTracer) as_tracer_says(name, &call);
   return call;
 }
 
-void HipCalls::add(std::int32_t operation, std::string_view name) {
+void HipCalls::add(std::int32_t operation, std::string_view name, Interface interface) {
   constexpr std::int32_t kMost = 8192;  // ROCm 7 has some 550
   if (operation < 0 || operation >= kMost) return;
   const auto at = static_cast<std::size_t>(operation);
   if (at >= calls_.size()) calls_.resize(at + 1);
-  calls_[at] = classify(name);
+  calls_[at] = classify(name, interface);
   if (calls_[at].followed) followed_.push_back(operation);
 }
 

@@ -32,12 +32,18 @@ struct HipCallKind {
   bool followed = false;
 };
 
-HipCallKind classify(std::string_view name);
+// Whose structures hold the arguments.
+enum class Interface : std::uint8_t {
+  kSdk,     // rocprofiler-sdk/hip/api_args.h
+  kTracer,  // hip/amd_detail/hip_prof_str.h; kernels of graphs cannot be told apart there, so graphs are not followed
+};
+
+HipCallKind classify(std::string_view name, Interface interface = Interface::kSdk);
 
 // All calls by the SDK's number of their operation.
 class HipCalls {
  public:
-  void add(std::int32_t operation, std::string_view name);
+  void add(std::int32_t operation, std::string_view name, Interface interface = Interface::kSdk);
   const HipCallKind* find(std::int32_t operation) const noexcept {
     const auto at = static_cast<std::size_t>(operation);
     return at < calls_.size() && calls_[at].followed ? &calls_[at] : nullptr;

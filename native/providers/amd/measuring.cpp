@@ -1,6 +1,6 @@
 #include "providers/amd/measuring.h"
 
-#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -9,8 +9,10 @@
 #include "gpu/await_records.h"
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
-#include "providers/amd/chips.h"
+#include "providers/amd/older_roctx.h"
 #include "providers/amd/records.h"
+#include "providers/amd/roctracer.h"
+#include "providers/amd/sdk_library.h"
 
 namespace leadline::amd {
 namespace {
@@ -23,19 +25,20 @@ constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on
 constexpr std::int64_t kFirstWindowNs = 2'000'000;   // what one is thought to cost, until one was measured
 std::atomic<bool> sdk_has_ended{false};
 
-auto sdk_clock(const SdkFunctions& sdk) {
-  return [&sdk](std::uint64_t* ns) { return sdk.get_timestamp(ns) == sdk::kSuccess; };
+auto clock_of(const Source& source) {
+  return [&source](std::uint64_t* ns) { return source.timestamp(ns); };
 }
 
 }  // namespace
 
-Measuring::Measuring(const Options& options, Tool& tool)
+Measuring::Measuring(const Options& options, Source& source)
     : options_(options),
-      tool_(tool),
+      source_(source),
       graphs_(tables_.graphs),
-      callbacks_(tool.names(), tool.streams(), graphs_, tables_, marks_),
-      fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), kVendor),
-      sampler_(options.instructions.empty() ? nullptr : tool.sampler()) {
+      callbacks_(source.names(), source.streams(), graphs_, tables_, marks_),
+      fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), source.vendor()),
+      sampler_(options.instructions.empty() ? nullptr : source.sampler()) {
+  if (!source.asks()) callbacks_.keep_streams();
   if (sampler_ == nullptr || !sampler_->works()) return;
   windows_ = std::make_unique<gpu::SamplingWindows>(
       options_.instruction_budget, options_.sample_window_s, kFirstWindowNs,
@@ -52,15 +55,15 @@ void Measuring::sdk_is_ending() noexcept {
 }
 
 bool Measuring::start(std::string* message, bool paused) {
-  clock_ = gpu::measure_clock(sdk_clock(tool_.call()));
+  clock_ = gpu::measure_clock(clock_of(source_));
   if (!clock_.known) {
-    *message = "rocprofiler-sdk (" + tool_.library().path() + ") does not tell its time, so GPU work is not measured";
+    *message =
+        std::string(source_.name()) + " (" + source_.path() + ") does not tell its time, so GPU work is not measured";
     return false;
   }
   if (!options_.recording.empty()) {
     std::string why;
-    recorder_ = gpu::Recorder::create(options_.recording,
-                                      "rocprofiler-sdk " + sdk_version_name(tool_.library().version()), &why);
+    recorder_ = gpu::Recorder::create(options_.recording, std::string(source_.name()) + " " + source_.version(), &why);
     if (recorder_) {
       callbacks_.calls().set_recorder(recorder_.get());
       leadline_monitor_register(LEADLINE_DOMAIN_GPU_ACTIVITY, on_activity, this, &activities_);
@@ -74,6 +77,7 @@ bool Measuring::start(std::string* message, bool paused) {
   }
   paused ? pause() : resume();
   InCallback::use(this);
+  follow_older_roctx();
   return true;
 }
 
@@ -121,7 +125,7 @@ void Measuring::make_thread() noexcept {
 bool Measuring::learn_devices() noexcept {
   if (agents_ && !agents_->gpus().empty()) return true;
   try {
-    agents_ = &tool_.agents();
+    agents_ = &source_.agents();
     std::vector<gpu::DeviceInfo> devices;
     for (const GpuAgent& gpu : agents_->gpus()) devices.push_back(gpu.info);
     fold_.describe(devices);
@@ -134,38 +138,57 @@ bool Measuring::learn_devices() noexcept {
   }
 }
 
-void Measuring::fold(sdk::RecordHeader** headers, std::size_t count, std::uint64_t dropped) noexcept {
+template <class Each>
+void Measuring::fold_each(std::uint64_t count, std::uint64_t dropped, const Each& each) noexcept {
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t begin = leadline_monitor_now();
-  if (!learn_devices()) {  // whose work it is cannot be told
+  const bool known = learn_devices();
+  if (!known) {  // whose work it is cannot be told
     dropped_ += count;
     gpu::count_loss(LossKind::kGpuRecordsDropped, count,
                     "There was no memory to learn of the devices before their first records came.");
-    count = 0;
   }
-  if (const gpu::ClockRelation now = gpu::measure_clock(sdk_clock(tool_.call())); now.known) clock_ = now;
+  if (const gpu::ClockRelation now = gpu::measure_clock(clock_of(source_)); now.known) clock_ = now;
   static const Agents kNone;
-  const Decoder decode{agents_ ? *agents_ : kNone, tool_.kernels(), graphs_, clock_.offset_ns};
-  for (std::size_t i = 0; i < count; ++i) {
-    const sdk::RecordHeader& header = *headers[i];
-    if (header.category != sdk::Category::kTracing || !header.payload) continue;
-    gpu::Work work;
-    const auto kind = static_cast<std::int32_t>(header.kind);
-    if (kind == tool_.names().dispatch) {
-      work = decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload));
-    } else if (kind == tool_.names().copy) {
-      work = decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload));
-    } else {
-      continue;
-    }
-    if (work.kind == gpu::WorkKind::kNone) continue;
-    if (recorder_) recorder_->work(work);
-    fold_.add_or_lose(work);
-  }
+  if (known) each(Decoder{agents_ ? *agents_ : kNone, source_.kernels(), graphs_, clock_.offset_ns});
   dropped_ += dropped;
   gpu::count_loss(LossKind::kGpuRecordsDropped, dropped,
                   "rocprofiler-sdk dropped records because it had no room for them.");
   fold_ns_ += leadline_monitor_now() - begin;
+}
+
+void Measuring::take(const gpu::Work& work) noexcept {
+  if (work.kind == gpu::WorkKind::kNone) return;
+  if (recorder_) recorder_->work(work);
+  fold_.add_or_lose(work);
+}
+
+void Measuring::fold(sdk::RecordHeader** headers, std::size_t count, std::uint64_t dropped) noexcept {
+  fold_each(count, dropped, [&](const Decoder& decode) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const sdk::RecordHeader& header = *headers[i];
+      if (header.category != sdk::Category::kTracing || !header.payload) continue;
+      const auto kind = static_cast<std::int32_t>(header.kind);
+      if (kind == source_.names().dispatch) {
+        take(decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload)));
+      } else if (kind == source_.names().copy) {
+        take(decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload)));
+      }
+    }
+  });
+}
+
+void Measuring::fold_traced(const char* begin, const char* end) noexcept {
+  const auto& tracer = static_cast<const Roctracer&>(source_);
+  const CallStreams* const streams = callbacks_.call_streams();
+  const auto* const first = reinterpret_cast<const tracer::Record*>(begin);
+  const auto* const last = reinterpret_cast<const tracer::Record*>(end);
+  if (streams == nullptr || first >= last) return;
+  fold_each(static_cast<std::uint64_t>(last - first), 0, [&](const Decoder& decode) {
+    for (const tracer::Record* at = first; at != nullptr && at < last; at = tracer.next(at)) {
+      take(decode.traced(*at, tracer.work_name(*at), *streams));
+    }
+  });
 }
 
 void Measuring::on_place_changed(const leadline_event* event, void* user) {
@@ -205,11 +228,12 @@ void Measuring::settle_samples(std::int64_t until_ns) {
 void Measuring::run() {
   const auto interval = duration<double>(options_.flush_interval_s);
   std::unique_lock lock(wake_mutex_);
-  while (!ending_) {
+  for (std::uint64_t turn = 1; !ending_; ++turn) {
     wake_.wait_for(lock, interval);
     if (ending_) break;
     lock.unlock();
-    if (!sdk_has_ended.load(std::memory_order_relaxed)) tool_.flush();
+    if (std::has_single_bit(turn)) follow_older_roctx();  // loaded when the program pleases
+    if (!sdk_has_ended.load(std::memory_order_relaxed)) source_.flush();
     settle();
     look_for_silence(false);
     lock.lock();
@@ -240,10 +264,17 @@ std::string Measuring::why_silent() const {
     return seen + "two copies of rocprofiler-sdk are in this process (" + copies[0] + " and " + copies[1] +
            "), which do not see each other's kernels; remove one.";
   }
+  if (!source_.asks()) {
+    return seen +
+           "roctracer handed over none, as where another tool (torch.profiler, rocprof) has taken its one place, or "
+           "the "
+           "ROCm of this program is another than roctracer's.";
+  }
   if (callbacks_.requests() == 0) {
-    return seen + (tool_.late() ? "HIP had started before Leadline was its tool; start the program with `leadline run`."
-                                : "rocprofiler-sdk does not see the queues of this program, as where HSA had started "
-                                  "before it or another tool holds them; see `leadline doctor`.");
+    return seen + (source_.late()
+                       ? "HIP had started before Leadline was its tool; start the program with `leadline run`."
+                       : "rocprofiler-sdk does not see the queues of this program, as where HSA had started "
+                         "before it or another tool holds them; see `leadline doctor`.");
   }
   return seen + "rocprofiler-sdk was told of " + std::to_string(callbacks_.requests()) +
          " pieces of work and handed over none; see its own messages with ROCPROFILER_LOG_LEVEL=info.";
@@ -256,7 +287,7 @@ bool Measuring::flush(double timeout_s) {
 // False: the SDK hands over no more.
 bool Measuring::fetch() {
   if (sdk_has_ended.load(std::memory_order_relaxed)) return false;
-  tool_.flush();
+  source_.flush();
   settle();
   return true;
 }
@@ -273,8 +304,10 @@ void Measuring::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (!sdk_has_ended.load(std::memory_order_relaxed)) tool_.flush();
+  if (!sdk_has_ended.load(std::memory_order_relaxed)) source_.flush();
   look_for_silence(true);
+  if (!sdk_has_ended.load(std::memory_order_relaxed)) source_.rest();
+  leave_older_roctx();
   InCallback::forget(this);
   left_alone_ = InCallback::wait(kPatience);
   {
@@ -318,11 +351,12 @@ Details Measuring::details() const {
   const std::lock_guard lock(fold_mutex_);
   const gpu::FoldCounters& c = fold_.counters();
   Details details;
-  details.sdk_path = tool_.library().path();
-  details.sdk_version = sdk_version_name(tool_.library().version());
-  details.late = tool_.late();
+  details.source = source_.name();
+  details.sdk_path = source_.path();
+  details.sdk_version = source_.version();
+  details.late = source_.late();
   details.clock_uncertainty_ns = clock_.uncertainty_ns;
-  details.calls_followed = tool_.names().calls.followed().size();
+  details.calls_followed = source_.names().calls.followed().size();
   details.calls = callbacks_.calls().count();
   details.launches = callbacks_.launches();
   details.requests = callbacks_.requests();
@@ -330,7 +364,7 @@ Details Measuring::details() const {
   details.unattributed = c.unattributed;
   details.dropped = dropped_;
   details.outstanding = tables_.launches.outstanding();
-  details.kernels = tool_.kernels().size();
+  details.kernels = source_.kernels().size();
   details.graph_nodes = c.graph_nodes;
   details.graph_nodes_unknown = c.graph_nodes_unknown;
   details.fold_ns = fold_ns_;

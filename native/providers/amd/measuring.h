@@ -15,13 +15,13 @@
 #include "gpu/sampling_windows.h"
 #include "providers/amd/callbacks.h"
 #include "providers/amd/provider.h"
-#include "providers/amd/tool.h"
+#include "providers/amd/source.h"
 
 namespace leadline::amd {
 
 class Measuring {
  public:
-  Measuring(const Options& options, Tool& tool);
+  Measuring(const Options& options, Source& source);
   ~Measuring();
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
@@ -46,6 +46,8 @@ class Measuring {
   // Callbacks of the SDK.
   Callbacks& callbacks() noexcept { return callbacks_; }
   void fold(sdk::RecordHeader** headers, std::size_t count, std::uint64_t dropped) noexcept;
+  // The same of roctracer.
+  void fold_traced(const char* begin, const char* end) noexcept;
   // With the first HIP call, so that a program that makes none has no thread of ours.
   void start_thread() noexcept {
     if (!thread_wanted_.exchange(true, std::memory_order_relaxed)) make_thread();
@@ -54,6 +56,9 @@ class Measuring {
  private:
   static void on_place_changed(const leadline_event* event, void* user);
   static void on_activity(const leadline_event* event, void* user);
+  template <class Each>
+  void fold_each(std::uint64_t count, std::uint64_t dropped, const Each& each) noexcept;
+  void take(const gpu::Work& work) noexcept;
   void make_thread() noexcept;
   bool learn_devices() noexcept;
   void describe_devices() const;
@@ -65,7 +70,7 @@ class Measuring {
   bool fetch();
 
   Options options_;
-  Tool& tool_;
+  Source& source_;
   gpu::LaunchTables tables_;
   std::shared_ptr<gpu::MarksRegistry> marks_ = std::make_shared<gpu::MarksRegistry>();
   Graphs graphs_;

@@ -9,7 +9,11 @@
 #include <thread>
 
 #include "base/ids.h"
+#include "gpu/measure.h"
 #include "providers/amd/measuring.h"
+#include "providers/amd/roctracer.h"
+#include "providers/amd/sdk_library.h"
+#include "providers/amd/tool.h"
 
 namespace leadline::amd {
 namespace {
@@ -22,6 +26,8 @@ struct Provider {
   Status status;
   std::optional<Details> last;  // of the measuring that has stopped
   bool paused = false;          // the program asked for a rest
+  bool older = false;           // measuring is by roctracer
+  bool yielded = false;         // to another tool of it
   bool awaiting = false;        // measuring begins when the program starts HIP
   bool forked_after_hip = false;
   std::array<leadline_subscription, 2> stale{};  // of a parent, to be taken out of the monitor
@@ -42,6 +48,32 @@ void follow_forks() {
   std::call_once(at_fork, [] { pthread_atfork(nullptr, nullptr, [] { after_fork(); }); });
 }
 
+void begin_with(Provider& p, Source& source) {
+  auto measuring = std::make_unique<Measuring>(p.options, source);
+  std::string error;
+  if (!measuring->start(&error, p.paused)) return say(p, std::move(error));
+  p.measuring = std::move(measuring);
+  p.status.measuring = true;
+}
+
+// Where there is no SDK. Under the provider's mutex.
+void begin_older(Provider& p, const std::string& no_sdk) {
+  Roctracer& tracer = Roctracer::instance();
+  std::string why;
+  if (!tracer.start(p.options.older, &why)) {
+    return say(p, "GPU work is not measured because " + no_sdk + "; nor does roctracer help: " + why + ".");
+  }
+  constexpr const char* kMissing =
+      "This ROCm has no rocprofiler-sdk (it came with 6.2), so roctracer is used: kernels, copies, waits and memory "
+      "are "
+      "measured; grids, registers, local memory, occupancy, the paths of graphs' captures, instructions and counters "
+      "are "
+      "not, and nothing is while torch.profiler records GPU work.";
+  leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, kMissing);
+  begin_with(p, tracer);
+  p.older = p.measuring != nullptr;
+}
+
 // Under the provider's mutex, with the tool configured.
 void begin(Provider& p) {
   if (const std::vector<std::string> copies = loaded_sdk_copies(); copies.size() > 1) {
@@ -55,11 +87,7 @@ void begin(Provider& p) {
                           "Instructions are not sampled because rocprofiler-sdk had configured its tools before they "
                           "were asked for; start the program with `leadline run --instructions`.");
   }
-  auto measuring = std::make_unique<Measuring>(p.options, Tool::instance());
-  std::string error;
-  if (!measuring->start(&error, p.paused)) return say(p, std::move(error));
-  p.measuring = std::move(measuring);
-  p.status.measuring = true;
+  begin_with(p, Tool::instance());
 }
 
 // The SDK has taken Leadline as its tool, on the thread that starts HIP.
@@ -110,8 +138,9 @@ Status start(const Options& options) try {
     say(p, "GPU work is not measured because " + why + "; see `leadline doctor`.");
     return p.status;
   }
-  if (std::string why; !tool.configured() && !tool.force(options.candidates, &why)) {
-    say(p, "GPU work is not measured because " + why + ".");
+  bool no_sdk = false;
+  if (std::string why; !tool.configured() && !tool.force(options.candidates, &why, &no_sdk)) {
+    no_sdk ? begin_older(p, why) : say(p, "GPU work is not measured because " + why + ".");
     return p.status;
   }
   if (tool.late()) {
@@ -147,12 +176,43 @@ void resume() {
   const std::lock_guard lock(p.mutex);
   if (!p.paused) return;
   p.paused = false;
-  if (p.measuring) p.measuring->resume();
+  if (p.measuring && !p.yielded) p.measuring->resume();
+}
+
+void yield_to(const std::string& tool) {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (!p.measuring || !p.older || p.yielded) return;
+  p.yielded = true;
+  if (!p.paused) p.measuring->pause();
+  p.measuring->flush(0.1);
+  Roctracer::instance().rest();
+  const std::string sentence =
+      "While " + tool +
+      " recorded GPU work roctracer, which serves one tool at a time, was its own, so GPU work "
+      "of that time is not in this profile; ROCm 6.2 has an interface for both.";
+  leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, sentence.c_str());
+}
+
+Status take_back() {
+  Provider& p = provider();
+  const std::lock_guard lock(p.mutex);
+  if (p.measuring && p.yielded) {
+    std::string why;
+    if (Roctracer::instance().start(p.options.older, &why)) {
+      p.yielded = false;
+      if (!p.paused) p.measuring->resume();
+    }
+  }
+  Status status = p.status;
+  status.measuring = p.measuring && !p.yielded;
+  return status;
 }
 
 Status stop() {
   Provider& p = provider();
   const std::lock_guard lock(p.mutex);
+  p.older = p.yielded = false;
   if (p.measuring) {
     p.measuring->stop();
     p.last = p.measuring->details();
@@ -184,6 +244,19 @@ Report report() {
   return report;
 }
 
+void hsa_started() noexcept try {
+  Provider& p = provider();
+  const std::unique_lock lock(p.mutex, std::try_to_lock);  // HSA may start inside what holds it
+  if (!lock || !p.awaiting || p.measuring || Tool::instance().configured()) return;
+  std::string why;
+  if (SdkLibrary::open(p.options.candidates, &why)) return;  // it asks by itself
+  p.awaiting = false;
+  p.status = {};
+  begin_older(p, "rocprofiler-sdk was not found (" + why + ")");
+} catch (...) {
+  gpu::count_loss(LossKind::kInternalError, 1, "GPU work is not measured because there was no memory to start.");
+}
+
 void after_fork() noexcept {
   Provider& p = provider();
   new (&p.mutex) std::mutex;  // its holder may not exist in this process
@@ -193,7 +266,7 @@ void after_fork() noexcept {
   // Never destroyed: its destructor would join a thread and free memory that another thread's state may have been
   // using.
   static_cast<void>(p.measuring.release());
-  p.awaiting = false;
+  p.awaiting = p.older = p.yielded = false;
   p.status = {};
 }
 
@@ -205,3 +278,6 @@ void leave_monitor() noexcept {
 }
 
 }  // namespace leadline::amd
+
+// What libleadline_rocm.so hands on when HSA has loaded it (HSA_TOOLS_LIB).
+extern "C" LEADLINE_EXPORT void leadline_hsa_started() { leadline::amd::hsa_started(); }

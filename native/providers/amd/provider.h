@@ -19,6 +19,7 @@ namespace leadline::amd {
 
 struct Options {
   std::vector<std::string> candidates;  // where to find the SDK if the program has no copy loaded, best first
+  std::vector<std::string> older;       // the same of roctracer, where there is no SDK
   bool await = false;                   // do not ask the SDK: it asks when the program starts HIP
   double flush_interval_s = 0.25;       // how long finished work may wait for its place in the tree
   double wait_at_stop_s = 0.4;          // how long stop() waits for work in flight
@@ -54,6 +55,7 @@ struct InstructionDetails {
 
 // Of a measuring that runs, or has run.
 struct Details {
+  std::string source;  // "rocprofiler-sdk", "roctracer"
   std::string sdk_path;
   std::string sdk_version;  // "1.0.0"
   bool late = false;        // HIP was there before the tool
@@ -91,6 +93,13 @@ Report report();
 // The session's face of all this. start() takes the members of Options by their names. status() adds the members of
 // Status to `ok` and `message`.
 leadline::Provider& session_provider();
+
+// Another tool takes roctracer, which serves one at a time; and has let go of it again.
+void yield_to(const std::string& tool);
+Status take_back();
+
+// HSA has started, and with it HIP, in a process that has no SDK to ask for tools: called by HSA itself.
+void hsa_started() noexcept;
 
 // In the child of a fork: HIP does not survive it; forgets everything without calling it. Runs by itself at every fork,
 // and then leave_monitor() when the monitor works again.

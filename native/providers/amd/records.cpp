@@ -91,4 +91,38 @@ Work Decoder::copy(const sdk::CopyRecord& record) const noexcept {
   return work;
 }
 
+Work Decoder::traced(const tracer::Record& record, std::string_view what, const CallStreams& streams) const noexcept {
+  Work work;
+  if (record.domain != tracer::Domain::kHipWork || record.begin == 0 || record.end < record.begin) {
+    work.kind = WorkKind::kNone;
+    return work;
+  }
+  work.correlation = static_cast<std::uint32_t>(record.correlation);
+  work.start_ns = static_cast<std::int64_t>(record.begin) + offset_ns;
+  work.end_ns = static_cast<std::int64_t>(record.end) + offset_ns;
+  work.device = agents.device(static_cast<std::uint64_t>(record.device));
+  if (work.device < 0) work.device = record.device;
+  const std::uint32_t stream = streams.of(work.correlation);
+  work.stream = stream != StreamNumbers::kUnknown ? stream : static_cast<std::int64_t>(record.queue & 0x7fffffff);
+  if (record.operation == tracer::Operation::kDispatch) {
+    work.name = record.kernel;
+    return work;
+  }
+  work.bytes = static_cast<std::int64_t>(record.bytes);
+  if (record.operation != tracer::Operation::kCopy) {
+    work.kind = WorkKind::kNone;
+  } else if (what == "FillBuffer") {
+    work.kind = WorkKind::kSet;
+    work.destination = Memory::kDevice;
+  } else {
+    work.kind = WorkKind::kCopy;
+    const bool from_host = what.find("HostTo") != std::string_view::npos;
+    const bool to_host = what.find("ToHost") != std::string_view::npos;
+    work.source = from_host ? Memory::kHost : Memory::kDevice;
+    work.destination = to_host ? Memory::kHost : Memory::kDevice;
+    work.direction = from_host ? Direction::kHtoD : to_host ? Direction::kDtoH : Direction::kDtoD;
+  }
+  return work;
+}
+
 }  // namespace leadline::amd

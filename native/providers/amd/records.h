@@ -1,11 +1,15 @@
-// The SDK's records as work of the fold.
+// Records of the SDK, and of roctracer, as work of the fold.
 #pragma once
+
+#include <string_view>
 
 #include "gpu/work.h"
 #include "providers/amd/agents.h"
+#include "providers/amd/call_streams.h"
 #include "providers/amd/graphs.h"
 #include "providers/amd/kernel_symbols.h"
 #include "providers/amd/rocprofiler_abi.h"
+#include "providers/amd/roctracer_abi.h"
 
 namespace leadline::amd {
 
@@ -13,10 +17,12 @@ struct Decoder {
   const Agents& agents;
   const KernelSymbols& kernels;
   const Graphs& graphs;
-  std::int64_t offset_ns = 0;  // from the SDK's clock to the monitor's
+  std::int64_t offset_ns = 0;  // from the library's clock to the monitor's
 
   gpu::Work dispatch(const sdk::DispatchRecord& record) const noexcept;
   gpu::Work copy(const sdk::CopyRecord& record) const noexcept;
+  // `what`: the work in roctracer's words.
+  gpu::Work traced(const tracer::Record& record, std::string_view what, const CallStreams& streams) const noexcept;
 };
 
 }  // namespace leadline::amd

@@ -7,6 +7,7 @@ namespace {
 Options options_of(const ProviderOptions& given) {
   Options options;
   options.candidates = given.get("candidates", options.candidates);
+  options.older = given.get("older", options.older);
   options.await = given.get("await", options.await);
   options.flush_interval_s = given.get("flush_interval_s", options.flush_interval_s);
   options.patience_s = given.get("patience_s", options.patience_s);

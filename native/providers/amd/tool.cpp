@@ -5,6 +5,7 @@
 
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
+#include "providers/amd/chips.h"
 #include "providers/amd/correlation.h"
 #include "providers/amd/measuring.h"
 
@@ -202,11 +203,15 @@ bool Tool::set_up(std::string* error) {
   return check(sdk.start_context(code_context_), "to start") && check(sdk.start_context(context_), "to start");
 }
 
-bool Tool::force(const std::vector<std::string>& candidates, std::string* error) {
+const gpu::Vendor& Tool::vendor() const noexcept { return kVendor; }
+
+bool Tool::force(const std::vector<std::string>& candidates, std::string* error, bool* missing) {
+  *missing = false;
   if (configured()) return true;
   std::string why;
   library_ = SdkLibrary::open(candidates, &why);
   if (!library_) {
+    *missing = true;
     *error = "rocprofiler-sdk was not found (" + why + "); install ROCm 6.2 or later, or its package rocprofiler-sdk";
     return false;
   }

@@ -17,11 +17,12 @@
 #include "providers/amd/pc_sampling.h"
 #include "providers/amd/sdk_library.h"
 #include "providers/amd/sdk_names.h"
+#include "providers/amd/source.h"
 #include "providers/amd/stream_numbers.h"
 
 namespace leadline::amd {
 
-class Tool {
+class Tool final : public Source {
  public:
   static Tool& instance();
   // nullptr where nobody has asked for it yet; takes neither lock nor memory, as the child of a fork must not.
@@ -31,8 +32,8 @@ class Tool {
   static sdk::ToolConfiguration* configure(std::uint32_t version, const char* description, std::uint32_t priority,
                                            sdk::ClientId* client);
 
-  // As above, now, where nobody has asked yet. False with one sentence in *error.
-  bool force(const std::vector<std::string>& candidates, std::string* error);
+  // As above, now, where nobody has asked yet. False with one sentence in *error, and *missing where there is no SDK.
+  bool force(const std::vector<std::string>& candidates, std::string* error, bool* missing);
 
   bool configured() const noexcept { return configured_.load(std::memory_order_acquire); }
   // Why it is not though the SDK asked; empty: it did not ask.
@@ -43,19 +44,24 @@ class Tool {
   // Valid where configured.
   const SdkFunctions& call() const noexcept { return library_->call(); }
   const SdkLibrary& library() const noexcept { return *library_; }
-  const SdkNames& names() const noexcept { return names_; }
-  KernelSymbols& kernels() noexcept { return kernels_; }
-  StreamNumbers& streams() noexcept { return streams_; }
-  // Asks the SDK; for one thread at a time.
-  const Agents& agents();  // throws std::bad_alloc
-  void flush() noexcept;
+
+  const char* name() const noexcept override { return "rocprofiler-sdk"; }
+  std::string path() const override { return library_->path(); }
+  std::string version() const override { return sdk_version_name(library_->version()); }
+  const gpu::Vendor& vendor() const noexcept override;
+  bool late() const noexcept override { return late_; }
+  bool asks() const noexcept override { return true; }
+  bool timestamp(std::uint64_t* ns) const noexcept override { return call().get_timestamp(ns) == sdk::kSuccess; }
+  const SdkNames& names() const noexcept override { return names_; }
+  KernelSymbols& kernels() noexcept override { return kernels_; }
+  StreamNumbers& streams() noexcept override { return streams_; }
+  const Agents& agents() override;
+  void flush() noexcept override;
 
   // Instructions are to be sampled, which the SDK must be asked for while it configures its tools.
   void want_samples(const PcSamplingOptions& options);
   // nullptr: nobody wanted it then.
-  PcSampler* sampler() noexcept { return sampler_.load(std::memory_order_acquire); }
-  // The tool was loaded after HIP.
-  bool late() const noexcept { return late_; }
+  PcSampler* sampler() noexcept override { return sampler_.load(std::memory_order_acquire); }
 
  private:
   int initialize();

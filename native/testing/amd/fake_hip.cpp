@@ -29,10 +29,12 @@ int call(const char* name, const Arguments& arguments, const Run& run, std::int6
   std::memcpy(payload.arguments, &arguments, sizeof arguments);
   const std::int32_t operation = hip_operation(name);
   rocm().tell(rocm().kind_hip(), operation, sdk::Phase::kEnter, &payload);
+  rocm().trace(name, tracer::Phase::kEnter, &arguments, sizeof arguments);
   const int result = run();
   std::memcpy(payload.result, &result, sizeof result);
   rocm().tick(ticks);
   rocm().tell(rocm().kind_hip(), operation, sdk::Phase::kExit, &payload);
+  rocm().trace(name, tracer::Phase::kExit, &arguments, sizeof arguments);
   return result;
 }
 
@@ -294,6 +296,20 @@ int hipGetDeviceCount(int* count) {
         return 0;
       },
       0);
+}
+int hipDeviceGetName(char* name, int bytes, int device) {
+  std::strncpy(name, rocm().devices.at(static_cast<std::size_t>(device)).product.c_str(),
+               static_cast<std::size_t>(bytes));
+  return 0;
+}
+int hipDeviceTotalMem(std::size_t* bytes, int device) {
+  *bytes = rocm().devices.at(static_cast<std::size_t>(device)).memory_bytes;
+  return 0;
+}
+int hipDeviceGetAttribute(int* value, int attribute, int device) {
+  const Device& of = rocm().devices.at(static_cast<std::size_t>(device));
+  *value = static_cast<int>(attribute == 63 ? of.compute_units : attribute == 87 ? of.wave : 0);
+  return *value > 0 ? 0 : kInvalid;
 }
 // For programs in other languages.
 void fake_real_clock() { rocm().real_clock = true; }

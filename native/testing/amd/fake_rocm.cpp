@@ -1,6 +1,7 @@
 #include "testing/amd/fake_rocm.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -97,6 +98,7 @@ void FakeRocm::reset() {
   delivery = {};
   blind = refuses = unasked = real_clock = false;
   now_ns = 1'000'000;
+  traced_.clear();
   for (auto& [key, stream] : streams_) *stream = Stream{stream->id, stream->device, 0, nullptr};
   records_.clear();
 }
@@ -110,9 +112,20 @@ std::int64_t FakeRocm::tick(std::int64_t ns) {
   return real;
 }
 
+namespace {
+std::string folder_of_fakes() {
+  Dl_info here{};
+  ::dladdr(reinterpret_cast<void*>(&FakeRocm::instance), &here);
+  return std::string(here.dli_fname).substr(0, std::string(here.dli_fname).rfind('/'));
+}
+
+}  // namespace
+
 // As rocprofiler-register does: HIP hands its tables to the SDK if any tool is named.
 void FakeRocm::start_hip() {
   if (hip_started.exchange(true)) return;
+  load_hsa_tools();
+  if (::access((folder_of_fakes() + "/librocprofiler-sdk.so.1").c_str(), R_OK) != 0) return;  // an older ROCm
   const char* named = std::getenv("ROCP_TOOL_LIBRARIES");
   if (!named || !*named || initialized != 0) return;
   std::string list = named;
@@ -120,10 +133,7 @@ void FakeRocm::start_hip() {
   const std::string path = list.substr(0, list.find(':'));
   void* tool = ::dlopen(path.c_str(), RTLD_NOW);
   if (!tool) std::abort();  // as the real one does
-  Dl_info here{};
-  ::dladdr(reinterpret_cast<void*>(&FakeRocm::instance), &here);
-  const std::string folder = std::string(here.dli_fname).substr(0, std::string(here.dli_fname).rfind('/'));
-  ::dlopen((folder + "/librocprofiler-sdk.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  ::dlopen((folder_of_fakes() + "/librocprofiler-sdk.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (auto* entry = reinterpret_cast<sdk::Configure>(::dlsym(tool, "rocprofiler_configure"))) configure(entry);
 }
 
@@ -253,6 +263,7 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
   stream->ready_ns = start + kernel.duration_ns;
   if (sampling_on) sample(kernel, external);
+  keep_traced(tracer::Operation::kDispatch, 0, *stream, start, 0, kernel.name);
   if (!seen) return;
   sdk::DispatchRecord record{};
   record.size = sizeof record;
@@ -276,58 +287,13 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   records_.push_back(std::move(kept));
 }
 
-void FakeRocm::sample(const Kernel& kernel, std::uint64_t external) {
-  for (const Sampled& one : sampled) {
-    if (one.kernel != kernel.name) continue;
-    const sdk::SampledPlace place{1, 0x1000 * kernels_[kernel.name] + one.offset};
-    for (std::uint32_t n = 0; n < one.count; ++n) {
-      Record made{sampling_method == sdk::SamplingMethod::kHostTrap ? 2u : 3u, {}};
-      if (sampling_method == sdk::SamplingMethod::kHostTrap) {
-        sdk::HostTrapSample sample{};
-        sample.size = sizeof sample;
-        sample.place = place;
-        sample.correlation_external.value = external;
-        made.bytes.resize(sizeof sample);
-        std::memcpy(made.bytes.data(), &sample, sizeof sample);
-      } else {
-        sdk::StochasticSample sample{};
-        sample.size = sizeof sample;
-        sample.place = place;
-        sample.correlation_external.value = external;
-        sample.issued_and_type = one.reason == 15 ? 1 : 0;
-        sample.snapshot = one.reason == 15 ? 1u << 5 : one.reason | (n % 4 != 3 ? 0 : 1u << 6);
-        made.bytes.resize(sizeof sample);
-        std::memcpy(made.bytes.data(), &sample, sizeof sample);
-      }
-      samples_.push_back(std::move(made));
-    }
-  }
-  Record invalid{1, std::vector<std::uint8_t>(8)};
-  invalid.bytes[0] = 8;
-  samples_.push_back(std::move(invalid));
-}
-
-void FakeRocm::flush_samples() {
-  std::deque<Record> out;
-  {
-    const std::lock_guard lock(mutex);
-    out.swap(samples_);
-  }
-  const auto callback = more_buffers.find(sampling_buffer);
-  if (out.empty() || callback == more_buffers.end()) return;
-  std::vector<sdk::RecordHeader> headers;
-  for (Record& record : out) headers.push_back({sdk::Category::kPcSampling, record.kind, record.bytes.data()});
-  std::vector<sdk::RecordHeader*> pointers;
-  for (sdk::RecordHeader& header : headers) pointers.push_back(&header);
-  std::thread([&] { callback->second({3}, {2}, pointers.data(), pointers.size(), nullptr, 0); }).join();
-}
-
 void FakeRocm::copy(Stream* stream, sdk::CopyOperation operation, std::size_t bytes, std::int64_t duration_ns) {
   const bool seen = active && buffered.contains(10) && !blind;
   const std::uint64_t external = seen ? ask(10) : 0;
   const std::lock_guard lock(mutex);
   const std::int64_t start = std::max(tick(0) + 500, stream->ready_ns);
   stream->ready_ns = start + duration_ns;
+  keep_traced(tracer::Operation::kCopy, static_cast<std::uint32_t>(operation), *stream, start, bytes, nullptr);
   if (!seen) return;
   const std::uint64_t gpu = 100 + static_cast<std::uint64_t>(stream->device);
   sdk::CopyRecord record{};

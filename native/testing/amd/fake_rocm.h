@@ -18,10 +18,12 @@
 
 #include "providers/amd/pc_sampling_abi.h"
 #include "providers/amd/rocprofiler_abi.h"
+#include "providers/amd/roctracer_abi.h"
 
 namespace leadline::testing::rocm {
 
 namespace sdk = amd::sdk;
+namespace tracer = amd::tracer;
 
 // The "function" handle of a launch.
 struct Kernel {
@@ -139,6 +141,20 @@ class FakeRocm {
   // FAKE_SAMPLING (host-trap, or a status that refuses it).
   void read_environment();
 
+  // roctracer's side, which serves one tool at a time.
+  struct Traced {
+    tracer::CallCallback callback = nullptr;
+    void* user = nullptr;
+  };
+  std::map<std::uint32_t, Traced> traced_calls;  // by its number, one above the SDK's
+  std::set<std::uint32_t> traced_work;           // operations
+  tracer::Properties traced_pool{};
+  tracer::RoctxCallback older_roctx = nullptr;
+  // Of the call that begins or ends on this thread.
+  void trace(const char* name, tracer::Phase phase, const void* arguments, std::size_t bytes);
+  void flush_traced();
+  void load_hsa_tools();  // as HSA does while it starts
+
   std::int32_t kind_hip() const { return 5; }
   std::int32_t kind_marker() const { return 7; }
   std::int32_t kind_code() const { return 10; }
@@ -165,6 +181,11 @@ class FakeRocm {
   std::map<std::string, std::uint64_t> kernels_;
   std::deque<Record> records_;
   std::deque<Record> samples_;
+  std::vector<tracer::Record> traced_;
+  std::set<std::string> traced_names_;  // its elements stay where they are
+  std::atomic<std::uint64_t> traced_correlation_{0};
+  void keep_traced(tracer::Operation operation, std::uint32_t kind, const Stream& stream, std::int64_t start,
+                   std::size_t bytes, const char* kernel);
   void sample(const Kernel& kernel, std::uint64_t external);
   std::uint64_t dispatches_ = 0;
   std::atomic<std::uint64_t> correlations_{1};

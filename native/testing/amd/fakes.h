@@ -27,7 +27,7 @@ class Fakes {
     amd::start(early);
     amd::stop();
     void* hip = open(folder + "/libamdhip64.so.7");
-    void* roctx = open(folder + "/libroctx64.so.4");
+    void* roctx = open(folder + "/librocprofiler-sdk-roctx.so.1");
     bind(hip, "hipLaunchKernel", launch);
     bind(hip, "hipLaunchCooperativeKernel", launch_cooperative);
     bind(hip, "hipLaunchKernelExC", launch_ex);

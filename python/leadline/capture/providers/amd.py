@@ -1,7 +1,8 @@
 """The AMD provider's Python side: has Leadline be a tool of rocprofiler-sdk, says what became of it, detaches.
 
 The SDK takes tools only while HIP starts. Under `leadline run` it asks for Leadline then (ROCP_TOOL_LIBRARIES);
-elsewhere it is asked when torch for ROCm has been imported, which may be too late for some of its releases.
+elsewhere it is asked when torch for ROCm has been imported, which may be too late for some of its releases. ROCm before
+6.2 has no SDK but roctracer, which serves one tool at a time, so that is given to torch.profiler while it records.
 
 Promises: never starts HIP; changes no environment variable; what cannot be measured is one sentence in `status()` and a
 loss in the file.
@@ -17,9 +18,15 @@ from typing import Any, cast
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
-from leadline.capture.providers.amd_files import hip_loaded, no_gpu_sentence, sdk_candidates
+from leadline.capture.providers.amd_files import (
+    hip_loaded,
+    no_gpu_sentence,
+    older_candidates,
+    sdk_candidates,
+)
 from leadline.capture.providers.amd_native import AmdNative, Answer, Details
 from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider, sampling_options
+from leadline.capture.providers.profiler_yield import ProfilerYield
 
 
 class AmdProvider(GpuProvider):
@@ -33,6 +40,7 @@ class AmdProvider(GpuProvider):
         self._options = options
         self._native = cast(AmdNative, native)
         self._hook = ImportHook("torch", self._torch_imported)
+        self._yielding: ProfilerYield[Answer] | None = None
 
     def start(self) -> None:
         """Be the SDK's tool now where HIP runs already, else when HIP starts or torch says so."""
@@ -43,6 +51,9 @@ class AmdProvider(GpuProvider):
         """Let go; the last records are folded first."""
         self._stopped = True
         self._hook.uninstall()
+        if self._yielding is not None:
+            self._yielding.uninstall()
+            self._yielding = None
         self._let_go()
         self._changed()
 
@@ -65,6 +76,7 @@ class AmdProvider(GpuProvider):
         options: dict[str, Any] = {
             "await": wait,
             "candidates": list(sdk_candidates()),
+            "older": list(older_candidates()),
             "recording": os.environ.get(RECORDING_VARIABLE, ""),
         }
         if self._options.instructions:
@@ -75,11 +87,19 @@ class AmdProvider(GpuProvider):
         """At the end of the program's `import torch`. Nothing may escape from here."""
         try:
             self._look()
-            if self._attached or self._stopped or getattr(torch.version, "hip", None) is None or not hip_loaded():
+            if self._stopped or getattr(torch.version, "hip", None) is None or not hip_loaded():
                 return
-            self._attach(wait=False)
+            if not self._attached:
+                self._attach(wait=False)
+            if self._details().get("source") == "roctracer":
+                self._yielding = ProfilerYield(self._native.amd_yield, self._native.amd_take_back, torch, self._taken)
+                self._yielding.install()
         except Exception as error:
             self._count_loss("provider_unavailable", 1, f"torch's HIP could not be followed ({error!r}).")
+
+    def _taken(self, answer: Answer) -> None:
+        self._note(answer, ok=bool(answer["measuring"]))
+        self._changed()
 
 
 def create(native: Native, options: Options, changed: Callable[[], None]) -> AmdProvider:

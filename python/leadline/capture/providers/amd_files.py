@@ -17,6 +17,10 @@ DRIVER_FILE = Path("/dev/kfd")
 SDK_LIBRARY = "librocprofiler-sdk.so"
 _MAJORS = ("1", "0")
 """Of the SDK's file name: ROCm 7, ROCm 6."""
+OLDER_LIBRARY = "libroctracer64.so"
+"""What ROCm had before the SDK."""
+HSA_VARIABLE = "HSA_TOOLS_LIB"
+"""Environment: the libraries that HSA loads while it starts, separated by spaces."""
 
 
 def hip_torch() -> bool:
@@ -51,19 +55,31 @@ def no_gpu_sentence() -> str:
 
 def sdk_candidates() -> Iterator[str]:
     """Where rocprofiler-sdk may be, best first: in torch, in ROCm's wheels, its installation, the loader's paths."""
-    names = [SDK_LIBRARY, *(f"{SDK_LIBRARY}.{major}" for major in _MAJORS)]
-    folders = []
-    torch = importlib.util.find_spec("torch")
-    if torch is not None and torch.origin:
-        folders.append(Path(torch.origin).parent / "lib")
-    for place in sys.path:
-        folders += [Path(place) / package / "lib" for package in ("_rocm_sdk_core", "_rocm_sdk_devel")]
-    folders += [Path(root) / "lib" for root in (os.environ.get("ROCM_PATH"), "/opt/rocm") if root]
-    for folder in folders:
+    yield from _candidates(SDK_LIBRARY, _MAJORS)
+
+
+def older_candidates() -> Iterator[str]:
+    """The same of roctracer."""
+    yield from _candidates(OLDER_LIBRARY, ("4",))
+
+
+def _candidates(library: str, majors: tuple[str, ...]) -> Iterator[str]:
+    names = [library, *(f"{library}.{major}" for major in majors)]
+    for folder in _folders():
         for name in names:
             if (folder / name).exists():
                 yield str(folder / name)
-    yield from (f"{SDK_LIBRARY}.{major}" for major in _MAJORS)
+    yield from names[1:]
+
+
+def _folders() -> Iterator[Path]:
+    torch = importlib.util.find_spec("torch")
+    if torch is not None and torch.origin:
+        yield Path(torch.origin).parent / "lib"
+    for place in sys.path:
+        yield from (Path(place) / package / "lib" for package in ("_rocm_sdk_core", "_rocm_sdk_devel"))
+    yield from (Path(root) / "lib" for root in (os.environ.get("ROCM_PATH"), "/opt/rocm") if root)
+    yield from (Path(folder) for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder)
 
 
 def tool_library() -> Path | None:
@@ -79,13 +95,21 @@ _WHOLE_SAMPLES = {"ROCPROFILER_PC_SAMPLING_USE_MULTI_RECORD": "0"}
 
 
 def tool_environment(environment: dict[str, str], *, samples: bool = False) -> dict[str, str]:
-    """What a launcher adds to a program's environment so that rocprofiler-sdk asks for Leadline; other tools stay.
-    `samples`: of instructions are wanted."""
+    """What a launcher adds to a program's environment so that rocprofiler-sdk asks for Leadline, or HSA loads it where
+    there is only roctracer; other tools stay. `samples`: of instructions are wanted."""
     library = tool_library()
     if library is None:
         return {}
     wanted = {name: value for name, value in _WHOLE_SAMPLES.items() if samples and name not in environment}
-    return {**_tools(environment, library), **wanted}
+    return {**_tools(environment, library), **_hsa_tools(environment, library), **wanted}
+
+
+def _hsa_tools(environment: dict[str, str], library: Path) -> dict[str, str]:
+    is_file = os.path.isabs
+    if any(map(is_file, sdk_candidates())) or not any(map(is_file, older_candidates())):
+        return {}
+    named = environment.get(HSA_VARIABLE, "")
+    return {} if TOOL_LIBRARY in named or " " in str(library) else {HSA_VARIABLE: f"{named} {library}".strip()}
 
 
 def _tools(environment: dict[str, str], library: Path) -> dict[str, str]:

@@ -36,9 +36,11 @@ class InstructionDetails(TypedDict):
 
 
 class Details(Answer, total=False):
-    """For the file and the doctor. All from `sdk_path` on are missing where nothing has been measured."""
+    """For the file and the doctor. All from `source` on are missing where nothing has been measured."""
 
     copies: list[str]
+    source: str
+    """`rocprofiler-sdk`, or `roctracer` where there is none; the next two are that library's."""
     sdk_path: str
     sdk_version: str
     late: bool
@@ -65,3 +67,5 @@ class AmdNative(Protocol):
     def attach_amd(self, info: dict[str, Any]) -> Answer: ...
     def detach_amd(self) -> Answer: ...
     def amd_status(self) -> Details: ...
+    def amd_yield(self, tool: str) -> None: ...
+    def amd_take_back(self) -> Answer: ...

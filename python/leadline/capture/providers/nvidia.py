@@ -27,7 +27,7 @@ from leadline.capture.providers.nvidia_files import (
     no_gpu_sentence,
 )
 from leadline.capture.providers.nvidia_native import Answer, Details, NvidiaNative
-from leadline.capture.providers.nvidia_yield import ProfilerYield
+from leadline.capture.providers.profiler_yield import ProfilerYield
 
 PERIOD_VARIABLE = "LEADLINE_SAMPLE_PERIOD"
 """Environment: instructions are sampled every 2^N cycles, 5 to 31; CUPTI chooses where it is not set."""
@@ -54,7 +54,7 @@ class NvidiaProvider(GpuProvider):
         self._options = options
         self._hook = ImportHook("torch", self._torch_imported)
         self._nvtx_hook = ImportHook("nvtx", self._nvtx_imported)
-        self._yielding: ProfilerYield | None = None
+        self._yielding: ProfilerYield[Answer] | None = None
 
     def start(self) -> None:
         """Attach now where CUDA runs already, else when the driver or torch says that it starts."""
@@ -134,7 +134,8 @@ class NvidiaProvider(GpuProvider):
             if getattr(torch.version, "cuda", None) is None:
                 self._status["message"] = "This build of torch has no CUDA."
                 return
-            self._yielding = ProfilerYield(self._native, torch, self._changed_by_yield)
+            native = self._native
+            self._yielding = ProfilerYield(native.nvidia_yield, native.nvidia_take_back, torch, self._changed_by_yield)
             self._yielding.install()
             lazy_call = getattr(torch.cuda, "_lazy_call", None)
             if lazy_call is not None:

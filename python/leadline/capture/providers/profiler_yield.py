@@ -1,28 +1,35 @@
-"""torch.profiler and we cannot both read CUPTI's records: while it records GPU work, CUPTI is its own."""
+"""A vendor's library that serves one tool is torch.profiler's own while it records GPU work."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from leadline.capture.providers.nvidia_native import Answer, NvidiaNative
+_Answer = TypeVar("_Answer", bound=Any)
 
 _RETRY_S = (0.0, 0.5, 2.0, 5.0)
-"""How long after torch.profiler has stopped CUPTI is asked for again: it lets go in its own time."""
+"""How long after torch.profiler has stopped the library is asked for again: it lets go in its own time."""
 
 
-class ProfilerYield:
-    """Gives CUPTI to torch.profiler while it records GPU work: it would take the records, and neither had all.
+class ProfilerYield(Generic[_Answer]):
+    """Gives the library to torch.profiler while it records GPU work: it would take the records, and neither had all.
 
     Replaces two functions in `torch.autograd.profiler`, through which every torch profiler begins and ends.
     """
 
     _FUNCTIONS = ("_prepare_profiler", "_disable_profiler")
 
-    def __init__(self, native: NvidiaNative, torch: ModuleType, changed: Callable[[Answer], None]) -> None:
-        self._native = native
+    def __init__(
+        self,
+        yield_to: Callable[[str], None],
+        take_back: Callable[[], _Answer],
+        torch: ModuleType,
+        changed: Callable[[_Answer], None],
+    ) -> None:
+        self._yield_to = yield_to
+        self._take = take_back
         self._changed = changed
         self._module: Any = torch.autograd.profiler
         self._cuda = torch.autograd.ProfilerActivity.CUDA
@@ -38,7 +45,7 @@ class ProfilerYield:
         def yielding_prepare(config: Any, activities: Any, *more: Any, **named: Any) -> Any:
             if self._cuda in activities and self._originals:
                 self._yielded = True
-                self._native.nvidia_yield("torch.profiler")
+                self._yield_to("torch.profiler")
             return prepare(config, activities, *more, **named)
 
         def resuming_disable(*arguments: Any, **named: Any) -> Any:
@@ -72,7 +79,7 @@ class ProfilerYield:
     def _try_again(self, delays: list[float]) -> None:
         if not self._originals or self._yielded:
             return
-        answer = self._native.nvidia_take_back()
+        answer = self._take()
         if delays and not answer["measuring"]:
             self._take_back(delays)
         else:
