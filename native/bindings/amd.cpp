@@ -38,6 +38,20 @@ nb::dict amd_status() {
   result["fold_ns"] = d.fold_ns;
   result["held_bytes"] = d.held_bytes;
   if (d.instructions) result["instructions"] = instructions_told(*d.instructions);
+  if (d.counters) {
+    const amd::CounterDetails& c = *d.counters;
+    nb::dict told;
+    told["metrics"] = c.metrics;
+    told["chips"] = c.chips;
+    told["message"] = c.message;
+    told["windows"] = c.windows;
+    told["open_ns"] = c.open_ns;
+    told["spent_ns"] = c.spent_ns;
+    told["readings"] = c.readings;
+    told["idle"] = c.idle;
+    told["dropped"] = c.dropped;
+    result["counters"] = told;
+  }
   return result;
 }
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "libhsa-runtime64.so.1": (("fake_rocm.cpp", "fake_sampled.cpp", "fake_traced.cpp"), ()),
+    "libhsa-runtime64.so.1": (("fake_counted.cpp", "fake_rocm.cpp", "fake_sampled.cpp", "fake_traced.cpp"), ()),
     "librocprofiler-sdk.so.1": (("fake_sdk.cpp",), ("libhsa-runtime64.so.1",)),
     "libamdhip64.so.7": (("fake_hip.cpp",), ("libhsa-runtime64.so.1",)),
     "librocprofiler-sdk-roctx.so.1": (("fake_roctx.cpp",), ("libhsa-runtime64.so.1",)),

@@ -91,12 +91,27 @@ LAYOUTS = {
     ),
     "ClientId": ("rocprofiler_client_id_t", {"name": "name", "handle": "handle"}),
     "HipCall": ("rocprofiler_callback_tracing_hip_api_data_t", {"arguments": "args"}),
+    "CounterValue": (
+        "rocprofiler_counter_record_t",
+        {
+            "instance": "id",
+            "value": "counter_value",
+            "dispatch": "dispatch_id",
+            "user": "user_data",
+            "agent": "agent_id",
+        },
+    ),
     "MarkerCall": (
         "rocprofiler_callback_tracing_marker_api_data_t",
         {"message": "args.roctxRangePushA.message", "result": "retval"},
     ),
 }
 VALUES = {
+    "kExceedsHardware": "ROCPROFILER_STATUS_ERROR_EXCEEDS_HW_LIMIT",
+    "kCountedDispatch": "ROCPROFILER_COUNTER_RECORD_PROFILE_COUNTING_DISPATCH_HEADER",
+    "kCounterValue": "ROCPROFILER_COUNTER_RECORD_VALUE",
+    "kCounterInfoVersion": "ROCPROFILER_COUNTER_INFO_VERSION_0",
+    "Category::kCounters": "ROCPROFILER_BUFFER_CATEGORY_COUNTERS",
     "kSuccess": "ROCPROFILER_STATUS_SUCCESS",
     "kNotImplemented": "ROCPROFILER_STATUS_ERROR_NOT_IMPLEMENTED",
     "kIncompatibleKernel": "ROCPROFILER_STATUS_ERROR_INCOMPATIBLE_KERNEL",
@@ -163,6 +178,7 @@ def compiles(
                 "#include <cstddef>",
                 *(f"#include <{name}>" for name in includes),
                 '#include "providers/amd/hip_calls.h"',
+                '#include "providers/amd/counters_abi.h"',
                 '#include "providers/amd/pc_sampling_abi.h"',
                 '#include "providers/amd/rocprofiler_abi.h"',
                 '#include "providers/amd/roctracer_abi.h"',
@@ -211,6 +227,7 @@ def test_layouts_and_numbers_are_the_vendor_s(tmp_path: Path, headers: Path) -> 
     checks += [
         "static_assert(sizeof(sdk::CallbackRecord) == sizeof(rocprofiler_callback_tracing_record_t));",
         "static_assert(sizeof(sdk::DispatchInfo) == sizeof(rocprofiler_kernel_dispatch_info_t));",
+        "static_assert(sizeof(sdk::CounterValue) == sizeof(rocprofiler_counter_record_t));",
         "static_assert(sizeof(sdk::MemoryBank) == sizeof(rocprofiler_agent_mem_bank_t));",
         "static_assert(sizeof(rocprofiler_hip_api_retval_t) == sdk::kHipReturnBytes);",
         "static_assert(sizeof(rocprofiler_callback_tracing_hip_api_data_t) - sdk::kHipReturnBytes == "

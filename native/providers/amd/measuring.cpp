@@ -22,7 +22,6 @@ using std::chrono::duration;
 
 constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
 constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on their way any more
-constexpr std::int64_t kFirstWindowNs = 2'000'000;   // what one is thought to cost, until one was measured
 std::atomic<bool> sdk_has_ended{false};
 
 auto clock_of(const Source& source) {
@@ -37,13 +36,10 @@ Measuring::Measuring(const Options& options, Source& source)
       graphs_(tables_.graphs),
       callbacks_(source.names(), source.streams(), graphs_, tables_, marks_),
       fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), source.vendor()),
-      sampler_(options.instructions.empty() ? nullptr : source.sampler()) {
+      sampler_(options.instructions.empty() ? nullptr : source.sampler()),
+      counters_(options.gpu_metrics.empty() ? nullptr : source.counters()) {
   if (!source.asks()) callbacks_.keep_streams();
-  if (sampler_ == nullptr || !sampler_->works()) return;
-  windows_ = std::make_unique<gpu::SamplingWindows>(
-      options_.instruction_budget, options_.sample_window_s, kFirstWindowNs,
-      gpu::SamplingWindows::Owner{[this] { return callbacks_.launches() > 0; }, [this] { sampler_->open(); },
-                                  [this] { sampler_->close(); }});
+  make_windows();
 }
 
 Measuring::~Measuring() { InCallback::forget(this); }
@@ -71,10 +67,9 @@ bool Measuring::start(std::string* message, bool paused) {
       gpu::count_loss(LossKind::kProviderUnavailable, 1, why.c_str());
     }
   }
-  if (windows_) {
-    fold_.follow_kernels(&sampler_->samples(), nullptr, nullptr);
-    windows_->begin(leadline_monitor_now());
-  }
+  fold_.follow_kernels(windows_ ? &sampler_->samples() : nullptr, counting_windows_ ? &counters_->samples() : nullptr,
+                       nullptr);
+  each_window([](gpu::SamplingWindows& windows) { windows.begin(leadline_monitor_now()); });
   paused ? pause() : resume();
   InCallback::use(this);
   follow_older_roctx();
@@ -83,7 +78,7 @@ bool Measuring::start(std::string* message, bool paused) {
 
 void Measuring::pause() {
   callbacks_.calls().pause();
-  if (windows_) windows_->pause();
+  each_window([](gpu::SamplingWindows& windows) { windows.pause(); });
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
   const std::lock_guard lock(fold_mutex_);
@@ -101,7 +96,7 @@ void Measuring::resume() {
   }
   if (places_ == 0) leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
   callbacks_.calls().open();
-  if (windows_) windows_->resume();
+  each_window([](gpu::SamplingWindows& windows) { windows.resume(); });
 }
 
 void Measuring::make_thread() noexcept {
@@ -112,7 +107,7 @@ void Measuring::make_thread() noexcept {
         begin_own_thread();
         run();
       });
-    if (windows_) windows_->start_thread();
+    each_window([](gpu::SamplingWindows& windows) { windows.start_thread(); });
   } catch (...) {
     gpu::count_loss(
         LossKind::kInternalError, 1,
@@ -215,16 +210,6 @@ void Measuring::settle() {
   settle_samples(leadline_monitor_now() - kSettleNs);
 }
 
-// Under fold_mutex_.
-void Measuring::settle_samples(std::int64_t until_ns) {
-  if (!windows_) return;
-  sampler_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
-                                              const std::vector<leadline_activity_child>& instructions) {
-    fold_.tell_instructions(run, mangled, instructions);
-  });
-  windows_->spend(sampler_->samples().take_slowdown_ns());
-}
-
 void Measuring::run() {
   const auto interval = duration<double>(options_.flush_interval_s);
   std::unique_lock lock(wake_mutex_);
@@ -297,7 +282,9 @@ void Measuring::stop() {
   callbacks_.calls().close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
-  if (windows_ && !sdk_has_ended.load(std::memory_order_relaxed)) windows_->stop();
+  if (!sdk_has_ended.load(std::memory_order_relaxed)) {
+    each_window([](gpu::SamplingWindows& windows) { windows.stop(); });
+  }
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
@@ -330,7 +317,7 @@ void Measuring::abandon(leadline_subscription* places, leadline_subscription* ac
   *activities = std::exchange(activities_, 0);
   callbacks_.calls().close();
   InCallback::after_fork();
-  if (windows_) windows_->abandon();
+  each_window([](gpu::SamplingWindows& windows) { windows.abandon(); });
   if (thread_.joinable()) thread_.detach();  // it does not exist in this process
 }
 
@@ -369,14 +356,7 @@ Details Measuring::details() const {
   details.graph_nodes_unknown = c.graph_nodes_unknown;
   details.fold_ns = fold_ns_;
   details.held_bytes = tables_.launches.held_bytes();
-  if (sampler_ != nullptr) {
-    const PcSamplingDetails d = sampler_->details();
-    const gpu::WindowCounters w = windows_ ? windows_->counters() : gpu::WindowCounters{};
-    details.instructions =
-        InstructionDetails{d.mode,     d.message,         w.windows,           w.open_ns,
-                           w.spent_ns, d.samples.samples, d.samples.by_launch, d.samples.unattributed,
-                           d.dropped,  d.other_samples,   d.code_bytes};
-  }
+  describe_samples(details);
   return details;
 }
 

@@ -60,6 +60,14 @@ class Measuring {
   void fold_each(std::uint64_t count, std::uint64_t dropped, const Each& each) noexcept;
   void take(const gpu::Work& work) noexcept;
   void make_thread() noexcept;
+  void make_windows();
+  template <class Each>
+  void each_window(const Each& each) {
+    for (const auto* windows : {&windows_, &counting_windows_}) {
+      if (*windows) each(**windows);
+    }
+  }
+  void describe_samples(Details& details) const;
   bool learn_devices() noexcept;
   void describe_devices() const;
   void run();
@@ -81,8 +89,10 @@ class Measuring {
   leadline_subscription activities_ = 0;
   std::int64_t silent_since_ns_ = 0;  // launches were seen and no record
   bool silence_told_ = false;
-  PcSampler* const sampler_;  // null: instructions are not sampled
-  std::unique_ptr<gpu::SamplingWindows> windows_;
+  PcSampler* const sampler_;                       // null: instructions are not sampled
+  DispatchCounter* const counters_;                // null: counters are not read
+  std::unique_ptr<gpu::SamplingWindows> windows_;  // of samples
+  std::unique_ptr<gpu::SamplingWindows> counting_windows_;
 
   // Everything below is guarded by fold_mutex_ unless atomic; calls of the program never take it.
   mutable std::mutex fold_mutex_;

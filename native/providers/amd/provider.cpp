@@ -87,6 +87,11 @@ void begin(Provider& p) {
                           "Instructions are not sampled because rocprofiler-sdk had configured its tools before they "
                           "were asked for; start the program with `leadline run --instructions`.");
   }
+  if (!p.options.gpu_metrics.empty() && Tool::instance().counters() == nullptr) {
+    leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1,
+                          "GPU metrics are not counted because rocprofiler-sdk had configured its tools before they "
+                          "were asked for; start the program with `leadline run --gpu-metrics`.");
+  }
   begin_with(p, Tool::instance());
 }
 
@@ -123,6 +128,7 @@ Status start(const Options& options) try {
   if (!options.instructions.empty()) {
     tool.want_samples({options.code_folder, static_cast<std::uint64_t>(options.code_bytes)});
   }
+  if (!options.gpu_metrics.empty()) tool.want_counters(options.gpu_metrics);
   if (p.forked_after_hip) {
     say(p,
         "This process was forked after HIP had started, and HIP does not survive a fork, so GPU work is not measured "

@@ -18,14 +18,15 @@
 namespace leadline::amd {
 
 struct Options {
-  std::vector<std::string> candidates;  // where to find the SDK if the program has no copy loaded, best first
-  std::vector<std::string> older;       // the same of roctracer, where there is no SDK
-  bool await = false;                   // do not ask the SDK: it asks when the program starts HIP
-  double flush_interval_s = 0.25;       // how long finished work may wait for its place in the tree
-  double wait_at_stop_s = 0.4;          // how long stop() waits for work in flight
-  double patience_s = 60;               // after so long with launches and no record it is said that there are none
-  std::string instructions;             // not empty: sample instructions, each with its launch
-  double instruction_budget = 0.02;     // share of the time that sampling may cost
+  std::vector<std::string> candidates;   // where to find the SDK if the program has no copy loaded, best first
+  std::vector<std::string> older;        // the same of roctracer, where there is no SDK
+  bool await = false;                    // do not ask the SDK: it asks when the program starts HIP
+  double flush_interval_s = 0.25;        // how long finished work may wait for its place in the tree
+  double wait_at_stop_s = 0.4;           // how long stop() waits for work in flight
+  double patience_s = 60;                // after so long with launches and no record it is said that there are none
+  std::string instructions;              // not empty: sample instructions, each with its launch
+  std::vector<std::string> gpu_metrics;  // count these, dispatch by dispatch
+  double instruction_budget = 0.02;      // share of the time that either may cost
   double sample_window_s = 0.02;
   std::string code_folder;  // where code of the device is kept for reading its lines; empty: nowhere
   std::int64_t code_bytes = 256 << 20;
@@ -53,6 +54,18 @@ struct InstructionDetails {
   std::uint64_t code_bytes = 0;
 };
 
+struct CounterDetails {
+  std::vector<std::string> metrics;
+  std::string chips;
+  std::string message;  // why nothing, or less, is counted; empty when all is well
+  std::uint64_t windows = 0;
+  std::int64_t open_ns = 0;
+  std::int64_t spent_ns = 0;
+  std::uint64_t readings = 0;  // dispatches
+  std::uint64_t idle = 0;      // of those, whose kernel is not known
+  std::uint64_t dropped = 0;
+};
+
 // Of a measuring that runs, or has run.
 struct Details {
   std::string source;  // "rocprofiler-sdk", "roctracer"
@@ -74,6 +87,7 @@ struct Details {
   std::int64_t fold_ns = 0;
   std::uint64_t held_bytes = 0;
   std::optional<InstructionDetails> instructions;
+  std::optional<CounterDetails> counters;
 };
 
 struct Report {

@@ -61,6 +61,14 @@ std::string bind(const Library& library, SdkFunctions& f) {
   b.need("rocprofiler_query_available_agents", f.agents);
   b.may("rocprofiler_query_pc_sampling_agent_configurations", f.sampling_configurations);
   b.may("rocprofiler_configure_pc_sampling_service", f.configure_sampling);
+  b.may("rocprofiler_iterate_agent_supported_counters", f.counters_of);
+  b.may("rocprofiler_query_counter_info", f.counter_info);
+  b.may("rocprofiler_query_record_counter_id", f.counter_of_instance);
+  b.may("rocprofiler_create_counter_config", f.create_config);
+  if (!f.create_config) b.may("rocprofiler_create_profile_config", f.create_config);  // before 1.0
+  b.may("rocprofiler_destroy_counter_config", f.destroy_config);
+  if (!f.destroy_config) b.may("rocprofiler_destroy_profile_config", f.destroy_config);
+  b.may("rocprofiler_configure_buffered_dispatch_counting_service", f.count_dispatches);
   return b.missing;
 }
 

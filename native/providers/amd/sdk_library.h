@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/library.h"
+#include "providers/amd/counters_abi.h"
 #include "providers/amd/pc_sampling_abi.h"
 #include "providers/amd/rocprofiler_abi.h"
 
@@ -42,6 +43,13 @@ struct SdkFunctions {
   sdk::Status (*sampling_configurations)(std::uint64_t agent, sdk::SamplingConfigurations, void*) = nullptr;
   sdk::Status (*configure_sampling)(sdk::ContextId, std::uint64_t agent, sdk::SamplingMethod, sdk::SamplingUnit,
                                     std::uint64_t interval, sdk::BufferId, int flags) = nullptr;
+  // Counters of dispatches; experimental in every release.
+  sdk::Status (*counters_of)(std::uint64_t agent, sdk::CountersCallback, void*) = nullptr;
+  sdk::Status (*counter_info)(sdk::CounterId, std::int32_t version, void* info) = nullptr;
+  sdk::Status (*counter_of_instance)(std::uint64_t instance, sdk::CounterId*) = nullptr;
+  sdk::Status (*create_config)(std::uint64_t agent, sdk::CounterId*, std::size_t, sdk::CounterConfig*) = nullptr;
+  sdk::Status (*destroy_config)(sdk::CounterConfig) = nullptr;
+  sdk::Status (*count_dispatches)(sdk::ContextId, sdk::BufferId, sdk::DispatchCallback, void*) = nullptr;
   sdk::Status (*agents)(std::int32_t, sdk::AgentsCallback, std::size_t, void*) = nullptr;
 };
 

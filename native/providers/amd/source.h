@@ -6,6 +6,7 @@
 
 #include "gpu/device.h"
 #include "providers/amd/agents.h"
+#include "providers/amd/counters.h"
 #include "providers/amd/kernel_symbols.h"
 #include "providers/amd/pc_sampling.h"
 #include "providers/amd/sdk_names.h"
@@ -35,7 +36,9 @@ class Source {
   virtual void flush() noexcept = 0;
   // No measuring listens any more.
   virtual void rest() noexcept {}
+  // Null where it does not, or nobody wanted it in time.
   virtual PcSampler* sampler() noexcept { return nullptr; }
+  virtual DispatchCounter* counters() noexcept { return nullptr; }
 };
 
 }  // namespace leadline::amd

@@ -98,6 +98,11 @@ void on_samples(sdk::ContextId, sdk::BufferId, sdk::RecordHeader** headers, std:
   if (PcSampler* const sampler = Tool::instance().sampler()) sampler->take(headers, count, dropped);
 }
 
+void on_counters(sdk::ContextId, sdk::BufferId, sdk::RecordHeader** headers, std::size_t count, void*,
+                 std::uint64_t dropped) {
+  if (DispatchCounter* const counters = Tool::instance().counters()) counters->take(headers, count, dropped);
+}
+
 }  // namespace
 
 Tool& Tool::instance() {
@@ -200,6 +205,11 @@ bool Tool::set_up(std::string* error) {
     sampler->set_up(sdk, agents(), on_samples);
     sampler_.store(sampler.release(), std::memory_order_release);
   }
+  if (!wanted_counters_.empty()) {
+    auto counters = std::make_unique<DispatchCounter>(wanted_counters_);
+    counters->set_up(sdk, library_->version(), agents(), on_counters);
+    counters_.store(counters.release(), std::memory_order_release);
+  }
   return check(sdk.start_context(code_context_), "to start") && check(sdk.start_context(context_), "to start");
 }
 
@@ -257,6 +267,11 @@ const Agents& Tool::agents() {
 void Tool::want_samples(const PcSamplingOptions& options) {
   const std::lock_guard lock(mutex_);
   if (!configured()) wanted_samples_ = options;
+}
+
+void Tool::want_counters(const std::vector<std::string>& metrics) {
+  const std::lock_guard lock(mutex_);
+  if (!configured()) wanted_counters_ = metrics;
 }
 
 void Tool::flush() noexcept { call().flush_buffer(buffer_); }

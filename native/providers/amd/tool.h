@@ -58,10 +58,11 @@ class Tool final : public Source {
   const Agents& agents() override;
   void flush() noexcept override;
 
-  // Instructions are to be sampled, which the SDK must be asked for while it configures its tools.
+  // Instructions are to be sampled, or counters read, which the SDK must be asked for while it configures its tools.
   void want_samples(const PcSamplingOptions& options);
-  // nullptr: nobody wanted it then.
+  void want_counters(const std::vector<std::string>& metrics);
   PcSampler* sampler() noexcept override { return sampler_.load(std::memory_order_acquire); }
+  DispatchCounter* counters() noexcept override { return counters_.load(std::memory_order_acquire); }
 
  private:
   int initialize();
@@ -82,7 +83,9 @@ class Tool final : public Source {
   sdk::BufferId buffer_;
   bool late_ = false;
   std::optional<PcSamplingOptions> wanted_samples_;
-  std::atomic<PcSampler*> sampler_{nullptr};  // never destroyed
+  std::atomic<PcSampler*> sampler_{nullptr};  // never destroyed, nor is the next
+  std::vector<std::string> wanted_counters_;
+  std::atomic<DispatchCounter*> counters_{nullptr};
 };
 
 }  // namespace leadline::amd

@@ -1,8 +1,6 @@
 #include "providers/nvidia/counter_choice.h"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 
 namespace leadline::nvidia {
 namespace {
@@ -39,12 +37,12 @@ void two_amounts(const double* in, double* out) {
 constexpr const char* kActive = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
 
 // By the order of a result: what most people ask for first, since a chip may not count all of them at once.
-const std::vector<std::pair<std::string, std::vector<CounterRecipe>>>& recipes() {
+const gpu::CounterRecipes& recipes() {
   using Metrics = std::vector<CountedMetric>;
   static const auto& occupancy = *new Metrics{{M::kOccupiedTime, kOfWork}, {M::kActiveTime, kOfInterval}};
   static const auto& tensor = *new Metrics{{M::kTensorTime, kOfInterval}};
   static const auto& issue = *new Metrics{{M::kIssueTime, kOfInterval}, {M::kWarpInstructions, kAmount}};
-  static const auto& made = *new std::vector<std::pair<std::string, std::vector<CounterRecipe>>>{
+  static const auto& made = *new gpu::CounterRecipes{
       {"occupancy",
        {{{"sm__warps_active.avg.pct_of_peak_sustained_active", kActive}, occupancy, two_percents},
         {{"tpc__warps_inactive_sm_active_realtime.avg.pct_of_peak_sustained_elapsed", kActive},
@@ -78,25 +76,6 @@ const std::vector<std::pair<std::string, std::vector<CounterRecipe>>>& recipes()
   return made;
 }
 
-bool contains(const std::vector<const char*>& names, const char* name) {
-  return std::ranges::any_of(names, [name](const char* one) { return std::strcmp(one, name) == 0; });
-}
-
-struct Search {
-  const std::vector<std::string>& wanted;
-  const std::function<std::size_t(const std::vector<const char*>&)>& passes;
-
-  bool from(std::size_t at, CounterChoice& chosen) {
-    if (at == wanted.size()) return true;
-    for (const CounterRecipe& recipe : counter_recipes(wanted[at])) {
-      chosen.recipes.push_back(&recipe);
-      if (passes(chosen.vendors()) == 1 && from(at + 1, chosen)) return true;
-      chosen.recipes.pop_back();
-    }
-    return false;
-  }
-};
-
 }  // namespace
 
 const std::vector<std::string>& counter_names() {
@@ -108,51 +87,11 @@ const std::vector<std::string>& counter_names() {
   return names;
 }
 
-const std::vector<CounterRecipe>& counter_recipes(const std::string& name) {
-  static const std::vector<CounterRecipe> none;
-  for (const auto& [known, ways] : recipes()) {
-    if (known == name) return ways;
-  }
-  return none;
-}
-
-std::vector<const char*> CounterChoice::vendors() const {
-  std::vector<const char*> names;
-  for (const CounterRecipe* recipe : recipes) {
-    for (const char* name : recipe->vendors) {
-      if (!contains(names, name)) names.push_back(name);
-    }
-  }
-  return names;
-}
-
-std::vector<gpu::CountedMetric> CounterChoice::metrics() const {
-  std::vector<gpu::CountedMetric> all;
-  for (const CounterRecipe* recipe : recipes) all.insert(all.end(), recipe->metrics.begin(), recipe->metrics.end());
-  return all;
-}
+const std::vector<CounterRecipe>& counter_recipes(const std::string& name) { return gpu::recipes_of(recipes(), name); }
 
 CounterChoice choose_counters(const std::vector<std::string>& asked,
                               const std::function<std::size_t(const std::vector<const char*>&)>& passes) {
-  CounterChoice choice;
-  for (const std::string& name : asked) {
-    const auto& ways = counter_recipes(name);
-    if (std::ranges::none_of(ways, [&](const CounterRecipe& way) { return passes(way.vendors) > 0; })) {
-      choice.unknown.push_back(name);
-      continue;
-    }
-    // What was asked for first stays; all ways are tried anew, since others may fit together.
-    std::vector<std::string> wanted = choice.taken;
-    wanted.push_back(name);
-    CounterChoice larger;
-    if (Search{wanted, passes}.from(0, larger)) {
-      choice.recipes = larger.recipes;
-      choice.taken = wanted;
-    } else {
-      choice.left_out.push_back(name);
-    }
-  }
-  return choice;
+  return gpu::choose_counters(recipes(), asked, passes);
 }
 
 }  // namespace leadline::nvidia

@@ -6,12 +6,6 @@
 
 namespace leadline::nvidia {
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 void CounterPlan::release() noexcept {
   if (host_ == nullptr) return;
   auto gone = sized<cupti::HostObject>();

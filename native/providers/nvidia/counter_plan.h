@@ -63,8 +63,6 @@ Params sized() {
   return params;
 }
 
-std::string listed(const std::vector<std::string>& names);
-
 // What CounterPlan has to know of a device: its chip, and what of it may be counted now, which `available` answers
 // `ask`.
 template <class Ask, class Call>

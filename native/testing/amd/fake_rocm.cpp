@@ -62,6 +62,7 @@ FakeRocm& FakeRocm::instance() {
 
 void FakeRocm::read_environment() {
   blind = std::getenv("FAKE_BLIND") != nullptr;
+  read_counters_of_environment();
   if (const char* version = std::getenv("FAKE_SDK")) sdk_version = static_cast<std::uint32_t>(std::atoi(version));
   if (const char* count = std::getenv("FAKE_DEVICES"))
     devices.resize(static_cast<std::size_t>(std::atoi(count)), devices.front());
@@ -259,6 +260,7 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   constexpr std::int64_t kLatency = 500;
   const bool seen = active && buffered.contains(11) && !blind;
   const std::uint64_t external = seen ? ask(11) : 0;
+  const std::uint64_t counting = wanted_counters(100 + static_cast<std::uint64_t>(stream->device), dispatches_ + 1);
   const std::lock_guard lock(mutex);
   const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
   stream->ready_ns = start + kernel.duration_ns;
@@ -282,6 +284,7 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   record.info.group_segment = static_cast<std::uint32_t>(kernel.static_lds) + lds;
   record.info.workgroup = threads;
   record.info.grid = {blocks.x * threads.x, blocks.y * threads.y, blocks.z * threads.z};
+  if (counting != 0) count(kernel, counting, record);
   Record kept{11, std::vector<std::uint8_t>(sizeof record)};
   std::memcpy(kept.bytes.data(), &record, sizeof record);
   records_.push_back(std::move(kept));

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/amd/counters_abi.h"
 #include "providers/amd/pc_sampling_abi.h"
 #include "providers/amd/rocprofiler_abi.h"
 #include "providers/amd/roctracer_abi.h"
@@ -126,6 +127,20 @@ class FakeRocm {
   std::uint64_t sampling_buffer = 0;
   bool sampling_on = false;
   void flush_samples();
+  // Counters: what each device offers, how many it counts at once, what a kernel counts (by kernel and counter).
+  std::vector<std::string> counters{"OccupancyPercent", "FETCH_SIZE",    "WRITE_SIZE",    "MfmaUtil",
+                                    "SQ_INSTS_VALU",    "SQ_INSTS_SALU", "SQ_INSTS_SMEM", "SQ_INSTS_LDS"};
+  std::size_t counters_at_once = 8;
+  std::map<std::pair<std::string, std::string>, double> counted;
+  sdk::Status counting_status = 0;  // of configuring it
+  std::map<std::uint64_t, std::vector<std::uint64_t>> counter_configs;
+  std::uint64_t counting_context = 0;  // 0: not configured
+  std::uint64_t counting_buffer = 0;
+  bool counting_on = false;
+  sdk::DispatchCallback choose_counters = nullptr;
+  void* choose_data = nullptr;
+  void flush_counters();
+  void read_counters_of_environment();  // FAKE_COUNTERS (kernel,counter,value ...), FAKE_COUNTING (a status)
   sdk::BufferCallback buffer_callback = nullptr;
   sdk::CorrelationRequest request = nullptr;
   std::atomic<int> initialized{0};
@@ -181,6 +196,9 @@ class FakeRocm {
   std::map<std::string, std::uint64_t> kernels_;
   std::deque<Record> records_;
   std::deque<Record> samples_;
+  std::deque<Record> counted_records_;
+  std::uint64_t wanted_counters(std::uint64_t agent, std::uint64_t dispatch);
+  void count(const Kernel& kernel, std::uint64_t config, const sdk::DispatchRecord& record);
   std::vector<tracer::Record> traced_;
   std::set<std::string> traced_names_;  // its elements stay where they are
   std::atomic<std::uint64_t> traced_correlation_{0};

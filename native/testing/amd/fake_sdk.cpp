@@ -7,6 +7,11 @@
 
 using namespace leadline::testing::rocm;  // NOLINT: one file, exported C names only
 
+// In fake_counted.cpp.
+extern "C" sdk::Status fake_counters_of(std::uint64_t, sdk::CountersCallback, void*);
+extern "C" sdk::Status fake_counter_info(sdk::CounterId, std::int32_t, void*);
+extern "C" sdk::Status fake_create_config(std::uint64_t, sdk::CounterId*, std::size_t, sdk::CounterConfig*);
+
 namespace {
 
 FakeRocm& rocm() { return FakeRocm::instance(); }
@@ -102,6 +107,8 @@ sdk::Status rocprofiler_create_context(sdk::ContextId* context) {
 sdk::Status rocprofiler_start_context(sdk::ContextId context) {
   if (context.handle == rocm().sampling_context) {
     rocm().sampling_on = true;
+  } else if (context.handle == rocm().counting_context) {
+    rocm().counting_on = true;
   } else {
     rocm().active = true;
   }
@@ -109,6 +116,7 @@ sdk::Status rocprofiler_start_context(sdk::ContextId context) {
 }
 sdk::Status rocprofiler_stop_context(sdk::ContextId context) {
   if (context.handle == rocm().sampling_context) rocm().sampling_on = false;
+  if (context.handle == rocm().counting_context) rocm().counting_on = false;
   return 0;
 }
 sdk::Status rocprofiler_create_buffer(sdk::ContextId, std::size_t, std::size_t, sdk::BufferPolicy,
@@ -124,7 +132,41 @@ sdk::Status rocprofiler_create_buffer(sdk::ContextId, std::size_t, std::size_t, 
   return 0;
 }
 sdk::Status rocprofiler_flush_buffer(sdk::BufferId buffer) {
-  buffer.handle == 1 ? rocm().flush() : rocm().flush_samples();
+  if (buffer.handle == 1) {
+    rocm().flush();
+  } else if (buffer.handle == rocm().counting_buffer) {
+    rocm().flush_counters();
+  } else {
+    rocm().flush_samples();
+  }
+  return 0;
+}
+sdk::Status rocprofiler_iterate_agent_supported_counters(std::uint64_t agent, sdk::CountersCallback each, void* data) {
+  return fake_counters_of(agent, each, data);
+}
+sdk::Status rocprofiler_query_counter_info(sdk::CounterId id, std::int32_t version, void* info) {
+  return fake_counter_info(id, version, info);
+}
+sdk::Status rocprofiler_query_record_counter_id(std::uint64_t instance, sdk::CounterId* id) {
+  id->handle = instance >> 8;
+  return 0;
+}
+sdk::Status rocprofiler_create_counter_config(std::uint64_t agent, sdk::CounterId* ids, std::size_t count,
+                                              sdk::CounterConfig* config) {
+  return fake_create_config(agent, ids, count, config);
+}
+sdk::Status rocprofiler_destroy_counter_config(sdk::CounterConfig config) {
+  rocm().counter_configs.erase(config.handle);
+  return 0;
+}
+sdk::Status rocprofiler_configure_buffered_dispatch_counting_service(sdk::ContextId context, sdk::BufferId buffer,
+                                                                     sdk::DispatchCallback choose, void* data) {
+  if (rocm().initialized == 1) return sdk::kConfigurationLocked;
+  if (rocm().counting_status != 0) return rocm().counting_status;
+  rocm().counting_context = context.handle;
+  rocm().counting_buffer = buffer.handle;
+  rocm().choose_counters = choose;
+  rocm().choose_data = data;
   return 0;
 }
 sdk::Status rocprofiler_query_pc_sampling_agent_configurations(std::uint64_t agent, sdk::SamplingConfigurations each,

@@ -25,7 +25,12 @@ from leadline.capture.providers.amd_files import (
     sdk_candidates,
 )
 from leadline.capture.providers.amd_native import AmdNative, Answer, Details
-from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider, sampling_options
+from leadline.capture.providers.gpu_provider import (
+    RECORDING_VARIABLE,
+    GpuProvider,
+    counting_options,
+    sampling_options,
+)
 from leadline.capture.providers.profiler_yield import ProfilerYield
 
 
@@ -81,6 +86,8 @@ class AmdProvider(GpuProvider):
         }
         if self._options.instructions:
             options |= sampling_options(self._options)
+        if self._options.gpu_metrics:
+            options |= counting_options(self._options)
         self._answered(self._native.attach_amd(options))
 
     def _torch_imported(self, torch: ModuleType) -> None:

@@ -35,6 +35,23 @@ class InstructionDetails(TypedDict):
     code_bytes: int
 
 
+class CounterDetails(TypedDict):
+    """Of reading hardware counters, dispatch by dispatch."""
+
+    metrics: list[str]
+    chips: str
+    message: str
+    """Why nothing, or less, is counted; empty when all is well."""
+    windows: int
+    open_ns: int
+    spent_ns: int
+    readings: int
+    """Dispatches."""
+    idle: int
+    """Of those, whose kernel is not known."""
+    dropped: int
+
+
 class Details(Answer, total=False):
     """For the file and the doctor. All from `source` on are missing where nothing has been measured."""
 
@@ -59,6 +76,7 @@ class Details(Answer, total=False):
     fold_ns: int
     held_bytes: int
     instructions: InstructionDetails
+    counters: CounterDetails
 
 
 class AmdNative(Protocol):

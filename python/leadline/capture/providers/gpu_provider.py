@@ -29,6 +29,11 @@ def sampling_options(options: Options) -> dict[str, Any]:
     }
 
 
+def counting_options(options: Options) -> dict[str, Any]:
+    """Of reading hardware counters."""
+    return {"gpu_metrics": list(options.gpu_metrics), "instruction_budget": options.instruction_budget / 100}
+
+
 def number(variable: str, otherwise: int) -> int:
     """What an environment variable says, where it is a number."""
     text = os.environ.get(variable, "")

@@ -18,7 +18,13 @@ from typing import Any, cast
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
-from leadline.capture.providers.gpu_provider import RECORDING_VARIABLE, GpuProvider, number, sampling_options
+from leadline.capture.providers.gpu_provider import (
+    RECORDING_VARIABLE,
+    GpuProvider,
+    counting_options,
+    number,
+    sampling_options,
+)
 from leadline.capture.providers.nvidia_files import (
     INJECT_LIBRARY,
     NVTX_VARIABLE,
@@ -180,8 +186,7 @@ def _attach_options(options: Options) -> dict[str, Any]:
 
 def _counting_options(options: Options) -> dict[str, Any]:
     return {
-        "gpu_metrics": list(options.gpu_metrics),
-        "instruction_budget": options.instruction_budget / 100,
+        **counting_options(options),
         "replay": options.replay,
         "counter_interval_ns": max(1, number(INTERVAL_VARIABLE, INTERVAL_US)) * 1000,
     }

@@ -1,0 +1,59 @@
+// Where a measuring meets the parts that sample instructions and read counters, in windows.
+#include "providers/amd/measuring.h"
+
+namespace leadline::amd {
+namespace {
+
+constexpr std::int64_t kFirstWindowNs = 2'000'000;  // what one is thought to cost, until one was measured
+
+}  // namespace
+
+void Measuring::make_windows() {
+  using Windows = gpu::SamplingWindows;
+  const auto is_ready = [this] { return callbacks_.launches() > 0; };
+  const auto make = [&](auto* part) {
+    return std::make_unique<Windows>(options_.instruction_budget, options_.sample_window_s, kFirstWindowNs,
+                                     Windows::Owner{is_ready, [part] { part->open(); }, [part] { part->close(); }});
+  };
+  if (sampler_ != nullptr && sampler_->works()) windows_ = make(sampler_);
+  if (counters_ != nullptr && counters_->works()) counting_windows_ = make(counters_);
+}
+
+// Under fold_mutex_.
+void Measuring::settle_samples(std::int64_t until_ns) {
+  if (counting_windows_) {
+    counters_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
+                                                 const std::vector<leadline_measure>& measures) {
+      fold_.tell_counters(run, mangled, measures);
+    });
+    counting_windows_->spend(counters_->take_serialised_ns());
+  }
+  if (!windows_) return;
+  sampler_->samples().settle(until_ns, [this](const gpu::KernelRun& run, const std::string& mangled,
+                                              const std::vector<leadline_activity_child>& instructions) {
+    fold_.tell_instructions(run, mangled, instructions);
+  });
+  windows_->spend(sampler_->samples().take_slowdown_ns());
+}
+
+void Measuring::describe_samples(Details& details) const {
+  const auto counters_of = [](const std::unique_ptr<gpu::SamplingWindows>& windows) {
+    return windows ? windows->counters() : gpu::WindowCounters{};
+  };
+  if (sampler_ != nullptr) {
+    const PcSamplingDetails d = sampler_->details();
+    const gpu::WindowCounters w = counters_of(windows_);
+    details.instructions =
+        InstructionDetails{d.mode,     d.message,         w.windows,           w.open_ns,
+                           w.spent_ns, d.samples.samples, d.samples.by_launch, d.samples.unattributed,
+                           d.dropped,  d.other_samples,   d.code_bytes};
+  }
+  if (counters_ != nullptr) {
+    const CountingDetails d = counters_->details();
+    const gpu::WindowCounters w = counters_of(counting_windows_);
+    details.counters = CounterDetails{d.metrics,          d.chips,        d.message, w.windows, w.open_ns, w.spent_ns,
+                                      d.samples.readings, d.samples.idle, d.dropped};
+  }
+}
+
+}  // namespace leadline::amd
