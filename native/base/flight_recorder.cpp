@@ -18,7 +18,7 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr std::uint64_t kBusy = ~std::uint64_t{0};
 static_assert(sizeof(FlightRecorder::Header) <= 4096);
-static_assert(sizeof(FlightRecorder::Group) == 128 && sizeof(FlightRecorder::Entry) == 112);
+static_assert(sizeof(FlightRecorder::Group) == 144 && sizeof(FlightRecorder::Entry) == 112);
 
 template <std::size_t kSize>
 void copy(char (&to)[kSize], std::string_view text) noexcept {
@@ -49,6 +49,8 @@ void take_groups(const FlightRecorder::Group* from, FlightRecorder::Group* to) n
     if (key == 0) continue;
     to[row].begun.store(from[row].begun.load(kRelaxed), kRelaxed);
     to[row].done.store(from[row].done.load(kRelaxed), kRelaxed);
+    to[row].told.store(from[row].told.load(kRelaxed), kRelaxed);
+    to[row].since = from[row].since;
     to[row].size = from[row].size;
     to[row].rank = from[row].rank;
     copy(to[row].name, from[row].name);
@@ -120,9 +122,13 @@ void FlightRecorder::announce(const Where& where) noexcept {
   own.waits = true;
 }
 
-std::uint64_t FlightRecorder::announced() noexcept {
+std::uint64_t FlightRecorder::announced(std::uint64_t told) noexcept {
   t_announced.waits = false;
-  return std::exchange(t_announced.number, 0);
+  const std::uint64_t number = std::exchange(t_announced.number, 0);
+  const Entry* const found = entry(number);
+  if (found != nullptr && found->sequence.load(kRelaxed) != 0)
+    groups_of(file())[found->group.load(kRelaxed)].told.store(told, kRelaxed);
+  return number;
 }
 
 void FlightRecorder::set_usual(const Where& where) noexcept {
@@ -133,6 +139,7 @@ void FlightRecorder::set_usual(const Where& where) noexcept {
     copy(named->description, where.description);
     named->size = where.size;
     named->rank = where.rank;
+    named->since = where.since;
   }
   usual_.store(named, std::memory_order_release);
 }
@@ -158,7 +165,7 @@ std::uint64_t FlightRecorder::begin(std::string_view collective) noexcept {
     t_announced.number = number;
     describe(number, t_announced.where);
   } else if (const Named* const usual = usual_.load(std::memory_order_acquire)) {
-    describe(number, {usual->name, usual->description, usual->size, usual->rank, -1, {}});
+    describe(number, {usual->name, usual->description, usual->size, usual->rank, -1, {}, usual->since});
   }
   return number;
 }
@@ -189,6 +196,8 @@ std::uint32_t FlightRecorder::find_group(char* file, const Where& where) noexcep
     Group& group = groups_of(file)[row];
     std::uint64_t there = group.key.load(std::memory_order_acquire);
     if (there == 0 && group.key.compare_exchange_strong(there, key, std::memory_order_acq_rel)) {
+      group.since = where.since != kNotSaid ? where.since : attached_.load(kRelaxed) ? kUnknown : 0;
+      group.told.store(kUnknown, kRelaxed);
       group.size = where.size;
       group.rank = where.rank;
       copy(group.name, where.group);
@@ -211,6 +220,20 @@ void FlightRecorder::done(std::uint64_t number) noexcept {
   char* const file = this->file();
   if (file != nullptr && found->sequence.load(kRelaxed) != 0)
     groups_of(file)[found->group.load(kRelaxed)].done.fetch_add(1, kRelaxed);
+}
+
+std::int64_t FlightRecorder::standing_ns() const noexcept {
+  char* const file = this->file();
+  if (file == nullptr) return 0;
+  const Entry* const last = entry(reinterpret_cast<const Header*>(file)->begun.load(kRelaxed));
+  const std::int64_t begin_ns = last != nullptr ? last->begin_ns : 0;
+  if (begin_ns == 0) return 0;
+  const Entry* const entries = entries_of(file);
+  const bool open = std::any_of(entries, entries + kEntries, [](const Entry& one) {
+    const std::uint64_t number = one.number.load(std::memory_order_acquire);
+    return number != 0 && number != kBusy && one.done_ns.load(kRelaxed) == 0;
+  });
+  return open ? std::max<std::int64_t>(now_ns() - begin_ns, 0) : 0;
 }
 
 FlightRecorder& flight_recorder() noexcept {

@@ -15,7 +15,9 @@ class FlightRecorder {
  public:
   static constexpr std::uint32_t kEntries = 256;
   static constexpr std::uint32_t kGroups = 256;
-  static constexpr char kMagic[8] = {'L', 'D', 'L', 'F', 'L', 'T', '0', '1'};
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNotSaid = kUnknown - 1;
+  static constexpr char kMagic[8] = {'L', 'D', 'L', 'F', 'L', 'T', '0', '2'};
 
   // The file, in the order of its parts; leadline/profiles/flight.py reads it. Times are CLOCK_MONOTONIC.
   struct Header {
@@ -32,6 +34,10 @@ class FlightRecorder {
     std::atomic<std::uint64_t> key;    // 0: free
     std::atomic<std::uint64_t> begun;  // collectives of this process, also those that the ring holds no more
     std::atomic<std::uint64_t> done;   // that have ended, where somebody tells
+    // Collectives of it that had begun before this process was measured; kUnknown: nobody could tell. Of messages: of
+    // the group that they are sent in.
+    std::uint64_t since;
+    std::atomic<std::uint64_t> told;  // the number of its last one, as torch counts; kUnknown: torch does not say
     std::uint32_t size;
     std::uint32_t rank;
     char name[48];
@@ -62,14 +68,17 @@ class FlightRecorder {
     std::uint32_t size = 0;
     std::uint32_t rank = 0;
     std::int64_t elements = -1;
-    std::string_view collective;  // a better name than the one it began with; empty for none
+    std::string_view collective;     // a better name than the one it began with; empty for none
+    std::uint64_t since = kNotSaid;  // as in Group; counts when the group is met first
   };
   // The group of the next collective that this thread begins, where its operator will not say. Texts are copied.
   static void announce(const Where& where) noexcept;
-  // The collective of the last announcement; 0: it was none. Nothing is announced any more.
-  static std::uint64_t announced() noexcept;
+  // The collective of the last announcement; 0: it was none. Nothing is announced any more. `told`: as in Group.
+  std::uint64_t announced(std::uint64_t told) noexcept;
   // The group of those that nobody announces: the only one that the process has. Empty: unknown.
   void set_usual(const Where& where) noexcept;
+  // The process was measured from outside, at any moment: `since` is unknown where nobody says it. Else it is 0.
+  void set_attached(bool attached) noexcept { attached_.store(attached, std::memory_order_relaxed); }
 
   // 0: nothing is recorded.
   std::uint64_t begin(std::string_view collective) noexcept;
@@ -77,6 +86,9 @@ class FlightRecorder {
   void describe(std::uint64_t number, const Where& where) noexcept;
   void returned(std::uint64_t number) noexcept;
   void done(std::uint64_t number) noexcept;
+  // How long ago the last collective began, where one of those that are kept has not ended as far as anybody has told;
+  // else 0.
+  std::int64_t standing_ns() const noexcept;
 
  private:
   char* opened() noexcept;
@@ -98,8 +110,10 @@ class FlightRecorder {
     char description[48];
     std::uint32_t size;
     std::uint32_t rank;
+    std::uint64_t since;
   };
   std::atomic<const Named*> usual_{nullptr};
+  std::atomic<bool> attached_{false};
 };
 
 // That of this process.

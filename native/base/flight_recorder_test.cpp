@@ -111,6 +111,53 @@ TEST_CASE("threads and very many groups") {
   CHECK(std::strlen(group(bytes, FlightRecorder::kGroups - 1).name) == 47);
 }
 
+TEST_CASE("from which collective on is counted, what torch counts, and how long all stand") {
+  const File file;
+  FlightRecorder recorder;
+  recorder.set_path(file.path);
+  CHECK(recorder.standing_ns() == 0);
+  const auto call = [&recorder](std::uint64_t since, std::uint64_t told) {
+    FlightRecorder::announce({"0", "", 2, 0, -1, {}, since});
+    recorder.begin("c10d::allreduce_");
+    return recorder.announced(told);
+  };
+  recorder.done(call(17, 18));
+  CHECK(recorder.standing_ns() == 0);
+  const std::uint64_t open = call(99, 19);  // the group is known
+  FlightRecorder::announce({"1>0", "from rank 1 to rank 0", 2, 1, -1, {}, FlightRecorder::kUnknown});
+  recorder.begin("c10d::recv_");
+  recorder.done(recorder.announced(FlightRecorder::kUnknown));
+  const std::int64_t standing_ns = recorder.standing_ns();
+  CHECK(standing_ns > 0);
+  CHECK(recorder.standing_ns() >= standing_ns);
+  CHECK(recorder.announced(5) == 0);
+  std::vector<char> bytes = file.bytes();
+  CHECK(group(bytes, 0).since == 17);
+  CHECK(group(bytes, 0).begun == 2);
+  CHECK(group(bytes, 0).told == 19);
+  CHECK(group(bytes, 1).since == FlightRecorder::kUnknown);
+  CHECK(group(bytes, 1).told == FlightRecorder::kUnknown);
+  recorder.done(open);
+  CHECK(recorder.standing_ns() == 0);
+  recorder.set_attached(true);
+  for (const char* name : {"nobody says", "nor here"}) {
+    recorder.done(recorder.begin("c10d::x"));
+    recorder.describe(recorder.begin("c10d::y"), {name, "", 2, 0, -1, {}});
+    recorder.set_attached(false);
+  }
+  bytes = file.bytes();
+  CHECK(group(bytes, 2).since == FlightRecorder::kUnknown);
+  CHECK(group(bytes, 3).since == 0);
+  File next;
+  next.path += "next";
+  recorder.set_path(next.path);
+  recorder.done(call(3, 20));
+  bytes = next.bytes();  // goes on counting
+  CHECK(group(bytes, 0).since == 17);
+  CHECK(group(bytes, 0).begun == 3);
+  CHECK(group(bytes, 0).told == 20);
+}
+
 TEST_CASE("a place that cannot be written") {
   FlightRecorder recorder;
   recorder.set_path("/nowhere/at/all.flight");

@@ -225,19 +225,26 @@ NB_MODULE(_native, m) {
       "write_status", [] { return Session::instance().write_status(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def(
       "flight_announce",
-      [](const std::string& group, const std::string& description, uint32_t size, uint32_t rank, int64_t elements) {
-        FlightRecorder::announce({group, description, size, rank, elements, {}});
+      [](const std::string& group, const std::string& description, uint32_t size, uint32_t rank, int64_t since,
+         int64_t elements) {
+        FlightRecorder::announce({group, description, size, rank, elements, {}, static_cast<uint64_t>(since)});
       },
-      nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"), nb::arg("elements"));
-  m.def("flight_announced", &FlightRecorder::announced);
+      nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"), nb::arg("since"),
+      nb::arg("elements"));
+  m.def(
+      "flight_announced", [](int64_t told) { return flight_recorder().announced(static_cast<uint64_t>(told)); },
+      nb::arg("told") = -1);
+  m.def(
+      "flight_attached", [](bool attached) { flight_recorder().set_attached(attached); }, nb::arg("attached"));
+  m.def("flight_standing_ns", [] { return flight_recorder().standing_ns(); });
   m.def(
       "flight_done", [](uint64_t number) { flight_recorder().done(number); }, nb::arg("number"));
   m.def(
       "flight_usual",
-      [](const std::string& group, const std::string& description, uint32_t size, uint32_t rank) {
-        flight_recorder().set_usual({group, description, size, rank, -1, {}});
+      [](const std::string& group, const std::string& description, uint32_t size, uint32_t rank, int64_t since) {
+        flight_recorder().set_usual({group, description, size, rank, -1, {}, static_cast<uint64_t>(since)});
       },
-      nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"));
+      nb::arg("group"), nb::arg("description"), nb::arg("size"), nb::arg("rank"), nb::arg("since"));
   m.def("region_begin", &region_begin, nb::arg("name"), nb::arg("detail") = nb::none());
   m.def(
       "region_end", [](uintptr_t token) { region(LEADLINE_REGION_USER, LEADLINE_END, "", nullptr, token); },

@@ -165,3 +165,36 @@ def test_nobody_is_blamed_for_a_message_that_may_come_from_any() -> None:
     any_rank = Standing(1, ("any>1 0", "from any rank to rank 1", 1), 3, "recv_anysource", 5, True)
     verdict = diagnose([message(0, 1, 0, 3, True), any_rank], range(2))
     assert verdict.roots == () and not [one for one in verdict.sentences if "Rank 1" in one]
+
+
+def attached(rank: int, since: int, begun: int, *, waits: bool, sure: bool = True) -> Standing:
+    return Standing(rank, KEY, begun, "allreduce", 10, waits, since, sure)
+
+
+def test_ranks_measured_from_different_moments_are_compared_where_torch_counts_too() -> None:
+    there = [attached(0, 0, 9, waits=True), attached(1, 5, 8, waits=False), attached(2, 0, 9, waits=True)]
+    assert diagnose(there, range(3)).roots == (1,)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        [attached(0, 0, 9, waits=True), attached(1, 5, 7, waits=True, sure=False), attached(2, 0, 9, waits=True)],
+        [attached(0, 0, 9, waits=True), attached(1, -1, 2, waits=True), attached(2, 0, 9, waits=True)],
+    ],
+)
+def test_nobody_is_named_where_counts_cannot_be_compared(there: list[Standing]) -> None:
+    verdict = diagnose(there, range(3))
+    assert verdict.roots == ()
+    assert verdict.sentences == (
+        "Of default_pg (3 ranks) nobody can be said to be behind: rank 1 has been measured from the middle of the job "
+        "on, so counts of ranks cannot be compared.",
+    )
+
+
+def test_who_was_attached_inside_a_collective_is_not_behind() -> None:
+    there = [attached(0, 0, 9, waits=True), attached(2, 0, 9, waits=True)]
+    verdict = diagnose(there, range(3), attached=[1])
+    assert verdict.roots == ()
+    assert verdict.sentences == ("Of default_pg (3 ranks) ranks 1 left no record; whether they arrived is not known.",)
+    assert diagnose(there, range(3)).roots == (1,)

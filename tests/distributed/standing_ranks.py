@@ -9,11 +9,18 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from leadline.capture import attached
+
 kind, folder = sys.argv[1], Path(sys.argv[2])
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 folder.mkdir(exist_ok=True)
 partial = folder.with_name(f".{rank}")
+
+
+def measured() -> None:
+    """From now on, into a file of its own."""
+    attached._start(str(folder.with_name(f"rank{rank}.leadline")), '{"flush_interval_s": 0.5, "hang_after_s": 0}')
 
 
 def lost() -> None:
@@ -25,6 +32,8 @@ def step(number: int) -> None:
         if kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         lost()
+    if kind == "late" and number == rank:
+        measured()
     if kind == "message":  # from rank to rank, in a ring; what is sent last is received first
         following, before = (rank + 1) % dist.get_world_size(), (rank - 1) % dist.get_world_size()
         sent = [dist.isend(torch.ones(7), following, tag=tag) for tag in (0, 2)]

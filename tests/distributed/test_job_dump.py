@@ -38,8 +38,11 @@ def job(tmp_path: Path):
             str(tmp_path / "job.leadline"),
             "--flush-interval",
             "1",
+            "--hang-after",
+            "2",
         ]
-        command = [*run, "--", *torchrun(RANKS, PROGRAM, kind, tmp_path / "standing")]
+        program = torchrun(RANKS, PROGRAM, kind, tmp_path / "standing")
+        command = program if kind == "late" else [*run, "--", *program]
         started.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True))
         end = time.monotonic() + 120
         while len(pids := {int(one.name): int(one.read_text()) for one in tmp_path.glob("standing/*")}) < RANKS:
@@ -103,7 +106,19 @@ def test_the_rank_that_stopped(job, tmp_path: Path, capsys) -> None:
     assert main(["dump", str(pids[0]), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["sequence"] for one in told["collectives"]] == [1, 2, 3, 4]
-    assert [(one["name"], one["begun"], one["done"]) for one in told["groups"]] == [("0", 4, 3)]
+    assert [(one["name"], one["begun"], one["done"], one["sure"]) for one in told["groups"]] == [("0", 4, 3, True)]
+    left = written_by_itself(tmp_path)
+    assert found["sentences"][0] in left and re.search(r"^rank 1, main thread: asleep\n    .* lost$", left, re.M), left
+
+
+def written_by_itself(folder: Path) -> str:
+    """What the job has left while it stands, long before torch gives up (30 min here)."""
+    end = time.monotonic() + 60
+    while not (files := list(folder.glob("hang_*.txt"))):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert len(files) == 1  # one of the ranks that wait has looked
+    return files[0].read_text()
 
 
 def test_the_rank_that_sends_no_message(job, tmp_path: Path, capsys) -> None:
@@ -141,6 +156,21 @@ def test_the_file_of_a_killed_rank_says_where_it_was(job, tmp_path: Path) -> Non
     assert table["sequence"][table["process"] == killed[0]].tolist() == [1, 2, 3]
 
 
+def test_ranks_that_were_attached_at_different_collectives(job, tmp_path: Path, capsys) -> None:
+    """As `leadline attach` does it, before their first, second and third all_reduce."""
+    job("late")
+    found = looked(tmp_path, capsys)
+    assert found["roots"] == [1]
+    assert found["sentences"][0] == (
+        "Rank 1 did not arrive at allreduce no. 4 of default_pg (3 ranks): it has begun 3 collectives of it, and "
+        "ranks 0, 2 wait there."
+    )
+    groups = {one["rank"]: {group["description"]: group for group in one["groups"]} for one in found["ranks"]}
+    seen = {rank: (of["default_pg"]["since"], of["default_pg"]["begun"]) for rank, of in groups.items()}
+    assert seen == {0: (0, 4), 1: (1, 3), 2: (2, 4)}
+    assert [one["collectives"][0]["sequence"] for one in found["ranks"] if one["rank"] == 2] == [3]
+
+
 def test_nothing_there_is_one_sentence(tmp_path: Path, capsys) -> None:
     assert main(["dump", "--job", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -150,6 +180,6 @@ def test_nothing_there_is_one_sentence(tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize("size", [0, 7, 40, 5000])
 def test_a_damaged_recorder_is_one_sentence(tmp_path: Path, size: int) -> None:
     path = tmp_path / "x.flight"
-    path.write_bytes((b"LDLFLT01" + b"\xff" * 5000)[:size])
+    path.write_bytes((b"LDLFLT02" + b"\xff" * 5000)[:size])
     with pytest.raises(ProfileFileError):
         read_flight(path)

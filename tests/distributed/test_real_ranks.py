@@ -130,6 +130,9 @@ def test_the_rank_that_did_not_arrive_is_named_while_the_job_hangs_and_when_it_w
                 said = capsys.readouterr().out
         assert "Rank 2 did not arrive: it had begun 3 collectives and ranks 0-1, 3 4." in said
         assert said.count("running") == 4
+        while not (left := list(folder.glob("hang_*.txt"))) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert "Rank 2 did not arrive at allreduce no. 4 of default_pg (4 ranks)" in left[0].read_text()
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()

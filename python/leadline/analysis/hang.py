@@ -18,6 +18,7 @@ from leadline.analysis.ranks import ranges
 
 _UNSEEN = -1
 """A member of a group that has no record of it."""
+_MOST_INCOMPARABLE = 3
 _PAIR = re.compile(r"from rank (\d+) to rank (\d+)(?:, (tag \d+|other tags))?")
 _ANY = re.compile(r"from any rank to rank (\d+)")
 Key = tuple[str, str, int]
@@ -26,7 +27,8 @@ Key = tuple[str, str, int]
 @dataclass(frozen=True)
 class Standing:
     """A rank in one process group. `begun`: collectives so far; `name`, `elements`: of the last one (-1: unknown);
-    `open`: whether it has not ended, or nobody has told. `key` is the same on all ranks of the group."""
+    `open`: whether it has not ended, or nobody has told. `key` is the same on all ranks of the group.
+    `since`: how many had begun before the rank was measured, -1: unknown; `sure`: whether `begun` has them."""
 
     rank: int
     key: Key
@@ -34,6 +36,8 @@ class Standing:
     name: str
     elements: int
     open: bool
+    since: int = 0
+    sure: bool = True
 
     @property
     def group(self) -> str:
@@ -52,8 +56,14 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Collection[int] = ()) -> Verdict:
-    """`ranks`: all of the job; `silent`: those of which nothing is known."""
+def diagnose(
+    standings: Sequence[Standing],
+    ranks: Collection[int],
+    silent: Collection[int] = (),
+    attached: Collection[int] = (),
+) -> Verdict:
+    """`ranks`: all of the job; `silent`: those of which nothing is known; `attached`: those that may be inside a
+    collective which they began before they were measured."""
     groups: dict[Key, list[Standing]] = {}
     for one in standings:
         groups.setdefault(one.key, []).append(one)
@@ -63,6 +73,7 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
     behind_in: dict[int, tuple[Standing, int]] = {}
     sentences: list[str] = []
     lost: list[str] = []
+    incomparable: list[str] = []
     for key, members in sorted(groups.items(), key=lambda item: (-item[0][2], item[0])):
         there = {one.rank: one for one in members}
         top = max(one.begun for one in members)
@@ -70,8 +81,13 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
         pair = pair_of(key)
         if pair and pair[1] in takes_any:
             continue  # nobody knows which message it has taken
+        if not comparable(members):
+            if waiting:
+                incomparable.append(_incomparable(members))
+            continue
         members_of = pair or (tuple(ranks) if key[2] == len(ranks) else ())
-        unseen = sorted(set(members_of) - set(there) - set(silent))
+        unknown = sorted(({*silent, *attached} & set(members_of)) - set(there))
+        unseen = sorted(set(members_of) - set(there) - set(unknown))
         behind = [one for one in members if one.begun < top]
         if not waiting:
             continue
@@ -79,7 +95,7 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
             if one.rank not in behind_in:
                 behind_in[one.rank] = one, top
         for rank in unseen:
-            behind_in.setdefault(rank, (Standing(rank, key, 0, "", -1, False), top))
+            behind_in.setdefault(rank, (Standing(rank, key, _unseen_begun(members), "", -1, False), top))
         late = {one.rank for one in behind} | set(unseen)
         for one in waiting:
             (sends if pair and one.rank == pair[0] else waits).setdefault(one.rank, set()).update(late)
@@ -89,7 +105,8 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
             if missing > 0 and top:
                 for one in waiting:
                     waits.setdefault(one.rank, set()).add(_UNSEEN)
-                who = f"ranks {ranges(sorted(silent))} left no record" if silent else f"{missing} left no record"
+                lost_ones = unknown or sorted(silent)
+                who = f"ranks {ranges(lost_ones)} left no record" if lost_ones else f"{missing} left no record"
                 lost.append(f"Of {members[0].group} {who}; whether they arrived is not known.")
     roots = sorted(rank for rank in behind_in if not waits.get(rank) and not sends.get(rank))
     if roots or not any(sends.get(rank) for rank in behind_in):
@@ -108,7 +125,30 @@ def diagnose(standings: Sequence[Standing], ranks: Collection[int], silent: Coll
         )
     if roots and not silent:
         lost = []  # whoever left no record there has been found
-    return Verdict(tuple(roots), (*arrived, *sentences, *lost))
+    return Verdict(tuple(roots), (*arrived, *sentences, *lost, *incomparable[:_MOST_INCOMPARABLE]))
+
+
+def _unseen_begun(members: Sequence[Standing]) -> int:
+    return 0 if pair_of(members[0].key) else max(members[0].since, 0)
+
+
+def comparable(members: Sequence[Standing]) -> bool:
+    """Whether counts of a group mean the same on these ranks: they began at one moment, or what torch counts itself
+    says how many were not seen."""
+    since = {one.since for one in members}
+    if -1 in since:
+        return len(members) == 1
+    return len(since) == 1 or (not pair_of(members[0].key) and all(one.sure for one in members))
+
+
+def _incomparable(members: Sequence[Standing]) -> str:
+    first = min(one.since for one in members)
+    late = [one.rank for one in members if one.since == -1 or one.since > max(first, 0)] or [members[0].rank]
+    has = "has" if len(late) == 1 else "have"
+    return (
+        f"Of {members[0].group} nobody can be said to be behind: {_ranks(late).lower()} {has} been measured from the "
+        "middle of the job on, so counts of ranks cannot be compared."
+    )
 
 
 def _behind(roots: Sequence[int], behind_in: dict[int, tuple[Standing, int]], standings: Sequence[Standing]) -> str:

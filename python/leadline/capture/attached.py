@@ -61,10 +61,13 @@ def _start(output: str, options: str) -> dict[str, Any]:
 
     if CURRENT.session is not None:
         return {"state": "failed", "message": f"It is measured already, into {CURRENT.session.output}."}
+    CURRENT.from_outside = True
     try:
         start(output, **{**json.loads(options), "quiet": True})
     except ProfileError as error:
         return {"state": "failed", "message": str(error)}
+    finally:
+        CURRENT.from_outside = False
     session = CURRENT.session
     return {"state": "measuring", "output": str(session.output if session is not None else output)}
 

@@ -160,12 +160,17 @@ class Options:
     """`yes`: CPU samples have native frames too (C, C++), at the usual rate where none is given; `all`: also those of
     the interpreter."""
 
+    hang_after_s: float = 60.0
+    """Where ranks of torch.distributed have waited for each other for so many seconds, a file says who is missing
+    (docs/dump.md); earlier where torch would give up before. 0: never."""
     endpoint: str = ""
     """File for the address and token of an HTTP endpoint on the loopback address (see docs/live.md); empty for none."""
 
     def __post_init__(self) -> None:
         if not self.flush_interval_s > 0:
             raise ProfileError(f"The flush interval must be longer than zero seconds, not {self.flush_interval_s}.")
+        if not 0 <= self.hang_after_s < float("inf"):
+            raise ProfileError(f"A job hangs after a number of seconds, 0 for never, not {self.hang_after_s}.")
         if self.max_nodes < 1000:
             raise ProfileError(f"A tree needs room for at least 1000 nodes, not {self.max_nodes}.")
         if self.kernel and self.kernel not in KERNEL_LEVELS:

@@ -25,6 +25,8 @@ class CurrentSession:
         """Counts sessions, so that a region never ends in a session that it did not begin in."""
         self.hooks_installed = False
         """`os.register_at_fork` and `atexit` have no way back that is safe in a forked child, so they are used once."""
+        self.from_outside = False
+        """Whether the session was begun in a program that ran already and knows nothing of it (`leadline attach`)."""
         self.lock = threading.RLock()
         """Held by start and stop, never by an event."""
 

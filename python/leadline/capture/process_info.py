@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.current import CURRENT
 from leadline.capture.identity import ProcessIdentity, boot_id
 from leadline.capture.job import launch_facts
 from leadline.capture.records import ProcessRecord
@@ -66,6 +67,7 @@ def first_record(process: MeasuredProcess, session_id: str) -> ProcessRecord:
         program=describe_program(),
         clock=relate_clocks(),
         launch=launch_facts(),
+        attached=CURRENT.from_outside,
     )
 
 

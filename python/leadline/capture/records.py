@@ -104,6 +104,8 @@ class ProcessRecord:
     """What the program says of this process (`leadline.current().labels`)."""
     budget: dict[str, Any] = field(default_factory=dict)
     """What rested, when and for how long, so that measuring kept to its cost (see budget.py)."""
+    attached: bool = False
+    """Whether measuring was begun from outside, somewhere in the middle (`leadline attach`)."""
     tools: list[dict[str, Any]] = field(default_factory=list)
     """What event tools have found (docs/file-format.md)."""
     forked_from: int | None = None
@@ -122,6 +124,7 @@ class ProcessRecord:
             "budget",
             "labels",
             "forked_from",
+            "attached",
             "tools",
         ):
             if not values[name]:

@@ -6,6 +6,7 @@ machine that live, the memory of the process. Nothing is sent to any of them.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ STILL_S = 2.0
 @dataclass(frozen=True)
 class RankNow:
     """A process of a job. `life`: as far as can be seen from this machine; `places`: by thread number, what it was
-    inside of when it wrote last; `problem`: why there are no stacks."""
+    inside of when it wrote last; `problem`: why there are no stacks; `job`, `restart`: as the launcher calls them."""
 
     rank: int
     host: str
@@ -46,6 +47,11 @@ class RankNow:
     places: dict[int, str]
     threads: tuple[ThreadDump, ...] = ()
     problem: str = ""
+    job: str = ""
+    restart: int = 0
+    started_ns: int = 0
+    written_ns: int = 0
+    attached: bool = False
 
     @property
     def begun(self) -> int:
@@ -67,6 +73,8 @@ class RankNow:
                     last.name if last else "a collective",
                     last.elements if last else -1,
                     not self.ended and (last is None or not last.done_ns),
+                    group.since,
+                    group.sure,
                 )
             )
         return made
@@ -80,6 +88,7 @@ class JobNow:
     moved: bool | None
     verdict: Verdict
     silent: tuple[int, ...] = field(default=())
+    other_jobs: tuple[str, ...] = field(default=())
 
     def as_object(self) -> dict[str, Any]:
         """With stable keys, for JSON."""
@@ -88,14 +97,16 @@ class JobNow:
             "roots": list(self.verdict.roots),
             "sentences": list(self.verdict.sentences),
             "silent": list(self.silent),
+            "other_jobs": list(self.other_jobs),
             "ranks": [_rank_object(one) for one in self.ranks],
         }
 
 
-def look_at_job(folders: Iterable[str], wait_s: float = STILL_S) -> JobNow:
-    """Raises ProfileFileError where no process of a job is found."""
-    parts = [part for folder in folders for part in _parts(Path(folder))]
-    first = _processes(parts)
+def look_at_job(folders: Iterable[str], wait_s: float = STILL_S, of: int = 0, deep: bool = True) -> JobNow:
+    """Of several jobs that of the process `of`, else the one that runs, or began last; `deep`: also in folders below.
+    Raises ProfileFileError where no process of a job is found."""
+    parts = [part for folder in folders for part in _parts(Path(folder), deep)]
+    first, other_jobs = _of_one_job(_processes(parts), of)
     if not first:
         raise ProfileFileError(
             "No rank of a job that runs, or was killed, was found there; give the folder of its profiles."
@@ -104,16 +115,19 @@ def look_at_job(folders: Iterable[str], wait_s: float = STILL_S) -> JobNow:
     moved = None
     if living:
         time.sleep(wait_s)
-        again = {(one.rank, one.pid, one.host): one for one in _processes(parts)}
+        now_there, _ = _of_one_job(_processes(parts), of)
+        again = {(one.rank, one.pid, one.host): one for one in now_there}
         moved = any((now := again.get((one.rank, one.pid, one.host))) and now.begun != one.begun for one in living)
         first = list(again.values()) or first
+    first = _one_each(first)
     ranks = tuple(sorted((_with_stacks(one) for one in first), key=lambda one: (one.rank < 0, one.rank, one.pid)))
     known = {one.rank for one in ranks if one.rank >= 0}
     size = max((one.world_size for one in ranks), default=0)
     everyone = known | set(range(size))
     silent = tuple(sorted(everyone - known))
     standings = [] if moved else [one for rank in ranks if rank.rank >= 0 for one in rank.standings()]
-    return JobNow(ranks, moved, diagnose(standings, everyone, silent), silent)
+    attached = [one.rank for one in ranks if one.attached]
+    return JobNow(ranks, moved, diagnose(standings, everyone, silent, attached), silent, other_jobs)
 
 
 def job_text(job: JobNow) -> str:
@@ -121,6 +135,8 @@ def job_text(job: JobNow) -> str:
     lines = [_headline(job), *job.verdict.sentences]
     if job.silent:
         lines.append(f"Ranks {ranges(job.silent)} left nothing here.")
+    if job.other_jobs:
+        lines.append(f"Ranks of other jobs are in the folder, too, and left out: {', '.join(job.other_jobs)}.")
     if not job.verdict.sentences and job.moved is False:
         lines.append("No rank waits for another in a collective, as far as the recorders show.")
     lines.append("")
@@ -174,10 +190,10 @@ def collective_text(last: Collective) -> str:
     return f"{last}{size}: begun {age} ago, {'launched' if last.returned_ns else 'not even launched'}"
 
 
-def _parts(folder: Path) -> list[Path]:
+def _parts(folder: Path, deep: bool) -> list[Path]:
     if folder.name.endswith(".leadline.part"):
         return [folder]
-    return sorted(folder.rglob(_PARTS))
+    return sorted(folder.rglob(_PARTS) if deep else folder.glob(_PARTS))
 
 
 def _processes(parts: Sequence[Path]) -> list[RankNow]:
@@ -188,9 +204,33 @@ def _processes(parts: Sequence[Path]) -> list[RankNow]:
         except PackageError:
             continue  # its file was made meanwhile
         found += [one for process in processes if (one := _process(process)) is not None]
-    with_rank = [one for one in found if one.rank >= 0]
+    return [one for one in found if one.rank >= 0]
+
+
+def _of_one_job(found: Sequence[RankNow], of: int) -> tuple[list[RankNow], tuple[str, ...]]:
+    """The ranks of one job, of its last start, and the names of the others that are there."""
+    jobs: dict[str, list[RankNow]] = {}
+    for one in found:
+        jobs.setdefault(one.job, []).append(one)
+    if not jobs:
+        return [], ()
+
+    def order(ranks: Sequence[RankNow]) -> tuple[bool, bool, int]:
+        living = [one for one in ranks if one.life is Life.ALIVE and not one.ended]
+        return any(one.pid == of for one in living), bool(living), max(one.started_ns for one in ranks)
+
+    name = max(jobs, key=lambda job: order(jobs[job]))
+    last = max(one.restart for one in jobs[name])
+    ranks = [one for one in jobs[name] if one.restart == last]
+    since_ns = min((one.started_ns for one in ranks if one.life is Life.ALIVE and not one.ended), default=0)
+    ranks = [one for one in ranks if one.life is not Life.GONE or one.written_ns >= since_ns]
+    return ranks, tuple(sorted(job or "one without a name" for job in jobs if job != name))
+
+
+def _one_each(found: Sequence[RankNow]) -> list[RankNow]:
+    """Workers of a rank inherit its number, and begin no collective."""
     mains: dict[tuple[int, str], RankNow] = {}
-    for one in with_rank:  # workers of a rank inherit its number, and begin no collective
+    for one in found:
         key = (one.rank, one.host)
         if key not in mains or (one.begun, -one.pid) > (mains[key].begun, -mains[key].pid):
             mains[key] = one
@@ -204,7 +244,8 @@ def _process(process: ProcessPart) -> RankNow | None:
     if identity is None or not isinstance(rank, int) or not isinstance(pid, int):
         return None
     launch = record.get("launch")
-    size = launch.get("world_size") if isinstance(launch, dict) else 0
+    launch = launch if isinstance(launch, dict) else {}
+    size, restart, started_ns = launch.get("world_size"), launch.get("restart"), record.get("started_at_ns")
     life = identity.life()
     try:
         flight = read_flight(process.flight, here=life is Life.ALIVE) if process.flight is not None else None
@@ -219,7 +260,20 @@ def _process(process: ProcessPart) -> RankNow | None:
         world_size=size if isinstance(size, int) else 0,
         flight=flight,
         places=open_places(process.segment) if process.segment is not None else {},
+        job=str(launch.get("job", "")),
+        restart=restart if isinstance(restart, int) else 0,
+        started_ns=started_ns if isinstance(started_ns, int) else 0,
+        written_ns=_written_ns(process),
+        attached=record.get("attached") is True,
     )
+
+
+def _written_ns(process: ProcessPart) -> int:
+    times = [0]
+    for path in filter(None, (process.segment, process.flight)):
+        with contextlib.suppress(OSError):
+            times.append(path.stat().st_mtime_ns)
+    return max(times)
 
 
 def _with_stacks(one: RankNow) -> RankNow:

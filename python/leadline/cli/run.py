@@ -83,6 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds between segments: what a killed process loses at most (default: %(default)s)",
     )
     parser.add_argument(
+        "--hang-after",
+        type=float,
+        default=defaults.hang_after_s,
+        metavar="S",
+        help="seconds after which ranks that wait for each other leave hang_*.txt; 0: never (default: %(default)s)",
+    )
+    parser.add_argument(
         "--max-nodes",
         type=int,
         default=defaults.max_nodes,
@@ -204,6 +211,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             "kernel": arguments.kernel or "",
             "trace_max_events": arguments.trace_max_events,
             "flush_interval_s": arguments.flush_interval,
+            "hang_after_s": arguments.hang_after,
             "max_nodes": arguments.max_nodes,
             "quiet": arguments.quiet,
             "cpu_sample": arguments.cpu_sample,

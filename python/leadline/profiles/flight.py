@@ -14,18 +14,21 @@ from pathlib import Path
 
 from leadline.profiles.errors import ProfileFileError
 
-_MAGIC = b"LDLFLT01"
+_MAGIC = b"LDLFLT02"
 _HEAD = struct.Struct("<8sIIIIqqQ")
-_GROUP = struct.Struct("<QQQII48s48s")
+_GROUP = struct.Struct("<QQQQQII48s48s")
 _ENTRY = struct.Struct("<QqqqQQIIq48s")
 _GROUPS_AT = 4096
 _MOST = 1 << 16
-_BUSY = (1 << 64) - 1
+_BUSY = _UNKNOWN = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
 class Group:
-    """A process group as this rank has used it. `begun`, `done`: collectives so far; nobody may have told of ends."""
+    """A process group as this rank has used it. `begun`, `done`: collectives so far; nobody may have told of ends.
+
+    `since`: so many had begun before this rank was measured, -1 where nobody knows; they are in `begun`. `sure`: torch
+    counts as many. Messages of two ranks count from when they were measured; `since` is that of their group."""
 
     name: str
     description: str
@@ -33,6 +36,8 @@ class Group:
     rank: int
     begun: int
     done: int
+    since: int = 0
+    sure: bool = False
 
     @property
     def label(self) -> str:
@@ -106,13 +111,24 @@ def parse_flight(data: bytes, again: bytes, name: str, here: bool) -> Flight:
 
 
 def _group(data: bytes, at: int) -> Group | None:
-    key, begun, done, size, rank, name, description = _GROUP.unpack_from(data, at)
-    return Group(_text(name), _text(description), size, rank, begun, done) if key else None
+    key, begun, done, since, told, size, rank, name, description = _GROUP.unpack_from(data, at)
+    if not key:
+        return None
+    described = _text(description)
+    since = -1 if since == _UNKNOWN else since
+    begun += _before(since, described)
+    return Group(_text(name), described, size, rank, begun, done + _before(since, described), since, told == begun)
+
+
+def _before(since: int, description: str) -> int:
+    """How many of a group nobody has seen here; messages are counted from where they were seen."""
+    return 0 if since < 0 or description.startswith("from ") else since
 
 
 def _collective(data: bytes, at: int, groups: list[Group | None], clock_ns: int) -> Collective:
     _, begin, returned, done, tid, sequence, group, _, elements, name = _ENTRY.unpack_from(data, at)
     known = groups[group] if sequence and group < len(groups) else None
+    sequence += _before(known.since, known.description) if known is not None else 0
     begin, returned, done = (ns + clock_ns if ns else 0 for ns in (begin, returned, done))
     return Collective(
         _text(name).removeprefix("c10d::").rstrip("_"), known, sequence, elements, tid, begin, returned, done

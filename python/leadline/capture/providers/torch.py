@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from leadline.capture.config import Options
+from leadline.capture.current import CURRENT
+from leadline.capture.hang_watch import HangWatch
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.closures import ClosurePhases
@@ -49,7 +52,8 @@ class TorchProvider:
         self._waits = KnownWaits(native)
         self._saves = Saves()
         self._flight = CollectiveFlight(native)
-        self._roles = DistributedRoles(changed, self._flight.groups_changed)
+        self._hang = HangWatch(options.hang_after_s, lambda: self._native.flight_standing_ns() / 1e9, _part_of_session)
+        self._roles = DistributedRoles(changed, self._groups_changed)
         self._habits = Habits(native, self._living_modules, changed)
         self._recomputation = RecomputationEnds(native)
         self._dataflow = Dataflow() if options.trace is not None else None
@@ -67,6 +71,7 @@ class TorchProvider:
         self._waits.uninstall()
         self._saves.uninstall()
         self._roles.uninstall()
+        self._hang.stop()
         self._flight.uninstall()
         self._habits.uninstall()
         self._recomputation.uninstall()
@@ -117,6 +122,10 @@ class TorchProvider:
     def dataflow(self) -> dict[str, Any]:
         """What depended on what in the trace window, for the process's record."""
         return self._dataflow.status() if self._dataflow is not None else {}
+
+    def _groups_changed(self, groups: list[tuple[Any, int]]) -> None:
+        self._flight.groups_changed(groups)
+        self._hang.follow(groups)
 
     def _imported(self, torch: ModuleType) -> None:
         """Called at the end of the program's own `import torch`, so nothing may escape from here."""
@@ -245,3 +254,8 @@ def _nested(owner: Any, name: str, inner: str) -> list[CodeType]:
         for constant in code.co_consts
         if isinstance(constant, CodeType) and constant.co_name == inner
     ]
+
+
+def _part_of_session() -> Path | None:
+    session = CURRENT.session
+    return session.part.directory if session is not None else None

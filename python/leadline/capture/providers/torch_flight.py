@@ -6,6 +6,10 @@ Backends that describe their collectives to torch's profiler (NCCL) need none of
 begins (DistributedDataParallel) belong to the process's only group, where it has one. Messages of one tag follow each
 other, where the backend looks at tags. Promises: never a collective; results and errors of what is wrapped come back as
 they are; `uninstall` leaves torch as it was found.
+
+Ranks that are measured from different moments on count from different collectives. So a group has the number that torch
+gave its last collective before, and, beside our count, torch's own of now: where both agree counts can be compared.
+Of two ranks that exchange messages the number is that of their group, a mark of how far the program was.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Protocol, cast
 
+from leadline.capture.current import CURRENT
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.replaced import Replacements
@@ -32,17 +37,22 @@ _TAGS = 16
 """Tags below this count by themselves, all others of two ranks together: some programs have one for each step."""
 _MOST_OPEN = 1024
 
-Where = tuple[str, str, int, int]
-"""Name, description, size of a group, and this rank's number there."""
+_UNKNOWN = -1
+
+Where = tuple[str, str, int, int, int]
+"""Name, description, size of a group, this rank's number there, and how many of its collectives were not seen."""
 
 
 class FlightNative(Protocol):
     """What this provider needs of the native module."""
 
-    def flight_announce(self, group: str, description: str, size: int, rank: int, elements: int) -> None: ...
-    def flight_announced(self) -> int: ...
+    def flight_announce(
+        self, group: str, description: str, size: int, rank: int, since: int, elements: int
+    ) -> None: ...
+    def flight_announced(self, told: int = -1) -> int: ...
+    def flight_attached(self, attached: bool) -> None: ...
     def flight_done(self, number: int) -> None: ...
-    def flight_usual(self, group: str, description: str, size: int, rank: int) -> None: ...
+    def flight_usual(self, group: str, description: str, size: int, rank: int, since: int) -> None: ...
 
 
 class CollectiveFlight:
@@ -53,9 +63,13 @@ class CollectiveFlight:
         self._replaced = Replacements()
         self._hook = ImportHook("torch.distributed.distributed_c10d", self._follow)
         self._open: dict[int, int] = {}  # numbers of collectives by id of their Work
+        self._since: dict[str, int] = {}  # by name of a group
+        self._attached = False
 
     def install(self) -> None:
         """Wrap what is there, and what the program imports later."""
+        self._attached = CURRENT.from_outside
+        self._native.flight_attached(self._attached)
         self._hook.install()
 
     def uninstall(self) -> None:
@@ -67,28 +81,61 @@ class CollectiveFlight:
     def groups_changed(self, groups: list[tuple[Any, int]]) -> None:
         """The groups that this rank is in, with its number there."""
         several = [(group, rank) for group, rank in groups if group.size() > 1]
+        for group, _ in several:
+            self._seen_since(group)
         if len(several) != 1:
-            self._native.flight_usual("", "", 0, 0)
+            self._native.flight_usual("", "", 0, 0, 0)
             return
         ((group, rank),) = several
-        self._native.flight_usual(str(group.group_name), _description(group), group.size(), rank)
+        self._native.flight_usual(*self._where(group, ())[:3], rank, self._seen_since(group))
 
     def _follow(self, c10d: ModuleType) -> None:
         group = getattr(c10d, "ProcessGroup", None)
         for name in _METHODS if isinstance(group, type) else ():
             original = vars(group).get(name)
             if callable(original):
-                self._replaced.attribute(group, name, self._announcing(original, _where))
+                self._replaced.attribute(group, name, self._announcing(original, self._where, _number))
         for name in _MESSAGES if isinstance(group, type) else ():
             original = vars(group).get(name)
             if callable(original):
-                self._replaced.attribute(group, name, self._announcing(original, functools.partial(_pair, c10d, name)))
+                self._replaced.attribute(
+                    group, name, self._announcing(original, functools.partial(self._pair, c10d, name))
+                )
         work = getattr(c10d, "Work", None)
         if isinstance(work, type) and callable(vars(work).get("wait")):
             self._replaced.attribute(work, "wait", self._ending(work.wait))  # type: ignore[attr-defined]
 
+    def _seen_since(self, group: Any) -> int:
+        """How many collectives of it nobody has seen here."""
+        name = str(group.group_name)
+        since = self._since.get(name)
+        if since is None:
+            since = _number(group)
+            if since == _UNKNOWN and not self._attached:
+                since = 0  # ranks that begin by themselves begin at one place of their program
+            self._since[name] = since
+        return since
+
+    def _where(self, group: Any, _: tuple[Any, ...]) -> Where:
+        return str(group.group_name), _description(group), group.size(), group.rank(), self._seen_since(group)
+
+    def _pair(self, c10d: ModuleType, name: str, group: Any, arguments: tuple[Any, ...]) -> Where:
+        """The two ranks of a message by their numbers in the job, the sender first; one alone where it takes any."""
+        here = c10d.get_global_rank(group, group.rank())
+        since = _UNKNOWN if self._attached else self._seen_since(group)
+        if name == "recv_anysource":
+            return f"any>{here} {group.group_name}", f"from any rank to rank {here}", 1, 0, since
+        there = c10d.get_global_rank(group, int(arguments[1]))
+        source, target = (here, there) if name == "send" else (there, here)
+        tag = _tag(group, arguments)
+        described = f"from rank {source} to rank {target}{f', {tag}' if tag else ''}"
+        return f"{source}>{target} {tag} {group.group_name}", described, 2, int(name != "send"), since
+
     def _announcing(
-        self, original: Callable[..., Any], where: Callable[[Any, tuple[Any, ...]], Where]
+        self,
+        original: Callable[..., Any],
+        where: Callable[[Any, tuple[Any, ...]], Where],
+        number_of: Callable[[Any], int] = lambda _: _UNKNOWN,
     ) -> Callable[..., Any]:
         native = self._native
 
@@ -102,7 +149,7 @@ class CollectiveFlight:
             try:
                 work = original(group, *arguments, **named)
             finally:
-                number = native.flight_announced()
+                number = native.flight_announced(number_of(group))
             if number and work is not None:
                 if len(self._open) >= _MOST_OPEN:
                     self._open.clear()  # nobody waits for them
@@ -124,20 +171,12 @@ class CollectiveFlight:
         return ending
 
 
-def _where(group: Any, _: tuple[Any, ...]) -> Where:
-    return str(group.group_name), _description(group), group.size(), group.rank()
-
-
-def _pair(c10d: ModuleType, name: str, group: Any, arguments: tuple[Any, ...]) -> Where:
-    """The two ranks of a message by their numbers in the job, the sender first; one alone where it takes any."""
-    here = c10d.get_global_rank(group, group.rank())
-    if name == "recv_anysource":
-        return f"any>{here} {group.group_name}", f"from any rank to rank {here}", 1, 0
-    there = c10d.get_global_rank(group, int(arguments[1]))
-    source, target = (here, there) if name == "send" else (there, here)
-    tag = _tag(group, arguments)
-    described = f"from rank {source} to rank {target}{f', {tag}' if tag else ''}"
-    return f"{source}>{target} {tag} {group.group_name}", described, 2, int(name != "send")
+def _number(group: Any) -> int:
+    """That of its last collective, as torch counts; -1 where its backend does not."""
+    try:
+        return int(group._get_sequence_number_for_group())
+    except Exception:
+        return _UNKNOWN
 
 
 def _tag(group: Any, arguments: tuple[Any, ...]) -> str:

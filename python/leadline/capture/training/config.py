@@ -70,6 +70,8 @@ class TrainingConfig:
     """Native frames (C, C++) in CPU samples, which are taken at the usual rate where `cpu_sample` gives none."""
     flush_interval_s: float = 30.0
     """Seconds between segments: what a killed process loses at most. Each costs a thread of ours some milliseconds."""
+    hang_after_s: float = 60.0
+    """As `Options.hang_after_s`: ranks that have waited for each other for so long leave a file; 0: never."""
     roll_minutes: float = 0.0
     """Begin a new file after so many minutes, at the end of a step; 0 keeps the run in one file."""
     budget: float | None = None
@@ -139,7 +141,7 @@ class TrainingConfig:
             raise ProfileError(f"flush_interval_s cannot be {self.flush_interval_s}; give more than 0.")
         if self.budget is not None and not 0 <= self.budget <= 100:
             raise ProfileError(f"budget cannot be {self.budget}; give percent of wall time, 0 to 100.")
-        for name in ("roll_minutes", "merge_timeout_s"):
+        for name in ("roll_minutes", "merge_timeout_s", "hang_after_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ProfileError(f"{name} cannot be {getattr(self, name)}; give 0 or more.")
         for name in ("accumulation", "max_events", "on_demand_steps", "active"):

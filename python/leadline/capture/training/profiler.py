@@ -262,6 +262,7 @@ class TrainingProfiler:
                 memory=self.config.memory,
                 trace_max_events=self.config.max_events,
                 flush_interval_s=self.config.flush_interval_s,
+                hang_after_s=self.config.hang_after_s,
                 quiet=True,
             )
         except BaseException:
