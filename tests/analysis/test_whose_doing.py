@@ -117,3 +117,29 @@ process train.py | pid=5
 
     assert names(analyze(compiling("/home/ada/net.py"), ["recompilation"])) == ["recompilation"]
     assert names(analyze(compiling("/v/site-packages/torch/_inductor/cpp_builder.py"), ["recompilation"])) == []
+
+
+@pytest.mark.parametrize(("operations", "compiled", "found"), [(6, 6, False), (600, 6, False), (120, 40, True)])
+def test_what_jax_runs_by_itself_is_compiled_once_for_each_of_a_lines_calls(operations, compiled, found):
+    """Weights and an optimizer's state are made operation by operation, each with a shape of its own; so is what is
+    done with a loss between steps, where only what is compiled in later steps was compiled in vain."""
+    steps, ns = 120, compiled * MS
+    profile = build(
+        f"""
+process train.py | pid=5
+  thread main | tid=5
+    python main @ /home/ada/train.py:40
+      phase compile | time={ns}/{compiled} call_time={ns}/{compiled} detail={{"function":"zeros","of":"jax"}}
+      operator jit(zeros) | call_time={1000 * operations}/{operations}
+        operator broadcast_in_dim | time={1000 * operations}/{operations} call_time={1000 * operations}/{operations}
+    python main @ /home/ada/train.py:44
+      operator jit(step) | call_time={steps * MS}/{steps}
+        phase forward
+          operator dot_general | time={60 * MS}/{20 * steps} call_time={60 * MS}/{20 * steps}
+        phase backward
+          operator dot_general | time={24 * MS}/{20 * steps} call_time={24 * MS}/{20 * steps}
+""".lstrip("\n")
+    )
+    told = analyze(profile, ["recompilation"])
+    assert told.steps == steps, "one for each run of the program, and not for each operation in it"
+    assert names(told) == (["recompilation"] if found else [])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.jax.conftest import Ran
 
+from leadline.analysis.findings import Severity
 from leadline.schema import FrameKind
 
 pytest.importorskip("flax", reason="modules of Flax; install flax to run this")
@@ -26,6 +27,18 @@ def test_modules_of_flax_have_their_instance_names_forward_and_backward(run: Cal
     # Each of five layers once forward and twice backward: what goes into the first layer has parameters too.
     assert sum(ran.calls[row] for row in products) == 200 * 5 * 3
     assert any("backward" in ran.path(row) and "Model.head" in ran.path(row) for row in products)
+
+
+def test_a_healthy_loop_has_its_steps_and_no_warning(run: Callable[..., Ran]) -> None:
+    """Weights and the optimizer's state are made one operation at a time, each of a shape of its own."""
+    ran = run("flax_loop.py")
+    found = ran.profile.findings()
+    assert found.steps == 200
+    assert [one.title for one in found if one.severity == Severity.WARNING] == []
+    [step] = ran.rows("jit(train_step)")
+    calls = ran.profile.tree.exclusive("call_time")
+    # of operations on both cores and what they wait for each other, the program's own time being the larger
+    assert 0.2 * found.step_ns <= calls.sum[step] / 200 <= 5 * found.step_ns
 
 
 def test_modules_of_nnx_are_known_by_class_and_operations_of_a_pallas_kernel_by_its_lines(

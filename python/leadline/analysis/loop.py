@@ -83,7 +83,7 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
     """Nodes that stand for one step each, how many steps there were, and what was counted."""
     kinds = tree.kinds
     phases = kinds == int(FrameKind.PHASE)
-    time = tree.exclusive("time").sum
+    time = tree.inclusive("time").sum
 
     def named(name: str) -> Rows:
         return np.flatnonzero((tree.frame_rows(FrameKind.PHASE, name)[tree.frame_of]) & phases)
@@ -104,7 +104,11 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
         else:
             steps = _with_one_gradient(tree, scopes, counts, int(first), steps)
         return near, steps, found_by
-    operators = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (counts > 0))
+    # what compiled code consists of runs as often as the code has it, and what compiling runs is no turn of a loop
+    on_top = nearest(tree.shape, kinds == int(FrameKind.OPERATOR))[np.maximum(tree.parent, 0)] < 0
+    forward = forward[on_top[forward]]
+    compiling = nearest(tree.shape, tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]) >= 0
+    operators = np.flatnonzero((scopes.outer == np.arange(len(tree))) & (counts > 0) & on_top & ~compiling)
     # Of one forward pass there may be many backward passes, such as the rows of a Jacobian.
     passes = scopes.phase[operators]
     inside = operators[(passes >= 0) & ~np.isin(passes, named("backward"))] if len(forward) else operators

@@ -27,6 +27,12 @@ class Booked:
         self._native.book(node, (), totals, "cpu", -1, -1)
 
 
+def own_total(count: int, own: int, whole: int, longest: int) -> Total:
+    """Of time that calls took by themselves, where only their whole time has a longest: in proportion to that."""
+    mean = own // count
+    return total("time", count, own, 0, min(own, max(mean, longest * own // whole if whole > 0 else 0)))
+
+
 def total(metric: str, count: int, value: int, smallest: int, largest: int) -> Total:
     """One whose sum lies between its values, as sums of estimates need not."""
     value = max(value, 0)

@@ -2,6 +2,7 @@
 
 A pause stops whatever the thread does, in an operator or between, so it is no scope of its own: it is booked at the end
 as calls of the phase `garbage collection`, without time, below the thread that ends the session.
+Whole collections while something is compiled stand in a phase `compile`: they are no part of a step.
 Promises: two clock readings a collection, frames read for whole collections only; nothing is kept alive; `stop` takes
 the callback back. A process that is killed says nothing of its pauses.
 """
@@ -20,6 +21,8 @@ from leadline.capture.current import CURRENT
 from leadline.capture.native import Native
 
 PHASE = "garbage collection"
+_COMPILE = "compile"
+_REGIONS = 1 << 3  # LEADLINE_SOURCE_REGION: phases, too
 _WHOLE = 2
 _IMPORTING = "<frozen importlib._bootstrap"
 _DEEPEST = 100
@@ -34,7 +37,8 @@ class GarbageProvider:
 
     def __init__(self, native: Native) -> None:
         self._native = native
-        self._pauses: dict[tuple[int, _Place], list[int]] = {}  # number, sum, smallest, largest, sum of squares
+        self._pauses: dict[tuple[int, bool, _Place], list[int]] = {}
+        """By generation, whether something was compiled, place: number, sum, smallest, largest, sum of squares."""
         self._began_ns = 0
         self._clock = time.perf_counter_ns  # kept here: while the interpreter ends, modules lose their names
         self._here = sys._getframe
@@ -47,9 +51,10 @@ class GarbageProvider:
         """Book what was learnt."""
         if self._collecting in gc.callbacks:
             gc.callbacks.remove(self._collecting)
-        for (generation, place), (number, total, least, most, squares) in self._pauses.items():
+        for (generation, compiling, place), (number, total, least, most, squares) in self._pauses.items():
             frames = [_python(code, line) for code, line in reversed(place)]
-            phase = ("phase", PHASE, "", "", f'{{"generation": {generation}}}', 0, 0, 0)
+            frames += [_phase(_COMPILE, "")] if compiling else []
+            phase = _phase(PHASE, f'{{"generation": {generation}}}')
             totals = [("call_time", number, total, least, most, float(squares))]
             self._native.book(-1, [*frames, phase], totals, "cpu", -1, -1)
         self._pauses.clear()
@@ -73,13 +78,22 @@ class GarbageProvider:
         pause = now_ns - self._began_ns
         generation = facts.get("generation", 0)
         place: _Place = _frames(self._here().f_back) if generation >= _WHOLE else ()
-        if (generation, place) not in self._pauses and len(self._pauses) >= _MOST_PATHS:
+        compiling = generation >= _WHOLE and self._compiles()
+        if (generation, compiling, place) not in self._pauses and len(self._pauses) >= _MOST_PATHS:
             place = ()
-        known = self._pauses.setdefault((generation, place), [0, 0, pause, pause, 0])
+        known = self._pauses.setdefault((generation, compiling, place), [0, 0, pause, pause, 0])
         known[0] += 1
         known[1] += pause
         known[2], known[3] = min(known[2], pause), max(known[3], pause)
         known[4] += pause * pause
+
+    def _compiles(self) -> bool:
+        """Whether a compiler has this thread."""
+        return any(str(frame["name"]).startswith(_COMPILE) for frame in self._native.callpath(_REGIONS))
+
+
+def _phase(name: str, detail: str) -> tuple[str, str, str, str, str, int, int, int]:
+    return ("phase", name, "", "", detail, 0, 0, 0)
 
 
 def _frames(frame: FrameType | None) -> _Place:

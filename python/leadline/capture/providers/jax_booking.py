@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from leadline.capture.native import Native
-from leadline.capture.providers.booked import Booked, total
+from leadline.capture.providers.booked import Booked, own_total, total
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.jax_windows import Timed, Windows
@@ -92,7 +92,7 @@ class Booking:
                 own_ns, part_ns = spent.next(part.share, last), called.next(part.share, last)
                 shortest_ns, longest_ns = int(shortest_ps * part.share) // 1000, int(longest_ps * part.share) // 1000
                 totals = [
-                    total("time", times, own_ns, 0, own_ns),
+                    own_total(times, own_ns, part_ns, longest_ns),
                     total("call_time", times, part_ns, shortest_ns, longest_ns),
                 ]
                 self._booked.put(key[0], (top, _POOL, *part.frames), totals)

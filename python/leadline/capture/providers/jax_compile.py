@@ -27,6 +27,12 @@ _PARTS = {
 }
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 _CACHE_HIT = "/jax/compilation_cache/cache_hits"
+_MACHINERY = (
+    *("leadline.", "contextlib", "functools", "jax._src.pjit", "jax._src.api", "jax._src.traceback_util"),
+    *("jax._src.interpreters.", "jax._src.dispatch", "jax._src.core", "jax._src.monitoring", "jax._src.compiler"),
+    *("jax._src.linear_util", "jax._src.profiler", "jax._src.util", "jax._src.stages", "jax._src.config"),
+)
+"""Modules between a call that compiles and the compilation."""
 _PYTHON = 1
 """Of `Native.callpath`: Python frames only."""
 _FARTHEST = 40
@@ -121,7 +127,8 @@ class Compiling:
             here = self._here
             if not here.compile:
                 function = jax_runs.function_name(str(named.get("fun_name", "")))
-                here.compile = self._native.phase_begin("compile", detail=json.dumps({"function": function}))
+                facts = {"function": function, **({"of": "jax"} if _is_of_jax() else {})}
+                here.compile = self._native.phase_begin("compile", detail=json.dumps(facts))
             here.parts.append((event, self._native.phase_begin(part)))
         except Exception as error:
             self._loss(f"A compilation was not followed ({error}).")
@@ -188,6 +195,20 @@ class Compiling:
 
 def _once(metric: str, value: int) -> tuple[str, int, int, int, int, float]:
     return (metric, 1, value, value, value, 0.0)
+
+
+def _is_of_jax() -> bool:
+    """Whether what is compiled here is an operation of JAX's own, which runs by itself, and no function of the
+    program's: the first frame above the machinery is JAX's."""
+    frame = sys._getframe(1)
+    for _ in range(_FARTHEST):
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(_MACHINERY):
+            return module.startswith(("jax.", "jax_"))
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False
 
 
 def _will_compile() -> bool:

@@ -48,14 +48,19 @@ class Compiled:
         return known
 
 
+_LARGE = 20
+"""Operations of a program that is worth a window of its own; what JAX runs by itself has a few."""
+
+
 class Programs:
-    """Every program seen, by the number that profiles of XLA know it by."""
+    """Every program seen, by the number that profiles of XLA know it by. `large`: names of those of many operations."""
 
     def __init__(self, loss: Callable[[str], None]) -> None:
         self._loss = loss
         self._known: dict[int, Compiled] = {}
         self._latest: dict[str, list[tuple[str, str]]] = {}
         self._missing: set[int] = set()
+        self.large: set[str] = set()
         self.unread = 0
 
     def learn_newest(
@@ -124,6 +129,8 @@ class Programs:
         compiled = Compiled(program, above, changed(self._latest.get(program.name), program.parameters))
         compiled.memory = planned_memory(executable)
         self._known[program.id] = compiled
+        if len(program.entry) >= _LARGE:
+            self.large.add(program.name)
         self._latest[program.name] = program.parameters
         return compiled
 

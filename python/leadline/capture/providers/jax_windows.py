@@ -2,7 +2,8 @@
 
 A window is opened when a program has been run and its result is there, and closed when the result of a later run is
 there and at least `SHORTEST_S` have passed, so the runs in it are whole and long operations are in it as often as short
-ones. A program that was never timed is timed in its first run.
+ones. A program that was never timed is timed in its first run, and once more when it runs again, since the first run
+makes what later ones find made: large programs always, others while that costs little.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from leadline.capture.providers.profiler_windows import ProfilerWindows
 from leadline.xla.parts import program_name
 
 _UNNUMBERED = -(2**63)
+_WORTH_NS = 300_000
+"""What takes less is an operation by itself, of which there are hundreds."""
 
 
 @dataclass
@@ -64,6 +67,8 @@ class Windows(ProfilerWindows):
         """Timed runs of each place and function, by program."""
         self.known: set[str] = set()
         """Functions that have been timed."""
+        self._settled: set[str] = set()
+        """Those that get no window of their own any more."""
 
     def before(self, name: str) -> None:
         """A program is about to run on the slow path, most likely for the first time."""
@@ -74,7 +79,8 @@ class Windows(ProfilerWindows):
     def after(self, key: Key, output: Any) -> None:
         """A program has been dispatched; `output` is what it will result in."""
         if self._session is None:
-            if not self.off and self._is_due():
+            if not self.off and (self._is_due() or (key[1] not in self._settled and self._is_wanted(key[1]))):
+                self._settled.add(key[1])
                 self._wait(output)
                 self._open(first_run=False)
             return
@@ -82,6 +88,14 @@ class Windows(ProfilerWindows):
         self._last = _weak(output)
         if self._is_over():
             self.close(output)
+
+    def _is_wanted(self, name: str) -> bool:
+        """Whether a function that has just run is to be timed in its next run."""
+        if program_name(name) in self._programs.large:
+            return True
+        if name not in self.known:
+            self._settled.add(name)
+        return name in self.known and self._may_time_first()
 
     def begin_session(self) -> Any:
         if jax_places.is_profiling():
@@ -198,6 +212,9 @@ class Windows(ProfilerWindows):
                 of_key = self.of_key.setdefault(key, {})
                 of_key[number] = of_key.get(number, 0) + 1
                 self.known.add(key[1])
+                timed = self.timed.get(number)
+                if timed is None or not timed.early or timed.longest_ns < _WORTH_NS:
+                    self._settled.add(key[1])
 
 
 def _nothing() -> None:

@@ -8,7 +8,7 @@ import json
 import os
 
 from leadline.capture.native import Native
-from leadline.capture.providers.booked import Booked, Total, total
+from leadline.capture.providers.booked import Booked, Total, own_total, total
 from leadline.capture.providers.tf_graphs import Graphs, communicates
 from leadline.capture.providers.tf_memory import Memory
 from leadline.capture.providers.tf_runs import Key, function_name
@@ -60,7 +60,7 @@ class Booking:
         """Put in the stages of tf.data, which run on threads of their own, as windows saw them."""
         for stage, (count, whole_ps, own_ps, shortest_ps, longest_ps) in self._windows.stages.items():
             frames: tuple[Frame, ...] = (*_PIPELINE, ("operator", stage, "", "", "", 0, 0, 0))
-            own = total("time", count, own_ps // 1000, 0, own_ps // 1000)
+            own = own_total(count, own_ps // 1000, whole_ps // 1000, longest_ps // 1000)
             call = total("call_time", count, whole_ps // 1000, shortest_ps // 1000, longest_ps // 1000)
             self._booked.put(-1, frames, [own, call])
         self._windows.stages = {}
@@ -102,7 +102,7 @@ class Booking:
             if kind in _LOADING:
                 frames = (_PIPELINE[0], *frames)
             booked = [
-                total("time", times, own_ns, 0, own_ns),
+                own_total(times, own_ns, call_ns, longest_ps // 1000),
                 total("call_time", times, call_ns, shortest_ps // 1000, longest_ps // 1000),
                 *_beside(timed, (node, kind), new / timed.runs),
             ]
