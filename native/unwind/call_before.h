@@ -79,21 +79,4 @@ inline uintptr_t resolve(uintptr_t target) noexcept {
   return read_code(slot, &there, sizeof there) ? there : target;
 }
 
-// Whether a function may end by jumping to `to` instead of calling it: what it leaves behind is then its own caller.
-inline bool jumps_on(uintptr_t function, uintptr_t to) noexcept {
-  constexpr size_t kMost = 512;
-  unsigned char code[kMost + 8] = {};
-  size_t size = kMost;
-  while (size >= 16 && !read_code(function, code, size)) size /= 2;
-  for (size_t at = 0; at + 8 < size; ++at) {
-    const bool indirect = code[at] == 0xff && (code[at + 1] >> 3 & 7) == 4;
-    if (indirect) return true;
-    if (code[at] != 0xe9) continue;
-    int32_t distance = 0;
-    std::memcpy(&distance, code + at + 1, sizeof distance);
-    if (resolve(function + at + 5 + static_cast<uintptr_t>(int64_t{distance})) == to) return true;
-  }
-  return false;
-}
-
 }  // namespace leadline::unwind

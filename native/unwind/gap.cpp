@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "unwind/call_before.h"
-#include "unwind/prologue.h"
 #include "unwind/rule_cache.h"
 #include "unwind/walker.h"
+#include "unwind/way_out.h"
 
 namespace leadline::unwind {
 namespace {
@@ -30,22 +30,13 @@ struct Copied {
 
 class Crossing {
  public:
-  Crossing(const StackCopy& stack, uintptr_t anchor, FunctionStart start, void* user)
-      : stack_(stack), end_(stack.sp + stack.size), anchor_(anchor), start_(start), user_(user) {}
+  Crossing(const StackCopy& stack, uintptr_t anchor, FindFunction function, void* user)
+      : stack_(stack), end_(stack.sp + stack.size), anchor_(anchor), function_(function), user_(user) {}
 
   bool cross(Registers at, bool is_leaf, size_t gaps) {
     if (gaps > kMostGaps || at.sp < stack_.sp || at.sp >= end_ || at.sp % 8 != 0) return false;
-    const uintptr_t start = start_(user_, is_leaf ? at.pc : at.pc - 1);
-    if (start == 0) return scan(at, 0, gaps);
-    const Prologue known = read_prologue(start, at.pc);
-    if (known.good) {
-      const uintptr_t base = known.in_bp ? at.bp : at.sp;
-      const uintptr_t bp_at = base + static_cast<uintptr_t>(int64_t{known.bp_offset});
-      const uintptr_t bp = known.saves_bp && readable(bp_at) ? word(bp_at) : at.bp;
-      const uintptr_t return_at = base + static_cast<uintptr_t>(int64_t{known.return_offset});
-      if (leave(at, return_at, bp, start, true, gaps)) return true;
-    }
-    return scan(at, start, gaps);
+    const FunctionRange here = function_(user_, is_leaf ? at.pc : at.pc - 1);
+    return follow_code(at, here, gaps) || scan(at, here.begin, gaps);
   }
 
   std::vector<NativeFrame> frames;
@@ -55,6 +46,30 @@ class Crossing {
     return address % 8 == 0 && address >= stack_.sp && address < end_ && end_ - address >= 8;
   }
   uintptr_t word(uintptr_t address) const noexcept { return Copied{&stack_}.word(address); }
+
+  // By the function's own code. Where its returns do not agree only a direct call of it decides.
+  bool follow_code(const Registers& at, const FunctionRange& here, size_t gaps) {
+    const std::vector<WayOut> ways = ways_out(at.pc, here.end);
+    for (const WayOut& way : ways) {
+      uintptr_t return_at = 0;
+      uintptr_t bp = 0;
+      if (!value(way.return_at, at, &return_at) || !value(way.bp, at, &bp)) continue;
+      if (leave(at, return_at, bp, here.begin, ways.size() == 1, gaps)) return true;
+    }
+    return false;
+  }
+
+  bool value(const Expression& of, const Registers& at, uintptr_t* out) const noexcept {
+    const bool of_sp = of.kind == Expression::kSp || of.kind == Expression::kAtSp;
+    uintptr_t found = of_sp ? at.sp : at.bp;
+    if (of.kind == Expression::kAtSp || of.kind == Expression::kAtBp) {
+      const uintptr_t from = found + static_cast<uintptr_t>(of.inner);
+      if (!readable(from)) return false;
+      found = word(from);
+    }
+    *out = found + static_cast<uintptr_t>(of.add);
+    return of.kind != Expression::kUnknown;
+  }
 
   // As if the return address lay there. `known`: the function's code says so; a call of another function that jumps on
   // will then do.
@@ -156,15 +171,15 @@ class Crossing {
   const StackCopy& stack_;
   const uintptr_t end_;
   const uintptr_t anchor_;
-  const FunctionStart start_;
+  const FindFunction function_;
   void* const user_;
 };
 
 }  // namespace
 
 std::vector<NativeFrame> cross_gap(Registers at, bool is_leaf, const StackCopy& stack, uintptr_t anchor,
-                                   FunctionStart start, void* user) {
-  Crossing crossing(stack, anchor, start, user);
+                                   FindFunction function, void* user) {
+  Crossing crossing(stack, anchor, function, user);
   if (!crossing.cross(at, is_leaf, 0)) crossing.frames.clear();
   return std::move(crossing.frames);
 }

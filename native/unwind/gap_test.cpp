@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "unwind/call_before.h"
-#include "unwind/prologue.h"
 #include "unwind/rule_cache.h"
 
 #ifdef __x86_64__
@@ -21,8 +20,9 @@ extern "C" {
 void gap_kernel_pushes(void (*look)());
 void gap_kernel_plain(void (*look)());
 void gap_kernel_framed(void (*look)());
+void gap_kernel_late(void (*look)());
 void gap_look();
-extern char gap_kernel_pushes_after[], gap_kernel_plain_after[], gap_kernel_framed_after[];
+extern char gap_kernel_pushes_after[], gap_kernel_plain_after[], gap_kernel_framed_after[], gap_kernel_late_after[];
 }
 asm(R"(
   .pushsection .text
@@ -32,6 +32,8 @@ asm(R"(
   .globl gap_kernel_pushes_after
   .globl gap_kernel_plain_after
   .globl gap_kernel_framed_after
+  .globl gap_kernel_late
+  .globl gap_kernel_late_after
 gap_kernel_pushes:
   push %rbx
   push %rbp
@@ -64,6 +66,24 @@ gap_kernel_framed_after:
   mov %rbp, %rsp
   pop %rbp
   ret
+gap_kernel_late:
+  test %rdi, %rdi
+  je 2f
+  movl $3, %eax
+1:
+  dec %eax
+  jne 1b
+  push %rbx
+  push %rbp
+  xor %ebp, %ebp
+  sub $40, %rsp
+  call *%rdi
+gap_kernel_late_after:
+  add $40, %rsp
+  pop %rbp
+  pop %rbx
+2:
+  ret
   .popsection
 )");
 
@@ -78,9 +98,10 @@ struct Request {
   std::vector<NativeFrame> found;
 } request;
 
-uintptr_t start_of(void*, uintptr_t pc) {
-  if (request.kernel == 0 || pc < request.kernel || pc >= request.kernel + 256) return 0;
-  return request.lie ? reinterpret_cast<uintptr_t>(&gap_look) : request.kernel;
+FunctionRange function_at(void*, uintptr_t pc) {
+  if (request.kernel == 0 || pc < request.kernel || pc >= request.kernel + 256) return {};
+  const uintptr_t begin = request.lie ? reinterpret_cast<uintptr_t>(&gap_look) : request.kernel;
+  return {begin, begin + 256};
 }
 
 }  // namespace
@@ -104,7 +125,7 @@ extern "C" __attribute__((noinline, no_sanitize("address", "undefined"))) void g
   auto* const put = static_cast<volatile uintptr_t*>(words.data());
   for (size_t i = 0; i < words.size(); ++i) put[i] = reinterpret_cast<const uintptr_t*>(sp)[i];
   const StackCopy copy{sp, reinterpret_cast<const unsigned char*>(words.data()), words.size() * sizeof(uintptr_t)};
-  request.found = cross_gap({request.goes_on, sp, bp}, true, copy, request.anchor, start_of, nullptr);
+  request.found = cross_gap({request.goes_on, sp, bp}, true, copy, request.anchor, function_at, nullptr);
 }
 
 namespace leadline::unwind {
@@ -151,6 +172,7 @@ TEST_CASE("assembly without unwind information is left for its caller") {
   CHECK(run(gap_kernel_pushes, address(reinterpret_cast<void*>(&gap_kernel_pushes)), address(gap_kernel_pushes_after)));
   CHECK(run(gap_kernel_plain, address(reinterpret_cast<void*>(&gap_kernel_plain)), address(gap_kernel_plain_after)));
   CHECK(run(gap_kernel_framed, address(reinterpret_cast<void*>(&gap_kernel_framed)), address(gap_kernel_framed_after)));
+  CHECK(run(gap_kernel_late, address(reinterpret_cast<void*>(&gap_kernel_late)), address(gap_kernel_late_after)));
 }
 
 TEST_CASE("so is code made at run time, of which no symbol says where it begins") {

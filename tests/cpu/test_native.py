@@ -153,6 +153,40 @@ def test_operators_hold_their_native_frames_and_no_others(sample) -> None:
     assert not any("RecordFunction" in name for names in inside.values() for name in names if "callback" in name)
 
 
+def test_samples_in_kernels_without_unwind_information_reach_their_operator(sample) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    seen = sample(
+        """
+        import torch
+        torch.set_num_threads(1)
+        images, wide = torch.randn(4, 16, 48, 48), torch.randn(64, 2048)
+        layer = torch.nn.Conv2d(16, 16, 3)
+        def of_onednn():
+            layer(images).square().mean().backward()
+        def of_mkl():
+            torch.fft.rfft(wide), torch.tanh(wide), torch.log(wide.abs())
+        for work in (of_onednn, of_mkl):
+            begin = time.process_time()
+            while time.process_time() - begin < 0.8:
+                work()
+        """,
+        "--native",
+        hz=500,
+    )
+    tree = seen.profile.tree
+    samples = tree.exclusive("cpu_sample").count
+    inside, cut = 0, 0
+    for node in tree.walk():
+        path = list(node.path())
+        operators = [at for at, frame in enumerate(path) if frame.kind == "operator"]
+        if operators and samples[node.row]:
+            inside += int(samples[node.row])
+            marked = any(frame.name == "[no unwind information]" for frame in path[operators[-1] :])
+            cut += int(samples[node.row]) if marked else 0
+    assert inside > 150
+    assert cut <= 0.05 * inside
+
+
 def test_threads_of_libraries_have_native_frames_only(sample, place) -> None:
     build(
         place,

@@ -181,15 +181,15 @@ leadline_context Booker::place_of(SampledThread& thread) {
 void Booker::cross_gap(uintptr_t anchor) {
   if (end_ != unwind::End::kGap || native_.empty() || stack_.empty() || anchor == 0) return;
   const unwind::NativeFrame last = native_.back();
-  const auto start = [](void* user, uintptr_t pc) -> uintptr_t {
+  const auto function = [](void* user, uintptr_t pc) -> unwind::FunctionRange {
     auto& self = *static_cast<Booker*>(user);
     const Image* const image = self.images_.find(pc);
-    return image == nullptr ? 0 : self.functions_.start_of(*image, pc);
+    return image == nullptr ? unwind::FunctionRange{} : self.functions_.at(*image, pc);
   };
   const unwind::StackCopy copy{last.sp, reinterpret_cast<const unsigned char*>(stack_.data()),
                                stack_.size() * sizeof(uint64_t)};
   const std::vector<unwind::NativeFrame> found =
-      unwind::cross_gap({last.pc, last.sp, gap_bp_}, native_.size() == 1, copy, anchor, start, this);
+      unwind::cross_gap({last.pc, last.sp, gap_bp_}, native_.size() == 1, copy, anchor, function, this);
   if (found.empty()) return;
   native_.pop_back();
   native_.insert(native_.end(), found.begin(), found.end());

@@ -80,7 +80,7 @@ std::vector<Functions::Function> Functions::read(const Image& image) {
   return std::move(request.functions);
 }
 
-uintptr_t Functions::start_of(const Image& image, uintptr_t pc) {
+unwind::FunctionRange Functions::at(const Image& image, uintptr_t pc) {
   const auto [known, is_new] = of_image_.try_emplace(image.base);
   if (is_new) known->second = read(image);
   const std::vector<Function>& functions = known->second;
@@ -88,10 +88,12 @@ uintptr_t Functions::start_of(const Image& image, uintptr_t pc) {
   const auto after =
       std::upper_bound(functions.begin(), functions.end(), at,
                        [](uint64_t wanted, const Function& function) { return wanted < function.begin; });
-  if (after == functions.begin()) return 0;
+  if (after == functions.begin()) return {};
   const Function& function = *std::prev(after);
-  if (function.size != 0 && at >= uint64_t{function.begin} + function.size) return 0;
-  return image.base + function.begin;
+  if (function.size != 0 && at >= uint64_t{function.begin} + function.size) return {};
+  const uintptr_t begin = image.base + function.begin;
+  const uintptr_t next = after == functions.end() ? image.end : image.base + after->begin;
+  return {begin, function.size != 0 ? begin + function.size : next};
 }
 
 }  // namespace leadline::cpu

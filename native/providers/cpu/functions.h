@@ -1,4 +1,4 @@
-// Where functions begin, by the symbols that a loaded library exports.
+// Where functions begin and end, by the symbols that a loaded library exports.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "providers/cpu/images.h"
+#include "unwind/gap.h"
 
 namespace leadline::cpu {
 
 class Functions {
  public:
-  // Of the function that an address of the image lies in; 0 where no symbol says so.
-  uintptr_t start_of(const Image& image, uintptr_t pc);
+  // Of the function that an address of the image lies in; zeros where no symbol says so.
+  unwind::FunctionRange at(const Image& image, uintptr_t pc);
   // Of libraries that may be gone.
   void forget() { of_image_.clear(); }
 
