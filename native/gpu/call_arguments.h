@@ -15,6 +15,8 @@ struct ArgumentLayout {
   std::int8_t event = kNone;
   std::int8_t address = kNone;      // address (or handle) freed
   std::int8_t address_out = kNone;  // pointer to where the address allocated is written
+  std::int8_t source = kNone;       // of a copy
+  std::int8_t destination = kNone;
 };
 
 template <class T>

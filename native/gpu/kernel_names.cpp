@@ -6,16 +6,51 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 namespace leadline::gpu {
 namespace {
 
-std::string demangle(const char* mangled) {
-  if (mangled[0] != '_' || mangled[1] != 'Z') return mangled;
+// Empty where it is not known how.
+std::string demangled(const char* mangled) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled, nullptr, nullptr, &status),
                                                          &std::free);
-  return status == 0 && text ? text.get() : mangled;
+  return status == 0 && text ? text.get() : "";
+}
+
+// Types of compilers for GPUs (Composable Kernel's names are full of them) that the C++ library's demangler may not
+// know, or reads wrongly, by types that it knows and that no kernel has: neither counts among what a name refers back
+// to.
+struct NewType {
+  std::string_view mangled;
+  std::string_view stand_in;
+  std::string_view stand_in_name;
+  std::string_view name;
+};
+constexpr NewType kNewTypes[] = {
+    {"DF16_", "Dd", "decimal64", "_Float16"},
+    {"DF16b", "De", "decimal128", "__bf16"},
+    {"DB8_", "Df", "decimal32", "_BitInt(8)"},
+    {"DU8_", "Du", "char8_t", "unsigned _BitInt(8)"},
+};
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+std::string demangle(const char* mangled) {
+  if (mangled[0] != '_' || mangled[1] != 'Z') return mangled;
+  std::string known = mangled;
+  for (const NewType& type : kNewTypes) replace_all(known, type.mangled, type.stand_in);
+  std::string text = known == mangled ? "" : demangled(known.c_str());
+  if (!text.empty()) {
+    for (const NewType& type : kNewTypes) replace_all(text, type.stand_in_name, type.name);
+    return text;
+  }
+  text = demangled(mangled);
+  return text.empty() ? mangled : text;
 }
 
 }  // namespace

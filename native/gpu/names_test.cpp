@@ -24,6 +24,25 @@ TEST_CASE("a source learnt later reaches a kernel met before") {
   CHECK(names.get(nullptr).text == "(unnamed kernel)");
 }
 
+TEST_CASE("names of Composable Kernel are read, with the types that only its compiler knows") {
+  KernelSources sources;
+  KernelNames names(sources);
+  const std::string& text =
+      names
+          .get(
+              "_ZN2ck42kernel_sparse_embeddings_forward_layernormINS_40GridwiseSparseEmbeddingsForwardLayernormIDF16_l"
+              "DF16_DF16_fDF16_NS_16TensorDescriptorINS_5TupleIJNS_7UnMergeINS3_IJiiEEELb0EEEEEENS3_IJNS_8SequenceIJLi"
+              "0EEEEEEENS3_IJNS8_IJLi1ELi2EEEEEEESB_lEENS_16tensor_operation12element_wise6AddAddELi256ELi1ELi256ELi1E"
+              "Li256ELi1ELi1ELi3EEEDF16_lDF16_DF16_fDF16_SD_SG_Li3EEEvPT5_NS_5ArrayIPT0_XT8_EEENSK_IPT1_XT8_EEEPKT2_PK"
+              "T3_T6_T4_T7_")
+          .text;
+  CHECK(text.starts_with("void ck::kernel_sparse_embeddings_forward_layernorm<"));
+  CHECK(text.find("GridwiseSparseEmbeddingsForwardLayernorm<_Float16, long, _Float16") != std::string::npos);
+  CHECK(text.find("decimal") == std::string::npos);
+  CHECK(names.get("_Z1fDF16bDB8_DU8_").text == "f(__bf16, _BitInt(8), unsigned _BitInt(8))");
+  CHECK(names.get("_Z5DF16_v").text == "DF16_()");  // a name that looks like one of them
+}
+
 TEST_CASE("copies and sets are named as torch.profiler names them") {
   Work work;
   CHECK(std::string_view(copy_name(work)) == "Memcpy Unknown (Unknown -> Unknown)");

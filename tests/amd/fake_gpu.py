@@ -13,6 +13,7 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "libhsa-runtime64.so.1": (("fake_counted.cpp", "fake_rocm.cpp", "fake_sampled.cpp", "fake_traced.cpp"), ()),
     "librocprofiler-sdk.so.1": (("fake_sdk.cpp",), ("libhsa-runtime64.so.1",)),
     "libamdhip64.so.7": (("fake_hip.cpp",), ("libhsa-runtime64.so.1",)),
+    "librccl.so.1": (("fake_rccl.cpp",), ("libhsa-runtime64.so.1", "libamdhip64.so.7")),
     "librocprofiler-sdk-roctx.so.1": (("fake_roctx.cpp",), ("libhsa-runtime64.so.1",)),
     "libroctx64.so.4": (("fake_older_roctx.cpp",), ("libhsa-runtime64.so.1",)),
     "libroctracer64.so.4": (("fake_roctracer.cpp",), ("libhsa-runtime64.so.1",)),

@@ -145,7 +145,8 @@ ARGUMENTS = {
     "bytes": ("sizeBytes", "size", "widthInBytes", "width", "count"),
     "rows": ("height",),
     "event": ("event",),
-    "address": ("ptr", "dev_ptr", "handle"),
+    "source": ("src",),
+    "address": ("ptr", "dev_ptr", "handle", "hostPtr"),
     "address_out": ("ptr", "dev_ptr", "handle", "dptr"),
 }
 
@@ -244,7 +245,7 @@ def test_arguments_of_hip_calls_stand_where_the_rules_say(tmp_path: Path, header
     rules = (ROOT / "native/providers/amd/hip_calls.cpp").read_text()
     helpers = {
         "stream_at": ("stream",),
-        "copy": ("bytes", "stream", "rows"),
+        "copy": ("bytes", "stream", "rows", "source"),
         "taken": ("bytes", "stream", "rows"),
         "given_back": ("stream",),
         "event": ("event", "stream"),

@@ -81,6 +81,16 @@ def test_all_idle_time_is_on_the_tree(tmp_path: Path, fakes: Path) -> None:
     assert idle == profile.devices[0].detail["idle_ns"] > 0
 
 
+def test_copies_say_what_memory_and_collectives_stand_below_their_call(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, HOST="1")
+    copies = {node.name: node.exclusive("copy_bytes").sum for node in profile.tree.find(kind="copy")}
+    assert copies["Memcpy HtoD (Pinned -> Device)"] == copies["Memcpy HtoD (Pageable -> Device)"] == 1000
+    (collective,) = profile.tree.find(kind="collective")
+    assert collective.name.startswith("ncclDevKernel_Generic") and collective.parent is not None
+    assert collective.parent.name == "ncclAllReduce"
+    assert losses(profile) == {} and contradictions(profile) == []
+
+
 def test_an_empty_profile_says_why(tmp_path: Path, fakes: Path) -> None:
     profile = run(tmp_path, fakes, FAKE_BLIND="1")
     assert [*profile.tree.find(kind="kernel")] == []

@@ -69,7 +69,7 @@ TEST_CASE(
     const auto run = [&] {
       ScenarioResult result;
       std::thread([&] {
-        result = run_scenario(folder + "/" + name + ".txt", LEADLINE_AMD_FAKES, stand_around);
+        result = run_scenario(folder + "/" + name + ".txt", LEADLINE_AMD_FAKES, stand_around, 0.001);
       }).join();
       return result;
     };

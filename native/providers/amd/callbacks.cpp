@@ -27,7 +27,9 @@ struct ThisCall {
   std::uint32_t id = 0;      // 0: in none
   std::uint32_t stream = StreamNumbers::kUnknown;
   std::uint32_t dispatched = 0;
-  bool asked = false;  // work of it was handed to a device
+  bool asked = false;        // work of it was handed to a device
+  bool library = false;      // RCCL or HSA, which may call HIP
+  std::uint32_t memory = 0;  // of a copy: see Correlation::copy_of
   Graphs::Executable graph;
   Capture* capture = nullptr;
 };
@@ -69,9 +71,41 @@ void Callbacks::hip(std::int32_t operation, sdk::Phase phase, const sdk::HipCall
     if (phase == sdk::Phase::kExit && !has_failed(call)) this_device = argument<std::int32_t>(call.arguments, 0);
     return;
   }
-  if (phase == sdk::Phase::kExit) return leave(*kind, call.arguments, has_failed(call));
+  if (phase == sdk::Phase::kExit) {
+    const bool failed = has_failed(call);
+    if (!failed) host_step(*kind, call.arguments);
+    return leave(*kind, call.arguments, failed);
+  }
   // Whether anything comes of it is told when work is handed to a device: see request().
   if (phase == sdk::Phase::kEnter && calls_.is_listening()) enter(*kind, call.arguments, next_id(), false);
+}
+
+void Callbacks::library(const HipCalls& calls, std::int32_t operation, sdk::Phase phase,
+                        const sdk::HipCall& call) noexcept {
+  const HipCallKind* kind = calls.find(operation);
+  if (!kind) return;
+  if (phase == sdk::Phase::kExit) return leave(*kind, call.arguments, false);
+  if (phase != sdk::Phase::kEnter || !calls_.is_listening()) return;
+  const std::uint32_t id = next_id();
+  enter(*kind, call.arguments, id, false);
+  if (this_call.id == id) this_call.library = true;
+}
+
+void Callbacks::host_step(const HipCallKind& kind, const void* arguments) noexcept {
+  const ArgumentLayout& at = kind.arguments;
+  switch (kind.step) {
+    case Step::kHostTaken:
+      if (const auto* out = argument<const std::uint64_t*>(arguments, at.address_out)) {
+        host_memory_.take(*out, argument<std::uint64_t>(arguments, at.bytes));
+      }
+      return;
+    case Step::kHostLocked:
+      return host_memory_.take(argument<std::uint64_t>(arguments, 0), argument<std::uint64_t>(arguments, at.bytes));
+    case Step::kHostGivenBack:
+      return host_memory_.give_back(argument<std::uint64_t>(arguments, at.address));
+    default:
+      return;
+  }
 }
 
 void Callbacks::traced_hip(std::uint32_t operation, const tracer::HipCall& call) noexcept {
@@ -97,8 +131,13 @@ void Callbacks::enter(const HipCallKind& kind, const void* arguments, std::uint3
   this_call.id = id;
   this_call.stream = has_stream ? streams_.of(argument<std::uint64_t>(arguments, at.stream)) : StreamNumbers::kUnknown;
   this_call.dispatched = 0;
-  this_call.asked = false;
+  this_call.asked = this_call.library = false;
+  this_call.memory = 0;
   this_call.graph = {};
+  if (kind.kind == LEADLINE_GPU_COPY && at.source != ArgumentLayout::kNone) {
+    this_call.memory = Correlation::copy_of(host_memory_.of(argument<std::uint64_t>(arguments, at.source)),
+                                            host_memory_.of(argument<std::uint64_t>(arguments, at.destination)));
+  }
   if (kind.kind == LEADLINE_GPU_LAUNCH || kind.kind == LEADLINE_GPU_GRAPH_LAUNCH) {
     launches_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -135,15 +174,15 @@ void Callbacks::enter(const HipCallKind& kind, const void* arguments, std::uint3
 
 void Callbacks::leave(const HipCallKind& kind, const void* arguments, bool failed) noexcept {
   const bool outermost = calls_.is_outermost() && this_call.of == this;
-  if (outermost && !failed) {
-    graph_step(kind, arguments);
+  if (outermost && !failed) graph_step(kind, arguments);
+  if (this_call.of == this && !failed && (outermost || this_call.library)) {
     if (kind.kind == LEADLINE_GPU_LAUNCH && this_call.capture && !this_call.asked) {
       try {
         this_call.capture->places.push_back(calls_.is_open() ? calls_.open_call().place : 0);
       } catch (...) {
         gpu::count_loss(LossKind::kInternalError, 1, "No memory to keep a HIP graph's path.");
       }
-      calls_.captured();
+      if (outermost) calls_.captured();
     }
   }
   const std::optional<std::uint64_t> address =
@@ -161,6 +200,9 @@ void Callbacks::graph_step(const HipCallKind& kind, const void* arguments) noexc
   switch (kind.step) {
     case Step::kNone:
     case Step::kSetDevice:
+    case Step::kHostTaken:
+    case Step::kHostLocked:
+    case Step::kHostGivenBack:
       return;
     case Step::kBeginCapture:
       delete this_call.capture;
@@ -199,6 +241,8 @@ std::uint64_t Callbacks::request(std::int32_t kind) noexcept {
     if (this_call.graph.number != 0 && kind == names_.dispatch_request &&
         this_call.dispatched < Correlation::kMostNodes - 1) {
       correlation.node = ++this_call.dispatched;
+    } else if (kind == names_.copy_request) {
+      correlation.node = this_call.memory;
     }
     tables_.launches.expect(correlation.call);
     return correlation.pack();

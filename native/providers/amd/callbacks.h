@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gpu/api_calls.h"
+#include "gpu/host_memory.h"
 #include "providers/amd/call_streams.h"
 #include "providers/amd/graphs.h"
 #include "providers/amd/rocprofiler_abi.h"
@@ -21,11 +22,18 @@ namespace leadline::amd {
 
 class Callbacks {
  public:
-  Callbacks(const SdkNames& names, StreamNumbers& streams, Graphs& graphs, gpu::LaunchTables& tables,
-            std::shared_ptr<gpu::MarksRegistry> marks)
-      : names_(names), streams_(streams), graphs_(graphs), tables_(tables), calls_(tables, std::move(marks)) {}
+  Callbacks(const SdkNames& names, StreamNumbers& streams, gpu::HostMemory& host_memory, Graphs& graphs,
+            gpu::LaunchTables& tables, std::shared_ptr<gpu::MarksRegistry> marks)
+      : names_(names),
+        streams_(streams),
+        host_memory_(host_memory),
+        graphs_(graphs),
+        tables_(tables),
+        calls_(tables, std::move(marks)) {}
 
   void hip(std::int32_t operation, sdk::Phase phase, const sdk::HipCall& call) noexcept;
+  // A call of RCCL or HSA; those of HIP inside it are the same call to the user.
+  void library(const HipCalls& calls, std::int32_t operation, sdk::Phase phase, const sdk::HipCall& call) noexcept;
   void marker(std::int32_t operation, sdk::Phase phase, const sdk::MarkerCall& call) noexcept;
   // The same of roctracer and of the older roctx library.
   void traced_hip(std::uint32_t operation, const tracer::HipCall& call) noexcept;
@@ -45,11 +53,13 @@ class Callbacks {
  private:
   void enter(const HipCallKind& kind, const void* arguments, std::uint32_t id, bool makes_work) noexcept;
   void leave(const HipCallKind& kind, const void* arguments, bool failed) noexcept;
+  void host_step(const HipCallKind& kind, const void* arguments) noexcept;
   void graph_step(const HipCallKind& kind, const void* arguments) noexcept;
   std::uint32_t next_id() noexcept;
 
   const SdkNames& names_;
   StreamNumbers& streams_;
+  gpu::HostMemory& host_memory_;
   Graphs& graphs_;
   gpu::LaunchTables& tables_;
   gpu::ApiCalls calls_;

@@ -1,6 +1,7 @@
 #include "providers/amd/hip_calls.h"
 
 #include <array>
+#include <span>
 
 namespace leadline::amd {
 namespace {
@@ -19,8 +20,10 @@ struct Rule {
 
 constexpr std::int8_t kNone = ArgumentLayout::kNone;
 constexpr ArgumentLayout stream_at(std::int8_t stream) { return {.stream = stream}; }
-constexpr ArgumentLayout copy(std::int8_t bytes, std::int8_t stream = kNone, std::int8_t rows = kNone) {
-  return {.stream = stream, .bytes = bytes, .rows = rows};
+constexpr ArgumentLayout copy(std::int8_t bytes, std::int8_t stream = kNone, std::int8_t rows = kNone,
+                              std::int8_t source = kNone) {
+  const std::int8_t destination = source == kNone ? kNone : std::int8_t{0};
+  return {.stream = stream, .bytes = bytes, .rows = rows, .source = source, .destination = destination};
 }
 constexpr ArgumentLayout taken(std::int8_t bytes, std::int8_t stream = kNone, std::int8_t rows = kNone) {
   return {.stream = stream, .bytes = bytes, .rows = rows, .address_out = 0};
@@ -49,17 +52,17 @@ constexpr auto kRules = std::to_array<Rule>({
     {"hipModuleLaunchKernel", Match::kExact, LEADLINE_GPU_LAUNCH, stream_at(40)},
     {"hipMemcpyPeerAsync", Match::kExact, LEADLINE_GPU_COPY, copy(32, 40)},
     {"hipMemcpyPeer", Match::kExact, LEADLINE_GPU_COPY, copy(32)},
-    {"hipMemcpyWithStream", Match::kExact, LEADLINE_GPU_COPY, copy(16, 32)},
-    {"hipMemcpyAsync", Match::kExact, LEADLINE_GPU_COPY, copy(16, 32)},
-    {"hipMemcpyHtoDAsync", Match::kExact, LEADLINE_GPU_COPY, copy(16, 24)},
-    {"hipMemcpyDtoHAsync", Match::kExact, LEADLINE_GPU_COPY, copy(16, 24)},
+    {"hipMemcpyWithStream", Match::kExact, LEADLINE_GPU_COPY, copy(16, 32, kNone, 8)},
+    {"hipMemcpyAsync", Match::kExact, LEADLINE_GPU_COPY, copy(16, 32, kNone, 8)},
+    {"hipMemcpyHtoDAsync", Match::kExact, LEADLINE_GPU_COPY, copy(16, 24, kNone, 8)},
+    {"hipMemcpyDtoHAsync", Match::kExact, LEADLINE_GPU_COPY, copy(16, 24, kNone, 8)},
     {"hipMemcpyDtoDAsync", Match::kExact, LEADLINE_GPU_COPY, copy(16, 24)},
-    {"hipMemcpyHtoD", Match::kExact, LEADLINE_GPU_COPY, copy(16)},
-    {"hipMemcpyDtoH", Match::kExact, LEADLINE_GPU_COPY, copy(16)},
+    {"hipMemcpyHtoD", Match::kExact, LEADLINE_GPU_COPY, copy(16, kNone, kNone, 8)},
+    {"hipMemcpyDtoH", Match::kExact, LEADLINE_GPU_COPY, copy(16, kNone, kNone, 8)},
     {"hipMemcpyDtoD", Match::kExact, LEADLINE_GPU_COPY, copy(16)},
-    {"hipMemcpy2DAsync", Match::kExact, LEADLINE_GPU_COPY, copy(32, 56, 40)},
-    {"hipMemcpy2D", Match::kExact, LEADLINE_GPU_COPY, copy(32, kNone, 40)},
-    {"hipMemcpy", Match::kExact, LEADLINE_GPU_COPY, copy(16)},
+    {"hipMemcpy2DAsync", Match::kExact, LEADLINE_GPU_COPY, copy(32, 56, 40, 16)},
+    {"hipMemcpy2D", Match::kExact, LEADLINE_GPU_COPY, copy(32, kNone, 40, 16)},
+    {"hipMemcpy", Match::kExact, LEADLINE_GPU_COPY, copy(16, kNone, kNone, 8)},
     {"hipMemcpy", Match::kPrefix, LEADLINE_GPU_COPY, {}},
     {"hipDrvMemcpy", Match::kPrefix, LEADLINE_GPU_COPY, {}},
     {"hipMemPrefetch", Match::kPrefix, LEADLINE_GPU_COPY, {}},
@@ -81,13 +84,14 @@ constexpr auto kRules = std::to_array<Rule>({
     {"hipMemAllocPitch", Match::kExact, LEADLINE_GPU_ALLOC, taken(16, kNone, 24)},
     {"hipExtMallocWithFlags", Match::kExact, LEADLINE_GPU_ALLOC, taken(8)},
     {"hipMemCreate", Match::kExact, LEADLINE_GPU_ALLOC, taken(8)},
-    {"hipMallocHost", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
-    {"hipHostMalloc", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
-    {"hipHostAlloc", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
-    {"hipExtHostAlloc", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
-    {"hipHostRegister", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
-    {"hipHostFree", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
-    {"hipFreeHost", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
+    {"hipMallocHost", Match::kExact, LEADLINE_GPU_OTHER, taken(8), Step::kHostTaken},
+    {"hipHostMalloc", Match::kExact, LEADLINE_GPU_OTHER, taken(8), Step::kHostTaken},
+    {"hipHostAlloc", Match::kExact, LEADLINE_GPU_OTHER, taken(8), Step::kHostTaken},
+    {"hipExtHostAlloc", Match::kExact, LEADLINE_GPU_OTHER, taken(8), Step::kHostTaken},
+    {"hipHostRegister", Match::kExact, LEADLINE_GPU_OTHER, copy(8), Step::kHostLocked},
+    {"hipHostUnregister", Match::kExact, LEADLINE_GPU_OTHER, given_back(), Step::kHostGivenBack},
+    {"hipHostFree", Match::kExact, LEADLINE_GPU_OTHER, given_back(), Step::kHostGivenBack},
+    {"hipFreeHost", Match::kExact, LEADLINE_GPU_OTHER, given_back(), Step::kHostGivenBack},
     {"hipMalloc", Match::kExact, LEADLINE_GPU_ALLOC, taken(8)},
     {"hipMalloc", Match::kPrefix, LEADLINE_GPU_ALLOC, {}},
     {"hipFreeAsync", Match::kExact, LEADLINE_GPU_FREE, given_back(8)},
@@ -107,6 +111,36 @@ constexpr auto kRules = std::to_array<Rule>({
     {"hipModuleLoad", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
 });
 
+// Of RCCL: what moves data or makes communicators. Of HSA, which HIP calls all the time: what programs may call by
+// themselves and takes long; a call inside one of HIP's is not shown.
+constexpr auto kLibraryRules = std::to_array<Rule>({
+    {"ncclAllToAllv", Match::kExact, LEADLINE_GPU_OTHER, stream_at(64)},
+    {"ncclReduceScatter", Match::kExact, LEADLINE_GPU_OTHER, stream_at(40)},
+    {"ncclReduce", Match::kExact, LEADLINE_GPU_OTHER, stream_at(48)},
+    {"ncclSend", Match::kExact, LEADLINE_GPU_OTHER, stream_at(32)},
+    {"ncclRecv", Match::kExact, LEADLINE_GPU_OTHER, stream_at(32)},
+    {"ncclAllGather", Match::kExact, LEADLINE_GPU_OTHER, stream_at(40)},
+    {"ncclAllReduce", Match::kExact, LEADLINE_GPU_OTHER, stream_at(40)},
+    {"ncclAllToAll", Match::kExact, LEADLINE_GPU_OTHER, stream_at(40)},
+    {"ncclBroadcast", Match::kExact, LEADLINE_GPU_OTHER, stream_at(40)},
+    {"ncclGather", Match::kExact, LEADLINE_GPU_OTHER, stream_at(40)},
+    {"ncclScatter", Match::kExact, LEADLINE_GPU_OTHER, stream_at(40)},
+    {"ncclGroupEnd", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"ncclCommInit", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
+    {"ncclCommSplit", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"ncclCommDestroy", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"ncclCommFinalize", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"ncclCommRegister", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"hsa_amd_memory_async_copy", Match::kPrefix, LEADLINE_GPU_COPY, {}},
+    {"hsa_memory_copy", Match::kExact, LEADLINE_GPU_COPY, {}},
+    {"hsa_amd_memory_pool_allocate", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"hsa_amd_memory_pool_free", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"hsa_memory_allocate", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"hsa_memory_free", Match::kExact, LEADLINE_GPU_OTHER, {}},
+    {"hsa_executable_load", Match::kPrefix, LEADLINE_GPU_OTHER, {}},
+    {"hsa_queue_create", Match::kExact, LEADLINE_GPU_OTHER, {}},
+});
+
 struct TracerRule {
   std::string_view name;
   ArgumentLayout arguments;
@@ -124,6 +158,10 @@ constexpr auto kTracerRules = std::to_array<TracerRule>({
     {"hipExtMallocWithFlags", taken(16)},
     {"hipMemCreate", taken(16)},
     {"hipMalloc", taken(16)},
+    {"hipMallocHost", taken(16)},
+    {"hipHostMalloc", taken(16)},
+    {"hipHostAlloc", taken(16)},
+    {"hipExtHostAlloc", taken(16)},
 });
 
 void as_tracer_says(std::string_view name, HipCallKind* call) {
@@ -142,7 +180,8 @@ HipCallKind classify(std::string_view name, Interface interface) {
   if (name.ends_with("_spt")) name.remove_suffix(4);
   call.name = name;
   if (name.find("Get") != std::string_view::npos || name.find("Query") != std::string_view::npos) return call;
-  for (const Rule& rule : kRules) {
+  const bool is_library = interface == Interface::kRccl || interface == Interface::kHsa;
+  for (const Rule& rule : is_library ? std::span<const Rule>(kLibraryRules) : std::span<const Rule>(kRules)) {
     if (rule.match == Match::kExact ? name != rule.name : !name.starts_with(rule.name)) continue;
     call.kind = rule.kind;
     call.arguments = rule.arguments;

@@ -1,5 +1,5 @@
-// Which calls of the HIP runtime are followed, and where their arguments stand; decided by name, so that a call added
-// in a later ROCm is followed on the day it ships, and getters and queries never cost anything.
+// Which calls of the HIP runtime, of RCCL and of HSA are followed, and where their arguments stand; decided by name, so
+// that a call added in a later ROCm is followed on the day it ships, and getters and queries never cost anything.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,10 @@ enum class Step : std::uint8_t {
   kLaunch,
   kDestroy,
   kDestroyExec,
-  kSetDevice
+  kSetDevice,
+  kHostTaken,  // memory of the host was locked for devices: made so, or made such
+  kHostLocked,
+  kHostGivenBack
 };
 
 struct HipCallKind {
@@ -35,6 +38,8 @@ struct HipCallKind {
 // Whose structures hold the arguments.
 enum class Interface : std::uint8_t {
   kSdk,     // rocprofiler-sdk/hip/api_args.h
+  kRccl,    // rocprofiler-sdk/rccl/api_args.h
+  kHsa,     // rocprofiler-sdk/hsa/api_args.h, of which no argument is read
   kTracer,  // hip/amd_detail/hip_prof_str.h; kernels of graphs cannot be told apart there, so graphs are not followed
 };
 

@@ -34,11 +34,12 @@ Measuring::Measuring(const Options& options, Source& source)
     : options_(options),
       source_(source),
       graphs_(tables_.graphs),
-      callbacks_(source.names(), source.streams(), graphs_, tables_, marks_),
+      callbacks_(source.names(), source.streams(), source.host_memory(), graphs_, tables_, marks_),
       fold_(tables_.launches, tables_.graphs, *marks_, gpu::kernel_sources(), source.vendor()),
       sampler_(options.instructions.empty() ? nullptr : source.sampler()),
       counters_(options.gpu_metrics.empty() ? nullptr : source.counters()) {
   if (!source.asks()) callbacks_.keep_streams();
+  if (source.late()) source.host_memory().miss();
   make_windows();
 }
 
@@ -296,6 +297,7 @@ void Measuring::stop() {
   if (!sdk_has_ended.load(std::memory_order_relaxed)) source_.rest();
   leave_older_roctx();
   InCallback::forget(this);
+  source_.host_memory().miss();  // what is locked from here on
   left_alone_ = InCallback::wait(kPatience);
   {
     const std::lock_guard lock(fold_mutex_);

@@ -70,6 +70,10 @@ Work Decoder::copy(const sdk::CopyRecord& record) const noexcept {
   work.bytes = static_cast<std::int64_t>(record.bytes);
   work.source = from >= 0 ? Memory::kDevice : Memory::kHost;
   work.destination = to >= 0 ? Memory::kDevice : Memory::kHost;
+  if (const Correlation told = Correlation::unpack(record.correlation_external.value); told.node != 0) {
+    if (work.source == Memory::kHost) work.source = told.source_memory();
+    if (work.destination == Memory::kHost) work.destination = told.destination_memory();
+  }
   switch (record.operation) {
     case sdk::CopyOperation::kHostToHost:
       work.direction = Direction::kHtoH;

@@ -31,6 +31,7 @@ class Roctracer final : public Source {
   const SdkNames& names() const noexcept override { return names_; }
   KernelSymbols& kernels() noexcept override { return kernels_; }
   StreamNumbers& streams() noexcept override { return streams_; }
+  gpu::HostMemory& host_memory() noexcept override { return host_memory_; }
   const Agents& agents() override;
   void flush() noexcept override;
   void rest() noexcept override;
@@ -67,6 +68,7 @@ class Roctracer final : public Source {
   SdkNames names_;
   KernelSymbols kernels_;
   StreamNumbers streams_;
+  gpu::HostMemory host_memory_;
   Agents agents_;
 };
 

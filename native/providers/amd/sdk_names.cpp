@@ -65,6 +65,15 @@ bool SdkNames::load(const SdkFunctions& sdk, std::string* missing) {
   }
   if (hip > sdk::kHighestPhase)
     for_operations(sdk, hip, [&](std::int32_t operation, std::string_view name) { calls.add(operation, name); });
+  const auto add_calls = [&](const char* kind_name, Interface interface, std::int32_t* kind, HipCalls* to) {
+    *kind = number_of(sdk.callback_kind_name, kind_name);
+    if (*kind == kNoNumber) return;
+    for_operations(sdk, *kind,
+                   [&](std::int32_t operation, std::string_view name) { to->add(operation, name, interface); });
+  };
+  add_calls("RCCL_API", Interface::kRccl, &rccl, &rccl_calls);
+  add_calls("HSA_CORE_API", Interface::kHsa, &hsa, &hsa_calls);
+  add_calls("HSA_AMD_EXT_API", Interface::kHsa, &hsa_amd, &hsa_amd_calls);
   if (marker > sdk::kHighestPhase) {
     for_operations(sdk, marker, [&](std::int32_t operation, std::string_view name) {
       if (name == "roctxMarkA") markers.mark = operation;

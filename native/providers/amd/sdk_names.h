@@ -25,6 +25,9 @@ struct SdkNames {
   std::int32_t code_object = kNoNumber;
   std::int32_t marker = kNoNumber;
   std::int32_t stream = kNoNumber;
+  std::int32_t rccl = kNoNumber;
+  std::int32_t hsa = kNoNumber;      // its functions
+  std::int32_t hsa_amd = kNoNumber;  // and those that are AMD's own
   // Kinds of records.
   std::int32_t dispatch = kNoNumber;
   std::int32_t copy = kNoNumber;
@@ -33,6 +36,9 @@ struct SdkNames {
   std::int32_t copy_request = kNoNumber;
   MarkerOperations markers;
   HipCalls calls;
+  HipCalls rccl_calls;
+  HipCalls hsa_calls;
+  HipCalls hsa_amd_calls;
 
   // False, with a name in *missing, where the SDK does not name what is needed.
   bool load(const SdkFunctions& sdk, std::string* missing);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gpu/device.h"
+#include "gpu/host_memory.h"
 #include "providers/amd/agents.h"
 #include "providers/amd/counters.h"
 #include "providers/amd/kernel_symbols.h"
@@ -31,6 +32,7 @@ class Source {
   virtual const SdkNames& names() const noexcept = 0;
   virtual KernelSymbols& kernels() noexcept = 0;
   virtual StreamNumbers& streams() noexcept = 0;
+  virtual gpu::HostMemory& host_memory() noexcept = 0;
   // Asks the library; for one thread at a time.
   virtual const Agents& agents() = 0;  // throws std::bad_alloc
   virtual void flush() noexcept = 0;

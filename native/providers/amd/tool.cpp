@@ -49,6 +49,21 @@ void on_hip(sdk::CallbackRecord record, sdk::UserData*, void* data) {
   }
 }
 
+// Of RCCL and HSA. Kinds of HSA have numbers as low as phases, so the release tells the layout.
+template <const HipCalls SdkNames::*kCalls>
+void on_library(sdk::CallbackRecord record, sdk::UserData*, void*) {
+  const InCallback self;
+  if (!self) return;
+  const auto& old = reinterpret_cast<const sdk::OldCallbackRecord&>(record);
+  const bool is_old = Tool::instance().has_old_layout();
+  const Told told =
+      is_old ? Told{old.operation, old.phase, old.payload} : Told{record.operation, record.phase, record.payload};
+  if (told.payload == nullptr) return;
+  self->start_thread();
+  self->callbacks().library(Tool::instance().names().*kCalls, told.operation, told.phase,
+                            *static_cast<const sdk::HipCall*>(told.payload));
+}
+
 void on_marker(sdk::CallbackRecord record, sdk::UserData*, void* data) {
   const InCallback self;
   Told told;
@@ -182,6 +197,14 @@ bool Tool::set_up(std::string* error) {
   if (!check(sdk.trace_callbacks(context_, names_.hip, followed.data(), followed.size(), on_hip, as_data(names_.hip)),
              "callbacks of HIP calls"))
     return false;
+  old_layout_ = library_->version() < 10000;
+  const auto follow = [&](std::int32_t kind, const HipCalls& calls, sdk::ApiCallback callback) {
+    const std::vector<std::int32_t>& all = calls.followed();
+    if (!all.empty()) sdk.trace_callbacks(context_, kind, all.data(), all.size(), callback, nullptr);
+  };
+  follow(names_.rccl, names_.rccl_calls, on_library<&SdkNames::rccl_calls>);
+  follow(names_.hsa, names_.hsa_calls, on_library<&SdkNames::hsa_calls>);
+  follow(names_.hsa_amd, names_.hsa_amd_calls, on_library<&SdkNames::hsa_amd_calls>);
   if (names_.marker > sdk::kHighestPhase && names_.markers.push != kNoNumber) {
     const std::int32_t markers[] = {names_.markers.push, names_.markers.pop, names_.markers.start, names_.markers.stop};
     const bool by_number = names_.markers.start != kNoNumber && names_.markers.stop != kNoNumber;

@@ -43,6 +43,7 @@ class Tool final : public Source {
 
   // Valid where configured.
   const SdkFunctions& call() const noexcept { return library_->call(); }
+  bool has_old_layout() const noexcept { return old_layout_; }  // of before 1.0
   const SdkLibrary& library() const noexcept { return *library_; }
 
   const char* name() const noexcept override { return "rocprofiler-sdk"; }
@@ -55,6 +56,7 @@ class Tool final : public Source {
   const SdkNames& names() const noexcept override { return names_; }
   KernelSymbols& kernels() noexcept override { return kernels_; }
   StreamNumbers& streams() noexcept override { return streams_; }
+  gpu::HostMemory& host_memory() noexcept override { return host_memory_; }
   const Agents& agents() override;
   void flush() noexcept override;
 
@@ -82,6 +84,8 @@ class Tool final : public Source {
   sdk::ContextId context_;
   sdk::BufferId buffer_;
   bool late_ = false;
+  bool old_layout_ = false;
+  gpu::HostMemory host_memory_;
   std::optional<PcSamplingOptions> wanted_samples_;
   std::atomic<PcSampler*> sampler_{nullptr};  // never destroyed, nor is the next
   std::vector<std::string> wanted_counters_;

@@ -146,6 +146,36 @@ int hipMemcpyAsync(void* destination, const void* source, std::size_t bytes, int
     return 0;
   });
 }
+int hipMemcpyPeerAsync(void* destination, int to, const void* source, int from, std::size_t bytes, void* stream) {
+  const struct {
+    void* destination;
+    int to;
+    const void* source;
+    int from;
+    std::size_t bytes;
+    void* stream;
+  } arguments{destination, to, source, from, bytes, stream};
+  return call("hipMemcpyPeerAsync", arguments, [&] {
+    rocm().copy(on(stream), sdk::CopyOperation::kDeviceToDevice, bytes, static_cast<std::int64_t>(100 + bytes / 10),
+                to);
+    return 0;
+  });
+}
+int hipHostMalloc(void** address, std::size_t bytes, unsigned flags) {
+  const struct {
+    void** address;
+    std::size_t bytes;
+    unsigned flags;
+  } arguments{address, bytes, flags};
+  return call("hipHostMalloc", arguments, [&] {
+    static std::atomic<std::uint64_t> next{0x5e0000000000};
+    *address = reinterpret_cast<void*>(next.fetch_add((bytes + 4095) / 4096 * 4096));
+    return 0;
+  });
+}
+int hipHostFree(void* address) {
+  return call("hipHostFree", address, [] { return 0; });
+}
 int hipMemsetAsync(void* address, int value, std::size_t bytes, void* stream) {
   const struct {
     void* address;

@@ -39,6 +39,9 @@ const char* const kHipCalls[] = {"hipGetLastError",
                                  "hipSetDevice",
                                  "hipGetDeviceCount",
                                  "hipEventQuery",
+                                 "hipHostMalloc",
+                                 "hipHostFree",
+                                 "hipMemcpyPeerAsync",
                                  "hipPointerGetAttributes"};
 
 std::int32_t hip_operations() { return static_cast<std::int32_t>(std::size(kHipCalls)); }
@@ -290,7 +293,8 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   records_.push_back(std::move(kept));
 }
 
-void FakeRocm::copy(Stream* stream, sdk::CopyOperation operation, std::size_t bytes, std::int64_t duration_ns) {
+void FakeRocm::copy(Stream* stream, sdk::CopyOperation operation, std::size_t bytes, std::int64_t duration_ns,
+                    std::int32_t to_device) {
   const bool seen = active && buffered.contains(10) && !blind;
   const std::uint64_t external = seen ? ask(10) : 0;
   const std::lock_guard lock(mutex);
@@ -309,6 +313,7 @@ void FakeRocm::copy(Stream* stream, sdk::CopyOperation operation, std::size_t by
   constexpr std::uint64_t kCpu = 1;
   record.source_agent = operation == sdk::CopyOperation::kHostToDevice ? kCpu : gpu;
   record.destination_agent = operation == sdk::CopyOperation::kDeviceToHost ? kCpu : gpu;
+  if (to_device >= 0) record.destination_agent = 100 + static_cast<std::uint64_t>(to_device);
   record.bytes = bytes;
   Record kept{10, std::vector<std::uint8_t>(sizeof record)};
   std::memcpy(kept.bytes.data(), &record, sizeof record);
@@ -369,4 +374,17 @@ void FakeRocm::flush() {
 
 // What HSA programs would call; here it only has to be there.
 extern "C" int hsa_init() { return 0; }
+extern "C" int hsa_amd_memory_async_copy(void*, std::uint64_t, const void*, std::uint64_t, std::size_t bytes) {
+  namespace fake = leadline::testing::rocm;
+  auto& rocm = fake::FakeRocm::instance();
+  struct {
+    std::uint64_t size = 8 + 64 + 8;
+    std::uint8_t arguments[64] = {};
+    std::uint64_t result = 0;
+  } payload;
+  rocm.tell(rocm.kind_hsa(), 1, fake::sdk::Phase::kEnter, &payload);
+  rocm.copy(rocm.stream(0), fake::sdk::CopyOperation::kHostToDevice, bytes, 1000);
+  rocm.tell(rocm.kind_hsa(), 1, fake::sdk::Phase::kExit, &payload);
+  return 0;
+}
 extern "C" leadline::testing::rocm::FakeRocm* fake_rocm() { return &leadline::testing::rocm::FakeRocm::instance(); }

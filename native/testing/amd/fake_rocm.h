@@ -110,7 +110,8 @@ class FakeRocm {
   Event* event(std::uint32_t id);
   Graph* new_graph();
   void launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sdk::Dim3 threads, std::uint32_t lds);
-  void copy(Stream* stream, sdk::CopyOperation operation, std::size_t bytes, std::int64_t duration_ns);
+  void copy(Stream* stream, sdk::CopyOperation operation, std::size_t bytes, std::int64_t duration_ns,
+            std::int32_t to_device = -1);
   void replay(Graph* graph, Stream* stream);
   void synchronize(Stream* stream);
 
@@ -171,6 +172,8 @@ class FakeRocm {
   void load_hsa_tools();  // as HSA does while it starts
 
   std::int32_t kind_hip() const { return 5; }
+  std::int32_t kind_hsa() const { return 2; }  // of its extensions
+  std::int32_t kind_rccl() const { return 14; }
   std::int32_t kind_marker() const { return 7; }
   std::int32_t kind_code() const { return 10; }
   std::int32_t kind_stream() const { return sdk_version >= 10000 ? 20 : -1; }

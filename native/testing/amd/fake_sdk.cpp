@@ -49,6 +49,9 @@ constexpr std::array<const char*, 12> kBufferKinds{"NONE",
                                                    "MARKER_NAME_API",
                                                    "MEMORY_COPY",
                                                    "KERNEL_DISPATCH"};
+constexpr std::array<const char*, 3> kRccl{"ncclGetVersion", "ncclAllReduce", "ncclGroupEnd"};
+constexpr std::array<const char*, 3> kHsa{"hsa_amd_queue_get_info", "hsa_amd_memory_async_copy",
+                                          "hsa_amd_signal_wait_any"};
 constexpr std::array<const char*, 6> kMarkers{"roctxMarkA",       "roctxRangePushA", "roctxRangePop",
                                               "roctxRangeStartA", "roctxRangeStop",  "roctxGetThreadId"};
 
@@ -62,6 +65,9 @@ sdk::Status name_of(const std::array<const char*, kCount>& names, std::int32_t k
 }
 
 const char* operation_name(std::int32_t kind, std::int32_t operation) {
+  const auto at = static_cast<std::size_t>(operation);
+  if (kind == rocm().kind_rccl() && at < kRccl.size()) return kRccl[at];
+  if (kind == rocm().kind_hsa() && at < kHsa.size()) return kHsa[at];
   if (kind == rocm().kind_hip() && operation >= 0 && operation < hip_operations()) return kHipCalls[operation];
   if (kind == rocm().kind_marker() && operation >= 0 && static_cast<std::size_t>(operation) < kMarkers.size())
     return kMarkers[static_cast<std::size_t>(operation)];

@@ -22,11 +22,15 @@ class Fakes {
  public:
   // The tool is there before HIP is, as under `leadline run`.
   explicit Fakes(const std::string& folder) {
-    amd::Options early;
-    early.candidates = {folder + "/librocprofiler-sdk.so.1"};
-    amd::start(early);
-    amd::stop();
+    if (FakeRocm::instance().initialized == 0) {
+      amd::Options early;
+      early.candidates = {folder + "/librocprofiler-sdk.so.1"};
+      amd::start(early);
+      amd::stop();
+    }
     void* hip = open(folder + "/libamdhip64.so.7");
+    void* rccl = open(folder + "/librccl.so.1");
+    void* hsa = open(folder + "/libhsa-runtime64.so.1");
     void* roctx = open(folder + "/librocprofiler-sdk-roctx.so.1");
     bind(hip, "hipLaunchKernel", launch);
     bind(hip, "hipLaunchCooperativeKernel", launch_cooperative);
@@ -49,6 +53,11 @@ class Fakes {
     bind(hip, "hipGraphExecDestroy", graph_exec_destroy);
     bind(hip, "hipGetLastError", get_last_error);
     bind(hip, "hipSetDevice", set_device);
+    bind(hip, "hipHostMalloc", host_malloc);
+    bind(hip, "hipHostFree", host_free);
+    bind(hip, "hipMemcpyPeerAsync", memcpy_peer_async);
+    bind(rccl, "ncclAllReduce", all_reduce);
+    bind(hsa, "hsa_amd_memory_async_copy", hsa_copy);
     bind(roctx, "roctxRangePushA", range_push);
     bind(roctx, "roctxRangePop", range_pop);
     bind(roctx, "roctxRangeStartA", range_start);
@@ -79,6 +88,11 @@ class Fakes {
   int (*graph_exec_destroy)(void*) = nullptr;
   int (*get_last_error)() = nullptr;
   int (*set_device)(int) = nullptr;
+  int (*host_malloc)(void**, std::size_t, unsigned) = nullptr;
+  int (*host_free)(void*) = nullptr;
+  int (*memcpy_peer_async)(void*, int, const void*, int, std::size_t, void*) = nullptr;
+  int (*all_reduce)(const void*, void*, std::size_t, int, int, void*, void*) = nullptr;
+  int (*hsa_copy)(void*, std::uint64_t, const void*, std::uint64_t, std::size_t) = nullptr;
   int (*range_push)(const char*) = nullptr;
   int (*range_pop)() = nullptr;
   std::uint64_t (*range_start)(const char*) = nullptr;

@@ -1,5 +1,7 @@
 #include "testing/amd/scenario.h"
 
+#include <map>
+
 #include "providers/amd/provider.h"
 #include "testing/amd/fakes.h"
 #include "testing/gpu_program.h"
@@ -27,7 +29,24 @@ class Program final : public GpuProgram<Fakes, FakeRocm, Kernel, LaunchConfig> {
     executable ? fakes_.graph_exec_destroy(graph) : fakes_.graph_destroy(graph);
   }
   bool other(const ScenarioLine& line) override {
-    if (line.verb() == "range") {
+    const auto number = [&](std::size_t at) { return static_cast<std::size_t>(std::stoll(line.words[at])); };
+    if (line.verb() == "allreduce") {
+      fakes_.all_reduce(nullptr, nullptr, 1024, 7, 0, nullptr, fakes_.rocm().stream(7));
+    } else if (line.verb() == "hsa-copy") {
+      fakes_.hsa_copy(nullptr, 100, nullptr, 1, number(1));
+    } else if (line.verb() == "host-malloc") {
+      fakes_.host_malloc(&host_[line.words[1]], number(2), 0);
+    } else if (line.verb() == "host-free") {
+      fakes_.host_free(host_[line.words[1]]);
+    } else if (line.verb() == "host-copy") {  // NAME OFFSET BYTES to|from, or - for memory of nobody's
+      void* const there =
+          line.words[1] == "-" ? static_cast<void*>(this) : static_cast<char*>(host_[line.words[1]]) + number(2);
+      const bool to = line.words[4] == "to";
+      void* const device = reinterpret_cast<void*>(0x7e0000000000);
+      fakes_.memcpy_async(to ? device : there, to ? there : device, number(3), to ? 1 : 2, fakes_.rocm().stream(7));
+    } else if (line.verb() == "peer-copy") {
+      fakes_.memcpy_peer_async(nullptr, 1, nullptr, 0, number(1), fakes_.rocm().stream(7));
+    } else if (line.verb() == "range") {
       fakes_.range_push(line.words[1].c_str());
     } else if (line.verb() == "pop") {
       fakes_.range_pop();
@@ -40,6 +59,8 @@ class Program final : public GpuProgram<Fakes, FakeRocm, Kernel, LaunchConfig> {
     }
     return true;
   }
+
+  std::map<std::string, void*> host_;
 
   // Of all threads: a range may be stopped by another one than it was started by.
   static std::map<std::string, std::uint64_t>& started() {
@@ -90,14 +111,15 @@ bool ask_provider(const amd::Options& options, const ScenarioLine& line) {
 
 }  // namespace
 
-ScenarioResult run_scenario(const std::string& file, const std::string& folder, const std::function<void()>& started) {
+ScenarioResult run_scenario(const std::string& file, const std::string& folder, const std::function<void()>& started,
+                            double wait_at_stop_s) {
   Fakes fakes(folder);
   FakeRocm& rocm = fakes.rocm();
   rocm.reset();
   TestMonitor::reset([] { return FakeRocm::instance().now_ns.load(); });
   amd::Options options;
   options.flush_interval_s = 3600;  // deliveries happen where the scenario says so
-  options.wait_at_stop_s = 0.05;
+  options.wait_at_stop_s = wait_at_stop_s;
   options.candidates = {folder + "/librocprofiler-sdk.so.1"};
   const auto provider = [&](const ScenarioLine& line) {
     const bool done = ask_provider(options, line) || configure(rocm, line);

@@ -16,9 +16,10 @@
 namespace leadline::testing::rocm {
 
 // `fakes`: folder with the fake libraries. Resets the fake GPU and the test monitor first. `started`: called whenever
-// the provider has been started.
+// the provider has been started. `wait_at_stop_s`: the fakes hand everything over when they are asked to, so this is
+// for what was lost only.
 ScenarioResult run_scenario(const std::string& file, const std::string& fakes,
-                            const std::function<void()>& started = {});
+                            const std::function<void()>& started = {}, double wait_at_stop_s = 0.05);
 
 // What a line of an NVIDIA scenario's right side is here: calls by HIP's names, memory set by a kernel, waits measured
 // around their call; empty: nothing that could be compared.
