@@ -68,7 +68,7 @@ MEMBERS = {
     "bytes": ("sizeBytes", "size", "widthInBytes", "width", "count"),
     "rows": ("height",),
     "event": ("event",),
-    "address": ("ptr", "dev_ptr", "handle"),
+    "address": ("ptr", "dev_ptr", "handle", "hostPtr"),
     "address_out": ("ptr", "dev_ptr", "handle", "dptr"),
 }
 
