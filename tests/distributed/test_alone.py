@@ -14,6 +14,7 @@ from leadline.distributed.merge import merge_files
 from leadline.profiles.build import build
 from leadline.profiles.draw import draw
 from leadline.profiles.fold.alone import rank_profile, ranks_alone
+from leadline.report.embedded import cut_tree
 from leadline.schema import LossKind
 
 RANKS = 8
@@ -65,6 +66,18 @@ def test_a_late_rank_has_a_tree_of_its_own(tmp_path: Path, capsys) -> None:
         assert why in capsys.readouterr().err
     assert main(["report", paths[0], "--rank", "0"]) == 2
     assert "is of one rank" in capsys.readouterr().err
+
+
+def test_a_page_that_is_cut_keeps_the_sums_of_late_ranks(tmp_path: Path) -> None:
+    assert main(["merge", *write(tmp_path, {5: 900}), "-o", str(tmp_path / "job.leadline")]) == 0
+    job = leadline.open(tmp_path / "job.leadline")
+    cut, row_of, _ = cut_tree(job.tree, job.tables, 4)
+    assert cut.rows("nodes") < job.tables.rows("nodes") and (row_of >= 0).all()
+    before, after = job.tables["rank_metrics"], cut["rank_metrics"]
+    assert len(after["sum"]) < len(before["sum"]) and set(after["rank"].tolist()) == {5}
+    for metric in set(before["metric"].tolist()):
+        sums = [table["sum"][table["metric"] == metric].sum() for table in (before, after)]
+        assert sums[0] == sums[1]
 
 
 def test_nobody_is_late_and_nobody_stands_alone(tmp_path: Path, capsys) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.distributed.test_alone import write as write_late
+
 import leadline
 from leadline.report.server import View, ViewServer
 
@@ -163,13 +165,21 @@ def test_a_finding_leads_to_its_line_and_to_its_path_and_the_tree_is_turned_over
     assert seen["again"] == {"pressed": seen["pressed"], "search": "aten::", "colour": "module"}
 
 
-def test_a_folded_job_says_why_it_has_no_timeline_and_no_curves(profiles, browse):
-    folder, before, after = profiles
+def test_a_folded_job_has_the_tree_of_its_late_rank_and_says_why_it_has_no_timeline(tmp_path, browse):
+    """Rank 5 of eight loads 900 ms longer; the others wait for it in their collectives."""
+    paths = write_late(tmp_path, {5: 900})
     leadline_is = [sys.executable, "-m", "leadline.cli.main"]
-    merge = ["merge", "-o", "folded.leadline", before.name, after.name]
-    for words in (merge, ["report", "folded.leadline", "-o", "folded.html"]):
-        subprocess.run([*leadline_is, *words], cwd=folder, check=True, capture_output=True, timeout=100)
-    seen = browse("folded.mjs", folder / "folded.html")
+    for words in (["merge", "-o", "folded.leadline", *paths], ["report", "folded.leadline", "-o", "folded.html"]):
+        subprocess.run([*leadline_is, *words], cwd=tmp_path, check=True, capture_output=True, timeout=100)
+    seen = browse("folded.mjs", tmp_path / "folded.html")
     assert seen["errors"] == []
     assert "A folded job holds no trace window, so it says where time went but not when." in seen["timeline"]
     assert "Open the file of one of its ranks to see one." in seen["time"]
+    assert seen["offered"] == ["all ranks", "rank 5 alone"]
+    assert seen["alone"] == "2.45 s time" and seen["all"] == "19.6 s time"
+    assert seen["colour"] == "ranks" and "the 7 other ranks" in seen["legend"]
+    assert "time\t950 ms\t50.0 ms" in seen["beside"]
+    assert seen["found"] == "38.8% in 1 place"
+    assert "rank=5" in seen["link"] and seen["again"] == ["data loading", "5"]
+    assert seen["notAlone"] == "true" and "rank 5, node1" in seen["said"] and "its own tree" in seen["said"]
+    assert seen["chosen"][:2] == [seen["alone"], "5"]

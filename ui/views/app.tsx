@@ -194,6 +194,10 @@ function App({ host, profile, early, said, kept, live }: AppProps & LiveProps) {
         setFlameState({ search: text });
         show("flame");
       },
+      rank(rank) {
+        setFlameState({ rank, colour: "ranks", search: "", inverted: false });
+        show("flame");
+      },
       source(file, line) {
         setPlace((old) => ({ file, line, asked: old.asked + 1 }));
         show("source");

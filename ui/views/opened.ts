@@ -24,5 +24,7 @@ export interface Navigation {
   /** The flame graph at a row of the tree, by a metric. */
   frame(row: number, metric?: string): void;
   search(text: string): void;
+  /** The flame graph of one rank of a merged job. */
+  rank(rank: number): void;
   source(file: string, line: number): void;
 }

@@ -26,7 +26,7 @@ from leadline.schema import FORMAT_VERSION, TABLES, FrameKind
 
 MOST_BYTES = 24 << 20
 """Of the packed profile; the page is a third larger."""
-_NOT_SHOWN = ("rank_histogram", "rank_metrics", "node_ranks", "metric_squares", "code_objects", "code_bytes")
+_NOT_SHOWN = ("rank_histogram", "node_ranks", "metric_squares", "code_objects", "code_bytes")
 """What folding once more needs, and machine code, of which the page shows the lines."""
 _UNPACKED_BYTES = 1 << 30
 _KEPT_KINDS = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.THREAD)
@@ -116,6 +116,7 @@ def cut_tree(tree: Tree, tables: Tables, most_nodes: int) -> tuple[Tables, NDArr
         "frame": np.concatenate((frame, len(used) + which)).astype("<u4"),
     }
     columns["metrics"] = _summed(tables["metrics"], metric_row)
+    columns["rank_metrics"] = _summed(tables["rank_metrics"], metric_row, ("rank",))
     spreads = columns["rank_stats"]
     shown = kept[spreads["node"].astype(np.int64)]
     columns["rank_stats"] = {name: values[shown] for name, values in spreads.items()}
@@ -142,10 +143,11 @@ def _frames(tables: Tables, used: NDArray[np.int64], pruned: int) -> dict[str, A
     return made
 
 
-def _summed(metrics: Mapping[str, Array], row_of: NDArray[np.int64]) -> dict[str, Array]:
-    """The rows of `metrics` at their new nodes, those of one node, metric, device and stream as one."""
+def _summed(metrics: Mapping[str, Array], row_of: NDArray[np.int64], also: tuple[str, ...] = ()) -> dict[str, Array]:
+    """The rows of `metrics` at their new nodes, those of one node, metric, device and stream (and `also`) as one."""
+    names = ("metric", "device", "stream", *also)
     node = row_of[metrics["node"].astype(np.int64)]
-    keys = [node, *(metrics[name].astype(np.int64) for name in ("metric", "device", "stream"))]
+    keys = [node, *(metrics[name].astype(np.int64) for name in names)]
     order = np.lexsort(keys[::-1])
     keys = [key[order] for key in keys]
     changes = np.zeros(len(node), np.bool_)
@@ -154,7 +156,7 @@ def _summed(metrics: Mapping[str, Array], row_of: NDArray[np.int64]) -> dict[str
         changes[1:] |= key[1:] != key[:-1]
     first = np.flatnonzero(changes)
     made: dict[str, Array] = {"node": keys[0][first].astype("<u4")}
-    for name in ("metric", "device", "stream"):
+    for name in names:
         made[name] = metrics[name][order][first]
     for name, fold in (("count", np.add), ("sum", np.add), ("min", np.minimum), ("max", np.maximum)):
         made[name] = fold.reduceat(metrics[name][order], first) if len(first) else metrics[name][:0]

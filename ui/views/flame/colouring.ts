@@ -1,7 +1,9 @@
 // What a box's colour says: its kind, its module, how hot it is, or whether it is more or less after a change.
 
+import { besideOthers } from "../../model/alone";
 import type { Diff } from "../../model/diff";
 import { foldedName } from "../../model/frames";
+import type { Profile } from "../../model/profile";
 import type { TreeView, ViewNode } from "../../model/view";
 import { mixed } from "../colours";
 import type { Colouring } from "./graph";
@@ -11,6 +13,7 @@ export const COLOURINGS = {
   module: "Colour: module",
   heat: "Colour: heat",
   diff: "Colour: change",
+  ranks: "Colour: beside other ranks",
 };
 export type ColourName = keyof typeof COLOURINGS;
 
@@ -28,7 +31,8 @@ const SHADES = [
 ];
 
 /** Null for the kind, which is what boxes are coloured by when nothing else is said. */
-export function colouring(name: ColourName, view: TreeView, diff: Diff | null): Colouring | null {
+export function colouring(name: ColourName, view: TreeView, diff: Diff | null, job: Profile): Colouring | null {
+  if (name === "ranks") return byOtherRanks(view, job);
   if (name === "heat") return byHeat(view);
   if (name === "diff") return diff && byChange(view, diff);
   return name === "module" ? byModule(view) : null;
@@ -60,6 +64,20 @@ function byChange(view: TreeView, diff: Diff): Colouring {
         made[1] += after[row];
       }
       known.set(node, made);
+    }
+    return made;
+  });
+}
+
+/** One rank, which the view is of, beside the average of the others. */
+function byOtherRanks(view: TreeView, job: Profile): Colouring {
+  const beside = besideOthers(job, view.profile, view.options.metric, view.options.inverted);
+  const known = new WeakMap<ViewNode, [number, number]>();
+  return redBlue((node) => {
+    let made = known.get(node);
+    if (!made) {
+      const { here, others } = beside(node.rows);
+      known.set(node, (made = [others, here]));
     }
     return made;
   });

@@ -1,7 +1,9 @@
 // The panel beside the flame graph: what the selected frame is, where it stands in the source, and what it cost.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { besideOthers, ranksMeasured } from "../../model/alone";
 import { operatorName } from "../../model/frames";
+import type { Profile } from "../../model/profile";
 import { MetricInfo } from "../../model/schema.generated";
 import { twins } from "../../model/twins";
 import { duration, inUnit, metricName, number, share, visible } from "../../model/units";
@@ -26,14 +28,16 @@ interface Props {
   opened: Opened;
   view: TreeView;
   node: ViewNode | null;
+  /** The whole job where the view is of one rank; else the profile that is shown. */
+  job: Profile;
   actions: DetailsActions;
 }
 
-export function Details({ opened, view, node, actions }: Props) {
+export function Details({ opened, view, node, job, actions }: Props) {
   return (
     <aside class="details" tabIndex={0} aria-live="polite" aria-label="Selected frame">
       {node ? (
-        <Frame opened={opened} view={view} node={node} actions={actions} />
+        <Frame opened={opened} view={view} node={node} job={job} actions={actions} />
       ) : (
         <Start view={view} actions={actions} />
       )}
@@ -73,7 +77,7 @@ function Start({ view, actions }: { view: TreeView; actions: DetailsActions }) {
   );
 }
 
-function Frame({ opened, view, node, actions }: Props & { node: ViewNode }) {
+function Frame({ opened, view, node, job, actions }: Props & { node: ViewNode }) {
   const { profile } = view;
   const frame = view.frameOf(node);
   const file = profile.frameText("file", frame);
@@ -88,6 +92,7 @@ function Frame({ opened, view, node, actions }: Props & { node: ViewNode }) {
       {node.parent ? <Origin opened={opened} rows={profile.path(node.at[0]).reverse()} /> : null}
       <FindingsOf opened={opened} node={node} />
       <Costs view={view} node={node} />
+      {job === view.profile ? null : <OtherRanks view={view} node={node} job={job} />}
       {node.parent ? (
         <button type="button" class="plain" onClick={() => actions.sandwich(node)}>
           All callers and callees
@@ -149,6 +154,38 @@ function Costs({ view, node }: { view: TreeView; node: ViewNode }) {
         )}
       </tbody>
     </table>
+  );
+}
+
+/** The frame on the rank that is shown, and on the others. */
+function OtherRanks({ view, node, job }: { view: TreeView; node: ViewNode; job: Profile }) {
+  const { profile, options } = view;
+  const rows = profile.metrics.drawn.flatMap((metric) => {
+    const beside = besideOthers(job, profile, metric.name, options.inverted)(node.rows);
+    return beside.here || beside.others ? [{ metric, ...beside }] : [];
+  });
+  return (
+    <>
+      <h4>Beside the other {number(ranksMeasured(job) - 1)} ranks</h4>
+      <table class="costs beside-ranks">
+        <thead>
+          <tr>
+            <th />
+            <th scope="col">this rank</th>
+            <th scope="col">mean of the others</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ metric, here, others }) => (
+            <tr class={metric.name === options.metric ? "current" : ""}>
+              <th scope="row">{metricName(metric.name)}</th>
+              <td>{inUnit(here, metric.unit)}</td>
+              <td>{inUnit(others, metric.unit)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
   );
 }
 

@@ -1,13 +1,15 @@
 // What stands over and below the flame graph: the meaning of its colours, and the tip at the pointer.
 
 import { useMemo } from "preact/hooks";
-import { inUnit, metricName, share, visible } from "../../model/units";
+import { inUnit, metricName, number, share, visible } from "../../model/units";
 import type { TreeView, ViewNode } from "../../model/view";
 import type { Opened } from "../opened";
 import { DiffLegend, Dot } from "../widgets";
 
-/** `changes`: boxes are coloured by what a change did. */
-export function Beside({ opened, view, changes }: { opened: Opened; view: TreeView; changes: boolean }) {
+/** `changes`: boxes are coloured by what a change did; `others`: by how much more the rank has than so many others. */
+export function Beside(props: { opened: Opened; view: TreeView; changes: boolean; others: number }) {
+  const { opened, view, changes, others } = props;
+  if (others) return <RankLegend others={others} />;
   return changes ? <ChangeLegend opened={opened} view={view} /> : <Legend opened={opened} />;
 }
 
@@ -29,6 +31,21 @@ function Legend({ opened }: { opened: Opened }) {
           {kind}
         </span>
       ))}
+    </div>
+  );
+}
+
+function RankLegend({ others }: { others: number }) {
+  return (
+    <div class="legend">
+      <span>
+        <span class="dot more" />
+        {`more than the mean of the ${number(others)} other ranks`}
+      </span>
+      <span>
+        <span class="dot less" />
+        less
+      </span>
     </div>
   );
 }

@@ -1,9 +1,10 @@
 // The flame graph page: its controls, what is zoomed and searched for, and the panel with details.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { rankProfile, ranksAlone, ranksMeasured } from "../../model/alone";
 import type { Profile } from "../../model/profile";
 import { scopesOf } from "../../model/scopes";
-import { BadPattern, type Found } from "../../model/search";
+import { BadPattern, Search, type Found } from "../../model/search";
 import { metricName, number, share } from "../../model/units";
 import { TreeView, type ViewNode, type ViewOptions } from "../../model/view";
 import { DrawingLayers, type Layers } from "../canvas";
@@ -34,13 +35,14 @@ export interface FlameHandle {
   nextColour(): void;
 }
 
-export function FlamePage({ opened, state, set, shown, handle, zoomed: tell }: Props) {
+export function FlamePage({ opened: job, state, set, shown, handle, zoomed: tell }: Props) {
+  const opened = useMemo(() => alone(job, state.rank), [job.profile, job.findings, job.comparison.diff, state.rank]);
   const { profile } = opened;
   const metrics = profile.metrics.drawn;
   const options = viewOptions(state);
   const views = useRef(new Map<string, TreeView>());
   const viewOf = (wanted: ViewOptions) => {
-    const key = JSON.stringify(wanted);
+    const key = JSON.stringify([wanted, state.rank]);
     let view = views.current.get(key);
     if (!view) views.current.set(key, (view = new TreeView(profile, wanted)));
     return view;
@@ -54,7 +56,10 @@ export function FlamePage({ opened, state, set, shown, handle, zoomed: tell }: P
   const [zoomed, setZoomed] = useState<ViewNode>(view.root);
   const [tip, setTip] = useState<{ node: ViewNode; x: number; y: number } | null>(null);
   const [sandwich, setSandwich] = useState<ViewNode | null>(null);
-  const searching = useMemo(() => searched(opened, state.search, options.metric), [state.search, options.metric]);
+  const searching = useMemo(
+    () => searched(opened, state.search, options.metric),
+    [state.search, options.metric, profile],
+  );
 
   useEffect(() => {
     const made = new FlameGraph(layers.current as Layers, minimap.current as HTMLCanvasElement, view, {
@@ -87,13 +92,15 @@ export function FlamePage({ opened, state, set, shown, handle, zoomed: tell }: P
     graph.current?.search(found ? (node) => found.frames[view.frameOf(node)] === 1 : null);
   }, [searching, view]);
   const { comparison } = opened;
-  const colour = state.colour === "diff" && !comparison.possible ? "kind" : state.colour;
-  const colours = (Object.keys(COLOURINGS) as ColourName[]).filter((name) => name !== "diff" || comparison.possible);
+  const ranks = useMemo(() => ranksAlone(job.profile), [job.profile]);
+  const possible = { diff: comparison.possible && state.rank < 0, ranks: state.rank >= 0 } as Record<string, boolean>;
+  const colours = (Object.keys(COLOURINGS) as ColourName[]).filter((name) => possible[name] ?? true);
+  const colour = colours.includes(state.colour) ? state.colour : "kind";
   useEffect(() => {
     if (colour === "diff") comparison.wanted();
   }, [colour]);
   useEffect(
-    () => graph.current?.colourBy(colouring(colour, view, comparison.diff)),
+    () => graph.current?.colourBy(colouring(colour, view, comparison.diff, job.profile)),
     [colour, view, opened.findings, comparison.diff],
   );
   useEffect(() => {
@@ -215,6 +222,22 @@ export function FlamePage({ opened, state, set, shown, handle, zoomed: tell }: P
                 })
           }
         />
+        {ranks.length ? (
+          <select
+            aria-label="Rank"
+            title="All ranks together, or one that was late alone"
+            value={String(state.rank)}
+            onChange={(event) => {
+              const rank = Number(event.currentTarget.value);
+              set({ rank, colour: rank >= 0 ? "ranks" : "kind" });
+            }}
+          >
+            <option value="-1">all ranks</option>
+            {ranks.map((rank) => (
+              <option value={String(rank)}>rank {rank} alone</option>
+            ))}
+          </select>
+        ) : null}
         <select
           aria-label="Colour of the boxes"
           title="Colour of the boxes (c)"
@@ -255,13 +278,19 @@ export function FlamePage({ opened, state, set, shown, handle, zoomed: tell }: P
             label="Flame graph; arrow keys move, Enter zooms, Escape zooms out; the panel beside it says what is selected"
           />
           {sandwich ? <Sandwich view={view} node={sandwich} close={() => setSandwich(null)} open={zoom} /> : null}
-          <Beside opened={opened} view={view} changes={colour === "diff"} />
+          <Beside
+            opened={opened}
+            view={view}
+            changes={colour === "diff"}
+            others={colour === "ranks" ? ranksMeasured(job.profile) - 1 : 0}
+          />
           {tip ? <Tip opened={opened} view={view} tip={tip} /> : null}
         </div>
         <Details
           opened={opened}
           view={view}
           node={selected}
+          job={job.profile}
           actions={{
             open,
             zoom,
@@ -288,6 +317,13 @@ export function FlamePage({ opened, state, set, shown, handle, zoomed: tell }: P
     if (wanted && !state.inverted) parameters.set("row", String(wanted.at[0]));
     return `${location.href.split("#")[0]}#flame?${parameters}`;
   }
+}
+
+/** What is open with the measurements of one rank alone; rows of the tree mean the same. */
+function alone(job: Opened, rank: number): Opened {
+  if (rank < 0) return job;
+  const profile = rankProfile(job.profile, rank);
+  return { ...job, profile, search: new Search(profile) };
 }
 
 /** Row of the process whose part of the tree is zoomed to, -1 for none. */

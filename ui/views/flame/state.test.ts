@@ -11,7 +11,7 @@ test("a link says the whole state", async () => {
   const state = { ...firstState(await profile()), ...fromLink(new URLSearchParams(link), await profile()) };
   expect(state).toEqual({
     metric: "calls", inverted: true, hideLibrary: false, foldLayers: false, joinProcesses: true, collapseRecursion: true,
-    colour: "heat", search: "mm", row: 3, asked: 0,
+    colour: "heat", search: "mm", rank: -1, row: 3, asked: 0,
   }); // prettier-ignore
 });
 

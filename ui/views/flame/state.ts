@@ -1,5 +1,6 @@
 // What the flame graph shows, as far as a link can say it.
 
+import { ranksAlone } from "../../model/alone";
 import type { Profile } from "../../model/profile";
 import { COLOURINGS, type ColourName } from "./colouring";
 
@@ -12,6 +13,8 @@ export interface FlameState {
   collapseRecursion: boolean;
   colour: ColourName;
   search: string;
+  /** The rank of a merged job that is shown alone; -1: all together. */
+  rank: number;
   /** The row of the tree that is asked for. */
   row: number | null;
   /** Grows with each request, so that the same row can be asked for again. */
@@ -28,6 +31,7 @@ export function firstState(profile: Profile): FlameState {
     collapseRecursion: false,
     colour: "kind",
     search: "",
+    rank: -1,
     row: null,
     asked: 0,
   };
@@ -44,6 +48,8 @@ export function fromLink(parameters: URLSearchParams, profile: Profile): Partial
   if (colour && Object.hasOwn(COLOURINGS, colour)) asked.colour = colour as ColourName;
   const search = parameters.get("search");
   if (search) asked.search = search;
+  const rank = Number(parameters.get("rank") ?? NaN);
+  if (ranksAlone(profile).includes(rank)) asked.rank = rank;
   const row = Number(parameters.get("row") ?? NaN);
   if (Number.isInteger(row) && row >= 0 && row < profile.size) asked.row = row;
   return asked;

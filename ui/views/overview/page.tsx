@@ -38,7 +38,7 @@ function Shown({ opened }: { opened: Opened }) {
   return (
     <>
       <Tiles opened={opened} />
-      <RanksCard ranks={report.ranks} />
+      <RanksCard opened={opened} ranks={report.ranks} />
       <FindingsCard opened={opened} />
       {report.time_split.length ? (
         <Card

@@ -1,15 +1,18 @@
 // The ranks of a merged job: who is late and why, how far ranks are apart, and a heat map of rank and part.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ranksAlone } from "../../model/alone";
 import { deviations, heatColumns, quantityName, type Ranks, type RankSpread } from "../../model/ranks";
 import { duration, number, size, visible } from "../../model/units";
+import type { Opened } from "../opened";
 import { Card } from "../widgets";
 
 const MOST_HEIGHT = 480;
 const MOST_CELL = 18;
 const WIDTH = 72; // of a column
 
-export function RanksCard({ ranks }: { ranks: Ranks | null | undefined }) {
+export function RanksCard({ opened, ranks }: { opened: Opened; ranks: Ranks | null | undefined }) {
+  const alone = useMemo(() => ranksAlone(opened.profile), [opened.profile]);
   if (!ranks) return null;
   const of = ranks.world_size > ranks.count ? ` of ${number(ranks.world_size)}` : "";
   const gap = ranks.missing ? `; missing: ${ranks.missing}` : "";
@@ -24,8 +27,18 @@ export function RanksCard({ ranks }: { ranks: Ranks | null | undefined }) {
           <li>{visible(sentence)}</li>
         ))}
       </ul>
+      {alone.length ? (
+        <p class="rank-trees">
+          Call tree of{" "}
+          {alone.map((rank) => (
+            <button type="button" class="plain" onClick={() => opened.go.rank(rank)}>
+              rank {rank} alone
+            </button>
+          ))}
+        </p>
+      ) : null}
       <Spreads spreads={ranks.spreads} />
-      {ranks.rows.length > 1 ? <HeatMap ranks={ranks} /> : null}
+      {ranks.rows.length > 1 ? <HeatMap ranks={ranks} alone={alone} open={opened.go.rank} /> : null}
     </Card>
   );
 }
@@ -69,7 +82,7 @@ function Spreads({ spreads }: { spreads: RankSpread[] }) {
 }
 
 /** A row for each rank, a column for each part; red took longer than the median rank, blue less. */
-function HeatMap({ ranks }: { ranks: Ranks }) {
+function HeatMap({ ranks, alone, open }: { ranks: Ranks; alone: number[]; open(rank: number): void }) {
   const columns = useMemo(() => heatColumns(ranks), [ranks]);
   const heat = useMemo(() => deviations(ranks, columns), [ranks, columns]);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -93,8 +106,9 @@ function HeatMap({ ranks }: { ranks: Ranks }) {
     const column = Math.floor(((event.clientX - box.left) / box.width) * columns.length);
     look(row >= 0 && row < rows && column >= 0 && column < columns.length ? [row, column] : null);
   };
+  const pointed = at && alone.includes(ranks.rows[at[0]].rank) ? ranks.rows[at[0]].rank : -1;
   const said = at
-    ? cellText(ranks, columns, at[0], at[1])
+    ? `${cellText(ranks, columns, at[0], at[1])}${pointed >= 0 ? "; click for its own tree" : ""}`
     : "Point at a cell: red took longer than the median rank, blue less.";
   return (
     <div class="rank-heat scroll">
@@ -109,6 +123,8 @@ function HeatMap({ ranks }: { ranks: Ranks }) {
         height={rows * cell}
         role="img"
         aria-label={`Heat map of ${rows} ranks and ${columns.length} parts; the table above has the extremes`}
+        style={{ cursor: pointed >= 0 ? "pointer" : "default" }}
+        onClick={() => pointed >= 0 && open(pointed)}
         onMouseMove={point}
         onMouseLeave={() => look(null)}
       />
