@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from tests.distributed.test_alone import write as write_late
 
 import leadline
