@@ -84,10 +84,32 @@ def lossless(profile: Profile, truth: Truth) -> str:
     return "; ".join(f"{one.count} {one.kind.name.lower()}: {one.detail}" for one in profile.losses if one.count)
 
 
+def counters(profile: Profile, truth: Truth) -> str:
+    """Of the run with counters."""
+    counted = _sum([*profile.tree.find(kind="kernel")], "counted_time")
+    if counted <= 0:
+        return _said(profile, "counters") or "no kernel was counted, and nothing says why"
+    taken = _sum([*profile.tree.find(kind="kernel")], "occupied_time")
+    return "" if 0 < taken <= counted else f"{taken} ns occupied of {counted} ns counted"
+
+
+def instructions(profile: Profile, truth: Truth) -> str:
+    """Of the run with samples of instructions."""
+    samples = _sum([*profile.tree.find(kind="instruction")], "instruction_samples")
+    return "" if samples > 0 else _said(profile, "instructions") or "no sample, and nothing says why"
+
+
+def _said(profile: Profile, part: str) -> str:
+    details = profile.meta["available"]["amd"].get("details", {})
+    return str(details.get(part, {}).get("message", ""))
+
+
 CHECKS: dict[str, Callable[[Profile, Truth], str]] = {
     one.__name__: one for one in (launches, names, shapes, resources, latency, copies, device, lossless)
 }
 """Each gives what is wrong, or nothing."""
+MORE = {"counted.leadline": counters, "sampled.leadline": instructions}
+"""Of runs of their own, where there are such."""
 
 
 def main(out: Path, truth_file: Path) -> int:
@@ -97,9 +119,13 @@ def main(out: Path, truth_file: Path) -> int:
     except (OSError, ValueError) as error:
         results["run"] = {"ok": False, "why": str(error)}
     else:
-        for name, check in CHECKS.items():
+        checks = {name: (profile, check) for name, check in CHECKS.items()}
+        for file, check in MORE.items():
+            if (out / file).exists():
+                checks[check.__name__] = (leadline.open(str(out / file)), check)
+        for name, (one, check) in checks.items():
             try:
-                why = check(profile, truth)
+                why = check(one, truth)
             except Exception as error:  # one broken check must not hide the others
                 why = f"{type(error).__name__}: {error}"
             results[name] = {"ok": not why, "why": why}

@@ -7,7 +7,8 @@
 # Needs python3 with numpy and rich, CMake, ninja, a C++20 compiler and nanobind (missing Python packages: wheels in the
 # folder that WHEELS names, as for check.sh); the kernels are compiled by ROCm's own hiprtc. BUILT names a folder with a
 # built package to check in place of building one. Leaves in OUT: summary.md, results.json, doctor.json, machine.log,
-# build.log, run.log, amd.leadline, and recording (the stream of calls and records, for tests on real data).
+# build.log, run.log, amd.leadline, and recording (the stream of calls and records, for tests on real data); counted.leadline
+# with hardware counters and, where ROCPROFILER_PC_SAMPLING_BETA_ENABLED is set, sampled.leadline with instructions.
 # Exit status 0: every check passed; 1: one did not; 2: it could not be built; 3: there is no GPU.
 set -uo pipefail
 
@@ -58,4 +59,19 @@ fi
 LEADLINE_GPU_RECORDING=$out/recording timeout --kill-after=10 "${RUN_SECONDS:-180}" "$python" -m leadline run \
   -o "$out/amd.leadline" "$root/bench/gpu/amd_program.py" "$work/truth.json" >"$out/run.log" 2>&1
 echo "run: status $?"
+# The same program again, with counters, and with samples of instructions where that is permitted.
+if [ -n "$fakes" ]; then
+  export FAKE_COUNTERS="turns,OccupancyPercent,50 turns,FETCH_SIZE,8" FAKE_SAMPLES="turns,64,3,8"
+  export ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1 AMD_PROGRAM_PAUSE=1
+fi
+timeout --kill-after=10 "${RUN_SECONDS:-180}" "$python" -m leadline run --gpu-metrics occupancy,dram --budget 100% \
+  -o "$out/counted.leadline" "$root/bench/gpu/amd_program.py" "$work/counted.json" >"$out/counted.log" 2>&1
+echo "counters: status $?"
+if [ -n "${ROCPROFILER_PC_SAMPLING_BETA_ENABLED:-}" ]; then
+  timeout --kill-after=10 "${RUN_SECONDS:-180}" "$python" -m leadline run --instructions --budget 100% \
+    -o "$out/sampled.leadline" "$root/bench/gpu/amd_program.py" "$work/sampled.json" >"$out/sampled.log" 2>&1
+  echo "instructions: status $?"
+else
+  echo "instructions: not sampled, set ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1 where a frozen device does no harm"
+fi
 exec timeout 120 "$python" "$root/bench/gpu/amd_checks.py" "$out" "$work/truth.json"

@@ -18,6 +18,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "ROCR_VISIBLE_DEVICES",
         "ROCM_PATH",
         "ROCP_TOOL_LIBRARIES",
+        "ROCPROFILER_PC_SAMPLING_BETA_ENABLED",
     ):
         monkeypatch.delenv(name, raising=False)
     files = {
@@ -39,6 +40,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(
         amd, "sdk_candidates", lambda: iter(["/opt/rocm/lib/librocprofiler-sdk.so", "librocprofiler-sdk.so.1"])
     )
+    monkeypatch.setattr(amd, "older_candidates", lambda: iter(["libroctracer64.so.4"]))
     return tmp_path
 
 
@@ -54,6 +56,8 @@ def test_a_machine_that_can_be_measured(machine: Path) -> None:
         "devices": OK,
         "ROCm": OK,
         "rocprofiler-sdk": OK,
+        "instructions": LIMITED,
+        "counters": OK,
         "start of HIP": OK,
     }
     assert seen["driver"].text == "amdgpu 6.12.12, /dev/kfd"
@@ -77,7 +81,7 @@ def test_what_is_wrong_is_named_with_its_remedy(machine: Path, monkeypatch: pyte
     seen = found()
     assert seen["permission"].level == FAILED and "usermod -aG" in seen["permission"].advice
     assert seen["visible"].level == LIMITED and "ROCR_VISIBLE_DEVICES (1,0)" in seen["visible"].text
-    assert seen["ROCm"].level == FAILED and "6.2" in seen["ROCm"].advice
+    assert seen["ROCm"].level == LIMITED and "6.2" in seen["ROCm"].advice
     assert seen["copies of rocprofiler-sdk"].level == LIMITED
     assert seen["start of HIP"].level == FAILED and "/no/such/tool.so" in seen["start of HIP"].text
     (machine / "dev/kfd").unlink()
@@ -85,3 +89,22 @@ def test_what_is_wrong_is_named_with_its_remedy(machine: Path, monkeypatch: pyte
     monkeypatch.setattr(amd, "sdk_candidates", lambda: iter(["librocprofiler-sdk.so.1"]))
     (machine / "dev/kfd").write_text("")
     assert found()["rocprofiler-sdk"].level == FAILED
+
+
+def test_instructions_are_sampled_where_the_device_can_and_it_is_permitted(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1" in found()["instructions"].advice
+    monkeypatch.setenv("ROCPROFILER_PC_SAMPLING_BETA_ENABLED", "1")
+    assert found()["instructions"].level == OK and "gfx942 with reasons" in found()["instructions"].text
+    for node in ("1", "2"):
+        properties = machine / f"sys/class/kfd/kfd/topology/nodes/{node}/properties"
+        properties.write_text("simd_count 384\ngfx_target_version 110000\ndrm_render_minor 128\n")
+    assert found()["instructions"].level == LIMITED and "MI200" in found()["instructions"].text
+
+
+def test_roctracer_is_named_where_there_is_no_sdk(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amd, "sdk_candidates", lambda: iter(["librocprofiler-sdk.so.1"]))
+    monkeypatch.setattr(amd, "older_candidates", lambda: iter(["/opt/rocm/lib/libroctracer64.so.4"]))
+    seen = found()["rocprofiler-sdk"]
+    assert seen.level == LIMITED and "/opt/rocm/lib/libroctracer64.so.4 tells of kernels" in seen.text

@@ -29,7 +29,7 @@ def test_a_rehearsal_over_the_fakes_passes_and_a_wrong_truth_does_not(tmp_path: 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     results = json.loads((out / "results.json").read_text())
-    assert len(results) == 8 and all(one["ok"] for one in results.values())
+    assert len(results) == 10 and all(one["ok"] for one in results.values())
     assert (out / "recording").stat().st_size > 0 and (out / "recording.folded").is_file()
     assert any(one["title"] == "AMD GPU" for one in json.loads((out / "doctor.json").read_text())["sections"])
 

@@ -91,6 +91,20 @@ def test_copies_say_what_memory_and_collectives_stand_below_their_call(tmp_path:
     assert losses(profile) == {} and contradictions(profile) == []
 
 
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"FAKE_SDK": "20000"}, "rocprofiler-sdk 2.0.0"),
+        ({"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1", "FAKE_DEVICES": "2"}, "set one of the two only"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_the_program_goes_on(
+    tmp_path: Path, fakes: Path, environment: dict[str, str], words: str
+) -> None:
+    profile = run(tmp_path, fakes, **environment)
+    assert words in losses(profile)["provider_unavailable"]
+
+
 def test_an_empty_profile_says_why(tmp_path: Path, fakes: Path) -> None:
     profile = run(tmp_path, fakes, FAKE_BLIND="1")
     assert [*profile.tree.find(kind="kernel")] == []

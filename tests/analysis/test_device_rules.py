@@ -318,3 +318,29 @@ def test_products_that_leave_matrix_units_alone_are_named_where_the_device_has_t
 @pytest.mark.parametrize("types", ["BBS_BH", "HHS_BH_Bias_HAS_SAV_UserArgs", "F8F8S_BSS", "DB"])
 def test_other_types_of_tensile_are_not_full_precision(types):
     assert product(TENSILE.format(types=types, unit="_MI16x16x16x1"), **AMD) == []
+
+
+@pytest.mark.parametrize(
+    ("dots", "matrix"),
+    [
+        (
+            "void ck::kernel_gemm_dl_v1r3<ck::GridwiseGemmDl_km_kn_mn_v1r3",
+            "void ck::kernel_gemm_xdl_cshuffle_v3<ck::Grid",
+        ),
+        (
+            "void ck::tensor_operation::device::(anonymous namespace)::kernel_grouped_conv_fwd_dl_multiple_d<ck::Gridwise"
+            "GemmDlMultipleD_km_kn_mn",
+            "void ck::kernel_grouped_conv_multiple_d_wmma_cshuffle<ck::GridwiseGemmMultipleD_Wmma",
+        ),
+        (
+            "gridwise_convolution_implicit_gemm_v4r4_nchw_kcyx_nkhw",
+            "gridwise_convolution_implicit_gemm_v4r4_xdlops_nchw",
+        ),
+        ("naive_conv_ab_nonpacked_fwd_nchw_half_double_half", "igemm_fwd_gtcx3_nhwc_fp16_bx0_ex1_bt128x128x32"),
+        ("igemm_v4r1_1x1_dynamic", "miopenSp3AsmConv_v30_3_1_gfx9_fp32_f2x3_stride1"),
+    ],
+)
+def test_products_of_composable_kernel_and_miopen_that_miss_matrix_units(dots, matrix):
+    (one,) = product(dots, **AMD)
+    assert "leave the device's matrix units (MFMA) alone" in one.title
+    assert product(matrix, **AMD) == []

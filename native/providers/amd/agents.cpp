@@ -9,6 +9,8 @@
 #include <map>
 #include <string_view>
 
+#include "providers/amd/chips.h"
+
 namespace leadline::amd {
 namespace {
 
@@ -26,7 +28,7 @@ std::string uuid_text(std::uint64_t uuid) {
 // Those that a list such as "2,0" or "GPU-1234..." chooses, in its order; a wrong entry ends the list, as in the
 // runtime.
 std::vector<std::size_t> chosen(const std::vector<std::size_t>& all, const std::vector<GpuAgent>& agents,
-                                const std::optional<std::string>& list) {
+                                const std::optional<std::string>& list, bool* wrong) {
   if (!list) return all;
   std::vector<std::size_t> kept;
   std::string_view rest = *list;
@@ -37,12 +39,14 @@ std::vector<std::size_t> chosen(const std::vector<std::size_t>& all, const std::
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
     if (error == std::errc() && end == entry.data() + entry.size()) {
+      *wrong = *wrong || number >= all.size();
       if (number >= all.size()) break;
       kept.push_back(all[number]);
       continue;
     }
     const auto same =
         std::find_if(all.begin(), all.end(), [&](std::size_t at) { return agents[at].info.uuid == entry; });
+    *wrong = *wrong || same == all.end();
     if (same == all.end()) break;
     kept.push_back(*same);
   }
@@ -114,8 +118,16 @@ void Agents::load(const void* const* agents, std::size_t count, const Visibility
   }
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  order = chosen(order, all, visibility.rocr);
-  order = chosen(order, all, visibility.hip);
+  bool wrong_rocr = false;
+  bool wrong_hip = false;
+  order = chosen(order, all, visibility.rocr, &wrong_rocr);
+  order = chosen(order, all, visibility.hip, &wrong_hip);
+  contradiction_.clear();
+  if (wrong_hip && visibility.rocr) {
+    contradiction_ = "HIP's list of devices (" + *visibility.hip + ") counts among those that ROCR_VISIBLE_DEVICES (" +
+                     *visibility.rocr + ") leaves, and names one that is not there, so HIP shows " +
+                     std::to_string(order.size()) + " of them; set one of the two only.";
+  }
   std::vector<GpuAgent> gpus;
   for (const std::size_t at : order) {
     GpuAgent gpu = all[at];
@@ -133,14 +145,20 @@ void Agents::take(std::vector<GpuAgent> gpus) {
 }
 
 std::string device_detail_json(const GpuAgent& gpu) {
-  std::array<char, 768> out{};
+  const Chip chip = chip_of(gpu.info.major, gpu.info.minor, gpu.info.stepping, gpu.info.warp_size);
+  const std::int32_t registers =
+      chip.compute_units > 0 ? chip.vgprs * chip.simds * gpu.info.warp_size / chip.compute_units : 0;
+  std::array<char, 1024> out{};
   std::snprintf(out.data(), out.size(),
                 "{\"vendor\": \"AMD\", \"architecture\": \"%s\", \"compute_units\": %d, \"wavefront\": %d, "
                 "\"simds_per_compute_unit\": %d, \"max_waves_per_simd\": %d, \"lds_bytes\": %d, \"xcc\": %d, "
-                "\"pci\": \"%s\", \"hive\": \"%llx\", \"partition\": \"%d of %d\"}",
+                "\"pci\": \"%s\", \"hive\": \"%llx\", \"partition\": \"%d of %d\", "
+                "\"multiprocessors\": %d, \"registers_per_multiprocessor\": %d, "
+                "\"shared_bytes_per_multiprocessor\": %d, \"max_threads_per_multiprocessor\": %d}",
                 gpu.architecture.c_str(), gpu.info.multiprocessors, gpu.info.warp_size, gpu.simds_per_compute_unit,
                 gpu.max_waves_per_simd, gpu.lds_kib * 1024, gpu.xccs, gpu.pci.c_str(),
-                static_cast<unsigned long long>(gpu.hive), gpu.part + 1, gpu.parts);
+                static_cast<unsigned long long>(gpu.hive), gpu.part + 1, gpu.parts, gpu.info.multiprocessors, registers,
+                gpu.info.shared_per_multiprocessor, gpu.info.max_threads_per_multiprocessor);
   return out.data();
 }
 

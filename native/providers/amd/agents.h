@@ -49,10 +49,13 @@ class Agents {
     return found == devices_.end() ? -1 : found->second;
   }
   const std::vector<GpuAgent>& gpus() const noexcept { return gpus_; }
+  // What the program's lists of devices contradict each other in, one sentence; empty where they do not.
+  const std::string& contradiction() const noexcept { return contradiction_; }
 
  private:
   std::vector<GpuAgent> gpus_;
   std::unordered_map<std::uint64_t, std::int32_t> devices_;
+  std::string contradiction_;
 };
 
 // JSON object for the devices table.

@@ -127,11 +127,18 @@ bool Measuring::learn_devices() noexcept {
     fold_.describe(devices);
     if (recorder_) recorder_->devices(devices);
     describe_devices();
+    tell_contradiction();
     return true;
   } catch (...) {
     agents_ = nullptr;
     return false;
   }
+}
+
+void Measuring::tell_contradiction() noexcept {
+  if (contradiction_told_ || agents_ == nullptr || agents_->contradiction().empty()) return;
+  contradiction_told_ = true;
+  gpu::count_loss(LossKind::kProviderUnavailable, 1, agents_->contradiction().c_str());
 }
 
 template <class Each>
@@ -301,6 +308,7 @@ void Measuring::stop() {
   left_alone_ = InCallback::wait(kPatience);
   {
     const std::lock_guard lock(fold_mutex_);
+    if (callbacks_.calls().count() > 0) learn_devices();  // lists that hide all of them let no record come
     settle_samples(INT64_MAX);
     fold_.finish();
   }

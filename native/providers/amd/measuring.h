@@ -69,6 +69,7 @@ class Measuring {
   }
   void describe_samples(Details& details) const;
   bool learn_devices() noexcept;
+  void tell_contradiction() noexcept;
   void describe_devices() const;
   void run();
   void settle();
@@ -97,6 +98,7 @@ class Measuring {
   // Everything below is guarded by fold_mutex_ unless atomic; calls of the program never take it.
   mutable std::mutex fold_mutex_;
   const Agents* agents_ = nullptr;
+  bool contradiction_told_ = false;
   gpu::ClockRelation clock_;
   std::uint64_t dropped_ = 0;
   std::int64_t fold_ns_ = 0;

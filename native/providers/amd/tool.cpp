@@ -173,6 +173,12 @@ bool Tool::set_up(std::string* error) {
     if (!library_) return false;
   }
   const SdkFunctions& sdk = call();
+  constexpr std::uint32_t kNextMajor = 20000;
+  if (library_->version() >= kNextMajor) {
+    *error = "rocprofiler-sdk " + sdk_version_name(library_->version()) + " (" + library_->path() +
+             ") is of a later major release than this Leadline knows (0 and 1); install a newer Leadline";
+    return false;
+  }
   std::string missing;
   if (!names_.load(sdk, &missing)) {
     *error = "rocprofiler-sdk " + sdk_version_name(library_->version()) + " (" + library_->path() +

@@ -17,8 +17,14 @@ _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::lin
 
 _FULL_PRECISION = r"(^|[_:])(simt_)?sgemm|gemm_f32f32_f32f32_f32|^Cijk_[A-Za-z_]*_S_?B_"
 """cuBLAS, CUTLASS and Tensile (rocBLAS, hipBLASLt) say the types in their kernels' names; TF32 is `tf32` or `s1688`."""
-_WITHOUT_MFMA = r"^Cijk_(?!.*_MI\d)"
-"""Tensile also says which matrix instruction a kernel uses (`MI16x16x16x1`); none where it has none."""
+_WITHOUT_MFMA = (
+    r"^Cijk_(?!.*_MI\d)"
+    r"|\bck::kernel_\w*(gemm|conv)\w*_dl(_|\b)|\bck::\w*Gridwise\w*(Gemm|Conv)\w*Dl(_|\b|Multiple)"
+    r"|^gridwise_convolution_\w*gemm(?!.*xdlops)|^igemm_v4r1_\w*dynamic|^naive_conv_"
+)
+"""Tensile also says which matrix instruction a kernel uses (`MI16x16x16x1`); none where it has none. Composable Kernel
+has kernels of dot products (`dl`) beside those of matrix units (`xdl`, `wmma`), and so has MIOpen (`xdlops`), with
+naive ones for what it has nothing better for. Its Winograd kernels (`miopenSp3`) need fewer products: left alone."""
 _HAS_MFMA = re.compile(r"Instinct MI[1-9]\d\d|\bgfx9(08|0a|4\d|50)")
 
 

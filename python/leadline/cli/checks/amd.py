@@ -10,7 +10,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from leadline.capture.providers.amd_files import TOOL_LIBRARY, TOOL_VARIABLE, sdk_candidates, tool_library
+from leadline.capture.providers.amd_files import (
+    TOOL_LIBRARY,
+    TOOL_VARIABLE,
+    older_candidates,
+    sdk_candidates,
+    tool_library,
+)
 from leadline.cli.checks import FAILED, LIMITED, OK, Finding
 
 TITLE = "AMD GPU"
@@ -18,6 +24,7 @@ ROOT = Path("/")
 """Of the machine that is looked at; tests look at a made-up one."""
 _GROUPS = ("render", "video")
 _OLDEST = (6, 2)
+_SAMPLING_VARIABLE = "ROCPROFILER_PC_SAMPLING_BETA_ENABLED"
 
 
 def check() -> list[Finding]:
@@ -32,7 +39,7 @@ def check() -> list[Finding]:
         return [Finding("driver", FAILED, "amdgpu is there and /dev/kfd is not", advice)]
     findings = [Finding("driver", OK, f"amdgpu {module}".strip() + ", /dev/kfd")]
     findings += [_permission(driver), _shown(devices), *_visible(), _rocm()]
-    return [*findings, *_sdk(), _tools()]
+    return [*findings, *_sdk({name for name, _ in devices}), _tools()]
 
 
 def _read(name: str) -> str:
@@ -100,25 +107,46 @@ def _rocm() -> Finding:
             continue
         numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit())
         if numbers < _OLDEST:
-            return Finding("ROCm", FAILED, f"{version} is older than rocprofiler-sdk", "install ROCm 6.2 or later")
+            text = f"{version} is older than rocprofiler-sdk, so roctracer is used where it is found"
+            return Finding("ROCm", LIMITED, text, "install ROCm 6.2 or later")
         return Finding("ROCm", OK, f"{version} in /{folder}")
     return Finding("ROCm", LIMITED, "no installation in /opt/rocm or ROCM_PATH; a program's own copy is used")
 
 
-def _sdk() -> Iterator[Finding]:
+def _sdk(architectures: set[str]) -> Iterator[Finding]:
     found: dict[str, str] = {}
     for path in sdk_candidates():
         if os.sep in path:
             found.setdefault(str(Path(path).resolve()), path)
     if not found:
         advice = "install the package rocprofiler-sdk of ROCm 6.2 or later"
-        yield Finding("rocprofiler-sdk", FAILED, "not found; kernels and copies cannot be measured", advice)
+        older = next((path for path in older_candidates() if os.sep in path), "")
+        if older:
+            text = f"not found; {older} tells of kernels, copies, waits and memory, of no grids, registers or counters"
+            yield Finding("rocprofiler-sdk", LIMITED, text, advice)
+        else:
+            yield Finding("rocprofiler-sdk", FAILED, "not found; kernels and copies cannot be measured", advice)
         return
     first, *others = found.values()
     yield Finding("rocprofiler-sdk", OK, f"{first}: kernels, copies, waits, memory, graphs and roctx ranges")
     if others:
         text = f"{len(found)}: {', '.join(found.values())}; a process that loads two sees half of its work in each"
         yield Finding("copies of rocprofiler-sdk", LIMITED, text, "make sure that programs load one of them only")
+    yield _instructions(architectures)
+    yield Finding("counters", OK, "`leadline run --gpu-metrics` reads them launch by launch, one after the other")
+
+
+def _instructions(architectures: set[str]) -> Finding:
+    """By what each generation has: reasons by hardware, places by traps, nothing."""
+    how = {name: "with reasons" for name in architectures if name.startswith(("gfx94", "gfx95"))}
+    how |= dict.fromkeys(architectures & {"gfx90a"}, "without reasons")
+    if not how:
+        return Finding("instructions", LIMITED, "are not sampled on these devices (MI200 and later have a way to)")
+    text = ", ".join(f"{name} {way}" for name, way in sorted(how.items()))
+    if os.environ.get(_SAMPLING_VARIABLE, "") not in ("", "0"):
+        return Finding("instructions", OK, f"`leadline run --instructions` samples {text}")
+    advice = f"who accepts AMD's word that this beta may freeze a device sets {_SAMPLING_VARIABLE}=1"
+    return Finding("instructions", LIMITED, f"could be sampled ({text}), and the SDK does not permit it", advice)
 
 
 def _tools() -> Finding:
