@@ -253,6 +253,11 @@ std::uint64_t FakeRocm::ask(std::int32_t kind) {
   return unasked ? 0xfffff0000123u : external.value;
 }
 
+std::uint64_t FakeRocm::next_dispatch() {
+  const std::lock_guard lock(mutex);
+  return dispatches_ + 1;
+}
+
 void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sdk::Dim3 threads, std::uint32_t lds) {
   if (stream->capturing) {
     const std::lock_guard lock(mutex);
@@ -263,7 +268,8 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   constexpr std::int64_t kLatency = 500;
   const bool seen = active && buffered.contains(11) && !blind;
   const std::uint64_t external = seen ? ask(11) : 0;
-  const std::uint64_t counting = wanted_counters(100 + static_cast<std::uint64_t>(stream->device), dispatches_ + 1);
+  const std::uint64_t next = next_dispatch();
+  const std::uint64_t counting = wanted_counters(100 + static_cast<std::uint64_t>(stream->device), next);
   const std::lock_guard lock(mutex);
   const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
   stream->ready_ns = start + kernel.duration_ns;
