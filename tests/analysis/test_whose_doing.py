@@ -143,3 +143,32 @@ process train.py | pid=5
     told = analyze(profile, ["recompilation"])
     assert told.steps == steps, "one for each run of the program, and not for each operation in it"
     assert names(told) == (["recompilation"] if found else [])
+
+
+def test_an_optimizer_inside_of_compiled_code_is_no_loop_and_tf_data_has_remedies_of_its_own():
+    def step(above: str, indent: str) -> Profile:
+        updates = "\n".join(
+            f"{indent}      python update @ /v/site-packages/keras/adam.py:{number}\n"
+            f"{indent}        operator ResourceApplyAdam | time={10 * MS}/10 call_time={10 * MS}/10"
+            for number in range(1, 51)
+        )
+        return build(
+            f"""
+process train.py | pid=5
+  thread main | tid=5
+    python main @ /home/ada/train.py:43
+      phase data loading
+        operator IteratorGetNext | time={500 * MS}/10 call_time={500 * MS}/10
+    python main @ /home/ada/train.py:44
+{above}{indent}    phase optimizer | time={MS}/10 call_time={MS}/10
+{updates}
+""".lstrip("\n")
+        )
+
+    assert "optimizer_loop" in names(analyze(step("", "  ")))
+    found = analyze(step(f"      operator tf.function(step) | call_time={700 * MS}/10\n", "    "))
+    assert "optimizer_loop" not in names(found)
+    loading = named(found, "data_loading")
+    assert "tf.data.AUTOTUNE" in loading.remedy and "DataLoader" not in loading.remedy
+    assert loading.evidence[0] == "50.0 ms a batch, 10 batches"
+    assert not any("num_workers" in one for one in loading.evidence)

@@ -200,6 +200,7 @@ class FakeRocm {
   std::deque<Record> records_;
   std::deque<Record> samples_;
   std::deque<Record> counted_records_;
+  std::uint64_t next_dispatch();
   std::uint64_t wanted_counters(std::uint64_t agent, std::uint64_t dispatch);
   void count(const Kernel& kernel, std::uint64_t config, const sdk::DispatchRecord& record);
   std::vector<tracer::Record> traced_;

@@ -68,7 +68,8 @@ class DataLoading(Rule):
         spent = case.inclusive_time
         ns = int(spent[outer].sum())
         share = case.share(ns)
-        batches = int(case.calls[outer].sum())
+        of_tf = case.matching(FrameKind.OPERATOR, _OF_TF) & case.below(loading)
+        batches = int(case.calls[outer].sum()) or int(case.calls[of_tf].sum())
         if share <= values["info"] or ns < values["mean"] * max(batches, 1):
             return []
         row = int(np.flatnonzero(outer)[np.argmax(spent[outer])])
@@ -81,7 +82,7 @@ class DataLoading(Rule):
         evidence += _beside(case, loading, outer)
         if workers:
             evidence.append(f"{workers} worker processes on {cpus} CPUs" if cpus else f"{workers} worker processes")
-        else:
+        elif not of_tf.any():
             evidence.append("batches are made in the training process (num_workers=0), which waits meanwhile")
             if work:
                 first = case.line(work[0].row)
@@ -103,7 +104,7 @@ class DataLoading(Rule):
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 lines,
                 tuple(evidence),
-                _remedy(workers, cpus),
+                _TF_REMEDY if of_tf.any() else _remedy(workers, cpus),
                 self.learn_more,
                 share,
                 "data_loading",
@@ -111,6 +112,12 @@ class DataLoading(Rule):
         ]
 
 
+_OF_TF = "^IteratorGetNext"
+"""What TensorFlow asks a tf.data pipeline by."""
+_TF_REMEDY = (
+    "Let tf.data work ahead: .map(..., num_parallel_calls=tf.data.AUTOTUNE), .cache() behind what is the same in every "
+    "pass, and .prefetch(tf.data.AUTOTUNE) as the last stage."
+)
 _FIRST = 20
 """Times the mean of the others: a batch that took so long was waited for while workers started, or read a cold disk."""
 

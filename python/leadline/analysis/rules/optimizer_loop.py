@@ -23,7 +23,9 @@ class OptimizerLoop(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        phase = case.named(FrameKind.PHASE, "optimizer") & case.loop.inside
+        # compiled code has the optimizer in one piece, whatever it is made of
+        compiled = case.below(case.tree.kinds == int(FrameKind.OPERATOR))
+        phase = case.named(FrameKind.PHASE, "optimizer") & case.loop.inside & ~compiled
         if not phase.any():
             raise CannotTell("no optimizer was seen")
         if (case.matching(FrameKind.OPERATOR, r"^aten::_fused_") & case.below(phase)).any():

@@ -1,6 +1,7 @@
 """Short windows in which TensorFlow's profiler times the nodes of graphs and the stages of tf.data.
 
-A window is opened before a call from Python and closed after one, so functions in it are whole.
+A window is opened before a call from Python and closed after one, so functions in it are whole. A function is timed in
+its second call, and once more some calls later, since early calls make what later ones find made.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from leadline.capture.providers.tf_sweep import NOT_SAID, Sweep, add_times, add_
 from leadline.xla.events import Event, named
 
 _FOLDER = "ram://leadline"
+_LATER = 8
+"""Calls after which a function that was timed early is timed again."""
 _OPTIONS = {"host_tracer_level": 3, "device_tracer_level": 0, "python_tracer_level": 0}
 """Below 3 TensorFlow leaves out nodes that it found to be cheap."""
 
@@ -49,6 +52,8 @@ class Windows(ProfilerWindows):
     def __init__(self, loss: Callable[[str], None]) -> None:
         super().__init__(loss)
         self._ran: set[str] = set()
+        self._until_again: dict[str, int] = {}
+        """Calls of functions that were timed early, until they are timed once more."""
         self._profile: Any = None
         self.functions: dict[str, Sums] = {}
         """By function as TensorFlow calls it."""
@@ -63,8 +68,15 @@ class Windows(ProfilerWindows):
         first = name in self._ran and name not in self.functions and FUNCTION.match(name) is not None
         if first and self._may_time_first():
             self._open(first_run=True)
-        elif self._is_due() and self._ran:
+        elif self._is_time_again(name) or (self._is_due() and self._ran):
             self._open(first_run=False)
+
+    def _is_time_again(self, name: str) -> bool:
+        """Whether a function is to be timed once more, since few of its calls were."""
+        left = self._until_again.get(name, 0)
+        if left:
+            self._until_again[name] = left - 1
+        return left == 1
 
     def after(self, name: str) -> None:
         """It has ended."""
@@ -125,6 +137,7 @@ class Windows(ProfilerWindows):
             if sums.early and not self._for_first_run:
                 sums = self.functions[function] = Sums(early=False)
             sums.runs += 1
+            self._until_again.setdefault(function, _LATER)
         for (step_id, node, kind), values in sweep.nodes.items():
             called = sweep.steps.get(step_id)
             if called is not None:
