@@ -35,6 +35,7 @@ NATIVE: dict[str, set[str]] = {
     },
     "tools": {"base"},
     "accesses": set(),
+    "managed": set(),
     "bindings": {
         *("session", "tools", "gpu", "providers", "providers/cpu", "providers/nvidia", "providers/amd"),
         *("stack", "unwind", "base"),

@@ -64,10 +64,15 @@ Thread* Launch::enter(uint64_t epoch) noexcept {
 Slot* Launch::search(Thread& thread, Thread::Entry& entry, uintptr_t at) const noexcept {
   const auto* const over = std::upper_bound(spans_.data(), spans_.data() + count_, at,
                                             [](uintptr_t address, const Span& span) { return address < span.begin; });
-  if (over == spans_.data() || at >= (over - 1)->end) return nullptr;
+  const uintptr_t page = at >> kPageShift;
+  if (over == spans_.data() || at >= (over - 1)->end) {
+    const bool before = over == spans_.data() || (over - 1)->end <= page << kPageShift;
+    const bool after = over == spans_.data() + count_ || over->begin >= (page + 1) << kPageShift;
+    if (before && after) entry = {page, nullptr};
+    return nullptr;
+  }
   Slot* const slot = &thread.slots[static_cast<size_t>(over - 1 - spans_.data())];
   thread.last = slot;
-  const uintptr_t page = at >> kPageShift;
   if (page << kPageShift >= slot->begin && (page + 1) << kPageShift <= slot->end) entry = {page, slot};
   return slot;
 }

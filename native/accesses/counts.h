@@ -60,6 +60,7 @@ struct Thread {
   Thread* next = nullptr;
   uint64_t outside_bytes = 0;
   Slot* last = nullptr;
+  // A page that lies in one span, or in none: a kernel's own variables are asked for as often as its tensors.
   struct Entry {
     uintptr_t page = 0;
     Slot* slot = nullptr;
@@ -91,13 +92,13 @@ class Launch {
     const auto at = reinterpret_cast<uintptr_t>(address);
     Thread::Entry& entry = thread->cache[place_of(at >> kPageShift)];
     Slot* slot = entry.slot;
-    if (entry.page != at >> kPageShift || slot == nullptr) {
+    if (entry.page != at >> kPageShift) {
       slot = thread->last;
       if (slot == nullptr || at < slot->begin || at >= slot->end) slot = search(*thread, entry, at);
-      if (slot == nullptr) {
-        thread->outside_bytes += bytes;
-        return;
-      }
+    }
+    if (slot == nullptr) {
+      thread->outside_bytes += bytes;
+      return;
     }
     slot->bytes[write] += bytes;
     ++slot->calls[write];

@@ -107,6 +107,32 @@ TEST_CASE("random accesses of several threads equal a slow reference") {
   }
 }
 
+TEST_CASE("a page in no span is remembered as such, one that a span begins or ends in is not") {
+  const uint64_t page = 0x7f0000000000;
+  Launch& launch = Launch::instance();
+  const auto take = [&](uint64_t at) { launch.take(reinterpret_cast<void*>(at), 4, false); };
+  const std::vector<uint64_t> spans{page + 4096 + 64, page + 4096 + 128, page + 3 * 4096, page + 3 * 4096 + 256};
+  std::vector<uint64_t> pages;
+  uint64_t outside = 0;
+  REQUIRE(launch.begin(spans.data(), 2));
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const uint64_t at : {page, page + 4096, page + 4096 + 128, page + 2 * 4096, page + 3 * 4096 + 256}) take(at);
+    take(page + 4096 + 64);
+    take(page + 3 * 4096);
+  }
+  auto results = end(2, {4096}, &pages, &outside);
+  CHECK(outside == 3 * 5 * 4);
+  CHECK(results[0].loads == 3);
+  CHECK(results[1].loads == 3);
+  // The next launch has a tensor where there was none.
+  const std::vector<uint64_t> other{page, page + 4096};
+  REQUIRE(launch.begin(other.data(), 1));
+  take(page);
+  results = end(1, {4096}, &pages, &outside);
+  CHECK(results[0].loads == 1);
+  CHECK(outside == 0);
+}
+
 TEST_CASE("nothing is counted outside of a launch, in a second one, or with too many spans") {
   std::vector<char> memory(4096);
   const auto from = reinterpret_cast<uint64_t>(memory.data());

@@ -67,6 +67,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("mcp", "leadline.cli.mcp", "answer an agent, over the Model Context Protocol on stdin and stdout"),
     Verb("whatif", "leadline.cli.whatif", "predict what a change would gain, from one trace window"),
     Verb("tools", "leadline.cli.tools", "list event tools and where their events come from"),
+    Verb(
+        "uvm", "leadline.cli.uvm", "plan managed memory for a device that is too small, and run a program by the plan"
+    ),
     Verb("dump", "leadline.cli.dump", "what each thread of a running process does now, also of one that hangs"),
     Verb("attach", "leadline.cli.attach", "measure a process that runs already, for a while"),
     Verb("detach", "leadline.cli.detach", "end what attach began, before its time"),

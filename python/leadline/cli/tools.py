@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class _NoProgram:
+class NoProgram:
     """What tools ask of the profiled process, where there is none."""
 
     def path_of(self, place: int) -> list[tuple[str, str, str, int]]:
@@ -54,7 +54,7 @@ def _on_events(arguments: argparse.Namespace) -> int:
     from leadline.tools.hub import Hub
 
     backend = "replay" if arguments.events.endswith(".npz") else "fake"
-    hub = Hub(_NoProgram(), [arguments.tool], arguments.tool_option, f"{backend}:{arguments.events}")
+    hub = Hub(NoProgram(), [arguments.tool], arguments.tool_option, f"{backend}:{arguments.events}")
     hub.start()
     results = hub.stop()
     width, colour = for_stream(sys.stdout)

@@ -6,11 +6,13 @@ prefetchers of the paper, and a plan with look-ahead, eviction by farthest next 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leadline.tools.batch import Batch
+from leadline.tools.managed_plan import make_plan
 from leadline.tools.out import Out
 from leadline.tools.residency import (
     BLOCK,
@@ -40,6 +42,7 @@ class UvmAdvisor(Tool):
     block = option(
         bytes, "2MiB", "unit of residency; smaller for toy models, and a fault then costs less in proportion"
     )
+    plan = option(str, "", "file for the plan that `leadline uvm apply` runs a program by")
     pool = option(bytes, "20MiB", "the allocator's segments, which object-level prefetching moves as a whole")
 
     def start(self) -> None:
@@ -87,12 +90,34 @@ class UvmAdvisor(Tool):
                     }
                 )
         out.table("time by the model", table, units={"time": "ns", "moved": "bytes"})
+        if self.plan:
+            self._write_plan(out, room)
         best = min((row for row in table if row["memory"] != "fits"), key=lambda row: row["time"])
         out.text(
             "advice",
             f"The program holds {peak / 1e6:.1f} MB at most; with {room / 1e6:.1f} MB `{best['prefetch']}` is fastest, "
             f"{best['of on demand']:.2f} of the time on demand. This is a model with {self.link:g} GB/s and "
             f"{self.fault:g} µs per fault, not a measurement.",
+        )
+
+    def _write_plan(self, out: Out, room: int) -> None:
+        uses: dict[int, list[int]] = {}
+        for launch, thing, _, _ in self.rows:
+            for number, one in zip(launch.tolist(), thing.tolist(), strict=True):
+                uses.setdefault(number, []).append(one)
+        lasting = frozenset(one for one in range(len(self.objects)) if self.objects.category(one) == "parameter")
+        last = max(uses)
+        kernels = [self.names[self.launches.kernel[number]] for number in range(last + 1)]
+        sizes = [int(self.objects.bytes[one]) for one in range(len(self.objects))]
+        made = make_plan(kernels, [uses.get(n, []) for n in range(last + 1)], sizes, lasting, room, self.ahead)
+        made.write(Path(self.plan))
+        steps = made.steps.values()
+        counts = (sum(len(getattr(step, key)) for step in steps) for key in ("prefetch", "evict", "discard"))
+        there, back, gone = counts
+        out.text(
+            "plan",
+            f"{self.plan}: {there:,} prefetches, {back:,} tensors sent back, {gone:,} thrown away, over {last + 1:,} "
+            f"launches. Run by it with leadline uvm apply {self.plan} program.py.",
         )
 
     def _program(self) -> tuple[list[Launch], dict[int, list[int]], int]:
