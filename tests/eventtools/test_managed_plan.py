@@ -52,7 +52,8 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("driver")
     (folder / "driver.cpp").write_text(DRIVER)
     file = folder / "libcuda.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", str(folder / "driver.cpp"), "-o", str(file)], check=True)
+    words = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{file.name}", str(folder / "driver.cpp"), "-o", str(file)]
+    subprocess.run(words, check=True)
     return file
 
 
