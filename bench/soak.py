@@ -1,7 +1,7 @@
 """Long runs in short: operators, threads that come and go, forks, windows opened and closed, files that roll.
 
-    python bench/soak.py --operators 1e7 --threads 1e5 --forks 1e4 --windows 1e3     # the issue's numbers, hours
-    python bench/soak.py                                                             # a minute
+    python bench/soak.py --table      # 10^7 operators, 10^5 threads, 10^4 forks, 10^3 windows, by themselves; minutes
+    python bench/soak.py              # less of all at once, a minute
 
 Measures its own memory, handles and the part directory at each of ten marks. It fails when memory has grown by more
 than a mebibyte over the last half, when a handle is left, or when the files do not count every region.
@@ -18,6 +18,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from common import RESULTS, machine, markdown_table, write_results
 
 MARKS = 10
 MOST_GROWTH = 1 << 20
@@ -87,13 +89,66 @@ def main() -> int:
     parser.add_argument("--windows", type=float, default=100)
     parser.add_argument("--every", default="2s")
     parser.add_argument("--torch", action="store_true", help="run an operator of torch in each region")
+    parser.add_argument("--table", action="store_true", help="the numbers that count, into bench/results")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
         inside(arguments)
         return 0
+    if arguments.table:
+        return table()
     with tempfile.TemporaryDirectory() as folder:
         return outside(Path(folder), arguments)
+
+
+def table() -> int:
+    """Each part by itself, in a run of its own."""
+    facts = machine()
+    rows = []
+    for name, times, every in (
+        ("operators", 1e7, "5s"),
+        ("threads", 1e5, "5s"),
+        ("windows", 1e3, "1s"),
+        ("forks", 1e4, "20s"),
+    ):
+        sizes = {"operators": 1e5, "threads": 0, "forks": 0, "windows": 0} | {name: times}
+        command = [
+            sys.executable,
+            __file__,
+            "--every",
+            every,
+            *(w for n, v in sizes.items() for w in (f"--{n}", f"{v:g}")),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not done.stdout.strip():
+            print(done.stderr, file=sys.stderr)
+            return 1
+        rows.append({"what": name, "times": times, **json.loads(done.stdout.splitlines()[-1])})
+    head = [
+        "what",
+        "times",
+        "memory grew over the last half, kB",
+        "handles left",
+        "files",
+        "regions counted",
+        "of",
+        "seconds",
+    ]
+    cells = [
+        [
+            one["what"],
+            f"{one['times']:,.0f}",
+            f"{one['grown_bytes'] / 1000:,.0f}",
+            str(one["handles"]),
+            str(one["rolled"]),
+            f"{one['counted']:,}",
+            f"{one['wanted']:,}",
+            f"{one['seconds']:,.0f}",
+        ]
+        for one in rows
+    ]
+    write_results(RESULTS, "soak", facts, {"rows": rows}, markdown_table(head, cells), arguments="--table")
+    return 0
 
 
 def outside(folder: Path, arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from tests.distributed.simulated import MS, SimulatedRank, write_ranks
 
 import leadline
 from leadline.cli.main import main
-from leadline.profiles import Profile
+from leadline.profiles import Profile, write_profile
 from leadline.profiles.draw import draw
 
 
@@ -227,6 +227,24 @@ def test_watch_shows_each_rank_and_who_is_silent(tmp_path: Path, capsys) -> None
     assert "17.0 ms" in lines[1]  # a step
     assert main(["watch", "--once", str(tmp_path / "nowhere")]) == 2
     assert "names no file" in capsys.readouterr().err
+
+
+def test_a_rank_that_was_attached_is_not_said_to_be_behind(tmp_path: Path, capsys) -> None:
+    """Rank 1 has counted 50 collectives of 100, and rank 2 has begun 80 from the first on."""
+    for rank, steps in enumerate((100, 50, 80, 100, 100)):
+        one = SimulatedRank(rank, 5, steps=steps, complete=False).profile()
+        if rank == 1:
+            one.meta["processes"][0]["attached"] = True
+        write_profile(tmp_path / f"rank{rank}.leadline", one)
+    merged(capsys, tmp_path, "-o", tmp_path / "job.leadline")
+    assert main(["report", str(tmp_path / "job.leadline"), "--format", "json"]) == 0
+    ranks = json.loads(capsys.readouterr().out)["ranks"]
+    assert ranks["arrival"] == [
+        "Rank 1 (node0) was attached in the middle of the job: how many collectives had begun there is not known, so "
+        "whether it arrived is not, either.",
+        "Rank 2 (node0) did not arrive: it had begun 80 collectives and ranks 0, 3-4 100.",
+    ]
+    assert "attached" not in ranks["names"]
 
 
 @pytest.mark.parametrize("seed", range(3))

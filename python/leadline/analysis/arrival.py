@@ -3,7 +3,8 @@
 Every rank counts the collectives that it has begun. Ranks that wait in the n-th have begun n; the one they wait for has
 begun fewer. Only ranks that did not stop in order are looked at, and only among peers whose other members agree, since
 groups of different size lawfully begin different numbers. A rank of which nothing was read is missing, which is
-another word: nobody knows whether it arrived.
+another word: nobody knows whether it arrived. One that was attached in the middle of the job has begun more than it has
+counted, and is left out of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ def arrivals(view: RankView) -> tuple[str, ...]:
     begun = view.count("collectives").tolist()
     made = []
     for rows in view.peers().values():
-        open_ = [row for row in rows if view.ranks[row].status == PARTIAL]
+        waiting = [row for row in rows if view.ranks[row].status == PARTIAL]
+        open_ = [row for row in waiting if not view.was_attached(row)]
+        if len(open_) < len(waiting):
+            made += _incomparable(view, [row for row in waiting if view.was_attached(row)])
         if len(open_) < 2 or not any(begun[row] for row in open_):
             continue
         most = max(begun[row] for row in open_)
@@ -40,6 +44,14 @@ def arrivals(view: RankView) -> tuple[str, ...]:
                 f"{'rank' if len(there) == 1 else 'ranks'} {_numbers(view, there)} {most}."
             )
     return tuple(made)
+
+
+def _incomparable(view: RankView, rows: list[int]) -> list[str]:
+    who = rank_label(view.ranks[rows[0]]) if len(rows) == 1 else f"ranks {_numbers(view, rows)}"
+    return [
+        f"{who[0].upper()}{who[1:]} {'was' if len(rows) == 1 else 'were'} attached in the middle of the job: how many "
+        "collectives had begun there is not known, so whether it arrived is not, either."
+    ]
 
 
 def _numbers(view: RankView, rows: list[int]) -> str:

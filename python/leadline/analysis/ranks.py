@@ -29,6 +29,7 @@ _ORDER = (
     "time other", "communication", "outside operators", "gpu_time forward", "gpu_time backward", "gpu_time optimizer",
     "gpu_time other", "gpu_time communication",
 )  # fmt: skip
+_ATTACHED = "attached"
 NOT_PARTS = ("wall", "cpu", "peak", "steps", "collectives")
 """Values that are no part of a rank's time."""
 
@@ -56,9 +57,13 @@ class RankView:
         """Every rank of the job, missing ones too: rows of the table ranks."""
         self.rows = [row for row, rank in enumerate(self.all) if rank.status != MISSING]
         self.ranks = [self.all[row] for row in self.rows]
-        found = {name for rank in self.ranks for name in rank.values}
+        found = {name for rank in self.ranks for name in rank.values} - {_ATTACHED}
         known = [name for name in _ORDER if name in found]
         self.names = [*known, *sorted(found - set(known))]
+
+    def was_attached(self, row: int) -> bool:
+        """Whether measuring of the rank was begun from outside, in the middle of the job."""
+        return _ATTACHED in self.ranks[row].values
 
     @cached_property
     def values(self) -> Matrix:

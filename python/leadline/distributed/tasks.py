@@ -102,6 +102,7 @@ def do(task: Task, by: str) -> Done:
             first.host,
             json.dumps(role, sort_keys=True) if role else "",
             note,
+            any(one.record.get("attached") is True for one in mains),
         )
         folds.append(fold_rank(pieces, facts, by))
     for one in task.beside:

@@ -9,6 +9,7 @@
     peak                bytes alive at the peak, of the device that has most
     steps               ends of steps, and the time between them
     collectives         collectives begun (by the operators that issue them), and the time that took
+    attached            counted once where measuring was begun from outside, so that the rank had begun more of them
 
 All are nanoseconds but peak and the counts. A rank that waits for another one spends more on communication; what tells
 the other one is what it spends on everything else.
