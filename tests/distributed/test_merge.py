@@ -240,9 +240,9 @@ def test_a_rank_that_was_attached_is_not_said_to_be_behind(tmp_path: Path, capsy
     assert main(["report", str(tmp_path / "job.leadline"), "--format", "json"]) == 0
     ranks = json.loads(capsys.readouterr().out)["ranks"]
     assert ranks["arrival"] == [
-        "Rank 1 (node0) was attached in the middle of the job: how many collectives had begun there is not known, so "
+        "Rank 1 was attached in the middle of the job: how many collectives had begun there is not known, so "
         "whether it arrived is not, either.",
-        "Rank 2 (node0) did not arrive: it had begun 80 collectives and ranks 0, 3-4 100.",
+        "Rank 2 did not arrive: it had begun 80 collectives and ranks 0, 3-4 100.",
     ]
     assert "attached" not in ranks["names"]
 

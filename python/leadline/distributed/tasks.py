@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.distributed.plan import Plan, ProcessHead, Unit, label_of, role_of
@@ -62,6 +62,12 @@ def tasks_of(plan: Plan) -> list[Task]:
     return [*tasks, *(Task(folded=file) for file in plan.folded)]
 
 
+def _attached(fold: Fold) -> Fold:
+    """See `facts.rank_values`."""
+    (rank,) = fold.ranks
+    return replace(fold, ranks=[replace(rank, values={"attached": (0, 1), **rank.values})])
+
+
 def do(task: Task, by: str) -> Done:
     """Read the files of a task and fold what is in them. Raises nothing that a file could cause."""
     left_out: list[str] = []
@@ -102,9 +108,10 @@ def do(task: Task, by: str) -> Done:
             first.host,
             json.dumps(role, sort_keys=True) if role else "",
             note,
-            any(one.record.get("attached") is True for one in mains),
         )
-        folds.append(fold_rank(pieces, facts, by))
+        made = fold_rank(pieces, facts, by)
+        attached = any(one.record.get("attached") is True for one in mains)
+        folds.append(_attached(made) if attached else made)
     for one in task.beside:
         opened = source(one.file)
         if opened is not None:

@@ -77,7 +77,6 @@ class RankFacts:
     host: str
     role: str
     note: str = ""
-    attached: bool = False
 
 
 class Source:
@@ -355,8 +354,6 @@ def _rank(facts: RankFacts, parts: Sequence[_Part], values: Mapping[str, tuple[i
     processes = [
         {name: int(column[row]) for name, column in part.source.tables["processes"].items()} for part, row in mains
     ]
-    if facts.attached:
-        values = {**values, "attached": (0, 1)}
     first = min(range(len(mains)), key=lambda at: (processes[at]["start_ns"], processes[at]["pid"]))
     part, row = mains[first]
     return Rank(
