@@ -92,7 +92,8 @@ class Collector final : public Subscriber {
   static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames, const char* name);
   bool begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread);
   ThreadTree::Place* below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token) noexcept;
-  NodeId resolve_operator(Lane& lane, CallPath& path) noexcept;
+  NodeId resolve_operator(Lane& lane, CallPath& path, const Scope& scope) noexcept;
+  void place_wrapper(Lane& lane, CallPath& path, const Scope& wrapper) noexcept;
   void retire(Lane& lane) noexcept;
   // The clock of threads' wall times: `time_ns` less the pauses before it. Under lanes_busy_.
   int64_t measured_ns(int64_t time_ns) const noexcept;

@@ -53,8 +53,8 @@ ThreadTree::Place* Collector::below_native(Lane& lane, CallPath& path, ThreadTre
   if (source == nullptr || token == nullptr) return above;
   const auto begin = reinterpret_cast<uintptr_t>(token);
   uintptr_t end = end_of_inner(path, begin);
-  const uintptr_t evaluation = path.innermost_evaluation();
-  if (evaluation > begin && evaluation < end) end = evaluation;
+  const uintptr_t evaluation = path.evaluation_around(begin);
+  if (evaluation != 0 && evaluation < end) end = evaluation;
   std::array<uintptr_t, kMostFrames> calls;
   bool whole = true;
   size_t count = source->walk(begin, end, calls.data(), kMostFrames - 1, &whole);
@@ -76,14 +76,19 @@ ThreadTree::Place* Collector::below_native(Lane& lane, CallPath& path, ThreadTre
   return above;
 }
 
-// As resolve(), with native frames between the operator and what is around it.
-NodeId Collector::resolve_operator(Lane& lane, CallPath& path) noexcept {
+// The place of one of the path's operators, with native frames between it and what is around it.
+NodeId Collector::resolve_operator(Lane& lane, CallPath& path, const Scope& scope) noexcept {
   StackOf<PathEntry>& entries = path.entries();
-  const Scope& scope = path.scopes().back();
-  if (Monitor::instance().native() == nullptr || entries[scope.entry].slot != 0) return resolve(lane, path);
+  if (Monitor::instance().native() == nullptr || entries[scope.entry].slot != 0)
+    return resolve(lane, path, size_t{scope.entry} + 1);
   const NodeId around = resolve(lane, path, scope.entry);
   ThreadTree::Place* const above = below_native(lane, path, lane.tree->place(around), scope.token);
   return settle(lane, entries[scope.entry], above->id());
+}
+
+// Autograd's wrapper around an operator that has no forward stands where it was called.
+void Collector::place_wrapper(Lane& lane, CallPath& path, const Scope& wrapper) noexcept {
+  if (Monitor::instance().native() != nullptr) resolve_operator(lane, path, wrapper);
 }
 
 }  // namespace leadline

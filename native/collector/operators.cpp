@@ -35,11 +35,12 @@ NodeId Collector::home_backward(const leadline_operator_event& op, CallPath& pat
   const bool twin = outer != nullptr && (outer->backward || outer->deferred) && outer->sequence == op.sequence;
   if (twin && op.sequence >= 0) return kNoNode;  // inside its own twin, or a wrapper that has its place
   NodeId parent = backward_parent(lane, op);
+  const bool wrapped = outer != nullptr && outer->deferred && path.entries()[outer->entry].slot == 0;
   if (parent == kNoNode) {
     if (op.sequence >= 0) losses().count(LossKind::kBackwardWithoutForward, 1);
+    if (wrapped) place_wrapper(lane, path, *outer);
     return kNoNode;
   }
-  const bool wrapped = outer != nullptr && outer->deferred && path.entries()[outer->entry].slot == 0;
   if (wrapped) parent = settle(lane, path.entries()[outer->entry], parent);
   return settle(lane, path.entries()[scope.entry], parent);
 }
@@ -60,9 +61,11 @@ void Collector::settle_wrapper(Lane& lane, CallPath& path) noexcept {
   const leadline_wrapped ask = wrapped_.load(std::memory_order_relaxed);
   if (!outer.deferred || entry.slot != 0 || ask == nullptr) return;
   leadline_operator_event coming{};
-  if (ask(&coming.sequence, &coming.forward_thread) == 0) return;
-  const NodeId parent = backward_parent(lane, coming);
-  if (parent == kNoNode) return;
+  const NodeId parent = ask(&coming.sequence, &coming.forward_thread) == 0 ? kNoNode : backward_parent(lane, coming);
+  if (parent == kNoNode) {
+    place_wrapper(lane, path, outer);
+    return;
+  }
   settle(lane, entry, parent);
   outer.sequence = coming.sequence;
 }
@@ -85,7 +88,7 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
   } else {
     settle_wrapper(*own, path);
   }
-  if (node == kNoNode && !scope.deferred) node = resolve_operator(*own, path);
+  if (node == kNoNode && !scope.deferred) node = resolve_operator(*own, path, scope);
   if (node != kNoNode) own->tree->prefetch(node);
   thread.published.enter(path.scopes().size(), node == kNoNode ? thread.published.innermost() : own->token(node),
                          PublishedPlaces::anchor_of(scope), scope.token);

@@ -71,7 +71,10 @@ class Monitor {
   void set_python(const PythonSource* python) noexcept { python_ = python; }
   const PythonSource* python() const noexcept { return python_; }
   // Native frames at operators; nullptr: there are none.
-  void set_native(const NativeSource* native) noexcept { native_.store(native, std::memory_order_release); }
+  void set_native(const NativeSource* native) noexcept {
+    native_.store(native, std::memory_order_release);
+    CallPath::show_native(native);
+  }
   const NativeSource* native() const noexcept { return native_.load(std::memory_order_acquire); }
   ModuleNames& modules() noexcept { return modules_; }
 

@@ -30,6 +30,7 @@ void CallPath::clear() noexcept {
   parked_bits_ = 0;
   aside_.clear();
   departed_.clear();
+  native_known_.clear();
   moved_ = false;
 }
 
@@ -136,7 +137,13 @@ void CallPath::show(size_t begin, size_t end, uint32_t base) {
     --i;
   }
   if (level < shown_.size()) truncate(level);
-  while (i > begin) append(walk_[--i]);
+  const NativeSource* const native = native_.load(std::memory_order_acquire);
+  while (i > begin) {
+    --i;
+    if (native != nullptr) [[unlikely]]
+      append_callers(*native, i);
+    append(walk_[i]);
+  }
 }
 
 void CallPath::append(const RawFrame& raw) {

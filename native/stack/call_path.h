@@ -17,9 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "stack/call_anchors.h"
+#include "stack/native_source.h"
 #include "stack/path_frames.h"
 #include "stack/python_source.h"
 #include "stack/stack_of.h"
@@ -166,6 +168,12 @@ class CallPath {
     return python_ == nullptr || python_->home == nullptr ? 0 : python_->home();
   }
 
+  // That of the innermost one around an address on this thread's stack.
+  uintptr_t evaluation_around(uintptr_t address);
+  // Native frames of C that calls Python stand between the Python frames (native_callers.cpp); nullptr: they do not.
+  // For the paths of all threads.
+  static void show_native(const NativeSource* source) noexcept;
+
   // For tests (walk_check.cpp): from now on compare with whole walks, or no longer. Returns what was found until now.
   struct WalkCheck {
     uint64_t checked;
@@ -196,6 +204,7 @@ class CallPath {
 
   size_t walk(uintptr_t stop, bool* found);
   static std::atomic<bool> checked_;
+  static std::atomic<const NativeSource*> native_;
   void check_walk() const;
   void sync_with_chain();
   const CallAnchors::Anchor* standing_call() const noexcept;
@@ -204,6 +213,8 @@ class CallPath {
   void sync_by_walking();
   void show(size_t begin, size_t end, uint32_t base);
   void append(const RawFrame& raw);
+  void append_callers(const NativeSource& source, size_t index);
+  PathFrameId native_frame(const NativeSource& source, uintptr_t address);
   std::span<const PathFrames::ModuleCall> modules_around();
   void truncate(uint32_t python_frames) noexcept {
     shown_.cut(python_frames);
@@ -243,6 +254,8 @@ class CallPath {
   std::vector<Departed> departed_;
   std::vector<RawFrame> walk_;
   std::vector<PathFrames::ModuleCall> around_;
+  std::vector<uintptr_t> homes_;
+  std::unordered_map<uintptr_t, PathFrameId> native_known_;  // by the address of the call
   size_t walked_ = 0;
   uintptr_t top_ = 0;               // innermost Python frame at the last sync
   int64_t stopped_ns_ = INT64_MAX;  // when the clock of the scopes stopped; it runs: never

@@ -57,6 +57,19 @@ uintptr_t home() {
   return 0;
 }
 
+size_t homes(uintptr_t* out, size_t room) {
+  const uintptr_t thread = thread_state();
+  if (thread == 0) return 0;
+  const bool by_cframe = g_layout.cframe >= 0;
+  uintptr_t at = by_cframe ? read_at<uintptr_t>(thread, static_cast<uint32_t>(g_layout.cframe)) : raw_top(thread);
+  size_t count = 0;
+  for (; at != 0 && count < room;
+       at = read_at<uintptr_t>(at, by_cframe ? g_layout.cframe_previous : g_layout.previous)) {
+    if (by_cframe || is_shim(at)) out[count++] = at;
+  }
+  return count;
+}
+
 RawFrame read_frame(uintptr_t frame) noexcept {
   RawFrame raw;
   raw.frame = frame;
@@ -328,6 +341,7 @@ constexpr PythonSource kSource = {
     .type_of = type_of,
     .suspends = suspends,
     .home = home,
+    .homes = homes,
     .entered_from_c = entered_from_c,
     .samples = &kPythonSamples,
 };

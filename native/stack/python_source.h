@@ -73,6 +73,8 @@ struct PythonSource {
   bool (*suspends)(uintptr_t code) = nullptr;
   // An object on the native stack frame of the innermost evaluation of the interpreter; 0 where there is none.
   uintptr_t (*home)() = nullptr;
+  // The same of every evaluation, the innermost first; returns how many there are, at most `room`. nullptr: unknown.
+  size_t (*homes)(uintptr_t* out, size_t room) = nullptr;
   // Whether C called the interpreter for this frame: between it and the next one outwards lie native frames.
   bool (*entered_from_c)(uintptr_t frame) = nullptr;
   // How CPU samples read this interpreter (stack/python_samples.h); nullptr: they do not.
