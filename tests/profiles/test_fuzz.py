@@ -16,7 +16,7 @@ def run_fuzzer(*arguments: str) -> None:
 
 
 def test_hostile_files_open_or_get_one_sentence(tmp_path: Path) -> None:
-    run_fuzzer("--files", "800", "--seconds", "120", "--keep", str(tmp_path))
+    run_fuzzer("--files", "300", "--seconds", "120", "--keep", str(tmp_path))
 
 
 @pytest.mark.slow

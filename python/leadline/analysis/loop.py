@@ -120,6 +120,8 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
     return inside[counts[inside] >= steps], steps, _BY_CALLS
 
 
+_REPEATED = 0.1
+"""Of all time: what is called more than once has a loop then."""
 _SEVERAL = 1.5
 
 
@@ -161,9 +163,11 @@ def _mask(tree: Tree, rows: Rows) -> Mask:
 
 
 def _usual(counts: Rows, time: Rows) -> int:
-    """The number of calls that most time was spent under."""
+    """The number of calls that most time was spent under; what runs once is no loop where anything else takes time."""
     found, group = np.unique(counts, return_inverse=True)
     weight = np.bincount(group, np.maximum(time, 0) + 1)
+    if found[0] == 1 and weight[1:].sum() >= _REPEATED * weight.sum():
+        found, weight = found[1:], weight[1:]
     return int(found[int(np.argmax(weight))])
 
 
