@@ -120,9 +120,9 @@ def main(out: Path, truth_file: Path) -> int:
         results["run"] = {"ok": False, "why": str(error)}
     else:
         checks = {name: (profile, check) for name, check in CHECKS.items()}
-        for file, check in MORE.items():
+        for file, more in MORE.items():
             if (out / file).exists():
-                checks[check.__name__] = (leadline.open(str(out / file)), check)
+                checks[more.__name__] = (leadline.open(str(out / file)), more)
         for name, (one, check) in checks.items():
             try:
                 why = check(one, truth)

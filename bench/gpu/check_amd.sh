@@ -62,8 +62,9 @@ echo "run: status $?"
 # The same program again, with counters, and with samples of instructions where that is permitted.
 if [ -n "$fakes" ]; then
   export FAKE_COUNTERS="turns,OccupancyPercent,50 turns,FETCH_SIZE,8" FAKE_SAMPLES="turns,64,3,8"
-  export ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1 AMD_PROGRAM_PAUSE=1
+  export ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1
 fi
+export AMD_PROGRAM_PAUSE=1
 timeout --kill-after=10 "${RUN_SECONDS:-180}" "$python" -m leadline run --gpu-metrics occupancy,dram --budget 100% \
   -o "$out/counted.leadline" "$root/bench/gpu/amd_program.py" "$work/counted.json" >"$out/counted.log" 2>&1
 echo "counters: status $?"
