@@ -104,6 +104,8 @@ def test_a_file_that_is_no_plan_is_a_sentence(tmp_path: Path, capsys: pytest.Cap
     file.write_text(text)
     assert main(["uvm", "apply", str(file), "x.py"]) == 2
     assert "is no plan for managed memory" in capsys.readouterr().err
+    assert main(["uvm", "plan", "x.npz", "-o", str(tmp_path / "none" / "p.json")]) == 2
+    assert "There is no folder for" in capsys.readouterr().err
     with pytest.raises(ToolError, match="There is no file"):
         ManagedPlan.read(tmp_path / "none")
 
@@ -111,6 +113,9 @@ def test_a_file_that_is_no_plan_is_a_sentence(tmp_path: Path, capsys: pytest.Cap
 PROGRAM = """
 import torch
 torch.manual_seed(0)
+large = torch.ones(300, 300)
+total = large.sum()
+del large
 weights = [torch.nn.Parameter(torch.randn(64, 64)) for _ in range(6)]
 x = torch.randn(64, 64)
 for _ in range(2):
@@ -180,7 +185,9 @@ def test_a_recorded_program_is_planned_and_runs_by_the_plan(
         made = [int(call[2]) for call in calls if call[0] == where]
         assert made == expected
     assert all(call[5] == "0x7" for call in calls if call[0] in sizes)
-    assert sum(call[0] == "discard" for call in calls) <= listed["discard"]
+    discarded = [int(call[2]) for call in calls if call[0] == "discard"]
+    assert discarded.count(300 * 300 * 4) == 1  # nobody else moves in where it was
+    assert len(discarded) <= listed["discard"]
     assert errs[1].count("not followed any further") == 1 and "was aten::tanh" in errs[1]
     assert errs[2].count("the driver answered 700") == 1
     assert all("done" in out for out in outs)

@@ -42,6 +42,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     from leadline.tools.hub import Hub
 
     output = arguments.output or f"{arguments.file.removesuffix('.npz')}.plan.json"
+    if not Path(output).resolve().parent.is_dir():
+        raise CommandError(f"There is no folder for {output}; make it, or choose another file with -o.")
     said = {"memory": arguments.memory, "ahead": arguments.ahead, "plan": output}
     options = [f"uvm_advisor.{name}={value}" for name, value in said.items()]
     options += [f"uvm_advisor.{one}" for one in arguments.tool_option]

@@ -54,6 +54,7 @@ class Applier:
         self._weak = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef
         self._facts: dict[Any, OperatorFacts] = {}
         self._ranges: dict[int, tuple[int, int, int, Any]] = {}  # address, bytes, device, weak reference
+        self._dying: dict[int, None] = {}  # nobody needs them any more, by the plan
         self._lock = threading.Lock()
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -86,6 +87,8 @@ class Applier:
             if one not in self._ranges:
                 device = tensor.device.index or 0
                 self._ranges[one] = (storage.data_ptr(), storage.nbytes(), device, self._weak(storage))
+        if self._dying:
+            self._throw_away()
         step = self._plan.steps.get(number)
         if step is not None:
             self._move(step)
@@ -100,15 +103,24 @@ class Applier:
             if (known := self._living(one)) is not None:
                 address, size, device = known
                 errors.add(self._driver.to_device(address, size, device, self._streams(device)[0]))
-        for one in step.discard if self._discard else ():
-            # Only what the program has let go, and where no other tensor has moved in.
-            address, size, device, weak = self._ranges.get(one, (0, 0, 0, None))
-            if weak is None or not weak.expired() or not size or self._taken(one, address, size):
-                continue
-            self.calls += 1
-            errors.add(self._driver.discard([(address, size)], self._streams(device)[1]))
+        if self._discard:
+            self._dying.update(dict.fromkeys(step.discard))
         if errors - {0}:
             self._stop(f"the driver answered {max(errors)}")
+
+    def _throw_away(self) -> None:
+        """Contents of what the program has let go by now, where no other tensor has moved in. An operator's caller
+        still holds its arguments, so that is a launch later than the last use at least."""
+        for one in list(self._dying):
+            address, size, device, weak = self._ranges.get(one, (0, 0, 0, None))
+            if weak is not None and not weak.expired():
+                continue
+            del self._dying[one]
+            if size and not self._taken(one, address, size):
+                self.calls += 1
+                if result := self._driver.discard([(address, size)], self._streams(device)[1]):
+                    self._stop(f"the driver answered {result}")
+                    return
 
     def _living(self, one: int) -> tuple[int, int, int] | None:
         address, size, device, weak = self._ranges.get(one, (0, 0, 0, None))
