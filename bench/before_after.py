@@ -51,7 +51,7 @@ def build(commit: str) -> Path:
         source.mkdir()
         archive = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
         subprocess.run([*pip, "--no-build-isolation", "--no-deps", "--ignore-installed", str(source)], check=True)
         (folder / "built").touch()
     return python

@@ -75,7 +75,8 @@ def test_the_heavy_line_comes_first_forward_and_backward(report):
     places = [(path["place"]["short"], path["place"]["line"], path["phase"]) for path in report["paths"][:6]]
     assert ("train.py", heavy_line(), "forward") in places
     assert ("train.py", heavy_line(), "backward") in places
-    assert report["paths"][0]["place"]["function"] == "Block.forward"
+    named = "Block.forward" if sys.version_info >= (3, 11) else "forward"  # code has its qualified name since 3.11
+    assert report["paths"][0]["place"]["function"] == named
 
 
 def test_its_modules_are_one_entry(report):
