@@ -67,6 +67,28 @@ def whisper():
     return lambda: model(input_features=sound, labels=ids).loss.backward()
 
 
+def clip():
+    import transformers as t
+
+    towers = {"text_config": {"vocab_size": 96, "max_position_embeddings": 32, **SMALL}}
+    towers["vision_config"] = {"image_size": 32, "patch_size": 8, **SMALL}
+    model = t.CLIPModel._from_config(t.CLIPConfig(projection_dim=32, **towers), **EAGER)
+    ids, pixels = torch.randint(3, 90, (2, 16)), torch.randn(2, 3, 32, 32)
+    return lambda: model(input_ids=ids, pixel_values=pixels, return_loss=True).loss.backward()
+
+
+def wav2vec2():
+    import transformers as t
+
+    config = t.Wav2Vec2Config(
+        vocab_size=32, conv_dim=(16, 16), conv_stride=(5, 2), conv_kernel=(10, 3), num_feat_extract_layers=2,
+        num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2, **SMALL,
+    )  # fmt: skip
+    model = t.Wav2Vec2ForCTC._from_config(config, **EAGER).eval()  # training leaves out layers at random
+    sound, labels = torch.randn(2, 2000), torch.randint(1, 30, (2, 5))
+    return lambda: model(input_values=sound, labels=labels).loss.backward()
+
+
 SMALL = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 MODELS = {
     "GPT-2": language("GPT2", "GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=2, n_positions=32),
@@ -81,8 +103,10 @@ MODELS = {
     "ConvNeXt": image("ConvNext", eager=False, hidden_sizes=[8, 16], depths=[1, 1], num_stages=2),
     "MobileNetV2": image("MobileNetV2", size=64, eager=False, depth_multiplier=0.25),
     "Whisper": whisper,
+    "CLIP": clip,
+    "Wav2Vec2": wav2vec2,
 }
-DIFFERS = {"Mixtral", "Mamba", "ConvNeXt", "MobileNetV2"}
+DIFFERS = {"Mixtral", "Mamba", "ConvNeXt", "MobileNetV2", "Wav2Vec2"}
 
 
 def corrections() -> dict[object, Callable[..., int]]:

@@ -97,6 +97,31 @@ PUBLISHED = {
 PUBLISHED_TOTALS = {"matrix product": 41_043, "communication": 49_637, "other": 13_740 + 115}
 
 
+def test_what_a_closure_runs_is_not_the_optimizers() -> None:
+    """As in Lightning, whose optimizers call the whole training step."""
+    profile = build(
+        """
+process python train.py
+  thread MainThread
+    phase optimizer
+      operator Optimizer.step#AdamW.step | time=1/1
+        operator aten::lerp_ | time=2/1
+        phase closure
+          operator aten::relu | time=4/1
+          operator aten::copy_ | time=8/1
+          operator aten::mystery | time=16/1
+          phase backward
+            operator aten::threshold_backward | time=32/1
+"""
+    )
+    tree = profile.tree
+    found = {node.name: int(classes_of_nodes(tree)[node.row]) for node in tree.find(kind="operator")}
+    expected = {"aten::lerp_": "optimizer", "aten::relu": "element-wise", "aten::copy_": "copy"}
+    expected |= {"aten::threshold_backward": "element-wise", "Optimizer.step#AdamW.step": "optimizer"}
+    assert {name: CLASSES[row] for name, row in found.items() if row >= 0} == expected
+    assert found["aten::mystery"] == -1
+
+
 def test_a_published_table_counted_once() -> None:
     kernels: dict[str, float] = {}
     operators: dict[str, float] = {}

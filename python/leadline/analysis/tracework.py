@@ -123,6 +123,8 @@ def _operators_around_calls(trace: Trace) -> dict[int, tuple[str, str, bool]]:
         own = class_of_operator(name)
         if own == "optimizer" and name.startswith("Optimizer.step#"):
             updating, own = True, ""
+        elif name == "closure" and int(kinds[row]) == int(Kind.PHASE):
+            updating, decided = False, ""  # what the optimizer calls is the program's own work
         if int(kinds[row]) != int(Kind.OPERATOR) and own != "communication":
             own = ""
         known = name if int(kinds[row]) == int(Kind.OPERATOR) else operator

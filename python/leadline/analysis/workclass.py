@@ -140,8 +140,8 @@ def class_of_kernel(name: str) -> str:
 
 def classes_of_nodes(tree: Tree) -> Rows:
     """Per node a row of CLASSES, by the innermost operator on its path that has a class; work in an optimizer's step
-    that would be element-wise or a copy is the optimizer's, and all that compiling runs is compilation. -1 where no
-    operator tells."""
+    that would be element-wise or a copy is the optimizer's (but for its closure, which is the program's own work), and
+    all that compiling runs is compilation. -1 where no operator tells."""
     kinds, parent = tree.kinds, tree.parent
     frames = len(tree.frames["kind"])
     operators = tree.frames["kind"] == int(FrameKind.OPERATOR)
@@ -163,6 +163,7 @@ def classes_of_nodes(tree: Tree) -> Rows:
     made = own[tree.frame_of]
     inside = optimizing[tree.frame_of]
     borders = (kinds == int(FrameKind.THREAD)) | (kinds == int(FrameKind.PROCESS))
+    borders |= tree.frame_rows(FrameKind.PHASE, "closure")[tree.frame_of]
     made_list, inside_list = made.tolist(), inside.tolist()
     update, other = CLASSES.index("optimizer"), CLASSES.index("other")
     weak = {CLASSES.index("element-wise"), CLASSES.index("copy"), other, -1}
