@@ -1,7 +1,9 @@
 // What callbacks write and the fold reads: correlation map, marks, queue depth, buffers.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "gpu/buffer_pool.h"
 #include "gpu/correlation_map.h"
+#include "gpu/host_memory.h"
 #include "gpu/marks.h"
 #include "gpu/stream_queue.h"
 
@@ -113,6 +116,41 @@ TEST_CASE("a buffer comes back to the pool, a stranger's does not") {
   CHECK(pool.drain([&](const FullBuffer& full) { order.push_back(full.valid_bytes); }) == 2);
   CHECK(order == std::vector<std::size_t>{1, 2});
   CHECK(pool.take() != nullptr);
+}
+
+TEST_CASE("locked memory of the host is told by any address in it, until it is given back") {
+  const auto memory = std::make_unique<HostMemory>();
+  for (const std::uint64_t begin : {0x5000u, 0x1000u, 0x3000u}) memory->take(begin, 0x1000);
+  for (const std::uint64_t address : {0x1000u, 0x1fffu, 0x3abcu, 0x5fffu})
+    CHECK(memory->of(address) == Memory::kPinned);
+  for (const std::uint64_t address : {0xfffu, 0x2000u, 0x4fffu, 0x6000u})
+    CHECK(memory->of(address) == Memory::kPageable);
+  CHECK(memory->of(0) == Memory::kHost);
+  memory->give_back(0x3000);
+  memory->give_back(0x9000);  // nobody's
+  CHECK(memory->of(0x3abc) == Memory::kPageable);
+  CHECK(memory->of(0x5000) == Memory::kPinned);
+  for (std::uint64_t at = 0; at < HostMemory::kMost; ++at) memory->take((at + 16) << 16, 1);
+  CHECK(memory->of(16 << 16) == Memory::kPinned);
+  CHECK(memory->of(0x3abc) == Memory::kHost);  // there was no room for all
+}
+
+TEST_CASE("locked memory is looked up while other threads lock and give back") {
+  const auto memory = std::make_unique<HostMemory>();
+  memory->take(1 << 20, 4096);
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::uint64_t round = 0; round < 2000; ++round) {
+      memory->take(4096, 4096);
+      memory->give_back(4096);
+    }
+    done = true;
+  });
+  bool never_pageable = true;
+  while (!done) never_pageable = never_pageable && memory->of((1 << 20) + 5) != Memory::kPageable;
+  writer.join();
+  CHECK(never_pageable);
+  CHECK(memory->of((1 << 20) + 5) == Memory::kPinned);
 }
 
 }  // namespace leadline::gpu

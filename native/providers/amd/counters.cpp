@@ -258,7 +258,9 @@ void DispatchCounter::give_batches() {
   }
   counted_dispatches_ = 0;
   for (const auto& [dispatch, counted] : counted_) by_device[counted.device].push_back(&counted);
-  for (auto& [device, all] : by_device) {
+  for (auto& of_device : by_device) {
+    const Device* const device = of_device.first;
+    std::vector<const Counted*>& all = of_device.second;
     std::ranges::sort(all, {}, [](const Counted* one) { return one->start; });
     gpu::CounterBatch batch;
     batch.device = device->index;
