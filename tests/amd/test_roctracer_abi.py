@@ -1,7 +1,7 @@
 """Our declarations of roctracer, of the older roctx and of HIP's calls as both tell them, against the vendor's headers.
 
-The `triton` wheel of today ships them as of ROCm 7.1; those of the wheel 3.0.0 (ROCm 6.1, the last release without
-rocprofiler-sdk) were compared by hand and are the same.
+The `triton` wheel of today ships them as of ROCm 7.1; of those in the wheel 3.0.0 (ROCm 6.1, the last release
+without rocprofiler-sdk) `prof_protocol.h` and the attributes of devices were compared by hand, the rest was not.
 """
 
 from __future__ import annotations
