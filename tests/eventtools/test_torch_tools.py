@@ -135,7 +135,9 @@ def test_a_tool_that_raises_sleeps_or_writes_ends_alone(run: Runner) -> None:
     assert ran.found("Raises")["problem"] == "ValueError: my own fault (mine.py:11)"
     assert "longer than 5 s" in ran.found("Sleeps")["problem"]
     assert "read-only" in ran.found("Writes")["problem"]
-    assert [(str(loss.kind), loss.count) for loss in ran.profile.losses] == [("tool_ended", 3)]
+    lost = [(str(loss.kind), loss.count) for loss in ran.profile.losses]
+    lost = [one for one in lost if one[0] != "provider_unavailable"]  # a torch built for CUDA on a machine without
+    assert lost == [("tool_ended", 3)]
 
 
 @pytest.mark.parametrize(
