@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(f"Cannot read {error.filename}: {error.strerror or error}.") from error
     events, nodes = profile.tables.rows("events"), len(profile.tree)
-    print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {len(profile.processes)} ranks.")
+    ranks = len({process.rank for process in profile.processes if process.rank >= 0}) or len(profile.processes)
+    print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {ranks} ranks.")
     print(f"See it with: leadline report {arguments.output}")
     return 0
