@@ -1,6 +1,7 @@
 """What may be written as a configuration, and the sentence for what may not."""
 
 import dataclasses
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from leadline import ProfileError
 from leadline.capture.training.config import TrainingConfig, read_config
 from leadline.training import build_profiler
 
+ROOT = Path(__file__).resolve().parents[2]
 TABLE = "enable = true\nstart_step = 7\nend_step = 9\nranks = [0, 8]\n"
 
 
@@ -52,6 +54,17 @@ def test_keywords_win_over_the_environment_and_that_over_the_file(monkeypatch) -
     assert read_config({"start_step": 2, "end_step": 4}).end_step == 20
     assert read_config({"start_step": 2, "end_step": 4}, end_step=30).end_step == 30
     assert read_config({"start_step": 2}).enable
+
+
+def test_the_settings_of_the_kubernetes_example_are_known(monkeypatch) -> None:
+    manifest = (ROOT / "examples" / "launchers" / "kubernetes_job.yaml").read_text(encoding="utf-8")
+    found = re.findall(r"name: (LEADLINE_\w+)\n +value: (.+?)(?: #.*)?\n", manifest)
+    assert len(found) == manifest.count("name: LEADLINE_") == 5
+    for name, value in found:
+        monkeypatch.setenv(name, value.strip('"'))
+    config = read_config()
+    assert (config.enable, config.trace_dir, config.on_demand) == (True, "/profiles/run-1", "file")
+    assert (config.roll_minutes, config.max_files) == (10, 12)
 
 
 def test_without_a_window_steps_5_to_7() -> None:
