@@ -1,6 +1,7 @@
 #include "providers/amd/tool.h"
 
 #include <atomic>
+#include <cstring>
 #include <new>
 
 #include "gpu/in_callback.h"
@@ -25,12 +26,19 @@ struct Told {
   const void* payload;
 };
 
+// The same bytes by the layout of releases before 1.0.
+sdk::OldCallbackRecord as_old(const sdk::CallbackRecord& record) noexcept {
+  sdk::OldCallbackRecord old;
+  std::memcpy(&old, &record, sizeof old);
+  return old;
+}
+
 // What a callback of `kind` was told; false where it is of neither of the layouts that are known.
 bool read(const sdk::CallbackRecord& record, std::int32_t kind, Told* told) noexcept {
   if (record.kind == kind) {
     *told = {record.operation, record.phase, record.payload};
   } else {
-    const auto& old = reinterpret_cast<const sdk::OldCallbackRecord&>(record);
+    const sdk::OldCallbackRecord old = as_old(record);
     if (old.kind != kind) return false;
     *told = {old.operation, old.phase, old.payload};
   }
@@ -54,7 +62,7 @@ template <const HipCalls SdkNames::*kCalls>
 void on_library(sdk::CallbackRecord record, sdk::UserData*, void*) {
   const InCallback self;
   if (!self) return;
-  const auto& old = reinterpret_cast<const sdk::OldCallbackRecord&>(record);
+  const sdk::OldCallbackRecord old = as_old(record);
   const bool is_old = Tool::instance().has_old_layout();
   const Told told =
       is_old ? Told{old.operation, old.phase, old.payload} : Told{record.operation, record.phase, record.payload};
