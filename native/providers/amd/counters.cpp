@@ -277,6 +277,7 @@ void DispatchCounter::give_batches() {
       };
       for (const gpu::CounterRecipe* recipe : device->choice.recipes) {
         std::vector<double> in;
+        in.reserve(recipe->vendors.size());
         for (const char* vendor : recipe->vendors) in.push_back(value_of(vendor));
         std::vector<double> out(recipe->metrics.size());
         recipe->compute(in.data(), out.data());

@@ -136,8 +136,8 @@ bool Roctracer::start(const std::vector<std::string>& candidates, std::string* e
     *error = "roctracer is of use only where the program has loaded HIP";
     return false;
   }
-  if (!is_open_ && !(is_open_ = open(candidates, error))) return false;
-  return enable(error);
+  if (!is_open_) is_open_ = open(candidates, error);
+  return is_open_ && enable(error);
 }
 
 bool Roctracer::enable(std::string* error) {
