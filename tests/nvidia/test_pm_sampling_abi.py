@@ -142,7 +142,8 @@ def test_every_chip_counts_what_is_asked_in_one_pass(tmp_path: Path) -> None:
 def chosen(tmp_path: Path, *options: str) -> dict[str, set[str]]:
     program = tmp_path / "chosen"
     native = ROOT / "native"
-    sources = [Path(__file__).with_name("chosen_counters.cpp"), native / "providers/nvidia/counter_choice.cpp"]
+    files = ("providers/nvidia/counter_choice.cpp", "gpu/counter_choice.cpp")
+    sources = [Path(__file__).with_name("chosen_counters.cpp"), *(native / file for file in files)]
     subprocess.run(
         [
             "g++",
