@@ -105,6 +105,7 @@ def test_a_program_for_gpus_that_gets_none(
     if device:
         file.touch()
     monkeypatch.setattr(nvidia_files, "_DEVICE_FILES", (file,))
+    monkeypatch.setattr(nvidia_files, "driver_loaded", lambda: False)  # another test's stand-in may be in this process
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     sys.modules["torch"].version = SimpleNamespace(cuda=None)  # type: ignore[attr-defined]
