@@ -49,3 +49,12 @@ def _system_call(number: int, *arguments: object) -> int:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
     return result
+
+
+def write(path: Path, text: str) -> None:
+    """A command to one of the files of tracefs. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)

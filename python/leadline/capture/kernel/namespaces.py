@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+from leadline.capture.kernel.mount import write
 from leadline.capture.kernel.recording import Refused
 
 _OFFSETS = Path("/proc/self/timens_offsets")
@@ -38,11 +39,11 @@ def mark(instance: Path) -> tuple[int, int, int]:
     best = None
     word = f"leadline {os.getpid()}"
     for number in range(_MARKS):
-        _write(instance / "tracing_on", "1")
+        write(instance / "tracing_on", "1")
         before = time.monotonic_ns()
-        _write(instance / "trace_marker", f"{word} {number}")
+        write(instance / "trace_marker", f"{word} {number}")
         after = time.monotonic_ns()
-        _write(instance / "tracing_on", "0")
+        write(instance / "tracing_on", "0")
         line = next(
             (one for one in (instance / "trace").read_text(errors="replace").splitlines() if f"{word} {number}" in one),
             "",
@@ -54,7 +55,7 @@ def mark(instance: Path) -> tuple[int, int, int]:
             width = (after - before) // 2 + 10 ** (9 - len(rest))
             found = (width, int(head[0].rpartition("-")[2]), (before + after) // 2 - seen)
             best = found if best is None else min(best, found)
-        _write(instance / "trace", "")
+        write(instance / "trace", "")
     if best is None:
         raise OSError(0, "its marks cannot be read")
     return best[1], best[2], best[0]
@@ -67,11 +68,3 @@ def require_the_same(instance: Path) -> None:
         raise Refused(_OTHER_NUMBERS)
     if abs(ahead_ns - monotonic_offset_ns()) > width_ns + _MOST_APART_NS:
         raise Refused("its clock is not CLOCK_MONOTONIC")
-
-
-def _write(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
-    try:
-        os.write(descriptor, text.encode())
-    finally:
-        os.close(descriptor)

@@ -14,7 +14,7 @@ from typing import Any
 
 from leadline.capture.config import KERNEL_LEVELS
 from leadline.capture.identity import Life, ProcessIdentity
-from leadline.capture.kernel.mount import tracefs
+from leadline.capture.kernel.mount import tracefs, write
 from leadline.capture.kernel.namespaces import require_the_same
 from leadline.capture.kernel.recording import Recording, Refused
 
@@ -129,11 +129,7 @@ class TracefsRecorder:
             self._mount = -1
 
     def _write(self, name: str, text: str) -> None:
-        descriptor = os.open(self._instance / name, os.O_WRONLY | os.O_TRUNC)
-        try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
+        write(self._instance / name, text)
 
 
 def remove_forgotten(root: Path) -> list[str]:
