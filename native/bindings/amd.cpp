@@ -40,15 +40,7 @@ nb::dict amd_status() {
   if (d.instructions) result["instructions"] = instructions_told(*d.instructions);
   if (d.counters) {
     const amd::CounterDetails& c = *d.counters;
-    nb::dict told;
-    told["metrics"] = c.metrics;
-    told["chips"] = c.chips;
-    told["message"] = c.message;
-    told["windows"] = c.windows;
-    told["open_ns"] = c.open_ns;
-    told["spent_ns"] = c.spent_ns;
-    told["readings"] = c.readings;
-    told["idle"] = c.idle;
+    nb::dict told = counters_told(c);
     told["dropped"] = c.dropped;
     result["counters"] = told;
   }

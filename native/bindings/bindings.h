@@ -32,6 +32,21 @@ nanobind::dict instructions_told(const Details& of) {
   return told;
 }
 
+// What every vendor's reading of hardware counters says of itself.
+template <class Details>
+nanobind::dict counters_told(const Details& of) {
+  nanobind::dict told;
+  told["metrics"] = of.metrics;
+  told["chips"] = of.chips;
+  told["message"] = of.message;
+  told["windows"] = of.windows;
+  told["open_ns"] = of.open_ns;
+  told["spent_ns"] = of.spent_ns;
+  told["readings"] = of.readings;
+  told["idle"] = of.idle;
+  return told;
+}
+
 nanobind::dict provider_start(const std::string& name, const nanobind::dict& options);
 nanobind::dict provider_stop(const std::string& name);
 

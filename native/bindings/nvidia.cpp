@@ -61,15 +61,7 @@ nb::dict nvidia_status() {
   }
   if (d.counters) {
     const nvidia::CounterDetails& c = *d.counters;
-    nb::dict told;
-    told["metrics"] = c.metrics;
-    told["chips"] = c.chips;
-    told["message"] = c.message;
-    told["windows"] = c.windows;
-    told["open_ns"] = c.open_ns;
-    told["spent_ns"] = c.spent_ns;
-    told["readings"] = c.readings;
-    told["idle"] = c.idle;
+    nb::dict told = counters_told(c);
     told["overflows"] = c.overflows;
     told["aligned"] = c.aligned;
     result["counters"] = told;
