@@ -14,6 +14,7 @@
 #include "base/schema_generated.h"
 #include "bindings/bindings.h"
 #include "leadline/monitor.h"
+#include "session/session.h"
 
 namespace nb = nanobind;
 
@@ -65,12 +66,26 @@ uint64_t book(int64_t below, const std::vector<Frame>& frames, const std::vector
   return booked;
 }
 
+// What is known of a device that bookings name.
+void describe_device(const std::string& device_type, int32_t index, const std::string& name, int64_t memory_bytes,
+                     const std::string& detail) {
+  const uint32_t type = number_of(kDeviceTypeNames, device_type, "device type");
+  Session::instance().describe_device({.index = index,
+                                       .name = name,
+                                       .uuid = {},
+                                       .memory_bytes = memory_bytes,
+                                       .detail = detail,
+                                       .type = static_cast<DeviceType>(type)});
+}
+
 }  // namespace
 
 void define_booking(nb::module_& m) {
   m.def("place", &leadline_monitor_context);
   m.def("book", &book, nb::arg("below"), nb::arg("frames"), nb::arg("totals"), nb::arg("device_type"),
         nb::arg("device"), nb::arg("stream"));
+  m.def("describe_device", &describe_device, nb::arg("device_type"), nb::arg("index"), nb::arg("name"),
+        nb::arg("memory_bytes"), nb::arg("detail"));
 }
 
 }  // namespace leadline::bindings

@@ -41,12 +41,14 @@ ProviderStatus Session::start_provider(const std::string& name, std::map<std::st
     options.memory = options_.memory;
     options.shapes = options_.shapes;
   }
-  options.describe_device = [this](DeviceDescription device) {
-    if (const auto collector = this->collector()) collector->devices().describe(std::move(device));
-  };
+  options.describe_device = [this](DeviceDescription device) { describe_device(std::move(device)); };
   options.own = std::move(own);
   const std::lock_guard lock(providers_busy_);
   return provider->start(options);
+}
+
+void Session::describe_device(DeviceDescription device) {
+  if (const auto collector = this->collector()) collector->devices().describe(std::move(device));
 }
 
 ProviderStatus Session::stop_provider(const std::string& name) {

@@ -61,6 +61,8 @@ class Session {
   // may be called with the GIL held. The answer is the provider's status; `ok` is false for an unknown name.
   ProviderStatus start_provider(const std::string& name, std::map<std::string, ProviderOption> own);
   ProviderStatus stop_provider(const std::string& name);
+  // What is known of a device; nothing while no session measures.
+  void describe_device(DeviceDescription device);
   ProviderStatus provider_status(const std::string& name) const;
   // See Provider::rest; nothing happens for an unknown name.
   void rest_provider(const std::string& name, bool rests) noexcept;

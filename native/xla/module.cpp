@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -89,8 +90,9 @@ class Program {
   std::unique_ptr<OriginFinder> finder_;
 };
 
-// ([(program, operation, count, total_ps, self_ps, min_ps, max_ps, sum_squares)], [(program, module, run, device,
-// start_ps, end_ps, operations)], problem)
+// ([(program, operation, count, total_ps, self_ps, min_ps, max_ps, sum_squares, device, stream, work)], [(program,
+// module, run, device, start_ps, end_ps, operations, on_device)], problem); device and stream of operations are -1 on
+// threads of the host.
 nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
   ControlFlow others;
   std::vector<std::string> kept;
@@ -112,12 +114,14 @@ nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
   nb::list operations;
   for (const OperationSum& sum : window.operations) {
     operations.append(nb::make_tuple(sum.program, text(space->strings()[sum.operation]), sum.count, sum.total_ps,
-                                     sum.self_ps, sum.min_ps, sum.max_ps, sum.sum_squares));
+                                     sum.self_ps, sum.min_ps, sum.max_ps, sum.sum_squares,
+                                     std::max<int64_t>(sum.device, -1), std::max<int64_t>(sum.stream, -1),
+                                     text(space->strings()[sum.work])));
   }
   nb::list runs;
   for (const ProgramRun& run : window.runs) {
     runs.append(nb::make_tuple(run.program, text(space->strings()[run.module]), run.run, run.device, run.start_ps,
-                               run.end_ps, run.operations));
+                               run.end_ps, run.operations, run.on_device));
   }
   return nb::make_tuple(operations, runs, problem);
 }
@@ -133,10 +137,10 @@ nb::object buffer_of(std::vector<T>&& column) {
   return nb::cast(nb::ndarray<nb::memview, T, nb::ndim<1>>(data, {size}, owner));
 }
 
-// A whole profile: {planes: [(name, {stat: text})], lines: [(plane, id, name)], programs: [(id, name, module)],
-// strings, complaints, base_ns, problem, events: {column: buffer}, stats: {column: buffer}}. Columns of events: line
-// and name as uint32, start_ps and duration_ps; of stats each number asked for as int64 (its smallest: not said), each
-// text as uint32 (0: not said). A statistic that no event has is not among the stats.
+// A whole profile: {planes: [(name, {stat: text})], lines: [(plane, id, name, device, stream)], programs: [(id, name,
+// module)], strings, complaints, hosts, base_ns, problem, events: {column: buffer}, stats: {column: buffer}}. Columns
+// of events: line and name as uint32, start_ps and duration_ps; of stats each number asked for as int64 (its smallest:
+// not said), each text as uint32 (0: not said). A statistic that no event has is not among the stats.
 nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers,
                  const std::vector<std::string>& texts) {
   std::string problem;
@@ -152,7 +156,8 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
     planes.append(nb::make_tuple(text(plane.name), stats));
   }
   nb::list lines;
-  for (const Space::Line& line : space->lines()) lines.append(nb::make_tuple(line.plane, line.id, text(line.name)));
+  for (const Space::Line& line : space->lines())
+    lines.append(nb::make_tuple(line.plane, line.id, text(line.name), line.device, line.stream));
   nb::list programs;
   for (const Space::Program& program : space->programs())
     programs.append(
@@ -161,6 +166,8 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
   for (const std::string& string : space->strings()) strings.append(text(string));
   nb::list complaints;
   for (const std::string_view complaint : space->complaints()) complaints.append(text(complaint));
+  nb::list hosts;
+  for (const std::string_view host : space->hosts()) hosts.append(text(host));
   Space::Events from = space->take_events();
   nb::dict events;
   events["line"] = buffer_of(std::move(from.line));
@@ -181,6 +188,7 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
   found["programs"] = programs;
   found["strings"] = strings;
   found["complaints"] = complaints;
+  found["hosts"] = hosts;
   found["base_ns"] = space->base_ns();
   found["problem"] = problem;
   found["events"] = events;

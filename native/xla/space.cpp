@@ -46,6 +46,13 @@ std::string text_of(const Field& field) {
   }
 }
 
+// `fusion.1` of the text of an instruction, `%fusion.1 = f32[8] fusion(...)`.
+std::string_view instruction_of(std::string_view name) noexcept {
+  if (!name.starts_with('%')) return name;
+  name.remove_prefix(1);
+  return name.substr(0, name.find(' '));
+}
+
 // A column begins with the first event that has its statistic.
 template <typename T>
 void put_into(std::vector<T>& column, size_t row, size_t room, T value, T nothing) {
@@ -65,6 +72,7 @@ Space::Space(std::string_view bytes, Wanted wanted, std::string* problem) : want
   while (good && wire.next(&field)) {
     if (field.is(1, 2)) good = read_plane(field.bytes);
     if (field.is(2, 2) || field.is(3, 2)) complaints_.push_back(field.bytes);
+    if (field.is(4, 2)) hosts_.push_back(field.bytes);
   }
   if (!good || !wire.ok()) *problem = "These bytes are no profile of XLA (XSpace), or they are damaged or cut off.";
   for (auto& column : events_.numbers) {
@@ -81,6 +89,8 @@ Space::Space(std::string_view bytes, Wanted wanted, std::string* problem) : want
     if (__builtin_sub_overflow(lines_[events_.line[row]].timestamp_ns, base_ns_, &after_ns)) after_ns = INT64_MAX;
     events_.start_ps[row] = saturated(after_ns, 1000, events_.start_ps[row]);
   }
+  tell_devices();
+  tell_operations();
 }
 
 int Space::number_column(std::string_view name) const noexcept { return place_of(wanted_.numbers, name); }
@@ -180,7 +190,8 @@ bool Space::read_event_name(std::string_view bytes, Names* names) {
     if (!raw.empty()) program.module = raw;
   }
   // On TPUs the plain name is the text of a whole instruction; on hosts the other one leaves out what node it was.
-  known.name = text(shown.empty() || !planes_.back().name.starts_with(kDevices) ? plain : shown);
+  const bool of_device = planes_.back().name.starts_with(kDevices);
+  known.name = text(!of_device ? plain : shown.empty() ? instruction_of(plain) : shown);
   names->events.emplace(key, std::move(known));
   if (!program.module.empty() && planes_.back().name == kPrograms) {
     Wire proto(program.module);

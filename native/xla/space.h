@@ -35,6 +35,8 @@ class Space {
     int64_t id = 0;
     std::string_view name;
     int64_t timestamp_ns = 0;  // where the events of the line count from
+    int32_t device = -1;       // whose plane it is; -1: the host's
+    int32_t stream = -1;       // of a line that tells work itself; -1: of the host, or drawn from other lines
   };
   // An HloProto that the profile carries, with the number that events call it by.
   struct Program {
@@ -74,6 +76,8 @@ class Space {
   const std::deque<std::string>& strings() const noexcept { return strings_; }
   // What the profiler itself says went wrong.
   const std::vector<std::string_view>& complaints() const noexcept { return complaints_; }
+  // The machines that it was recorded on; most profiles name none.
+  const std::vector<std::string_view>& hosts() const noexcept { return hosts_; }
   // The earliest timestamp of a line that has events.
   int64_t base_ns() const noexcept { return base_ns_; }
   // Row of a wanted statistic; -1 for one that was not asked for.
@@ -108,6 +112,8 @@ class Space {
   bool read_line(std::string_view bytes, const Names& names);
   bool read_event(std::string_view bytes, const Names& names, uint32_t line);
   bool read_stat(std::string_view bytes, const Names& names, Value* value, std::string_view* raw);
+  void tell_devices();
+  void tell_operations();
   void expect(size_t more);
   void put(size_t row, const Value& value);
   uint32_t text(std::string_view value);
@@ -117,6 +123,7 @@ class Space {
   std::vector<Line> lines_;
   std::vector<Program> programs_;
   std::vector<std::string_view> complaints_;
+  std::vector<std::string_view> hosts_;
   Events events_;
   std::deque<std::string> strings_{std::string()};
   std::unordered_map<std::string_view, uint32_t> known_;

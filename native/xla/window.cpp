@@ -13,6 +13,7 @@ constexpr uint64_t kMostComparisons = 100'000'000;  // of events inside others; 
 struct Key {
   int64_t program;
   int64_t run;
+  bool on_device;
   int64_t device;
   // NOLINTNEXTLINE(modernize-use-nullptr): it takes the 0 that the comparison is compared with for a pointer
   friend auto operator<=>(const Key&, const Key&) = default;
@@ -44,7 +45,9 @@ int64_t covered(const std::vector<Work>& works, size_t at, uint64_t* comparisons
 
 }  // namespace
 
-Wanted window_wanted() { return {{"program_id", "run_id", "device_ordinal"}, {"hlo_op", "hlo_module"}}; }
+Wanted window_wanted() {
+  return {{"program_id", "run_id", "device_ordinal", "correlation_id"}, {"hlo_op", "hlo_module"}};
+}
 
 Window sums(const Space& space, const ControlFlow& control) {
   const Space::Events& events = space.events();
@@ -54,12 +57,16 @@ Window sums(const Space& space, const ControlFlow& control) {
   std::map<Key, std::vector<Work>> runs;
   std::map<uint32_t, std::vector<Work>> lines;
   for (size_t row = 0; row < events.size(); ++row) {
+    const Space::Line& line = space.lines()[events.line[row]];
+    const bool on_device = line.device >= 0;
+    if (on_device && line.stream < 0) continue;
     if (operation(row) == kNoText || program(row) == kUnknown) continue;
     if (std::string_view(space.strings()[events.name[row]]).starts_with(kEnds)) continue;
     const int64_t start_ps = events.start_ps[row];
     int64_t end_ps = 0;
     if (__builtin_add_overflow(start_ps, events.duration_ps[row], &end_ps)) continue;
-    runs[{program(row), events.number(1, row), events.number(2, row)}].push_back({row, start_ps, end_ps});
+    const int64_t device = on_device ? line.device : events.number(2, row);
+    runs[{program(row), events.number(1, row), on_device, device}].push_back({row, start_ps, end_ps});
     lines[events.line[row]].push_back({row, start_ps, end_ps});
     self_ps[row] = events.duration_ps[row];
   }
@@ -73,12 +80,14 @@ Window sums(const Space& space, const ControlFlow& control) {
     }
   }
   Window window;
-  std::map<std::tuple<int64_t, uint32_t>, OperationSum> found;
+  std::map<std::tuple<int64_t, uint32_t, int64_t, int64_t, uint32_t>, OperationSum> found;
   uint64_t comparisons = 0;
   for (auto& [key, works] : runs) {
     std::stable_sort(works.begin(), works.end(), inside_out);
     const auto others = control.find(key.program);
-    ProgramRun seen{key.program, key.run, key.device, events.text(1, works.front().row), works.front().start_ps, 0, 0};
+    ProgramRun seen{
+        key.program, key.run, key.device, key.on_device, events.text(1, works.front().row), works.front().start_ps,
+        0,           0};
     for (size_t at = 0; at < works.size(); ++at) {
       const Work& work = works[at];
       const int64_t took_ps = work.end_ps - work.start_ps;
@@ -87,9 +96,12 @@ Window sums(const Space& space, const ControlFlow& control) {
         self_ps[work.row] = took_ps - covered(works, at, &comparisons);
       seen.end_ps = std::max(seen.end_ps, work.end_ps);
       ++seen.operations;
-      const auto [place, is_new] = found.try_emplace({key.program, operation(work.row)});
+      const int64_t stream = key.on_device ? space.lines()[events.line[work.row]].stream : kUnknown;
+      const int64_t device = key.on_device ? key.device : kUnknown;
+      const uint32_t kernel = key.on_device ? events.name[work.row] : kNoText;
+      const auto [place, is_new] = found.try_emplace({key.program, operation(work.row), device, stream, kernel});
       OperationSum& sum = place->second;
-      if (is_new) sum = {key.program, operation(work.row), 0, 0, 0, took_ps, took_ps, 0};
+      if (is_new) sum = {key.program, operation(work.row), device, stream, kernel, 0, 0, 0, took_ps, took_ps, 0};
       ++sum.count;
       sum.total_ps += took_ps;
       sum.self_ps += std::max<int64_t>(self_ps[work.row], 0);

@@ -1,4 +1,8 @@
 // What the programs of one window of measuring did: sums by program and operation, and the runs that were seen.
+//
+// On CPUs XLA's own threads tell what they executed. Devices have planes of their own: GPUs a line for each stream,
+// TPUs one of operations and one of the programs that these were of (`/device:GPU:0`, `Stream #7(Compute)`, `XLA Ops`,
+// `XLA Modules`: tsl/profiler/utils/xplane_schema.cc).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +24,9 @@ using ControlFlow = std::unordered_map<int64_t, std::unordered_set<std::string_v
 struct OperationSum {
   int64_t program = 0;
   uint32_t operation = kNoText;  // in Space::strings()
+  int64_t device = kUnknown;     // kUnknown: on threads of the host; the following two are of devices
+  int64_t stream = kUnknown;
+  uint32_t work = kNoText;  // the kernel or copy
   uint64_t count = 0;
   int64_t total_ps = 0;
   int64_t self_ps = 0;  // less what ran inside
@@ -33,6 +40,7 @@ struct ProgramRun {
   int64_t program = 0;
   int64_t run = kUnknown;  // kUnknown: this version does not number them, and all are one
   int64_t device = kUnknown;
+  bool on_device = false;
   uint32_t module = kNoText;  // the program's name
   int64_t start_ps = 0;
   int64_t end_ps = 0;

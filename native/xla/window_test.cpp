@@ -89,3 +89,129 @@ TEST_CASE("of an operation that runs others on other threads only what none of t
   CHECK(sums.at("a").self_ps == 80);
   CHECK(by_name(bytes, {}, &runs).at("while").self_ps == 100);
 }
+
+namespace {
+
+// A plane whose events tell what `stats` says; names of lines, events and statistics get numbers as they come.
+class Plane {
+ public:
+  explicit Plane(std::string_view name) { plane_.bytes(2, name); }
+
+  struct Stat {
+    const char* name;
+    int64_t number = 0;
+    const char* text = nullptr;
+  };
+  struct Event {
+    const char* name;
+    uint64_t start_ps;
+    uint64_t duration_ps;
+    std::vector<Stat> stats;
+  };
+
+  Plane& line(const char* name, const std::vector<Event>& events) {
+    Message line;
+    line.bytes(2, name);
+    for (const Event& event : events) {
+      Message message;
+      message.number(1, key(names_, event.name)).number(2, event.start_ps).number(3, event.duration_ps);
+      for (const Stat& stat : event.stats) message.message(4, told(stat));
+      line.message(4, message);
+    }
+    plane_.message(3, line);
+    return *this;
+  }
+  // What all events of a name tell, and the name that people are shown.
+  Plane& of_name(const char* name, const char* shown, const std::vector<Stat>& stats) {
+    Message described;
+    described.bytes(2, name).bytes(4, shown);
+    for (const Stat& stat : stats) described.message(5, told(stat));
+    described_.emplace(name, described);
+    return *this;
+  }
+  Message message() {
+    Message whole = plane_;
+    for (const auto& [name, number] : names_) {
+      const auto known = described_.find(name);
+      whole.message(4, Message().number(1, number).message(
+                           2, known != described_.end() ? known->second : Message().bytes(2, name)));
+    }
+    for (const auto& [name, number] : stats_)
+      whole.message(5, Message().number(1, number).message(2, Message().bytes(2, name)));
+    return whole;
+  }
+
+ private:
+  static uint64_t key(std::map<std::string, uint64_t>& known, const char* name) {
+    return known.emplace(name, known.size() + 1).first->second;
+  }
+  Message told(const Stat& stat) {
+    Message message;
+    message.number(1, key(stats_, stat.name));
+    return stat.text != nullptr ? message.bytes(5, stat.text) : message.number(4, static_cast<uint64_t>(stat.number));
+  }
+  Message plane_;
+  std::map<std::string, uint64_t> names_, stats_;
+  std::map<std::string, Message> described_;
+};
+
+Window window_of(const std::string& bytes) {
+  std::string problem;
+  const Space space(bytes, window_wanted(), &problem);
+  CHECK(problem.empty());
+  return sums(space, {});
+}
+
+}  // namespace
+
+TEST_CASE("work of a GPU counts on its streams only, not where it was launched and not on lines drawn from streams") {
+  const std::vector<Plane::Stat> told{{"hlo_op", 0, "fusion.1"}, {"hlo_module", 0, "jit_f"}, {"program_id", 5}};
+  std::vector<Plane::Stat> launch = told;
+  launch.push_back({"correlation_id", 9});
+  Plane device("/device:GPU:2");
+  device.line("Stream #13(Compute)", {{"gemm", 100, 40, told}, {"splitK", 140, 10, told}, {"gemm", 200, 60, told}});
+  device.line("XLA Ops", {{"fusion.1", 100, 50, told}});
+  Plane host("/host:CPU");
+  host.line("python", {{"cuLaunchKernel", 50, 5, launch}, {"Thunk", 40, 20, told}});
+  const Window window = window_of(Message().message(1, host.message()).message(1, device.message()).text());
+  REQUIRE(window.operations.size() == 2);
+  for (const OperationSum& sum : window.operations) {
+    CHECK(sum.device == 2);
+    CHECK(sum.stream == 13);
+    CHECK(sum.total_ps == (sum.count == 2 ? 100 : 10));
+  }
+  REQUIRE(window.runs.size() == 1);
+  CHECK(window.runs[0].on_device);
+  CHECK(window.runs[0].device == 2);
+  CHECK(window.runs[0].run == kUnknown);
+}
+
+TEST_CASE("operations of a TPU are its events' names, of the program that ran meanwhile, and a loop is not its body") {
+  const char* whole = "%fusion.1 = f32[8]{0:T(128)} fusion(%p), kind=kLoop";
+  Plane device("/device:TPU:1");
+  device.line("XLA Modules", {{"jit_f(18446744073709551611)", 0, 100, {{"run_id", 70}}},
+                              {"jit_f(18446744073709551611)", 100, 100, {{"run_id", 71}}}});
+  device.line("XLA Ops", {{"%while.2 = (s32[]) while(%t)", 0, 90, {}},
+                          {whole, 10, 30, {}},
+                          {whole, 50, 30, {}},
+                          {"%while.2 = (s32[]) while(%t)", 100, 90, {}},
+                          {whole, 110, 70, {}}});
+  device.line("Steps", {{"0", 0, 100, {}}});
+  device.of_name(whole, "fusion.1", {{"flops", 8}});
+  std::string problem;
+  const std::string bytes = Message().message(1, device.message()).text();
+  const Space space(bytes, window_wanted(), &problem);
+  const Window window = sums(space, {});
+  REQUIRE(window.runs.size() == 2);
+  CHECK(window.runs[0].program == -5);  // a number of 64 bits without a sign
+  CHECK(window.runs[0].run == 70);
+  CHECK(space.strings()[window.runs[0].module] == "jit_f");
+  REQUIRE(window.operations.size() == 2);
+  for (const OperationSum& sum : window.operations) {
+    const bool loop = space.strings()[sum.operation] == "while.2";
+    CHECK(space.strings()[sum.operation] == (loop ? "while.2" : "fusion.1"));
+    CHECK(sum.count == (loop ? 2 : 3));
+    CHECK(sum.total_ps == (loop ? 180 : 130));
+    CHECK(sum.self_ps == (loop ? 50 : 130));
+  }
+}

@@ -3,8 +3,8 @@ from typing import Any
 
 Frame = tuple[str, str, int]
 Part = tuple[tuple[Frame, ...], str, str, float]
-OperationSum = tuple[int, str, int, int, int, int, int, float]
-Run = tuple[int, str, int, int, int, int, int]
+OperationSum = tuple[int, str, int, int, int, int, int, float, int, int, str]
+Run = tuple[int, str, int, int, int, int, int, bool]
 
 class Program:
     def __init__(self, bytes: bytes) -> None: ...

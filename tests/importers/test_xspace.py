@@ -38,10 +38,12 @@ PROGRAM = module(
 
 def gpu() -> bytes:
     """Two steps of a program on one GPU, with the lines that viewers derive beside the streams."""
-    calls = [(f"cuLaunchKernel{n}", 1_000 * n + 200, 50, {"correlation_id": 10 + n}) for n in (1, 2)]
+    calls = [("cuLaunchKernel", 1_000 * n + 200, 50, {"correlation_id": 10 + n}) for n in (1, 2)]
     steps = [("train", 1_000 * n, 900, {"step_num": n, "_r": 1}) for n in (1, 2)]
     runs = [("PjitFunction(step)", 1_000 * n + 100, 500, {}) for n in (1, 2)]
-    told = {"hlo_op": "fusion.1", "hlo_module": "jit_step", "program_id": 7, **LAUNCH}
+    told = {"hlo_op": "fusion.1", "hlo_module": "jit_step", "program_id": 7}
+    calls = [(name, start, took, {**number, **told}) for name, start, took, number in calls]
+    told |= LAUNCH
     kernels = [("loop_fusion", 1_000 * n + 300, 400, {"correlation_id": 10 + n, **told}) for n in (1, 2)]
     copy = {"memcpy_details": "kind_src:pinned kind_dst:device size:4096 dest:0 async:1", "correlation_id": 99}
     device = Plane(
@@ -114,17 +116,20 @@ def test_device_copy_shapes_steps_and_clock_are_read(opened: Profile) -> None:
 
 
 def tpu() -> bytes:
-    """One TPU: a line of operations with a loop around those of its body, and steps that only the device knows."""
-    ops = [
-        ("while.2", 1_000, 500, {"hlo_op": "while.2", "program_id": 7}),
-        ("%fusion.1 = f32[300] fusion(...)", 1_100, 200, {"hlo_op": "fusion.1", "program_id": 7}),
-        ("%fusion.1 = f32[300] fusion(...)", 1_300, 100, {"hlo_op": "fusion.1", "program_id": 7}),
-    ]
+    """One TPU: a line of operations with a loop around those of its body, and steps that only the device knows. What an
+    event executed is its name, and its program that on the line of programs; few releases tell it with each event."""
+    fusion, loop = "%fusion.1 = f32[300]{0:T(256)} fusion(%p), kind=kLoop", "%while.2 = (s32[]) while(%t)"
+    ops = [(loop, 1_000, 500, {}), (fusion, 1_100, 200, {}), (fusion, 1_300, 100, {})]
     steps = [("0", 900, 300, {}), ("1", 1_200, 400, {})]
     device = Plane(
         "/device:TPU:3",
-        [Line("Steps", steps, 1), Line("XLA Modules", [("jit_step(7)", 1_000, 500, {})], 2), Line("XLA Ops", ops, 3)],
-        shown={"%fusion.1 = f32[300] fusion(...)": "fusion.1"},
+        [
+            Line("Steps", steps, 1),
+            Line("XLA Modules", [("jit_step(7)", 1_000, 500, {"run_id": 1})], 2),
+            Line("XLA Ops", ops, 3),
+        ],
+        shown={fusion: "fusion.1"},
+        told={fusion: {"flops": 600, "hlo_category": "loop fusion"}},
     )
     host = Plane("/host:CPU", [Line("main/1", [("log", 100, 50, {})], 1)])
     return space(device, host, Plane("/host:metadata", programs={"jit_step": (7, PROGRAM)}))
@@ -139,6 +144,7 @@ def test_time_inside_a_loop_of_a_tpu_is_counted_once(tmp_path: Path) -> None:
         whole[path[-1]] += int(times.sum[row])
     assert whole == {"while.2": 200, "fusion.1": 300}
     assert all(path[0] == "jit(step)" for path in paths(profile, "kernel"))
+    assert any("loss" in path for path in paths(profile, "kernel"))  # the ladder to the program's lines
     steps = profile.tables["events"]["step"][profile.tables["events"]["kind"] == 3]
     assert steps.tolist() == [0, 1]
 
@@ -288,6 +294,16 @@ def test_damaged_files_are_a_sentence_or_a_profile_without_contradictions(tmp_pa
             except TraceError:
                 continue
             assert contradictions(profile) == []
+
+
+def test_profiles_of_several_hosts_say_whose_they_are_and_claim_no_rank(tmp_path: Path) -> None:
+    for name, hosts in (("worker-b_6009", ()), ("file", ("worker-a",))):
+        planes = [Plane("/host:CPU", [Line("python", [("PjitFunction(step)", 1_000, 100, {})], 5)])]
+        (tmp_path / f"{name}.xplane.pb").write_bytes(space(*planes, hosts=hosts))
+    profile = open_profile(str(tmp_path))
+    records = profile.meta["processes"]
+    assert sorted(record["host"]["hostname"] for record in records) == ["worker-a", "worker-b_6009"]
+    assert {record["rank"] for record in records} == {-1}
 
 
 def test_a_folder_of_logs_stands_for_its_latest_profile(tmp_path: Path) -> None:

@@ -29,12 +29,15 @@ class Plane:
     """Display names of events."""
     programs: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
     """Of `/host:metadata`: by `name(number)` the number and the HloModuleProto."""
+    told: Mapping[str, Mapping[str, Stat]] = field(default_factory=dict)
+    """Statistics of all events of a name."""
 
 
-def space(*planes: Plane, errors: tuple[str, ...] = ()) -> bytes:
+def space(*planes: Plane, errors: tuple[str, ...] = (), hosts: tuple[str, ...] = ()) -> bytes:
     """A profile."""
     made = b"".join(bytes_field(1, _plane(number, plane)) for number, plane in enumerate(planes))
-    return made + b"".join(text_field(2, error) for error in errors)
+    said = b"".join(text_field(2, error) for error in errors)
+    return made + said + b"".join(text_field(4, host) for host in hosts)
 
 
 def _plane(number: int, plane: Plane) -> bytes:
@@ -43,6 +46,8 @@ def _plane(number: int, plane: Plane) -> bytes:
     lines = b"".join(bytes_field(3, _line(line, names, stats)) for line in plane.lines)
     made = present_field(1, number) + text_field(2, plane.name) + lines
     described = {name: text_field(2, name) + text_field(4, plane.shown.get(name, "")) for name in names}
+    for name, facts in plane.told.items():
+        described[name] += b"".join(bytes_field(5, _stat(stats, key, value)) for key, value in facts.items())
     entries = [(key, described[name]) for name, key in names.items()]
     for name, (key, module) in plane.programs.items():
         proto = _stat(stats, "Hlo Proto", bytes_field(1, module))

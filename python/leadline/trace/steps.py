@@ -110,6 +110,7 @@ def main_thread(trace: Trace) -> int:
             loop = ("optimizer", "zero_grad", "data loading")
             marks = np.array([phase_of(name) in loop for name in trace.strings], dtype=np.bool_)
             threads = threads[marks[trace.events["name"][rows]]]
+        threads = threads[threads >= 0]  # steps that only a device tells are on no thread
         if threads.size:
             return int(np.bincount(threads).argmax())
     return -1

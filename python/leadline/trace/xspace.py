@@ -35,9 +35,8 @@ _TEXTS = ("hlo_op", "hlo_module", "tf_op", "kernel_details", "memcpy_details", "
 _ENVIRONMENT = "Task Environment"
 _METADATA = "/host:metadata"
 _DEVICE = re.compile(r"^/device:(?P<type>[A-Za-z_]+):(?P<index>\d{1,4})$")
-_STREAM = re.compile(r"^Stream #(?P<number>\d{1,9})")
-_OPERATIONS = ("XLA Ops", "Async XLA Ops")
 _STEPS = "Steps"
+_SUFFIX = re.compile(r"\.xplane\.pb(?:\.gz)?$")
 _TID = re.compile(r"/-?(\d{1,20})(?:/|$)")
 _BEGUN_BY_PYTHON = (Event.CALL, Event.PYTHON, Event.BUILTIN, Event.RANGE)
 _DRIVER = re.compile(r"^(?:cu|cuda|hip|nccl|rccl)[A-Z]")
@@ -58,6 +57,7 @@ class Space:
     meaning: row of `meanings`, what a name of a host thread's event is.
     held: bytes of the allocator after an allocation or free. `address`: of what it was about.
     programs: name and HloModuleProto of each program that the profile carries, by its number.
+    host: name of the machine, as the profile has it or else the file, which profilers name so.
     """
 
     trace: Trace
@@ -72,6 +72,7 @@ class Space:
     address: Told
     allocators: Sequence[History]  # what each said of itself
     programs: Mapping[int, tuple[str, bytes]]
+    host: str
 
 
 def read_xspace(source: Source) -> Space:
@@ -101,7 +102,9 @@ class _Reader:
     def __init__(self, found: Mapping[str, Any], name: str) -> None:
         self._name = name
         self._planes: list[tuple[str, dict[str, str]]] = found["planes"]
-        self._lines: list[tuple[int, int, str]] = found["lines"]
+        self._lines: list[tuple[int, int, str]] = [line[:3] for line in found["lines"]]
+        self._places: list[tuple[int, int]] = [line[3:] for line in found["lines"]]
+        self._hosts: list[str] = found["hosts"]
         self._strings: list[str] = found["strings"]
         self._programs = {program_number(text, key): (text, module) for key, text, module in found["programs"]}
         self._complaints: list[str] = found["complaints"]
@@ -169,7 +172,7 @@ class _Reader:
             details=self._details,
             threads=[made for _, made in sorted(threads.values(), key=lambda one: one[0]) if made is not None],
             devices=[self._device(index) for index in sorted({index for index, _ in devices.values()})],
-            rank=0,
+            rank=-1,  # no profile of XLA says which of a job's it is
             world_size=0,
             source=self._name,
             origin_ns=self._origin_ns(),
@@ -189,6 +192,7 @@ class _Reader:
             address=self._stats.told("addr", rows),
             allocators=allocators(self._stats, rows, events["start_ns"], meaning, meanings, self._strings),
             programs=self._programs,
+            host=self._hosts[0] if self._hosts else _SUFFIX.sub("", self._name),
         )
 
     # ------------------------------------------------------------------ lines
@@ -212,24 +216,11 @@ class _Reader:
         return found
 
     def _devices(self) -> dict[int, tuple[int, int]]:
-        """Device and stream by line: of streams where the plane has them, else of the operations of programs."""
-        by_plane: dict[int, list[int]] = {}
-        for row, (plane, _, _) in enumerate(self._lines):
-            by_plane.setdefault(plane, []).append(row)
-        found: dict[int, tuple[int, int]] = {}
-        for plane, rows in by_plane.items():
-            device = _DEVICE.match(self._planes[plane][0])
-            if device is None:
-                continue
-            index = int(device["index"])
-            streams = {row: int(told["number"]) for row in rows if (told := _STREAM.match(self._lines[row][2]))}
-            if not streams:
-                streams = {
-                    row: _OPERATIONS.index(self._lines[row][2]) for row in rows if self._lines[row][2] in _OPERATIONS
-                }
-            found |= {row: (index, number) for row, number in streams.items()}
-            found |= {row: (index, -1) for row in rows if self._lines[row][2] == _STEPS}
-        return found
+        """Device and stream by line: of what tells work itself, and of a device's steps."""
+        steps = {row for row, (_, _, name) in enumerate(self._lines) if name == _STEPS}
+        return {
+            row: place for row, place in enumerate(self._places) if place[1] >= 0 or (place[0] >= 0 and row in steps)
+        }
 
     def _device(self, index: int) -> Device:
         for name, stats in self._planes:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _DETAIL = re.compile(r"(\w+):(\S+)")
-_NUMBERED = re.compile(r"\((\d{1,19})\)$")
+_NUMBERED = re.compile(r"\((\d{1,20})\)$")
 
 
 def facts_of(text: str) -> dict[str, str]:
@@ -49,4 +49,7 @@ def _is_number(text: str) -> bool:
 def program_number(name: str, key: int) -> int:
     """The number that events call a program by: newer profiles have it in the name only, `jit_step(58)`."""
     told = _NUMBERED.search(name)
-    return int(told[1]) if told else key
+    if told is None:
+        return key
+    number = int(told[1]) & (2**64 - 1)
+    return number - 2**64 if number >= 2**63 else number  # as events have it, a number with a sign

@@ -110,6 +110,11 @@ def named(primitive: str, opcode: str) -> str:
     return primitive
 
 
+def talks(instruction: str) -> bool:
+    """Whether an instruction such as `all-reduce-start.1` goes between devices or processes."""
+    return _talk(instruction.partition(".")[0]) in _TALKS
+
+
 def _talk(opcode: str) -> str:
     return opcode.removesuffix("-start").removesuffix("-done")
 

@@ -8,6 +8,8 @@ from leadline.xla.parts import Frame
 Total = tuple[str, int, int, int, int, float]
 """Metric, count, sum, smallest, largest, sum of squares."""
 
+_CPU = ("cpu", -1, -1)
+
 
 class Booked:
     """The nodes that were made so far."""
@@ -16,15 +18,17 @@ class Booked:
         self._native = native
         self._nodes: dict[tuple[int, tuple[Frame, ...]], int] = {}
 
-    def put(self, place: int, frames: tuple[Frame, ...], totals: list[Total]) -> None:
-        """Where measuring is paused or has ended, nothing is put."""
+    def put(
+        self, place: int, frames: tuple[Frame, ...], totals: list[Total], where: tuple[str, int, int] = _CPU
+    ) -> None:
+        """Where measuring is paused or has ended, nothing is put. `where`: device type, device and stream."""
         node = self._nodes.get((place, frames))
         if node is None:
             node = self._native.book(place, frames, (), "cpu", -1, -1)
             if not node:
                 return
             self._nodes[place, frames] = node
-        self._native.book(node, (), totals, "cpu", -1, -1)
+        self._native.book(node, (), totals, *where)
 
 
 def own_total(count: int, own: int, whole: int, longest: int) -> Total:

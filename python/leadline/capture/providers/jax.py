@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
-from leadline.capture.providers import jax_places
+from leadline.capture.providers import jax_devices, jax_places
 from leadline.capture.providers.jax_booking import Booking
 from leadline.capture.providers.jax_compile import Compiling
 from leadline.capture.providers.jax_memory import LiveArrays
@@ -30,6 +30,7 @@ class JaxNative(Native, Protocol):
     """What this provider alone needs of the native module."""
 
     def hide_folder(self, folder: str) -> None: ...
+    def describe_device(self, device_type: str, index: int, name: str, memory_bytes: int, detail: str) -> None: ...
 
 
 class JaxProvider:
@@ -46,8 +47,8 @@ class JaxProvider:
         self._said: set[str] = set()
         self._runs: Runs | None = None
         self._programs = Programs(self._loss)
-        self._windows = Windows(self._programs, self._loss)
-        self._booking = Booking(native, self._programs, self._windows)
+        self._windows = Windows(self._programs, self._loss, lambda: jax_devices.measured_by(native))
+        self._booking = Booking(native, self._programs, self._windows, jax_devices.other_type)
         self._compiling = Compiling(native, self._programs, self._loss)
         self._memory = LiveArrays(native, self._loss) if options.memory else None
         self._yielding = Yielding(self._windows)
@@ -83,6 +84,8 @@ class JaxProvider:
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
         self._say_what_is_stale()
+        if devices := jax_devices.describe(self._native):
+            self._status["devices"] = devices
         self._status |= {
             "programs": self._compiling.compiled,
             "windows": self._windows.count,

@@ -7,6 +7,7 @@ with the operations made from them. A place and function appear when they have b
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from leadline.capture.native import Native
@@ -14,8 +15,10 @@ from leadline.capture.providers.booked import Booked, own_total, total
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.jax_windows import Timed, Windows
-from leadline.xla.parts import Frame
+from leadline.xla.parts import Frame, Part, talks
 
+_LIBRARIES = ("nccl", "void nccl", "rccl")
+"""How kernels of the libraries for communication begin."""
 _UNTIMED = json.dumps({"time": "not measured"})
 
 
@@ -26,8 +29,12 @@ _POOL: Frame = ("phase", "on another thread", "", "", json.dumps({"pool": "XLA"}
 class Booking:
     """What has been put in so far, so that each run is put in once."""
 
-    def __init__(self, native: Native, programs: Programs, windows: Windows) -> None:
+    def __init__(
+        self, native: Native, programs: Programs, windows: Windows, device_type: Callable[[], str] = lambda: "cuda"
+    ) -> None:
+        """`device_type`: of the devices that windows saw, as files name it."""
         self._booked = Booked(native)
+        self._device_type = device_type
         self._programs = programs
         self._windows = windows
         self._runs: dict[Key, int] = {}
@@ -79,8 +86,12 @@ class Booking:
     def _book_program(self, key: Key, runs: int, number: int, timed: Timed) -> None:
         compiled = self._programs.get(number)
         top = _program(key[1], _detail(compiled))
-        wall_ns = timed.wall_ns * runs // timed.runs
-        self._booked.put(key[0], (top,), [total("call_time", runs, wall_ns, timed.shortest_ns, timed.longest_ns)])
+        if timed.work:  # the host only hands it over, and how long that takes is not known here
+            self._booked.put(key[0], (top,), [("call_time", runs, 0, 0, 0, 0.0)])
+        else:
+            wall_ns = timed.wall_ns * runs // timed.runs
+            self._booked.put(key[0], (top,), [total("call_time", runs, wall_ns, timed.shortest_ns, timed.longest_ns)])
+        self._book_work(key, top, runs, compiled, timed)
         for operation, (count, whole_ps, self_ps, shortest_ps, longest_ps) in timed.operations.items():
             times = max(round(count * runs / timed.runs), 1)
             spent_ns = round(self_ps * runs / timed.runs / 1000)
@@ -96,6 +107,34 @@ class Booking:
                     total("call_time", times, part_ns, shortest_ns, longest_ns),
                 ]
                 self._booked.put(key[0], (top, _POOL, *part.frames), totals)
+
+    def _book_work(self, key: Key, top: Frame, runs: int, compiled: Compiled | None, timed: Timed) -> None:
+        """What devices did, below the operations that it was for."""
+        for (operation, device, stream, name), (count, _, self_ps, shortest_ps, longest_ps) in timed.work.items():
+            times = max(round(count * runs / timed.runs), 1)
+            split = _Split(round(self_ps * runs / timed.runs / 1000))
+            parts = compiled.parts_of(operation) if compiled is not None else (_unknown(operation),)
+            kernel = device_frame(name)
+            where = (self._device_type(), device, stream)
+            for position, part in enumerate(parts):
+                own_ns = split.next(part.share, position == len(parts) - 1)
+                shortest_ns, longest_ns = int(shortest_ps * part.share) // 1000, int(longest_ps * part.share) // 1000
+                spent = total("gpu_time", times, own_ns, shortest_ns, longest_ns)
+                self._booked.put(key[0], (top, *part.frames, kernel), [spent], where)
+
+
+def device_frame(name: str) -> Frame:
+    """The frame of a kernel, a copy or a collective of that name."""
+    lower = name.lower()
+    copies = lower.startswith(("memcpy", "memset"))
+    kind = "copy" if copies else "collective" if lower.startswith(_LIBRARIES) or talks(name) else "kernel"
+    return (kind, name, "", "", "", 0, 0, 0)
+
+
+def _unknown(operation: str) -> Part:
+    """An operation of a program that cannot be read."""
+    name = operation.partition(".")[0]
+    return Part((("operator", name, "", "", json.dumps({"hlo": operation}), 0, 0, 0),), 1.0)
 
 
 def _detail(compiled: Compiled | None) -> str:

@@ -1,17 +1,20 @@
-"""Memory of JAX's arrays by the call path that made each, as it was when the sum was largest.
+"""Memory of JAX's arrays by the call path that made each, as it was when the sum on their device was largest.
 
 JAX keeps with every array the stack that made it, so nothing has to be hooked: the living arrays are summed up now and
-then, and what was alive at the largest sum found is put in at the end. Between two looks a peak can be missed.
+then, and what was alive at the largest sum found on each device is put in at the end. Between two looks a peak can be
+missed; what programs hold inside is in none of these sums.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from leadline.capture.native import Native
-from leadline.capture.providers import jax_places
+from leadline.capture.providers import jax_devices, jax_places
+from leadline.capture.providers.jax_devices import Place
 from leadline.xla.parts import Frame
 
 SOONEST_S = 0.02
@@ -24,15 +27,15 @@ Stack = tuple[tuple[Any, int], ...]
 
 
 class LiveArrays:
-    """Looks at arrays on the CPU when it is asked and due; `hidden`: folders whose frames are left out."""
+    """Looks at the arrays of this process when it is asked and due; `hidden`: folders whose frames are left out."""
 
     def __init__(self, native: Native, loss: Callable[[str], None]) -> None:
         self._native = native
         self._loss = loss
         self._next_s = 0.0
         self._between_s = SOONEST_S
-        self._peak = 0
-        self._at_peak: dict[Stack, list[int]] = {}
+        self._peak: dict[Place, int] = {}
+        self._at_peak: dict[Place, dict[Stack, list[int]]] = {}
         self.hidden: tuple[str, ...] = ()
 
     def look(self) -> None:
@@ -46,29 +49,28 @@ class LiveArrays:
         live_arrays = jax_places.first("jax.live_arrays", "jax._src.api.live_arrays")
         if live_arrays is None or not jax_places.clients():
             return
-        sums: dict[Stack, list[int]] = {}
-        total = 0
+        sums: dict[Place, dict[Stack, list[int]]] = {}
         for array in live_arrays():
-            held = _held(array)
-            total += held
-            one = sums.setdefault(_stack(array), [0, 0])
-            one[0] += 1
-            one[1] += held
-        if total > self._peak:
-            self._peak, self._at_peak = total, sums
+            for place, held in _held(array):
+                one = sums.setdefault(place, {}).setdefault(_stack(array), [0, 0])
+                one[0] += 1
+                one[1] += held
+        for place, mine in sums.items():
+            total = sum(held for _, held in mine.values())
+            if total > self._peak.get(place, 0):
+                self._peak[place], self._at_peak[place] = total, mine
         took_s = time.monotonic() - now_s
         self._next_s = time.monotonic() + max(self._between_s, took_s / COST_SHARE)
         self._between_s = min(2 * self._between_s, BETWEEN_S)
 
     def book(self) -> None:
         """Put in what was alive at the peak, below the calling thread."""
-        for stack, (count, held) in self._at_peak.items():
-            if not held:
-                continue
-            frames = [frame for code, instruction in stack if (frame := self._frame(code, instruction)) is not None]
-            # What was alive was allocated there; what had gone by then is not known.
-            totals = [(metric, count, held, 0, held, 0.0) for metric in ("alloc_bytes", "peak_live_bytes")]
-            self._native.book(-1, frames, totals, "cpu", -1, -1)
+        for (kind, index), sums in self._at_peak.items():
+            for stack, (count, held) in sums.items():
+                frames = [frame for code, instruction in stack if (frame := self._frame(code, instruction)) is not None]
+                # What was alive was allocated there; what had gone by then is not known.
+                totals = [(metric, count, held, 0, held, 0.0) for metric in ("alloc_bytes", "peak_live_bytes")]
+                self._native.book(-1, frames, totals, kind, index, -1)
         self._at_peak = {}
 
     def _frame(self, code: Any, instruction: int) -> Frame | None:
@@ -79,15 +81,23 @@ class LiveArrays:
         return ("python", name, "", file, "", _line(code, instruction), int(code.co_firstlineno), 0)
 
 
-def _held(array: Any) -> int:
-    """Bytes of host memory; 0 for one that was donated, and on other devices."""
+def _held(array: Any) -> Iterator[tuple[Place, int]]:
+    """Where an array lies, and how many bytes there; nothing for one that was donated. Arrays that JAX keeps in pinned
+    memory of the host are the host's."""
     if array.is_deleted():
-        return 0
-    devices = array.sharding.device_set
-    if any(device.platform != "cpu" for device in devices):
-        return 0
-    copies = len(devices) if array.is_fully_replicated else 1
-    return int(array.nbytes) * copies
+        return
+    sharding = array.sharding
+    devices = sharding.addressable_devices
+    if "host" in str(getattr(sharding, "memory_kind", None) or ""):
+        yield jax_devices.CPU, int(array.nbytes)
+        return
+    try:
+        held = math.prod(sharding.shard_shape(array.shape)) * array.dtype.itemsize
+    except Exception:  # of a sharding that cuts unevenly
+        held = int(array.nbytes) // max(len(sharding.device_set), 1)
+    for device in devices:
+        if held:
+            yield jax_devices.place_of(device), int(held)
 
 
 def _stack(array: Any) -> Stack:

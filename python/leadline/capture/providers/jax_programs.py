@@ -98,6 +98,11 @@ class Programs:
                 self._known[number] = found
         return found
 
+    def name(self, number: int) -> str:
+        """Of the program of that number; empty where it is not known."""
+        found = self._known.get(number)
+        return "" if found is None else found.name
+
     def _from_cache(self, name: str) -> Compiled | None:
         """The first program of that name from the cache that no other number stands for."""
         taken = {id(one) for number, one in self._known.items() if number != one.program.id}

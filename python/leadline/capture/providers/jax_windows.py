@@ -4,6 +4,9 @@ A window is opened when a program has been run and its result is there, and clos
 there and at least `SHORTEST_S` have passed, so the runs in it are whole and long operations are in it as often as short
 ones. A program that was never timed is timed in its first run, and once more when it runs again, since the first run
 makes what later ones find made: large programs always, others while that costs little.
+
+Work of devices is that of their planes; on GPUs these do not number runs, so the runs of a window are those that were
+dispatched in it.
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from leadline.capture.providers import jax_places
+from leadline.capture.providers import jax_devices, jax_places
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.profiler_windows import ProfilerWindows
 from leadline.xla.parts import program_name
 
 _UNNUMBERED = -(2**63)
+Work = tuple[str, int, int, str]
+"""Operation, device, stream, and the name of the kernel or copy."""
 _WORTH_NS = 300_000
 """What takes less is an operation by itself, of which there are hundreds."""
 
@@ -38,12 +43,23 @@ class Timed:
     longest_ns: int = 0
     operations: dict[str, list[float]] = field(default_factory=dict)
     """By operation: count, whole ps, self ps, shortest ps, longest ps."""
+    work: dict[Work, list[float]] = field(default_factory=dict)
+    """The same of what devices did."""
 
     def add_run(self, wall_ns: int) -> None:
         self.shortest_ns = wall_ns if self.runs == 0 else min(self.shortest_ns, wall_ns)
         self.longest_ns = max(self.longest_ns, wall_ns)
         self.runs += 1
         self.wall_ns += wall_ns
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A run of a program, on all of its devices."""
+
+    program: int
+    module: str
+    wall_ps: int
 
 
 class Windows(ProfilerWindows):
@@ -53,8 +69,10 @@ class Windows(ProfilerWindows):
     SHORTEST_S = 0.02
     COST_SHARE = 0.01
 
-    def __init__(self, programs: Programs, loss: Callable[[str], None]) -> None:
+    def __init__(self, programs: Programs, loss: Callable[[str], None], measured_by: Callable[[], str]) -> None:
+        """`measured_by`: which vendor provider of ours measures the devices."""
         super().__init__(loss)
+        self._measured_by = measured_by
         self._programs = programs
         self._seen: list[Key] = []
         self._last: Callable[[], Any] = _nothing
@@ -130,9 +148,11 @@ class Windows(ProfilerWindows):
         profiler = jax_places.profiler()
         if not hasattr(profiler, "ProfilerSession") or not hasattr(profiler, "ProfileOptions"):
             return "This jaxlib has no profiler that is known here, so operations have counts and no times."
-        if any(getattr(client, "platform", "cpu") != "cpu" for client in jax_places.clients()):
+        vendor = self._measured_by() if any(True for _ in jax_devices.others()) else ""
+        if vendor:
             return (
-                "Operations are timed by XLA's profiler on the CPU only; on this device they have counts and no times."
+                f"Kernels are measured by the {vendor} provider, on the lines that call programs; XLA's profiler wants "
+                "the same library of the vendor's, so operations inside of programs have counts and no times."
             )
         return ""
 
@@ -164,47 +184,74 @@ class Windows(ProfilerWindows):
         if problem:
             self._loss(f"A window of XLA's profiler could not be read: {problem}")
         self.count += 1
-        runs = list(self._told_apart(runs, operations))
-        for number, _, _, _, start_ps, end_ps, _ in runs:
-            timed = self.timed.setdefault(number, Timed())
+        calls = list(self._calls(runs, operations, seen))
+        for one in calls:
+            timed = self.timed.setdefault(one.program, Timed())
             if timed.early and not self._for_first_run:
-                timed = self.timed[number] = Timed(early=False)
+                timed = self.timed[one.program] = Timed(early=False)
             if timed.early == self._for_first_run:
-                timed.add_run((end_ps - start_ps) // 1000)
-        for number, operation, count, total_ps, self_ps, shortest_ps, longest_ps, _ in operations:
-            if self.timed[number].early != self._for_first_run:
+                timed.add_run(one.wall_ps // 1000)
+        for number, operation, count, total_ps, self_ps, shortest_ps, longest_ps, _, device, stream, work in operations:
+            timed = self.timed[number]
+            if timed.early != self._for_first_run:
                 continue
-            sums = self.timed[number].operations.setdefault(operation, [0, 0, 0, shortest_ps, 0])
+            nothing = [0, 0, 0, shortest_ps, 0]
+            sums = (
+                timed.operations.setdefault(operation, nothing)
+                if device < 0
+                else timed.work.setdefault((operation, device, stream, work), nothing)
+            )
             sums[0] += count
             sums[1] += total_ps
             sums[2] += self_ps
             sums[3] = min(sums[3], shortest_ps)
             sums[4] = max(sums[4], longest_ps)
-        self._assign(runs, seen)
+        self._assign(calls, seen)
 
-    def _told_apart(self, runs: list[Any], operations: list[Any]) -> Iterator[Any]:
-        """Releases before 0.8 do not number runs. There an operation of a program's entry, which runs once each time,
-        tells how many they were, and all of these together how long."""
+    def _calls(self, runs: list[Any], operations: list[Any], seen: list[Key]) -> Iterator[_Call]:
+        """The calls of programs, each on one or several devices, in the order of their numbers."""
+        together: dict[tuple[int, int], list[Any]] = {}
         for run in runs:
-            if run[2] != _UNNUMBERED:
-                yield run
-                continue
-            compiled = self._programs.get(run[0])
-            entry = set(compiled.program.entry) if compiled is not None else set()
-            once = [
-                (count, total_ps)
-                for number, name, count, total_ps, *_ in operations
-                if number == run[0] and name in entry
-            ]
-            count = max((times for times, _ in once), default=1)
-            wall_ps = sum(total_ps for _, total_ps in once) // count if once else run[5] - run[4]
-            yield from [(*run[:4], 0, wall_ps, run[6])] * count
+            together.setdefault((run[0], run[2]), []).append(run)
+        for (number, run_id), parts in together.items():
+            module = str(parts[0][1])
+            if run_id != _UNNUMBERED:
+                begun, ended = min(part[4] for part in parts), max(part[5] for part in parts)
+                yield _Call(number, module, ended - begun)
+            else:
+                yield from self._unnumbered(number, module, parts, operations, seen)
 
-    def _assign(self, runs: list[Any], seen: list[Key]) -> None:
+    def _unnumbered(
+        self, number: int, module: str, parts: list[Any], operations: list[Any], seen: list[Key]
+    ) -> Iterator[_Call]:
+        """Releases before 0.8 and GPUs do not number runs. There an operation of a program's entry, which runs once
+        each time, tells how many they were, and all of these together how long. On a GPU it may be several kernels, so
+        what was dispatched counts where one program has this name."""
+        compiled = self._programs.get(number)
+        entry = set(compiled.program.entry) if compiled is not None else set()
+        once: dict[tuple[str, int], list[int]] = {}
+        for program, name, count, total_ps, *_, device, _stream, _work in operations:
+            if program == number and name in entry:
+                sums = once.setdefault((name, device), [0, 0])
+                sums[0] += count
+                sums[1] += total_ps
+        counts = [count for count, _ in once.values()]
+        on_device = any(part[7] for part in parts)
+        count = (min if on_device else max)(counts, default=1)
+        alone = not any(one != number and self._programs.name(one) == module for one in {row[0] for row in operations})
+        if on_device and alone:
+            count = sum(program_name(key[1]) == module for key in seen) or count
+        devices = len({part[3] for part in parts})
+        wall_ps = sum(total_ps for _, total_ps in once.values()) // devices // count
+        if not once:
+            wall_ps = max(part[5] - part[4] for part in parts) // count
+        yield from [_Call(number, module, wall_ps)] * count
+
+    def _assign(self, calls: list[_Call], seen: list[Key]) -> None:
         """The runs of a name in the order they were dispatched are the runs of the functions of that name."""
         by_name: dict[str, list[int]] = {}
-        for number, module, *_ in runs:
-            by_name.setdefault(module, []).append(number)
+        for one in calls:
+            by_name.setdefault(one.module, []).append(one.program)
         for key in seen:
             numbers = by_name.get(program_name(key[1]))
             if numbers:

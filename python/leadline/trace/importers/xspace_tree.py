@@ -358,4 +358,5 @@ class _XspaceImport(Import):
     def _meta(self, end_ns: int) -> dict[str, Any]:
         meta = super()._meta(end_ns)
         meta["available"]["import"]["programs"] = len(self.space.programs)
+        meta["host"] = {"hostname": self.space.host}
         return meta
