@@ -48,11 +48,12 @@ class JaxProvider:
         self._runs: Runs | None = None
         self._programs = Programs(self._loss)
         self._windows = Windows(self._programs, self._loss, lambda: jax_devices.measured_by(native))
-        self._booking = Booking(native, self._programs, self._windows, jax_devices.other_type)
+        self._booking = Booking(native, self._programs, self._windows)
         self._compiling = Compiling(native, self._programs, self._loss)
         self._memory = LiveArrays(native, self._loss) if options.memory else None
         self._yielding = Yielding(self._windows)
         self._booked_windows = 0
+        self._devices: list[dict[str, Any]] = []
         self._place: tuple[int, int] | None = None
 
     def start(self) -> None:
@@ -84,8 +85,8 @@ class JaxProvider:
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
         self._say_what_is_stale()
-        if devices := jax_devices.describe(self._native):
-            self._status["devices"] = devices
+        if self._devices:
+            self._status["devices"] = self._devices
         self._status |= {
             "programs": self._compiling.compiled,
             "windows": self._windows.count,
@@ -191,12 +192,16 @@ class JaxProvider:
         self._windows.close()
         if self._memory is not None:
             self._contained(self._memory.look_now)
+        self._contained(self._describe_devices)
+
+    def _describe_devices(self) -> None:
+        self._devices = jax_devices.describe(self._native) or self._devices
 
     def _contained(self, call: Callable[[], None]) -> None:
         try:
             call()
         except Exception as error:
-            self._loss(f"Memory of JAX's arrays could not be added up ({error!r}).")
+            self._loss(f"What JAX's arrays and devices hold could not be added up ({error!r}).")
 
     def _after(self, key: Key, output: Any) -> None:
         try:

@@ -7,7 +7,6 @@ with the operations made from them. A place and function appear when they have b
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from leadline.capture.native import Native
@@ -29,12 +28,8 @@ _POOL: Frame = ("phase", "on another thread", "", "", json.dumps({"pool": "XLA"}
 class Booking:
     """What has been put in so far, so that each run is put in once."""
 
-    def __init__(
-        self, native: Native, programs: Programs, windows: Windows, device_type: Callable[[], str] = lambda: "cuda"
-    ) -> None:
-        """`device_type`: of the devices that windows saw, as files name it."""
+    def __init__(self, native: Native, programs: Programs, windows: Windows) -> None:
         self._booked = Booked(native)
-        self._device_type = device_type
         self._programs = programs
         self._windows = windows
         self._runs: dict[Key, int] = {}
@@ -115,7 +110,7 @@ class Booking:
             split = _Split(round(self_ps * runs / timed.runs / 1000))
             parts = compiled.parts_of(operation) if compiled is not None else (_unknown(operation),)
             kernel = device_frame(name)
-            where = (self._device_type(), device, stream)
+            where = (self._windows.device_type, device, stream)
             for position, part in enumerate(parts):
                 own_ns = split.next(part.share, position == len(parts) - 1)
                 shortest_ns, longest_ns = int(shortest_ps * part.share) // 1000, int(longest_ps * part.share) // 1000

@@ -79,6 +79,8 @@ class Windows(ProfilerWindows):
         """The last array that a run in this window results in, while the program holds it."""
         self._fold: Any = None
         self._first = ""
+        self.device_type = ""
+        """Of the devices whose work the windows saw, as files name it."""
         self.timed: dict[int, Timed] = {}
         """By the number of a program."""
         self.of_key: dict[Key, dict[int, int]] = {}
@@ -122,6 +124,7 @@ class Windows(ProfilerWindows):
         if self.off:
             return None
         profiler = jax_places.profiler()
+        self.device_type = jax_devices.other_type()
         options = profiler.ProfileOptions()
         options.python_tracer_level = 0
         options.enable_hlo_proto = False
