@@ -13,7 +13,9 @@ from tests.truth.invariants import contradictions
 from leadline.cli.files import open_profile
 from leadline.profiles import Profile
 from leadline.trace.importers import import_traces, recognised
+from leadline.trace.statistics import statistics
 from leadline.trace.tables import TraceError
+from leadline.trace.tensors import tensors
 
 STACK = (("/home/me/train.py", "<module>", 40), ("/home/me/train.py", "step", 20), ("/home/me/train.py", "loss", 12))
 LAUNCH = {"kernel_details": "regs:32 static_shared:0 dynamic_shared:48 grid:2,2,1 block:128,1,1 occ_pct:50"}
@@ -304,6 +306,45 @@ def test_profiles_of_several_hosts_say_whose_they_are_and_claim_no_rank(tmp_path
     records = profile.meta["processes"]
     assert sorted(record["host"]["hostname"] for record in records) == ["worker-a", "worker-b_6009"]
     assert {record["rank"] for record in records} == {-1}
+
+
+def executor(task: int, sends: list[tuple[int, int, str]], receives: list[tuple[int, int, int, str]]) -> bytes:
+    """A process of TensorFlow. `sends`: step, when and the node; `receives`: step, asked when, had when and the node."""
+    key = (
+        f"/job:worker/replica:0/task:{task}/device:CPU:0;1;/job:worker/replica:0/task:{1 - task}/device:CPU:0;edge;0:0"
+    )
+    events: list[tuple[str, int, int, dict[str, int | str]]] = []
+    for step, at, node in sends:
+        events += [("ExecutorState::Process", at - 10, 100, {"id": step}), (f"{node}:_Send", at, 20, {"key": key})]
+    for step, asked, had, node in receives:
+        told: dict[str, int | str] = {"step_id": step, "name": node, "kernel_type": "_Recv"}
+        events += [("ExecutorState::ProcessAsync::Start", asked, 5, told)]
+        events += [("ExecutorState::ProcessAsync::Done", had, 5, told)]
+    lines = [Line("python", [("main", 0, 20_000, {})], 5), Line(f"tf_Compute/{task + 8}", sorted(events), 9)]
+    return space(Plane("/host:CPU", lines), hosts=(f"worker-{task}",))
+
+
+def test_tensors_between_processes_are_matched_by_step_and_edge(tmp_path: Path) -> None:
+    # steps come in another order than tensors arrive; the second tensor has both its ends in one process
+    first = executor(
+        0, [(-7, 1_000, "Relu/_1"), (9, 5_000, "Relu/_1"), (9, 6_000, "Sum/_5")], [(9, 5_500, 6_400, "Sum/_6")]
+    )
+    second = executor(1, [(9, 9_000, "Tanh/_3")], [(9, 4_000, 5_300, "Relu/_2"), (-7, 1_400, 1_900, "Relu/_2")])
+    for task, data in enumerate((first, second)):
+        (tmp_path / f"{task}.xplane.pb").write_bytes(data)
+    profile = import_traces(sorted(tmp_path.glob("*.pb")))
+    found, alone = tensors(profile)
+    assert [(one.name, one.waited_for_sender_ns, one.on_the_way_ns) for one in found] == [
+        ("Relu", 0, 500),
+        ("Relu", 1_000, 300),
+        ("Sum", 500, 400),
+    ]
+    assert alone == 1  # Tanh, which was sent to a process that is not here
+    edges = profile.window.edges
+    assert edges["kind"].tolist() == ["tensor"] * 3
+    stages = {row.name: row.duration.total for row in statistics(profile, "stage")}
+    assert stages["tensor Relu from worker-0: waited for the sender"] == 1_000
+    assert stages["tensor Sum: on the way"] == 400
 
 
 def test_a_folder_of_logs_stands_for_its_latest_profile(tmp_path: Path) -> None:

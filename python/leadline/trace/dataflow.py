@@ -1,7 +1,8 @@
 """What each event of a window waited for: edges between events, and the moment at which each was ready.
 
-Four sources: a launch and its device work (correlation), the nodes of a backward pass (the graph that was walked when
-it began, joined with events by name and sequence number), collectives (`exchanges.py`), and batches of data loaders.
+Five sources: a launch and its device work (correlation), the nodes of a backward pass (the graph that was walked when
+it began, joined with events by name and sequence number), collectives (`exchanges.py`), tensors between devices and
+processes (`tensors.py`), and batches of data loaders.
 Latency is begin minus the end of the last input. Rows are those of the profile's table `events`; times on its clock.
 """
 
@@ -20,6 +21,7 @@ from leadline.profiles.profile import Profile
 from leadline.schema import EventKind
 from leadline.trace.compiled import compiled_edges
 from leadline.trace.exchanges import LAUNCH, Exchange, Pass, exchanges
+from leadline.trace.tensors import tensors
 
 Numbers = NDArray[np.int64]
 _CALLS = (EventKind.API, EventKind.GRAPH_LAUNCH)
@@ -41,11 +43,14 @@ class EdgeKind(IntEnum):
     """From the work of a collective to what first uses it."""
     COMPILED = 5
     """From the kernel of compiled code that writes a buffer to one that needs it."""
+    TENSOR = 6
+    """From where TensorFlow sends a tensor to where another device or process has received it."""
 
 
 @dataclass(frozen=True)
 class Edges:
-    """`source` and `target` are rows of `events`; `unmatched` counts nodes of backward passes without an event."""
+    """`source` and `target` are rows of `events`; `unmatched` counts nodes of backward passes without an event, and
+    tensors that were sent or received without their other end."""
 
     source: Numbers
     target: Numbers
@@ -100,6 +105,10 @@ def edges(profile: Profile) -> Edges:
             unmatched += missing
     found.append(_collectives(collectives(profile)))
     found.append(_compiled(profile))
+    handed, alone = tensors(profile)
+    unmatched += alone
+    ends = np.array([(one.source, one.target) for one in handed], dtype=np.int64).reshape(-1, 2).T
+    found.append((*ends, np.full(len(handed), int(EdgeKind.TENSOR))))
     source, target, kind = (np.concatenate(one) for one in zip(*found, strict=True))
     return Edges(source, target, kind.astype(np.uint8), unmatched)
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.profiles.lineage import record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind
 from leadline.trace.dataflow import Batch, batches, collectives, edges, ready_ns
 from leadline.trace.exchanges import LAUNCH, Exchange
+from leadline.trace.tensors import tensors
 from leadline.trace.timeline import BETWEEN, WHOLE, timelines
 
 Numbers = NDArray[np.int64]
@@ -121,7 +123,8 @@ def _stages(profile: Profile) -> Iterator[Statistic]:
                 phases.setdefault(row.phase, []).append(row.wall_ns)
     for phase, durations in phases.items():
         yield Statistic(phase, Spread.of(np.array(durations, dtype=np.int64)), Spread.of(np.empty(0, dtype=np.int64)))
-    for name, values in (loader_stages(batches(profile)) | exchange_stages(collectives(profile))).items():
+    ways = loader_stages(batches(profile)) | exchange_stages(collectives(profile)) | tensor_stages(profile)
+    for name, values in ways.items():
         yield Statistic(name, Spread.of(values), Spread.of(np.empty(0, dtype=np.int64)))
 
 
@@ -139,6 +142,30 @@ def exchange_stages(found: list[Exchange]) -> dict[str, Numbers]:
             if begin >= 0 and end >= 0:
                 stages.setdefault(f"{name}: {stage}", []).append(end - begin)
     return {name: np.array(values, dtype=np.int64) for name, values in stages.items()}
+
+
+def tensor_stages(profile: Profile) -> dict[str, Numbers]:
+    """Durations of the stages of tensors between devices or processes of TensorFlow, by tensor and who sent it."""
+    stages: dict[str, list[int]] = {}
+    hosts = [_host_of(record) for record in record_of_rows(profile)]
+    if len(set(hosts)) < len(hosts):  # several processes of one machine: by their files
+        hosts = [_file_of(record) for record in record_of_rows(profile)]
+    for one in tensors(profile)[0]:
+        between = f" from {hosts[one.sender]}" if one.sender != one.receiver else ""
+        stages.setdefault(f"tensor {one.name}{between}: waited for the sender", []).append(one.waited_for_sender_ns)
+        stages.setdefault(f"tensor {one.name}{between}: on the way", []).append(one.on_the_way_ns)
+    return {name: np.array(values, dtype=np.int64) for name, values in stages.items()}
+
+
+def _host_of(record: Mapping[str, object]) -> str:
+    host = record.get("host")
+    return str(host.get("hostname") or "another process") if isinstance(host, Mapping) else "another process"
+
+
+def _file_of(record: Mapping[str, object]) -> str:
+    program = record.get("program")
+    argv = program.get("argv") if isinstance(program, Mapping) else None
+    return str(argv[0]) if isinstance(argv, list) and argv else "another process"
 
 
 def loader_stages(found: list[Batch]) -> dict[str, Numbers]:

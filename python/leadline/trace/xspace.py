@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.trace import xspace_tensors
 from leadline.trace.allocator import History
 from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.source import Source
@@ -30,8 +31,12 @@ Few = NDArray[np.int32]
 _NUMBERS = (
     *("program_id", "run_id", "device_ordinal", "correlation_id", "step_num", "_pt", "_p", "_ct", "_c"),
     *NUMBERS,
+    *xspace_tensors.NUMBERS,
 )
-_TEXTS = ("hlo_op", "hlo_module", "tf_op", "kernel_details", "memcpy_details", "memset_details", TEXT)
+_TEXTS = (
+    *("hlo_op", "hlo_module", "tf_op", "kernel_details", "memcpy_details", "memset_details", TEXT),
+    *xspace_tensors.TEXTS,
+)
 _ENVIRONMENT = "Task Environment"
 _METADATA = "/host:metadata"
 _DEVICE = re.compile(r"^/device:(?P<type>[A-Za-z_]+):(?P<index>\d{1,4})$")
@@ -73,6 +78,7 @@ class Space:
     allocators: Sequence[History]  # what each said of itself
     programs: Mapping[int, tuple[str, bytes]]
     host: str
+    tensors: Sequence[xspace_tensors.End]  # what devices and processes handed each other
 
 
 def read_xspace(source: Source) -> Space:
@@ -192,6 +198,10 @@ class _Reader:
             address=self._stats.told("addr", rows),
             allocators=allocators(self._stats, rows, events["start_ns"], meaning, meanings, self._strings),
             programs=self._programs,
+            tensors=xspace_tensors.tensors(
+                *(self._stats, rows, events["start_ns"], events["duration_ns"]),
+                *(np.asarray(events["thread"]), np.where(thread >= 0, meaning, -1), meanings, self._strings),
+            ),
             host=self._hosts[0] if self._hosts else _SUFFIX.sub("", self._name),
         )
 

@@ -359,4 +359,6 @@ class _XspaceImport(Import):
         meta = super()._meta(end_ns)
         meta["available"]["import"]["programs"] = len(self.space.programs)
         meta["host"] = {"hostname": self.space.host}
+        if self.space.tensors:
+            meta["processes"][0].setdefault("dataflow", {})["tensors"] = [list(one) for one in self.space.tensors]
         return meta
