@@ -22,7 +22,7 @@ from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_allocator import NUMBERS, TEXT, allocators
-from leadline.trace.xspace_details import copy_name, facts_of, launch, moved, program_number, whole
+from leadline.trace.xspace_details import copy_name, facts_of, host_of, launch, moved, program_number, whole
 from leadline.trace.xspace_stats import NOT_SAID, Rows, Stats, Told, in_order, of_lines
 from leadline.xla.events import REGION_BEGINS, REGION_ENDS, Event, Named, named
 
@@ -41,7 +41,6 @@ _ENVIRONMENT = "Task Environment"
 _METADATA = "/host:metadata"
 _DEVICE = re.compile(r"^/device:(?P<type>[A-Za-z_]+):(?P<index>\d{1,4})$")
 _STEPS = "Steps"
-_SUFFIX = re.compile(r"\.xplane\.pb(?:\.gz)?$")
 _TID = re.compile(r"/-?(\d{1,20})(?:/|$)")
 _BEGUN_BY_PYTHON = (Event.CALL, Event.PYTHON, Event.BUILTIN, Event.RANGE)
 _DRIVER = re.compile(r"^(?:cu|cuda|hip|nccl|rccl)[A-Z]")
@@ -202,7 +201,7 @@ class _Reader:
                 *(self._stats, rows, events["start_ns"], events["duration_ns"]),
                 *(np.asarray(events["thread"]), np.where(thread >= 0, meaning, -1), meanings, self._strings),
             ),
-            host=self._hosts[0] if self._hosts else _SUFFIX.sub("", self._name),
+            host=host_of(self._hosts, self._name),
         )
 
     # ------------------------------------------------------------------ lines

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _DETAIL = re.compile(r"(\w+):(\S+)")
+_SUFFIX = re.compile(r"\.xplane\.pb(?:\.gz)?$")
 _NUMBERED = re.compile(r"\((\d{1,20})\)$")
 
 
@@ -44,6 +45,11 @@ def whole(text: str) -> int:
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"\d{1,6}(\.\d+)?", text) is not None
+
+
+def host_of(hosts: Sequence[str], file: str) -> str:
+    """The machine of a profile: as it says itself, or else as the file is called, which profilers name so."""
+    return hosts[0] if hosts else _SUFFIX.sub("", file)
 
 
 def program_number(name: str, key: int) -> int:
