@@ -324,3 +324,24 @@ def test_compiling_in_every_step_is_no_part_of_the_step_but_of_the_gain():
     found = analyze(timed(100, compile_ms=90), ["recompilation"])
     assert found.step_ns == pytest.approx(10 * MS, rel=1e-6)
     assert found[0].gain.high_ns / found[0].gain.of_ns > 0.85
+
+
+def test_a_package_that_does_it_for_the_users_line_is_named_with_its_own():
+    package = "/opt/venv/lib/python3.11/site-packages/speech/decoding.py"
+    found = analyze(
+        build(
+            f"""
+process train.py | pid=5
+  thread main | tid=5
+    phase step | call_time=100000000/10
+    python main @ train.py:5
+      python Decoder.forward @ {package}:246
+        operator aten::mm | time=90000000/10 call_time=90000000/10
+    python main @ train.py:6
+      phase optimizer | time=1000/10 call_time=1000/10""".lstrip("\n")
+        )
+    )
+    hot = next(one for one in found if one.rule == "hotspot")
+    assert (hot.lines[0].short, hot.lines[0].line) == ("train.py", 5)
+    assert hot.evidence[-1] == "in speech/decoding.py:246 Decoder.forward"
+    assert "1 call a step" in hot.evidence[1]

@@ -154,3 +154,12 @@ def test_many_processes_with_the_same_line_are_one_entry():
           operator aten::mm | time=10
     """
     assert entries(rank.format(1) + rank.format(2)) == [("t.py:1 main", "aten::mm", 20)]
+
+
+def test_where_there_is_no_room_a_path_keeps_its_operator_and_the_end_of_its_modules_name():
+    names = "module model.base_model.model.transformer.h.0.mlp.c_fc [Conv1D]"
+    text = f"python main @ train.py:3\n  {names}\n    operator aten::addmm | time=5 call_time=5"
+    (path,) = build_report(build(text), ReportOptions()).paths
+    assert below_text(path, notes=False, width=80) == "model.base_model.model.transformer.h.0.mlp.c_fc › aten::addmm"
+    assert below_text(path, notes=False, width=40) == "…transformer.h.0.mlp.c_fc › aten::addmm"
+    assert below_text(path, notes=False, width=5) == "…h.0.mlp.c_fc › aten::addmm"

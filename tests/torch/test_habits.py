@@ -137,3 +137,16 @@ def test_who_makes_a_loaders_batches_is_told_with_the_time_of_joining_them(tmp_p
     assert (told["batches"], told["join"]["file"]) == (7, __file__)
     assert told["join"]["name"].endswith("join") and told["items"]["name"].endswith("Texts.__getitem__")
     assert told["join_ns"] > 0
+
+
+def test_what_starting_workers_takes_is_told_for_each_pass_that_starts_them(tmp_path):
+    from torch.utils.data import DataLoader, TensorDataset
+
+    with leadline.profile(tmp_path / "p.leadline"):
+        anew = DataLoader(TensorDataset(torch.arange(6)), batch_size=2, num_workers=1)
+        kept = DataLoader(TensorDataset(torch.arange(4)), batch_size=2, num_workers=1, persistent_workers=True)
+        seen = [[batch.tolist() for (batch,) in loader] for loader in (anew, kept) for _ in range(2)]
+    assert seen == [[[0, 1], [2, 3], [4, 5]]] * 2 + [[[0, 1], [2, 3]]] * 2
+    told = leadline.open(tmp_path / "p.leadline").meta["available"]["torch"]["habits"]["passes"]
+    assert [one["starts"] for one in told] == [2, 1]
+    assert all(one["start_ns"] > 0 and one["first_ns"] > 0 for one in told)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from leadline.analysis.case import CannotTell, Case
@@ -46,6 +48,7 @@ def analyze(
             failed.append(Failed(rule.name, f"{type(error).__name__}: {error}"))
     simulated = Simulated(profile) if simulate else None
     made = [one if simulated is None else simulated.better(one) for one in _without_repeats(found)]
+    made = [_with_package(case, one) for one in made]
     general = {rule.name for rule in chosen if rule.general}
     made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -max(one.weight, one.gain.share), one.rule))
     loop = case.known_loop
@@ -100,6 +103,16 @@ def _settings(rules: Sequence[Rule], settings: Mapping[str, str]) -> dict[str, M
             raise RuleError(f"--set {key}={value} names no rule; write it like --set hotspot.share=10%.")
         by_rule.setdefault(find(rule, rules).name, {})[option] = value
     return {rule.name: rule.values(by_rule.get(rule.name, {})) for rule in rules}
+
+
+def _with_package(case: Case, one: Finding) -> Finding:
+    """Says where an installed package does most of it for the user's line, where the rule has not: there to look."""
+    places = Counter(case.made_by(row) for row in one.paths)
+    place, often = places.most_common(1)[0] if places else ("", 0)
+    shown = [*one.evidence, *(f"{line.short}:{line.line} {line.function}" for line in one.lines)]
+    if not place or 2 * often < len(one.paths) or any(place in text for text in shown):
+        return one
+    return replace(one, evidence=(*one.evidence, f"{'in' if len(places) == 1 else 'most of it in'} {place}"))
 
 
 def _without_repeats(found: list[tuple[Rule, Finding]]) -> list[Finding]:

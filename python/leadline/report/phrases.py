@@ -64,17 +64,37 @@ def place_text(place: Place | None) -> str:
     return visible(f"{where} {place.function}".rstrip())
 
 
-def below_text(path: HotPath, notes: bool = True) -> str:
+def end_of_name(name: str, most: int) -> str:
+    """The end of a module's name in `most` characters, which says more than its beginning: `…h.*.mlp.c_fc`."""
+    if len(name) <= most:
+        return name
+    end = name[len(name) - max(most - 1, 1) :]
+    return "…" + (end[end.index(".") + 1 :] if "." in end[:-1] else end)
+
+
+_LEAST_OF_NAME = 16
+
+
+def below_text(path: HotPath, notes: bool = True, width: int = 0) -> str:
     """What lies below the user's line: `transformer.h.*.mlp (MLP, 12 modules) › backward › aten::mm`; may be empty.
 
-    `notes`: with the module's class and the number of modules merged.
+    `notes`: with the module's class and the number of modules merged; `width`: characters that there are, for which
+    the beginning of the module's name is given up, and 0 for any number.
     """
+    text = _below(path, path.module, notes)
+    over = len(text) - width
+    if width and over > 0 and path.module:
+        return _below(path, end_of_name(path.module, max(len(path.module) - over, _LEAST_OF_NAME)), notes)
+    return text
+
+
+def _below(path: HotPath, module: str, notes: bool) -> str:
     parts = []
-    if path.module:
+    if module:
         about = [path.module_class] if notes and path.module_class else []
         if notes and path.modules > 1:
             about.append(f"{path.modules} modules")
-        parts.append(path.module + (f" ({', '.join(about)})" if about else ""))
+        parts.append(module + (f" ({', '.join(about)})" if about else ""))
     phase = "" if path.module and path.phase == "forward" else path.phase  # a module's forward is what one expects
     parts += [part for part in (phase, operator_text(path.operator), path.inner) if part]
     return visible(STEP.join(parts))

@@ -71,7 +71,7 @@ def render_summary(report: Report, width: int = 100, colour: bool = False, findi
     lines += [_line("time", phrases.split_text(split), _thread_note(report, i)) for i, split in _main_splits(report)]
     lines += _gpu_lines(report)
     lines += [_line("waits" if i == 0 else "", visible(one)) for i, one in enumerate(report.waits[:2])]
-    lines += _path_lines(report)
+    lines += _path_lines(report, width)
     lines += _memory_lines(report)
     lines += [_line("" if i else "findings", finding_text(one)) for i, one in enumerate(findings)]
     lines.append(_line("quality", f"{phrases.losses_headline(report)}; {phrases.cost_text(report.cost)}"))
@@ -128,7 +128,7 @@ def _gpu_lines(report: Report) -> list[str]:
     return lines
 
 
-def _path_lines(report: Report) -> list[str]:
+def _path_lines(report: Report, width: int) -> list[str]:
     total = report.path_total
     if total is None or not report.paths:
         return [_line("hottest", "n/a: no operator or region was measured")]
@@ -136,7 +136,7 @@ def _path_lines(report: Report) -> list[str]:
     for i, path in enumerate(report.paths[:_PATHS]):
         value = path.values.get(report.path_metric, 0)
         what = f"{share(value, total.sum):>6}  {in_unit(value, total.unit):>8}  {phrases.place_text(path.place)}"
-        below = phrases.below_text(path, notes=False)
+        below = phrases.below_text(path, notes=False, width=max(width - len(_INDENT) - len(what) - 2, 1))
         lines.append(_line("hottest" if i == 0 else "", f"{what}  {below}".rstrip()))
     return lines
 

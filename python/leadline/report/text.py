@@ -162,7 +162,8 @@ def _paths(console: Console, report: Report) -> None:
 def _path(console: Console, rank: int, path: HotPath, part: str, value: str) -> None:
     head = Text(f"{rank:>4}  {part:>6}  {value:>9}  ")
     head.append(phrases.place_text(path.place), style="bold cyan")
-    calls, below, callers = phrases.calls_text(path), phrases.below_text(path), phrases.callers_text(path)
+    calls, callers = phrases.calls_text(path), phrases.callers_text(path)
+    below = phrases.below_text(path, width=console.width - len(_INDENT))
     if calls:
         head.append(f"  {calls}", style="bright_black")
     lines = [head]

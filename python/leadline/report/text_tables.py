@@ -25,8 +25,15 @@ def title(console: Console, text: str, note: str = "") -> None:
     console.print(line)
 
 
-def table(console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]) -> None:
-    """Columns are (heading, justify). Only the first one gives way where the window is narrow. No rows, no table."""
+def table(
+    console: Console,
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    of_modules: bool = False,
+) -> None:
+    """Columns are (heading, justify). Only the first one gives way where the window is narrow; `of_modules`: at its
+    front. No rows, no table."""
     if not rows:
         return
     grid = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
@@ -43,7 +50,7 @@ def table(console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[S
             min_width=max(row[i].cell_len for row in cells) if i else None,
         )
     for row in cells:
-        grid.add_row(*row)
+        grid.add_row(*([phrases.end_of_name(row[0].plain, room), *row[1:]] if of_modules else row))
     console.print(Padding(grid, (0, 0, 0, 2)))
 
 
@@ -203,7 +210,7 @@ def modules(console: Console, report: Report) -> None:
         cells = [phrases.name_text(row.name), _cut(visible(row.class_name))]
         cells += [duration(v) for v in (row.time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
-    table(console, columns, rows)
+    table(console, columns, rows, of_modules=True)
     more(console, report.modules_hidden, "more modules")
 
 
@@ -251,7 +258,7 @@ def memory(console: Console, report: Report) -> None:
             held = path.values["peak_live_bytes"]
             line = Text(f"      {share(held, peak.peak_bytes):>6}  {size(held):>9}  ")
             line.append(phrases.place_text(path.place), style="bold cyan")
-            line.append(f"  {phrases.below_text(path, notes=False)}")
+            line.append(f"  {phrases.below_text(path, notes=False, width=console.width - line.cell_len - 2)}")
             line.truncate(console.width, overflow="ellipsis")
             console.print(line, no_wrap=True)
 

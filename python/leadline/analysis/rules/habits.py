@@ -23,12 +23,18 @@ def habits_listed(case: Case, name: str) -> list[list[Mapping[str, Any]]]:
 
 
 def _told(case: Case, name: str) -> list[Any]:
+    """What each process says; the file's own record repeats that of its first process, where it has several."""
     meta = case.profile.meta
-    records = [meta, *(one for one in meta.get("processes", []) if isinstance(one, dict))]
-    available = [one.get("available") for one in records]
-    torch = [one.get("torch") for one in available if isinstance(one, dict)]
-    told = [one.get("habits") for one in torch if isinstance(one, dict)]
-    return [one.get(name) for one in told if isinstance(one, dict)]
+    several = [one for one in meta.get("processes", []) if isinstance(one, dict)]
+    told = [habits for habits in map(_habits, several) if habits] or [_habits(meta)]
+    return [one.get(name) for one in told]
+
+
+def _habits(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    available = record.get("available")
+    torch = available.get("torch") if isinstance(available, dict) else None
+    habits = torch.get("habits") if isinstance(torch, dict) else None
+    return habits if isinstance(habits, dict) else {}
 
 
 def modules_named(case: Case, named: list[Mapping[str, Any]]) -> Mask:

@@ -91,8 +91,7 @@ class Hotspot(Rule):
             case.lines([row]),
             (
                 f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}",
-                _paths(len(rows))
-                + (f", {times(case.per_step(calls))} calls a step of {duration(each)}" if calls else ""),
+                _paths(len(rows)) + (f", {_calls(case.per_step(calls))} a step of {duration(each)}" if calls else ""),
             ),
             _CALLED if small else known,
             self.learn_more,
@@ -104,6 +103,10 @@ def _python(case: Case, row: int) -> str:
     """What is known of Python without an operator: by samples, so it is the line's function."""
     line = case.line(row)
     return f"{line.function or line.short} in Python" if line else "one line"
+
+
+def _calls(number: float) -> str:
+    return f"{times(number)} call{'' if times(number) == '1' else 's'}"
 
 
 def _paths(number: int) -> str:

@@ -1,8 +1,8 @@
 """What a program does that none of its operators tells: parameters whose gradients no optimizer uses, of what precision
-they are, and how long the turns of a loop over batches take where no optimizer counts steps.
+they are, how long turns of a loop over batches take where no optimizer counts steps, and how long workers to start.
 
-Promises: one look at the parameters in the tenth step of an optimizer, two more where there are several optimizers, one
-clock reading a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
+Promises: one look at the parameters in the tenth step of an optimizer, two more where there are several optimizers, two
+clock readings a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 from leadline.capture.providers.batch_makers import BatchMakers
+from leadline.capture.providers.loader_passes import LoaderPasses
 from leadline.capture.providers.replaced import Replacements
 
 PHASE = "turn"
@@ -45,6 +46,7 @@ class Habits:
         self._discarded = Discarded()
         self._thrown: dict[int, weakref.ref[Any]] = {}
         self._makers = BatchMakers()
+        self._passes = LoaderPasses()
         self._replaced = Replacements()
         self._hook = ImportHook("torch.utils.data.dataloader", self._follow_loader)
         self._handle: Any = None
@@ -64,6 +66,7 @@ class Habits:
         self._hook.uninstall()
         self._replaced.undo()
         self._makers.stop()
+        self._passes.stop()
         for turns in self._turns.values():
             turns.book(self._native)
         self._turns.clear()
@@ -72,11 +75,12 @@ class Habits:
         """In the child: what the parent's loops did is the parent's to say."""
         self._turns.clear()
         self._makers.forked()
+        self._passes.forked()
 
     def told(self) -> dict[str, Any]:
         """For the process's record."""
-        makers = self._makers.told()
-        return {**self.found, **({"batches": makers} if makers else {})}
+        told = {"batches": self._makers.told(), "passes": self._passes.told()}
+        return {**self.found, **{name: listed for name, listed in told.items() if listed}}
 
     # ---------------------------------------------------------------- turns of loops over batches
 
@@ -84,22 +88,31 @@ class Habits:
         iterator = getattr(dataloader, "_BaseDataLoaderIter", None)
         if isinstance(iterator, type) and callable(vars(iterator).get("__next__")):
             self._replaced.attribute(iterator, "__next__", self._timed(vars(iterator)["__next__"]))
+        of_workers = getattr(dataloader, "_MultiProcessingDataLoaderIter", None)
+        if isinstance(of_workers, type) and callable(vars(of_workers).get("__init__")):
+            self._replaced.attribute(of_workers, "__init__", self._passes.starting(vars(of_workers)["__init__"]))
 
     def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """A batch that has come ends the turn that began with the one before. Loaders are told apart by their data."""
 
         @functools.wraps(original)
         def following(iterator: Any) -> Any:
+            first = None
             with contextlib.suppress(Exception):  # a data set of the program's own may be anything
                 self._makers.follow(iterator)
+                first = self._passes.first_of(iterator)
+            began_ns = time.perf_counter_ns()
             batch = original(iterator)
+            came_ns = time.perf_counter_ns()
+            if first is not None:
+                first["first_ns"] += came_ns - began_ns
             data = id(getattr(iterator, "_dataset", None))
             turns = self._turns.get(data)
             if turns is None:
                 if len(self._turns) >= _MOST_LOADERS:
                     return batch
                 turns = self._turns.setdefault(data, Turns())
-            turns.batch_came(iterator, time.perf_counter_ns())
+            turns.batch_came(iterator, came_ns)
             return batch
 
         return following
