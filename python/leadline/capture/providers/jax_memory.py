@@ -88,16 +88,14 @@ def _held(array: Any) -> Iterator[tuple[Place, int]]:
         return
     sharding = array.sharding
     devices = sharding.addressable_devices
-    if "host" in str(getattr(sharding, "memory_kind", None) or ""):
-        yield jax_devices.CPU, int(array.nbytes)
-        return
+    is_hosts = "host" in str(getattr(sharding, "memory_kind", None) or "")
     try:
         held = math.prod(sharding.shard_shape(array.shape)) * array.dtype.itemsize
     except Exception:  # of a sharding that cuts unevenly
         held = int(array.nbytes) // max(len(sharding.device_set), 1)
     for device in devices:
         if held:
-            yield jax_devices.place_of(device), int(held)
+            yield jax_devices.CPU if is_hosts else jax_devices.place_of(device), int(held)
 
 
 def _stack(array: Any) -> Stack:
