@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.compilers import caches
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.words import duration, percent
 from leadline.schema import FrameKind
@@ -24,6 +25,7 @@ class CompileTime(Rule):
         share = ns / max(ns + case.total_ns, 1)
         if share < values["share"]:
             return []
+        kept = caches(case.profile.meta)
         row = int(np.flatnonzero(outer)[np.argmax(whole[outer])])
         return [
             Finding(
@@ -34,9 +36,8 @@ class CompileTime(Rule):
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 case.lines([row]),
                 (f"{duration(ns)} of compilation, {duration(case.total_ns)} of steps",),
-                "Measure more steps before judging; compile only the part that repeats (one block of the model) "
-                "and keep "
-                "TORCHINDUCTOR_CACHE_DIR, or jax_compilation_cache_dir, between runs.",
+                "Measure more steps before judging; compile only the part that repeats (one block of the model)"
+                + (f" and keep {kept} between runs." if kept else "."),
                 self.learn_more,
                 share / 4,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leadline.analysis.compilers import compilers
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.collectives import collectives
 from leadline.analysis.rules.words import duration, module, operator, percent, times
@@ -37,7 +38,11 @@ _SMALL_NS = 30_000
 """An operator that takes no longer is mostly called, not computed."""
 _CALLED = (
     "These are many short calls: what they take is calling, not computing. Give each more to do (a larger batch, "
-    "several sequences at a time), or let torch.compile make fewer of them."
+    "several sequences at a time), or let {compiler} make fewer of them."
+)
+_COMPILED = (
+    "It is compiled already, and each run of it is short: give a run more to do (a larger batch, several steps in one "
+    "`lax.scan` or `tf.while_loop`), so that less of the loop is calling programs."
 )
 _ELSE = (
     "Look at what stands below it with `leadline report --focus`; nothing here says that it is slower than it must be."
@@ -93,10 +98,19 @@ class Hotspot(Rule):
                 f"{duration(case.per_step(ns))} a step of {duration(case.loop.step_ns)}",
                 _paths(len(rows)) + (f", {_calls(case.per_step(calls))} a step of {duration(each)}" if calls else ""),
             ),
-            _CALLED if small else known,
+            self._advice(case, row, known, small=small),
             self.learn_more,
             share,
         )
+
+    def _advice(self, case: Case, row: int, known: str, *, small: bool) -> str:
+        if not small:
+            return known
+        outer = case.analysis.scopes.outer[row]
+        detail = case.tree.node(int(outer)).detail if outer >= 0 else {}
+        if "hlo" in detail or "node" in detail:  # inside of a program of XLA, or a graph of TensorFlow
+            return _COMPILED
+        return _CALLED.format(compiler=compilers(case.profile.meta))
 
 
 def _python(case: Case, row: int) -> str:

@@ -6,6 +6,7 @@ import ast
 
 import numpy as np
 
+from leadline.analysis.compilers import compilers
 from leadline.analysis.loop import least_step_ns
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import Case, Finding, Line, Option, Rule, Severity, Values
@@ -156,8 +157,8 @@ class PythonOverhead(Rule):
                     f"{duration(loop.step_ns)} a step, of which operators {duration(loop.work_ns)}",
                     *(() if case.sampled_ns else ("where in Python: `leadline run --cpu-sample` says",)),
                 ),
-                "Give each call more to do (a larger batch), or let torch.compile run the model without Python "
-                "between.",
+                f"Give each call more to do (a larger batch), or let {compilers(case.profile.meta)} run the model "
+                "without Python between.",
                 self.learn_more,
                 min(share / 2, 0.04),
             )
