@@ -31,6 +31,7 @@ void CallPath::clear() noexcept {
   aside_.clear();
   departed_.clear();
   native_known_.clear();
+  callers_.clear();
   moved_ = false;
 }
 
@@ -89,14 +90,22 @@ bool CallPath::sync_by_comparing() {
   size_t kept = shown_.size() > from ? python_->matching(top_, shown_.data(), from, shown_.size(), end, inside) : from;
   if (kept == kNotAligned && call != nullptr) kept = from;
   if (kept == kNotAligned || (kept == from && (inside || end == 0))) return false;
-  const uintptr_t stop = kept > from ? shown_[kept - 1].raw.frame : end;
-  if (stop == top_) {
+  const NativeSource* const native = native_.load(std::memory_order_acquire);
+  for (;;) {
+    const uintptr_t stop = kept > from ? shown_[kept - 1].raw.frame : end;
+    bool found = stop == top_;
+    walked_ = found ? 1 : walk(stop, &found);
+    if (!found || (stop != top_ && cut_)) return false;
+    const size_t alike = native == nullptr ? kept : kept_of(*native, from, kept, walked_ - 1);
+    if (alike == kept) break;
+    if (alike == from && (inside || end == 0)) return false;
+    kept = alike;
+  }
+  if (walked_ == 1) {
     if (kept < shown_.size()) truncate(static_cast<uint32_t>(kept));
     return true;
   }
-  bool found = false;
-  walked_ = walk(stop, &found);
-  if (!found || cut_ || parked_in_walk(walked_ - 1)) return false;
+  if (parked_in_walk(walked_ - 1)) return false;
   show(0, walked_ - 1, static_cast<uint32_t>(kept));
   return true;
 }
@@ -123,6 +132,8 @@ void CallPath::show(size_t begin, size_t end, uint32_t base) {
   const uint64_t freed = python_->codes_freed == nullptr ? 0 : python_->codes_freed->load(std::memory_order_acquire);
   const bool same_codes = python_->codes_freed != nullptr && freed == codes_freed_;
   codes_freed_ = freed;
+  const NativeSource* const native = native_.load(std::memory_order_acquire);
+  size_t evaluations = native == nullptr ? 0 : find_evaluations(end);
   uint32_t level = base;
   size_t i = end;
   while (i > begin && level < shown_.size()) {
@@ -131,18 +142,23 @@ void CallPath::show(size_t begin, size_t end, uint32_t base) {
     if (raw.code != known.raw.code || raw.instruction != known.raw.instruction) break;
     if (!same_codes && known.fingerprint != python_->fingerprint(raw.code)) break;
     if (known.self != 0 && python_->first_local(raw.frame, known.self) != known.self) break;
+    if (native != nullptr) [[unlikely]] {
+      const bool entered = python_->entered_from_c(raw.frame);
+      if (!called_alike(*native, known, entered, evaluations - 1)) break;
+      evaluations -= entered ? 1 : 0;
+    }
     if (known.raw.frame != raw.frame) known.anchor = 0;
     known.raw.frame = raw.frame;
     ++level;
     --i;
   }
   if (level < shown_.size()) truncate(level);
-  const NativeSource* const native = native_.load(std::memory_order_acquire);
   while (i > begin) {
     --i;
-    if (native != nullptr) [[unlikely]]
-      append_callers(*native, i);
+    const bool entered = native != nullptr && python_->entered_from_c(walk_[i].frame);
+    const uint32_t callers = entered ? append_callers(*native, --evaluations) : 0;
     append(walk_[i]);
+    shown_.back().callers = callers;
   }
 }
 

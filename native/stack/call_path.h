@@ -213,7 +213,17 @@ class CallPath {
   void sync_by_walking();
   void show(size_t begin, size_t end, uint32_t base);
   void append(const RawFrame& raw);
-  void append_callers(const NativeSource& source, size_t index);
+  struct Callers {
+    uint32_t number = 0;
+    uintptr_t home = 0;  // of the evaluation that they called
+    uintptr_t end = 0;
+    NativeWords words;
+    std::vector<PathFrameId> frames;
+  };
+  size_t find_evaluations(size_t end);
+  uint32_t append_callers(const NativeSource& source, size_t evaluation);
+  bool called_alike(const NativeSource& source, const ShownFrame& shown, bool entered, size_t evaluation) const;
+  size_t kept_of(const NativeSource& source, size_t from, size_t kept, size_t inside);
   PathFrameId native_frame(const NativeSource& source, uintptr_t address);
   std::span<const PathFrames::ModuleCall> modules_around();
   void truncate(uint32_t python_frames) noexcept {
@@ -255,6 +265,9 @@ class CallPath {
   std::vector<RawFrame> walk_;
   std::vector<PathFrames::ModuleCall> around_;
   std::vector<uintptr_t> homes_;
+  size_t evaluations_ = 0;  // known in homes_
+  std::vector<Callers> callers_;
+  uint32_t callers_made_ = 0;
   std::unordered_map<uintptr_t, PathFrameId> native_known_;  // by the address of the call
   size_t walked_ = 0;
   uintptr_t top_ = 0;               // innermost Python frame at the last sync

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace leadline {
 
@@ -15,11 +17,23 @@ struct NativeText {
   uint64_t address = 0;  // within the file
 };
 
+// What a walk rests on, beyond `above`: while it holds, the calls from there on are the same ones.
+struct NativeWords {
+  std::vector<std::pair<uintptr_t, uintptr_t>> words;  // addresses on the stack, and what is there
+  uint64_t libraries = 0;                              // a number that changes when code may have been exchanged
+  bool known = false;                                  // false: it never holds
+};
+
 struct NativeSource {
   // Calls on the way to what runs now, innermost first, by the addresses of their code: of frames that end beyond
   // `above`, an address on this stack (what ends before it is the measuring's own), and not beyond `stop`. Returns how
   // many there are, at most `room`; `whole`: no frame between is missing. Signal-safe.
   size_t (*walk)(uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole) = nullptr;
+  // As walk(), and what it rests on.
+  size_t (*walk_noting)(uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole,
+                        NativeWords* words) = nullptr;
+  // On the same thread, and where what lies at that `above` is of the same function as then.
+  bool (*holds)(const NativeWords& words) = nullptr;
   // Slow path: false for what is not shown. Any thread.
   bool (*describe)(uintptr_t address, NativeText* out) = nullptr;
 };

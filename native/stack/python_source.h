@@ -28,6 +28,7 @@ struct ShownFrame {
   uint32_t module = 0;   // 1 + level of the innermost module's frame on the path, this one included; 0: none
   bool below_module = false;
   bool suspends = false;  // may be left and entered again
+  uint32_t callers = 0;   // C called it: which of its callers are shown (native_callers.cpp); 0: Python did
   uint64_t anchor = 0;    // the call (CallAnchors) that keeps it, and all outside of it, as they are; 0: none is known
 };
 

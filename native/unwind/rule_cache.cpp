@@ -27,6 +27,7 @@ struct Table {
 };
 
 std::atomic<Table*> g_table{nullptr};
+std::atomic<uint64_t> g_renewals{0};
 std::atomic<uint64_t> g_changes{0};  // loads and unloads of libraries that the table knows of
 
 uint64_t packed(const Rule& rule) noexcept { return std::bit_cast<uint64_t>(rule) | kReady; }
@@ -89,7 +90,10 @@ void renew() noexcept {
   if (table == nullptr) return;
   g_changes.store(changes, std::memory_order_relaxed);
   g_table.store(table, std::memory_order_release);
+  g_renewals.fetch_add(1, std::memory_order_release);
 }
+
+uint64_t renewals() noexcept { return g_renewals.load(std::memory_order_acquire); }
 
 bool available() noexcept {
 #ifdef __x86_64__

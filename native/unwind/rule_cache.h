@@ -16,6 +16,8 @@ Rule rule_at(uintptr_t pc) noexcept;
 // Forgets all rules where libraries have been loaded or unloaded, or where there is no room for more. Not in signal
 // handlers. Throws nothing: without memory the old ones stay.
 void renew() noexcept;
+// How often they have been forgotten: what was found by them before is void.
+uint64_t renewals() noexcept;
 // Whether this process can be unwound at all: the C library finds modules for signal handlers (glibc 2.35), and the
 // processor is one whose rules are known. Call it once before rule_at().
 bool available() noexcept;

@@ -15,6 +15,51 @@ struct Own {
   static uintptr_t word(uintptr_t address) noexcept { return *reinterpret_cast<const uintptr_t*>(address); }
 };
 
+// The same, written down.
+struct Noted {
+  WordsRead* read;
+  static Rule rule(uintptr_t pc) noexcept { return rule_at(pc); }
+  uintptr_t word(uintptr_t address) const noexcept {
+    const uintptr_t value = Own::word(address);
+    if (read->count < read->words.size()) {
+      read->words[read->count++] = {address, value};
+    } else {
+      read->whole = false;
+    }
+    return value;
+  }
+};
+
+// `read` is null where nothing is noted.
+template <typename Where>
+size_t between(Walker<Where> walker, uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole,
+               WordsRead* read) noexcept {
+  constexpr size_t kBoth = 2;  // the return address and the caller's frame pointer
+  size_t count = 0;
+  *whole = true;
+  for (bool over = false; !over;) {
+    const uintptr_t pc = walker.at().pc;
+    End why = End::kFull;
+    const uintptr_t cfa = walker.step(&over, &why);
+    if (cfa > stop) return count;
+    if (cfa == 0) {
+      *whole = why == End::kOutermost;
+      return count;
+    }
+    if (cfa <= above) {
+      if (read != nullptr) read->count = 0;
+      continue;
+    }
+    if (read != nullptr && count == 0 && read->count < kBoth) read->whole = false;
+    if (count == room) {
+      *whole = false;
+      return count;
+    }
+    out[count++] = pc - 1;
+  }
+  return count;
+}
+
 }  // namespace
 
 size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end, Registers* last) noexcept {
@@ -38,27 +83,11 @@ size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, 
 }
 
 size_t walk_between(Registers from, uintptr_t stack_end, uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room,
-                    bool* whole) noexcept {
-  Walker<Own> walker(from, stack_end);
-  size_t count = 0;
-  *whole = true;
-  for (bool over = false; !over;) {
-    const uintptr_t pc = walker.at().pc;
-    End why = End::kFull;
-    const uintptr_t cfa = walker.step(&over, &why);
-    if (cfa > stop) return count;
-    if (cfa == 0) {
-      *whole = why == End::kOutermost;
-      return count;
-    }
-    if (cfa <= above) continue;
-    if (count == room) {
-      *whole = false;
-      return count;
-    }
-    out[count++] = pc - 1;
-  }
-  return count;
+                    bool* whole, WordsRead* read) noexcept {
+  if (read == nullptr) return between(Walker<Own>(from, stack_end), above, stop, out, room, whole, read);
+  read->count = 0;
+  read->whole = true;
+  return between(Walker<Noted>(from, stack_end, Noted{read}), above, stop, out, room, whole, read);
 }
 
 uintptr_t stack_end(uintptr_t sp, bool main) noexcept {

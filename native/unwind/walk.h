@@ -2,6 +2,7 @@
 // stack pointer and its end, and unwind information of loaded modules.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,10 +34,22 @@ enum class End : uint8_t {
 size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end,
             Registers* last = nullptr) noexcept;
 
+// Words of the stack that the steps of a walk rest on, from its first frame beyond `above` on: while they are as they
+// were, who called that frame is too.
+struct WordsRead {
+  struct Word {
+    uintptr_t address;
+    uintptr_t value;
+  };
+  std::array<Word, 256> words;
+  size_t count = 0;
+  bool whole = true;  // false: there was no room, or the first frame left its caller's frame pointer to those inside
+};
+
 // Of frames that end beyond `above` and not beyond `stop`, the addresses of their calls (less one than where they go
 // on), leaf first. `whole`: none is missing between those and `stop`, or the end of the stack.
 size_t walk_between(Registers from, uintptr_t stack_end, uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room,
-                    bool* whole) noexcept;
+                    bool* whole, WordsRead* read = nullptr) noexcept;
 
 // The end of the stack that a thread of this address of `pthread_self()` runs on, when its stack pointer is `sp`; 0
 // where that is another one (a coroutine's, an alternate one). `main`: the process's first thread.

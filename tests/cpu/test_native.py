@@ -271,6 +271,48 @@ def test_operators_stand_below_the_native_frames_that_called_them(sample, place)
     assert not any("leadline" in name.lower() for path, _ in found.values() for name in path)
 
 
+TWO_PLACES = """
+typedef void (*callback)(void);
+__attribute__((noinline)) static void first_place(callback call) { call(); __asm__ volatile(""); }
+__attribute__((noinline)) static void second_place(callback call) { call(); __asm__ volatile(""); }
+void call_twice(callback call) { first_place(call); second_place(call); __asm__ volatile(""); }
+"""
+
+
+def test_python_called_from_two_places_in_c_for_one_line_has_the_callers_of_each_call(sample, place) -> None:
+    build(place, "operators", OPERATORS, f"-I{Path(__file__).parents[2] / 'native/include'}")
+    build(place, "places", TWO_PLACES)
+    seen = sample(
+        """
+        import ctypes
+        from leadline import _native
+        emit = ctypes.cast(ctypes.PyDLL(_native.__file__).leadline_monitor_emit, ctypes.c_void_p)
+        operators = ctypes.PyDLL("./operators.so")
+        places = ctypes.PyDLL("./places.so")
+        def back():
+            operators.last_call(emit)
+        call = ctypes.CFUNCTYPE(None)(back)
+        def directly():
+            for called in [places.call_twice, lambda call: call(), lambda call: back()] * 20:
+                called(call)
+        for _ in range(20):
+            places.call_twice(call)
+        directly()
+        """,
+        "--native",
+    )
+    tree = seen.profile.tree
+    calls = tree.exclusive("call_time").count
+    found: dict[str, int] = {}
+    for node in tree.walk():
+        if node.name == "last" and node.kind == "operator":
+            names = [frame.name for frame in node.path()]
+            via = [name for name in names if name in ("first_place", "second_place")]
+            assert len(via) <= 1 and names.count("call_twice") == len(via), names
+            found["".join(via)] = found.get("".join(via), 0) + int(calls[node.row])
+    assert found == {"first_place": 40, "second_place": 40, "": 40}, found
+
+
 def test_operators_of_torch_have_native_callers_and_lose_nothing(sample) -> None:
     pytest.importorskip("torch", reason="needs torch")
     program = """

@@ -24,7 +24,8 @@ Names& names() {
   return *made;
 }
 
-__attribute__((noinline)) size_t walk(uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole) {
+__attribute__((noinline)) size_t walk_reading(uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole,
+                                              unwind::WordsRead* read) {
   *whole = true;
 #ifdef __x86_64__
   unwind::Registers here;
@@ -32,11 +33,35 @@ __attribute__((noinline)) size_t walk(uintptr_t above, uintptr_t stop, uintptr_t
   uintptr_t end = unwind::stack_end(here.sp, false);
   if (end == 0) end = unwind::stack_end(here.sp, true);
   if (above <= here.sp || above >= end) return 0;
-  return unwind::walk_between(here, end, above, stop, out, room, whole);
+  return unwind::walk_between(here, end, above, stop, out, room, whole, read);
 #else
-  (void)above, (void)stop, (void)out, (void)room;
+  (void)above, (void)stop, (void)out, (void)room, (void)read;
   return 0;
 #endif
+}
+
+size_t walk(uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole) {
+  return walk_reading(above, stop, out, room, whole, nullptr);
+}
+
+size_t walk_noting(uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole, NativeWords* words) {
+  words->known = false;
+  words->libraries = unwind::renewals();
+  unwind::WordsRead read;
+  const size_t count = walk_reading(above, stop, out, room, whole, &read);
+  words->words.clear();
+  for (size_t i = 0; i < read.count; ++i) words->words.emplace_back(read.words[i].address, read.words[i].value);
+  words->known = read.whole && read.count > 0;
+  return count;
+}
+
+// What was a return address may lie in another function's variables by now.
+__attribute__((no_sanitize("address"))) bool words_hold(const NativeWords& words) {
+  if (!words.known || words.libraries != unwind::renewals()) return false;
+  for (const auto& [address, value] : words.words) {
+    if (*reinterpret_cast<const volatile uintptr_t*>(address) != value) return false;
+  }
+  return true;
 }
 
 bool holds(const Image* image, uintptr_t address) noexcept {
@@ -67,7 +92,8 @@ bool describe(uintptr_t address, NativeText* out) {
 }  // namespace
 
 const NativeSource* operator_frames(bool all, uintptr_t interpreter) {
-  static constexpr NativeSource kSource{.walk = walk, .describe = describe};
+  static constexpr NativeSource kSource{
+      .walk = walk, .walk_noting = walk_noting, .holds = words_hold, .describe = describe};
   if (!unwind::available()) return nullptr;
   g_all.store(all, std::memory_order_relaxed);
   g_interpreter.store(interpreter, std::memory_order_relaxed);
