@@ -7,6 +7,7 @@ import json
 import math
 import os
 import struct
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -81,6 +82,12 @@ def may_count_tasks() -> bool:
 def within_chance(share: float, expected: float, samples: int, sigmas: float = 4.5) -> bool:
     """Whether a share of so many samples may come of what happened with probability `expected`."""
     return abs(share - expected) <= sigmas * math.sqrt(max(expected * (1 - expected), 0.01) / samples) + 1 / samples
+
+
+def build(place: Workplace, name: str, source: str, *options: str) -> None:
+    (place.folder / f"{name}.c").write_text(source)
+    command = ["cc", "-O1", "-shared", "-fPIC", *options, f"{name}.c", "-o", f"{name}.so"]
+    subprocess.run(command, cwd=place.folder, check=True)
 
 
 @pytest.fixture
