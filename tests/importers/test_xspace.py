@@ -275,6 +275,15 @@ def test_a_file_that_is_cut_off_is_one_sentence(tmp_path: Path) -> None:
         import_traces([path])
 
 
+def test_a_trace_of_perfetto_is_one_sentence_that_says_what_to_give_instead(tmp_path: Path) -> None:
+    from leadline.trace.protobuf import bytes_field, present_field
+
+    path = tmp_path / "run.pftrace"
+    path.write_bytes(bytes_field(1, present_field(8, 1_000) + present_field(10, 1)) * 3)
+    with pytest.raises(TraceError, match=r"run.pftrace is a trace of Perfetto.*rocprofv3 --output-format rocpd"):
+        import_traces([path])
+
+
 def test_a_profile_without_events_says_how_to_record_one(tmp_path: Path) -> None:
     path = tmp_path / "empty.xplane.pb"
     path.write_bytes(space(Plane("/host:CPU")))

@@ -26,6 +26,7 @@ class CompileTime(Rule):
         if share < values["share"]:
             return []
         kept = caches(case.profile.meta)
+        of = "steps" if case.loop.measured_by else "operators in steps, whose wall time is not known"
         row = int(np.flatnonzero(outer)[np.argmax(whole[outer])])
         return [
             Finding(
@@ -35,7 +36,7 @@ class CompileTime(Rule):
                 case.no_gain("compiled code is kept between runs only in caches"),
                 tuple(np.flatnonzero(outer)[:20].tolist()),
                 case.lines([row]),
-                (f"{duration(ns)} of compilation, {duration(case.total_ns)} of steps",),
+                (f"{duration(ns)} of compilation, {duration(case.total_ns)} of {of}",),
                 "Measure more steps before judging; compile only the part that repeats (one block of the model)"
                 + (f" and keep {kept} between runs." if kept else "."),
                 self.learn_more,

@@ -17,6 +17,7 @@ from leadline.trace.source import Source, ctf_traces, sources, xspaces
 from leadline.trace.tables import TraceError
 
 HEAD_BYTES = 4096
+_PERFETTO = (".pftrace", ".perfetto-trace", ".pftrace.gz")
 _ZIP = b"PK\x03\x04"
 
 
@@ -95,6 +96,12 @@ def recognised(path: Path) -> bool:
 
 def _importer(source: Source) -> Importer:
     found = _known(source)
+    if found is None and source.name.endswith(_PERFETTO):
+        raise TraceError(
+            f"{source.name} is a trace of Perfetto, which is not imported; give what it was made from: the .leadline "
+            "file that was exported, a rocpd database (rocprofv3 --output-format rocpd), or of the kernel's events what "
+            "trace-cmd or perf script wrote"
+        )
     if found is None:
         formats = "; ".join(importer.NAME for importer in IMPORTERS)
         raise TraceError(f"{source.name} is in no format that can be imported; these can: {formats}")
