@@ -99,7 +99,7 @@ def _importer(source: Source) -> Importer:
     if found is None and source.name.endswith(_PERFETTO):
         raise TraceError(
             f"{source.name} is a trace of Perfetto, which is not imported; give what it was made from: the .leadline "
-            "file that was exported, a rocpd database (rocprofv3 --output-format rocpd), or of the kernel's events what "
+            "file that was exported, a rocpd database (rocprofv3 --output-format rocpd), or of the kernel what "
             "trace-cmd or perf script wrote"
         )
     if found is None:
