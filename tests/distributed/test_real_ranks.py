@@ -1,5 +1,7 @@
 """Real ranks over gloo, folded: their sums, their number, and the one that is late."""
 
+import importlib
+import inspect
 import json
 import os
 import signal
@@ -84,6 +86,8 @@ def test_one_file_that_holds_all_ranks_is_folded_too(tmp_path: Path, capsys) -> 
 
 
 def test_stages_of_a_mesh_stay_apart_and_are_no_stragglers(tmp_path: Path, capsys) -> None:
+    if "group_desc" not in inspect.getsource(importlib.import_module("torch.distributed.device_mesh")):
+        pytest.skip("meshes of this torch do not name their groups")
     program = PROGRAM.with_name("mesh_ranks.py")
     done = subprocess.run(torchrun(4, program, tmp_path / "ranks"), capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

@@ -22,6 +22,9 @@ _CALLS = {
     16: "in a device's driver",
 }
 """Numbers of system calls on x86-64."""
+_HOW_MANY_FILES = {23: 0, 270: 0, 7: 1, 271: 1}
+"""Where select, pselect6, poll and ppoll are told how many files to wait for: with none they sleep, as `time.sleep`
+does before CPython 3.11."""
 _RUNTIME_BYTES = 1 << 20
 """No interpreter's `_PyRuntime` is larger; its lock lies inside."""
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -51,6 +54,9 @@ def doing(target: Target, tid: int, runtime: int) -> Doing:
         if runtime and runtime <= address < runtime + _RUNTIME_BYTES:
             return Doing("waiting for the interpreter's lock (GIL)", call, cpu_s)
         return Doing("waiting for a lock", call, cpu_s)
+    place = _HOW_MANY_FILES.get(call, len(arguments))
+    if place < len(arguments) and not arguments[place] & 0xFFFFFFFF:
+        return Doing("asleep", call, cpu_s)
     return Doing(_CALLS.get(call, f"in system call {call}"), call, cpu_s)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 _MOST_FILES = 500
 _LARGEST = 4 << 20  # bytes
-_INSTALLED = ("site-packages", "dist-packages")
+_INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
 def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
@@ -30,9 +30,9 @@ def source_hashes(began_ns: int, program: Mapping[str, Any]) -> dict[str, str]:
     for file in [*scripts, *(getattr(module, "__file__", None) for module in list(sys.modules.values()))]:
         if not isinstance(file, str) or not file.endswith(".py") or len(found) >= _MOST_FILES:
             continue
-        path = Path(file)
-        if any(part in _INSTALLED for part in path.parts) or file.startswith((*standard, own)):
+        if file.startswith((*standard, own)) or any(folder in file for folder in _INSTALLED):
             continue
+        path = Path(file)
         try:
             about = path.stat()
             if about.st_size <= _LARGEST:
