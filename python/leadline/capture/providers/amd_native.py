@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypedDict
 
+from leadline.capture.providers.gpu_native import CounterDetails, InstructionDetails
+
 
 class Answer(TypedDict):
     """What starting and stopping say."""
@@ -16,39 +18,9 @@ class Answer(TypedDict):
     """One sentence: what, why, what to do; empty when all is well."""
 
 
-class InstructionDetails(TypedDict):
-    """Of sampling instructions."""
+class AmdCounterDetails(CounterDetails):
+    """Dispatch by dispatch."""
 
-    mode: str
-    """`stochastic`, with reasons, or `host-trap`, without."""
-    message: str
-    """Why nothing is sampled; empty when all is well."""
-    windows: int
-    open_ns: int
-    spent_ns: int
-    samples: int
-    by_launch: int
-    unattributed: int
-    dropped: int
-    other_samples: int
-    """Of code that is not the program's, or not known."""
-    code_bytes: int
-
-
-class CounterDetails(TypedDict):
-    """Of reading hardware counters, dispatch by dispatch."""
-
-    metrics: list[str]
-    chips: str
-    message: str
-    """Why nothing, or less, is counted; empty when all is well."""
-    windows: int
-    open_ns: int
-    spent_ns: int
-    readings: int
-    """Dispatches."""
-    idle: int
-    """Of those, whose kernel is not known."""
     dropped: int
 
 
@@ -76,7 +48,8 @@ class Details(Answer, total=False):
     fold_ns: int
     held_bytes: int
     instructions: InstructionDetails
-    counters: CounterDetails
+    """Its mode: `stochastic`, with reasons, or `host-trap`, without."""
+    counters: AmdCounterDetails
 
 
 class AmdNative(Protocol):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Protocol, TypedDict
 
+from leadline.capture.providers.gpu_native import CounterDetails, InstructionDetails
+
 
 class Answer(TypedDict):
     """What starting and stopping say."""
@@ -21,41 +23,17 @@ class Answer(TypedDict):
     """Nothing yet, because the program has not started CUDA."""
 
 
-class InstructionDetails(TypedDict):
-    """Of sampling instructions."""
+class NvidiaInstructionDetails(InstructionDetails):
+    """With what CUPTI cannot name by the launch."""
 
-    mode: str
-    message: str
-    """Why nothing is sampled; empty when all is well."""
-    windows: int
-    open_ns: int
-    spent_ns: int
-    samples: int
-    by_launch: int
-    """Attributed by the launch that CUPTI named."""
     by_window: int
     """Attributed to the kernels of that name that ran in the window, by their time."""
-    unattributed: int
-    dropped: int
     buffer_full: int
-    other_samples: int
-    code_bytes: int
 
 
-class CounterDetails(TypedDict):
-    """Of reading hardware counters."""
+class NvidiaCounterDetails(CounterDetails):
+    """Read while kernels run."""
 
-    metrics: list[str]
-    """Those that are read."""
-    chips: str
-    message: str
-    """Why nothing, or less, is read; empty when all is well."""
-    windows: int
-    open_ns: int
-    spent_ns: int
-    readings: int
-    idle: int
-    """Readings while no kernel was seen to run."""
     overflows: int
     aligned: bool
     """The times of readings were laid into their window, since they are of another clock."""
@@ -101,8 +79,8 @@ class Details(Answer, total=False):
     held_bytes: int
     cupti_finalized: bool
     device_lost: bool
-    instructions: InstructionDetails
-    counters: CounterDetails
+    instructions: NvidiaInstructionDetails
+    counters: NvidiaCounterDetails
     replay: ReplayDetails
 
 
