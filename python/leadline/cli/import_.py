@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"Cannot read {error.filename}: {error.strerror or error}.") from error
     events, nodes = profile.tables.rows("events"), len(profile.tree)
     ranks = len({process.rank for process in profile.processes if process.rank >= 0}) or len(profile.processes)
-    what = "ranks" if any(one.rank >= 0 for one in profile.processes) else "processes, whose ranks are not told"
+    known = any(one.rank >= 0 for one in profile.processes)
+    what = "ranks" if known else "process" if ranks == 1 else "processes, whose ranks are not told"
     print(f"Wrote {arguments.output}: {events} events on {nodes} call paths, {ranks} {what}.")
     print(f"See it with: leadline report {arguments.output}")
     return 0
