@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from leadline.whatif.gpus import find_gpu, known_gpus, technique
 from leadline.whatif.kernels import KernelClass, classify, precision_of
+from leadline.whatif.layerwork import bytes_of
 from leadline.whatif.roofline import convolution_output, convolution_work, roofline_ns, work_of
 from leadline.whatif.units import Unit, UnitError, parse, show_bytes, show_time
 
@@ -132,6 +133,12 @@ def test_kernel_names_of_all_generations(name, kind, precision):
     assert classify(name) is KernelClass(kind)
     if precision is not None:
         assert precision_of(name) == precision
+
+
+@pytest.mark.parametrize("form", ["e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz"])  # "fnuz": MI300's
+def test_every_form_of_fp8_is_fp8_and_one_byte(form):
+    assert precision_of("Cijk_Alik_Bljk_MT256x256x64", [f"c10::Float8_{form}"]) == "fp8"
+    assert bytes_of([16, 32], f"c10::Float8_{form}") == 512
 
 
 def test_record_param_comms_is_no_matrix_product():

@@ -82,10 +82,12 @@ _PRECISIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _DTYPE_PRECISION = {
     "float": "fp32", "double": "fp64", "c10::Half": "fp16", "c10::BFloat16": "bf16", "float32": "fp32",
     "float16": "fp16", "bfloat16": "bf16", "c10::Float8_e4m3fn": "fp8", "c10::Float8_e5m2": "fp8",
+    "c10::Float8_e4m3fnuz": "fp8", "c10::Float8_e5m2fnuz": "fp8",
 }  # fmt: skip
 ELEMENT_BYTES = {
     "float": 4, "double": 8, "c10::Half": 2, "c10::BFloat16": 2, "long int": 8, "long": 8, "int": 4, "bool": 1,
     "unsigned char": 1, "signed char": 1, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "short": 2,
+    "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
 }  # fmt: skip
 PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 
