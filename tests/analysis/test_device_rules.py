@@ -75,6 +75,28 @@ def test_blocks_for_warps_of_32_leave_half_of_a_wavefront_empty():
     assert "not known" in next(one.reason for one in silent if one.rule == "block_shape")
 
 
+def test_a_kernel_with_fewer_blocks_than_compute_units_is_named_unless_it_is_short_or_the_device_unknown():
+    def reduce(blocks, ms=9, **detail):
+        profile = training(
+            LINE,
+            "  operator aten::sum | time=100/10 call_time=100/10",
+            f"    kernel reduce | gpu_time@0:7={int(ms * 1e6)}/10 grid_blocks={blocks * 10}/10",
+        )
+        profile.devices[0].detail.update(detail)
+        return analyze(profile)
+
+    amd = {"vendor": "AMD", "wavefront": 64, "multiprocessors": 304}
+    one = named(reduce(76, **amd), "small_grid")
+    assert one.title.startswith("76 blocks for 304 compute units") and one.severity.value == "info"
+    assert "75 % of the compute units" in one.evidence[1]
+    assert one.gain.high_ns == 675_000  # three quarters of 0.9 ms a step
+    assert "small_grid" not in names(reduce(304, **amd))
+    assert "small_grid" not in names(reduce(76, ms=0.1, **amd))
+    for detail in ({}, {"multiprocessors": None}):
+        silent = reduce(76, **detail).not_applicable
+        assert "not known" in next(one.reason for one in silent if one.rule == "small_grid")
+
+
 def test_remedies_use_the_words_of_the_devices_maker():
     lines = (LINE, "  operator aten::add | time=400/400 call_time=400/400", "    kernel add | gpu_time@0:7=800000/400")
     profile = training(*lines)

@@ -106,6 +106,16 @@ def shaped(threads: int) -> Callable[[], Profile]:
     )
 
 
+def gridded(blocks: int) -> Callable[[], Profile]:
+    lines = called("aten::sum", 10, 0.1), f"  kernel reduce | gpu_time@0:7={9 * MS}/10 grid_blocks={blocks * 10}/10"
+
+    def made() -> Profile:
+        (profile := inside(*lines)()).devices[0].detail.update(multiprocessors=132)
+        return profile
+
+    return made
+
+
 def idle(ms: int) -> Callable[[], Profile]:
     return inside(
         called("aten::stack", 10, 50, f" gpu_idle_time={ms * MS}/10"), f"  kernel stack | gpu_time@0:7={MS}/10"
@@ -284,6 +294,7 @@ PAIRS = {
         "gradient of indexing",
     ),
     "block_shape": Pair(shaped(16), shaped(32), "Blocks of 16 threads leave 50 %"),
+    "small_grid": Pair(gridded(8), gridded(132), "8 blocks for 132 multiprocessors"),
     "small_copies": Pair(copy(400, 64, "Pinned"), copy(400, 1_000_000, "Pinned"), "40 copies a step"),
     "pageable_copies": Pair(copy(10, 1_000_000, "Pageable", 10), copy(10, 1_000_000, "Pinned", 10), "pageable"),
     "allocator": Pair(allocating(40), allocating(4), "kept"),

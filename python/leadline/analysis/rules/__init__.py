@@ -41,6 +41,7 @@ from leadline.analysis.rules.redundant_work import RedundantWork
 from leadline.analysis.rules.roofline import Roofline
 from leadline.analysis.rules.saving_in_loop import SavingInLoop
 from leadline.analysis.rules.small_copies import SmallCopies
+from leadline.analysis.rules.small_grid import SmallGrid
 from leadline.analysis.rules.stall import Stall
 from leadline.analysis.rules.synchronisation import Synchronisation
 from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
@@ -73,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     PythonOverhead(),
     MatmulShape(),
     BlockShape(),
+    SmallGrid(),
     Communication(),
     Imbalance(),
     ThreadOversubscription(),

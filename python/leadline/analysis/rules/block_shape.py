@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.vendor import NVIDIA_WARP, is_amd, lanes
-from leadline.analysis.rules.words import percent
+from leadline.analysis.rules.words import kernel, percent
 from leadline.schema import FrameKind
 
 
@@ -46,7 +46,7 @@ class BlockShape(Rule):
                     case.gain(int(group.value * unused), (0, 0.5, 1), "bound: the share of lanes that hold no thread"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
-                    (f"kernel {case.name(row)}", f"the device runs {width} threads in step"),
+                    (kernel(case.name(row)), f"the device runs {width} threads in step"),
                     f"Make the block a multiple of {width} threads: in Triton num_warps and the block's size, in "
                     "HIP and CUDA the size at the launch"
                     + ("; sizes that were chosen for warps of 32 do this." if width > NVIDIA_WARP else "."),

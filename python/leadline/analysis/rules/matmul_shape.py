@@ -10,7 +10,7 @@ import numpy as np
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
 from leadline.analysis.rules.vendor import is_amd
-from leadline.analysis.rules.words import number, percent
+from leadline.analysis.rules.words import kernel, number, percent
 from leadline.schema import FrameKind
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
@@ -102,7 +102,7 @@ class MatmulShape(Rule):
                     ),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
-                    (f"kernel {case.name(group.row)}",),
+                    (kernel(case.name(group.row)),),
                     _REMEDIES[is_amd(case.profile.devices)],
                     self.learn_more,
                     share,
@@ -131,7 +131,7 @@ class MatmulShape(Rule):
                     case.gain(group.value, (0, 0.5, 0.9), "judged: a kernel that uses them"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
-                    (f"kernel {case.name(group.row)}",),
+                    (kernel(case.name(group.row)),),
                     "Use bfloat16 or float16 and sizes that are multiples of 16, or let torch try other kernels "
                     "(PYTORCH_TUNABLEOP_ENABLED=1; TORCH_BLAS_PREFER_HIPBLASLT=1).",
                     self.learn_more,

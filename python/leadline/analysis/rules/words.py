@@ -47,6 +47,11 @@ def number(count: float) -> str:
     return f"{count:.0f}"
 
 
+def kernel(name: str, most: int = 100) -> str:
+    """`kernel NAME`; of C++ templates the beginning, which tells them apart."""
+    return f"kernel {name}" if len(name) <= most else f"kernel {name[:most]}…"
+
+
 def operator(name: str) -> str:
     """`AddmmBackward0` without the name of autograd's engine."""
     return name.removeprefix(_ENGINE)

@@ -295,5 +295,6 @@ def _facts(device: Device | None) -> dict[str, object]:
     """What a trace says of a device, by the names of our own providers."""
     if device is None:
         return {"compute_capability": ""}
+    units = {"multiprocessors": device.multiprocessors} if device.multiprocessors else {}
     lanes = {"wavefront": device.lanes} if device.lanes and device.name.startswith("AMD ") else {}
-    return {"compute_capability": device.compute_capability, **lanes}
+    return {"compute_capability": device.compute_capability, **units, **lanes}
