@@ -48,17 +48,19 @@ def test_small_kernels_of_one_line_are_one_finding():
     assert "kernel_fusion" not in names(analyze(training(*large)))
 
 
+def with_kernel(operator, kernel, **detail):
+    """Steps of one operator with one kernel; `detail` of the device."""
+    profile = training(LINE, f"  operator {operator} | time=100/10 call_time=100/10", f"    kernel {kernel}")
+    profile.devices[0].detail.update(detail)
+    return profile
+
+
 def test_blocks_for_warps_of_32_leave_half_of_a_wavefront_empty():
     """The case of instance norm that DeepContext's paper shows: the same launch is fine on one maker's device."""
 
     def norm(threads, **detail):
-        profile = training(
-            LINE,
-            "  operator aten::instance_norm | time=100/10 call_time=100/10",
-            f"    kernel instance_norm | gpu_time@0:7=9000000/10 block_threads={threads * 10}/10",
-        )
-        profile.devices[0].detail.update(detail)
-        return analyze(profile)
+        shape = f"gpu_time@0:7=9000000/10 block_threads={threads * 10}/10"
+        return analyze(with_kernel("aten::instance_norm", f"instance_norm | {shape}", **detail))
 
     one = named(norm(32, vendor="AMD", wavefront=64), "block_shape")
     assert one.title.startswith("Blocks of 32 threads leave 50 % of the wavefronts' lanes empty")
@@ -77,13 +79,8 @@ def test_blocks_for_warps_of_32_leave_half_of_a_wavefront_empty():
 
 def test_a_kernel_with_fewer_blocks_than_compute_units_is_named_unless_it_is_short_or_the_device_unknown():
     def reduce(blocks, ms=9, **detail):
-        profile = training(
-            LINE,
-            "  operator aten::sum | time=100/10 call_time=100/10",
-            f"    kernel reduce | gpu_time@0:7={int(ms * 1e6)}/10 grid_blocks={blocks * 10}/10",
-        )
-        profile.devices[0].detail.update(detail)
-        return analyze(profile)
+        grid = f"gpu_time@0:7={int(ms * 1e6)}/10 grid_blocks={blocks * 10}/10"
+        return analyze(with_kernel("aten::sum", f"reduce | {grid}", **detail))
 
     amd = {"vendor": "AMD", "wavefront": 64, "multiprocessors": 304}
     one = named(reduce(76, **amd), "small_grid")
@@ -309,12 +306,7 @@ process train.py | pid=5
 
 def product(kernel, **detail):
     """A step of one product; `detail` of the device."""
-    profile = training(
-        LINE,
-        "  operator aten::mm | time=100/10 call_time=100/10",
-        f"    kernel {kernel} | gpu_time@0:7=9000000/10",
-    )
-    profile.devices[0].detail.update(detail)
+    profile = with_kernel("aten::mm", f"{kernel} | gpu_time@0:7=9000000/10", **detail)
     return [one for one in analyze(profile) if one.rule == "matmul_shape"]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.hot_kernels import hot_kernels, recorded_kernels
 from leadline.analysis.rules.vendor import NVIDIA_WARP, is_amd, lanes
 from leadline.analysis.rules.words import kernel, percent
-from leadline.schema import FrameKind
 
 
 class BlockShape(Rule):
@@ -17,11 +17,8 @@ class BlockShape(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        case.need_device()
         threads = case.tree.exclusive("block_threads")
-        kernels = (case.tree.kinds == int(FrameKind.KERNEL)) & case.loop.inside & (threads.count > 0)
-        if not kernels.any():
-            raise CannotTell("the shapes of kernels' blocks were not recorded")
+        kernels = recorded_kernels(case, threads.count, "the shapes of kernels' blocks")
         widths = {lanes(one) for one in case.profile.devices}
         if len(widths) != 1 or 0 in widths:
             raise CannotTell("how many threads the devices run in step is not known, or differs")
@@ -31,19 +28,15 @@ class BlockShape(Rule):
         wrong = kernels & (empty >= values["empty"])
         word = "wavefront" if is_amd(case.profile.devices) else "warp"
         made = []
-        for group in case.by_line(wrong, case.gpu_time):
-            share = group.value / max(case.cost_of_all, 1)
-            if share < values["share"]:
-                break
-            row = max(group.rows.tolist(), key=lambda one: int(case.gpu_time[one]))
-            unused = float((empty * case.gpu_time)[group.rows].sum()) / group.value
+        for hot in hot_kernels(case, wrong, empty, values["share"]):
+            group, row = hot.group, hot.row
             made.append(
                 Finding(
                     self.name,
                     Severity.WARNING,
-                    f"Blocks of {int(largest[row])} threads leave {percent(unused)} of the {word}s' lanes empty in "
-                    f"kernels of {percent(share)} of the device time",
-                    case.gain(int(group.value * unused), (0, 0.5, 1), "bound: the share of lanes that hold no thread"),
+                    f"Blocks of {int(largest[row])} threads leave {percent(hot.unused)} of the {word}s' lanes empty in "
+                    f"kernels of {percent(hot.share)} of the device time",
+                    case.gain(hot.unused_ns, (0, 0.5, 1), "bound: the share of lanes that hold no thread"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (kernel(case.name(row)), f"the device runs {width} threads in step"),
@@ -51,7 +44,7 @@ class BlockShape(Rule):
                     "HIP and CUDA the size at the launch"
                     + ("; sizes that were chosen for warps of 32 do this." if width > NVIDIA_WARP else "."),
                     self.learn_more,
-                    share * unused,
+                    hot.share * hot.unused,
                 )
             )
         return made[:2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.hot_kernels import hot_kernels, recorded_kernels
 from leadline.analysis.rules.vendor import is_amd
 from leadline.analysis.rules.words import duration, kernel, percent
-from leadline.schema import FrameKind
 
 
 class SmallGrid(Rule):
@@ -20,11 +20,8 @@ class SmallGrid(Rule):
     )
 
     def check(self, case: Case, values: Values) -> list[Finding]:
-        case.need_device()
         grids = case.tree.exclusive("grid_blocks")
-        kernels = (case.tree.kinds == int(FrameKind.KERNEL)) & case.loop.inside & (grids.count > 0)
-        if not kernels.any():
-            raise CannotTell("the grids of kernels were not recorded")
+        kernels = recorded_kernels(case, grids.count, "the grids of kernels")
         sizes = {_units(one.detail.get("multiprocessors")) for one in case.profile.devices}
         if len(sizes) != 1 or 0 in sizes:
             raise CannotTell("how many multiprocessors the devices have is not known, or differs")
@@ -34,12 +31,8 @@ class SmallGrid(Rule):
         wrong = kernels & (idle >= values["idle"]) & (times.sum >= values["long"] * np.maximum(times.count, 1))
         word = "compute units" if is_amd(case.profile.devices) else "multiprocessors"
         made = []
-        for group in case.by_line(wrong, case.gpu_time):
-            share = group.value / max(case.cost_of_all, 1)
-            if share < values["share"]:
-                break
-            row = max(group.rows.tolist(), key=lambda one: int(case.gpu_time[one]))
-            unused = float((idle * case.gpu_time)[group.rows].sum()) / group.value
+        for hot in hot_kernels(case, wrong, idle, values["share"]):
+            group, row = hot.group, hot.row
             blocks = int(grids.max[row])
             each = int(times.sum[row]) / max(int(times.count[row]), 1)
             few = f"{blocks} block{'' if blocks == 1 else 's'} for {units} {word}"
@@ -47,18 +40,18 @@ class SmallGrid(Rule):
                 Finding(
                     self.name,
                     Severity.INFO,
-                    f"{few} in kernels of {percent(share)} of the device time",
-                    case.gain(int(group.value * unused), (0, 0.3, 1), f"bound: the share of {word} that have no block"),
+                    f"{few} in kernels of {percent(hot.share)} of the device time",
+                    case.gain(hot.unused_ns, (0, 0.3, 1), f"bound: the share of {word} that have no block"),
                     tuple(group.rows[:20].tolist()),
                     case.lines([group.row]),
                     (
                         f"{kernel(case.name(row))}, {duration(each)} a launch",
-                        f"{percent(unused)} of the {word} have none of its blocks; other streams may use them",
+                        f"{percent(hot.unused)} of the {word} have none of its blocks; other streams may use them",
                     ),
                     "Give it more to do at once: a larger batch, several of these calls in one, a sum that is split "
                     "(split-K, a smaller block in Triton), or other work beside it on a stream of its own.",
                     self.learn_more,
-                    share * unused,
+                    hot.share * hot.unused,
                 )
             )
         return made[:2]

@@ -1,8 +1,8 @@
 """What a program does that none of its operators tells: parameters whose gradients no optimizer uses, of what precision
 they are, how long turns of a loop over batches take where no optimizer counts steps, and how long workers to start.
 
-Promises: one look at the parameters in the tenth step of an optimizer, two more where there are several optimizers, two
-clock readings a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
+Promises: one look at the parameters in the tenth step of an optimizer, two more where there are several optimizers, one
+clock reading a batch; holds no optimizer, module, gradient or loader alive; `uninstall` takes everything back.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Habits:
             with contextlib.suppress(Exception):  # a data set of the program's own may be anything
                 self._makers.follow(iterator)
                 first = self._passes.first_of(iterator)
-            began_ns = time.perf_counter_ns()
+            began_ns = time.perf_counter_ns() if first is not None else 0
             batch = original(iterator)
             came_ns = time.perf_counter_ns()
             if first is not None:
