@@ -32,6 +32,7 @@ if [ "${1:-build}" = test ]; then
   need_program node nodejs
   need_program npm npm
   need_program mpirun openmpi-bin
+  need_program debuginfod debuginfod
 fi
 if [ "${1:-build}" = vscode ]; then
   need_program rg ripgrep

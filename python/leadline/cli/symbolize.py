@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leadline.capture.messages import say
 from leadline.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from leadline.profiles.debuginfod import DebugServers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,22 +26,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="look here too for files that are not where they were loaded from (may be given several times)",
     )
+    parser.add_argument(
+        "--debuginfod",
+        action="store_true",
+        help="fetch what this machine has not from the servers that DEBUGINFOD_URLS names (they learn the build ids)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Name what can be named; 0 also where a file gave no names, which is said."""
-    symbolize(arguments.file, arguments.output or arguments.file, [Path(folder) for folder in arguments.search])
+    folders = [Path(folder) for folder in arguments.search]
+    symbolize(arguments.file, arguments.output or arguments.file, folders, _servers() if arguments.debuginfod else None)
     return 0
 
 
-def symbolize(file: str, output: str, folders: list[Path]) -> None:
+def _servers() -> DebugServers:
+    from leadline.profiles.debuginfod import servers_of
+
+    if servers := servers_of(os.environ, lambda sentence: print(f"leadline: {sentence}", file=sys.stderr)):
+        return servers
+    raise CommandError("No debuginfod server is named; set DEBUGINFOD_URLS to the address of one, as for gdb.")
+
+
+def symbolize(file: str, output: str, folders: list[Path], servers: DebugServers | None = None) -> None:
     """Read, name, write, and say on stderr what was done. Raises CommandError."""
     from leadline.cli.files import open_profile
     from leadline.profiles import ProfileFileError
     from leadline.profiles.symbols import symbolized
     from leadline.profiles.writer import write_profile
 
-    done = symbolized(open_profile(file), folders)
+    done = symbolized(open_profile(file), folders, servers)
     for sentence in done.sentences:
         print(f"leadline: {sentence}", file=sys.stderr)
     if not done.named + done.unnamed:
@@ -47,7 +66,8 @@ def symbolize(file: str, output: str, folders: list[Path]) -> None:
     except ProfileFileError as error:
         raise CommandError(str(error)) from error
     left = f"; {done.unnamed:,} stay addresses" if done.unnamed else ""
-    print(f"leadline: named {done.named:,} native frames in {output}{left}.", file=sys.stderr)
+    frames = "frame" if done.named == 1 else "frames"
+    print(f"leadline: named {done.named:,} native {frames} in {output}{left}.", file=sys.stderr)
 
 
 def symbolize_here(path: Path) -> None:

@@ -3,7 +3,7 @@
 The library `symbolic` reads it, which is the extra `lines`; without it there are none.
 
 Debug information lies in the file itself, or in a file of its own: `/usr/lib/debug/.build-id/ab/cdef.debug`, or the
-name that the section `.gnu_debuglink` gives, beside the file or below `/usr/lib/debug`.
+name that the section `.gnu_debuglink` gives, beside the file or below `/usr/lib/debug`, or on a debuginfod server.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from leadline.profiles.debuginfod import DebugServers
+from leadline.profiles.elf import ElfError, ElfFile
 
 DEBUG_FOLDER = Path("/usr/lib/debug")
 
@@ -40,28 +43,45 @@ class DebugLines:
         return [SourceLine(one.symbol or "", one.full_path or "", int(one.line)) for one in found]
 
 
-def debug_lines(path: Path, build_id: str, link: str, folders: Sequence[Path] = ()) -> DebugLines | None:
-    """Of a file or of what holds its debug information; None without any, or without `symbolic`. `link`: what its
-    `.gnu_debuglink` says."""
+def debug_lines(files: Sequence[Path]) -> DebugLines | None:
+    """Of the first file that has debug information; None where none has any, and without `symbolic`."""
     try:
         from symbolic.debuginfo import Archive
     except ImportError:
         return None
-    for candidate in (path, *_elsewhere(path, build_id, link, folders)):
-        if not candidate.is_file():
-            continue
+    for file in files:
         try:
-            for found in Archive.open(str(candidate)).iter_objects():
-                if found.features & {"debug"} and (candidate == path or _same(found, build_id)):
+            for found in Archive.open(str(file)).iter_objects():
+                if found.features & {"debug"}:
                     return DebugLines(found.make_symcache())
         except Exception:  # torn, or of a kind that the library does not know
             continue
     return None
 
 
-def _same(found: Any, build_id: str) -> bool:
+def debug_file(elf: ElfFile, folders: Sequence[Path] = (), servers: DebugServers | None = None) -> ElfFile | None:
+    """What was split off the file when it was stripped: on this machine, or from a server. The caller closes it."""
+    for candidate in _elsewhere(elf.path, elf.build_id, elf.debug_link, folders):
+        if found := _of_the_same(candidate, elf.build_id):
+            return found
+    if servers is None or not elf.build_id or elf.has_debug_information:
+        return None
+    fetched = servers.file(elf.build_id, "debuginfo")
+    return _of_the_same(fetched, elf.build_id) if fetched else None
+
+
+def _of_the_same(candidate: Path, build_id: str) -> ElfFile | None:
     """A file of debug information belongs to the file of the same build id."""
-    return not build_id or (found.code_id or "").lower() == build_id
+    if not candidate.is_file():
+        return None
+    try:
+        found = ElfFile(candidate)
+    except ElfError:
+        return None
+    if not build_id or found.build_id == build_id:
+        return found
+    found.close()
+    return None
 
 
 def _elsewhere(path: Path, build_id: str, link: str, folders: Sequence[Path]) -> list[Path]:

@@ -71,17 +71,16 @@ class ElfFile:
     @property
     def debug_link(self) -> str:
         """Name of the file that its debug information was moved to; empty where none is named."""
-        (names,) = struct.unpack_from("<H", self._data, 0x3E)
-        if not 0 < names < len(self._sections):
+        section = self._section(b".gnu_debuglink")
+        if section is None:
             return ""
-        texts = self._sections[names]
-        at = self._data.find(b"\0.gnu_debuglink\0", texts.offset, texts.offset + texts.size)
-        wanted = at + 1 - texts.offset
-        for section in self._sections if at >= 0 else ():
-            if section.name == wanted:
-                end = self._data.find(b"\0", section.offset, section.offset + section.size)
-                return self._data[section.offset : max(end, section.offset)].decode("utf-8", "replace")
-        return ""
+        end = self._data.find(b"\0", section.offset, section.offset + section.size)
+        return self._data[section.offset : max(end, section.offset)].decode("utf-8", "replace")
+
+    @property
+    def has_debug_information(self) -> bool:
+        """Whether it has lines itself (DWARF)."""
+        return any(self._section(name) is not None for name in (b".debug_info", b".zdebug_info"))
 
     def functions_at(self, addresses: Addresses) -> list[tuple[int, str]]:
         """For every address (as in the file) the start and the name of its function; (0, "") where none is known."""
@@ -94,6 +93,15 @@ class ElfFile:
             inside = place >= 0 and address < int(self._ends[place])
             found.append((int(self._starts[place]), self._name(place)) if inside else (0, ""))
         return found
+
+    def _section(self, name: bytes) -> _Section | None:
+        (names,) = struct.unpack_from("<H", self._data, 0x3E)
+        if not 0 < names < len(self._sections):
+            return None
+        texts = self._sections[names]
+        at = self._data.find(b"\0" + name + b"\0", texts.offset, texts.offset + texts.size)
+        wanted = at + 1 - texts.offset
+        return next((one for one in self._sections if one.name == wanted), None) if at >= 0 else None
 
     def _read_sections(self) -> list[_Section]:
         offset, size, count = (

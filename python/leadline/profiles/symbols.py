@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.profiles.dwarf import DebugLines, SourceLine, debug_lines
+from leadline.profiles.debuginfod import DebugServers
+from leadline.profiles.dwarf import DebugLines, SourceLine, debug_file, debug_lines
 from leadline.profiles.elf import ElfError, ElfFile
 from leadline.profiles.inlined import with_frames_above
 from leadline.profiles.merge import merge_tables
@@ -35,8 +36,9 @@ class Symbolized:
     sentences: tuple[str, ...]
 
 
-def symbolized(profile: Profile, folders: Sequence[Path] = ()) -> Symbolized:
-    """The profile with names. `folders`: where to look for a file that is not where it was loaded from, by its name."""
+def symbolized(profile: Profile, folders: Sequence[Path] = (), servers: DebugServers | None = None) -> Symbolized:
+    """The profile with names. `folders`: where to look for a file that is not where it was loaded from, by its name.
+    `servers`: asked for what is on this machine in no place."""
     frames = profile.tables["frames"]
     native = np.flatnonzero(
         (frames["kind"] == int(FrameKind.NATIVE)) & (frames["address"] != 0) & (frames["file"] != 0)
@@ -58,17 +60,21 @@ def symbolized(profile: Profile, folders: Sequence[Path] = ()) -> Symbolized:
         if not path.is_absolute():
             continue  # the kernel's own page, which is no file
         try:
-            elf = _opened(path, profile.tables.strings[build_id], ended_ns, folders)
+            elf = _opened(path, profile.tables.strings[build_id], ended_ns, folders, servers)
         except ElfError as error:
             sentences.append(str(error))
             continue
+        split_off = debug_file(elf, folders, servers)
+        files = [elf] if split_off is None else [split_off, elf]  # stripped files have names of what they export only
         try:
-            lines = debug_lines(elf.path, elf.build_id, elf.debug_link, folders)
+            lines = debug_lines([elf.path, *(one.path for one in files if one is not elf)])
             if lines is not None:
                 inlined.add_lines(columns, rows, lines)
-            named += _name(columns, rows, elf, strings)
+            named += _name(columns, rows, files, strings)
         finally:
-            elf.close()
+            for one in files:
+                one.close()
+    sentences += servers.sentences if servers else []
     columns = inlined.applied(columns, strings)
     # Names were added; rows of strings stay as they were.
     whole = Tables({**profile.tables.columns, "frames": columns, "strings": strings.columns()})
@@ -113,8 +119,8 @@ def _source(line: SourceLine) -> str:
     return json.dumps({"source": line.file, "line": line.line}) if line.file else ""
 
 
-def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path]) -> ElfFile:
-    """The file that ran. Raises ElfError."""
+def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path], servers: DebugServers | None) -> ElfFile:
+    """The file that ran, or what was split off it. Raises ElfError."""
     refused = f"{path} is not there any more; say where a copy is with --search FOLDER."
     for candidate in (path, *(folder / path.name for folder in folders)):
         if not candidate.is_file():
@@ -129,19 +135,28 @@ def _opened(path: Path, build_id: str, ended_ns: int, folders: Sequence[Path]) -
         else:
             refused = f"{candidate} has no build id and was changed after the run, so it gives no names."
         elf.close()
+    for kind in ("debuginfo", "executable"):
+        if servers and build_id and (fetched := servers.file(build_id, kind)):
+            elf = ElfFile(fetched)
+            if elf.build_id == build_id:
+                return elf
+            elf.close()
     raise ElfError(refused)
 
 
-def _name(columns: dict[str, Array], rows: Array, elf: ElfFile, strings: StringBuilder) -> int:
+def _name(columns: dict[str, Array], rows: Array, files: Sequence[ElfFile], strings: StringBuilder) -> int:
+    """Names from the first file that has one for an address; how many there were."""
     demangle = demangler()
-    named = 0
-    for row, (start, name) in zip(rows.tolist(), elf.functions_at(columns["address"][rows]), strict=True):
-        if not name:
-            continue
-        columns["name"][row] = strings.add(readable(demangle(name)))
-        columns["address"][row] = start
-        named += 1
-    return named
+    addresses = columns["address"][rows].copy()
+    left = np.ones(len(rows), np.bool_)
+    for elf in files:
+        places = np.flatnonzero(left)
+        for place, (start, name) in zip(places.tolist(), elf.functions_at(addresses[places]), strict=True):
+            if name:
+                columns["name"][rows[place]] = strings.add(readable(demangle(name)))
+                columns["address"][rows[place]] = start
+                left[place] = False
+    return int(np.count_nonzero(~left))
 
 
 def demangler() -> Callable[[str], str]:
