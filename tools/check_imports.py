@@ -52,7 +52,7 @@ def native_problems(native: Path) -> Iterator[str]:
 
 def _native_folder(name: str) -> str:
     parts = name.split("/")
-    return "/".join(parts[:2]) if parts[0] == "providers" and len(parts) > 2 else parts[0]
+    return "/".join(parts[:2]) if parts[0] in ("providers", "backends") and len(parts) > 2 else parts[0]
 
 
 def _native_problem(native: Path, name: str, folder: str, test: bool, mark: str, target: str) -> str | None:

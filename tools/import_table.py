@@ -34,10 +34,12 @@ NATIVE: dict[str, set[str]] = {
         "providers/cpu",
     },
     "tools": {"base"},
+    "backends/sanitizer": {"backends/device", "base"},
     "accesses": set(),
     "managed": set(),
     "bindings": {
         *("session", "tools", "gpu", "providers", "providers/cpu", "providers/nvidia", "providers/amd"),
+        "backends/sanitizer",
         *("stack", "unwind", "base"),
     },
     "offline": set(),
@@ -55,6 +57,8 @@ NATIVE: dict[str, set[str]] = {
         "providers/torch",
         "providers/nvidia",
         "providers/amd",
+        "backends/device",
+        "backends/sanitizer",
     },
 }
 # the public C API, <leadline/monitor.h>
@@ -70,6 +74,7 @@ PUBLIC_HEADER_USERS = {
     "collector",
     "session",
     "tools",
+    "backends/sanitizer",
     "bindings",
     "testing",
 }
@@ -91,6 +96,7 @@ NATIVE_FOREIGN: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     ),
     (("torch/", "ATen/", "c10/"), ("providers/torch/",)),
     (("cuda", "cupti", "nvml", "nvtx"), ("providers/nvidia/",)),
+    (("sanitizer",), ("backends/sanitizer/",)),
     (("hip/", "rocprofiler", "roctracer"), ("providers/amd/",)),
     (("x86intrin.h", "immintrin.h", "cpuid.h"), ("base/clock", "accesses/masked")),
     (("doctest/",), ("testing/",)),  # and every x_test.cpp
