@@ -207,9 +207,10 @@ enum class MetricKind : std::uint8_t {
   kReadyWait = 68,  // from the end of the last input of a graph's node until a thread began it
   kTemporaryBytes = 69,  // memory that nodes of a graph asked their allocator for, however soon they gave it back
   kRecorded = 70,  // calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`
+  kOperatorRunningTime = 71,  // CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond
 };
-inline constexpr std::size_t kMetricKindCount = 71;
-inline constexpr std::array<std::string_view, 71> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 72;
+inline constexpr std::array<std::string_view, 72> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -281,6 +282,7 @@ inline constexpr std::array<std::string_view, 71> kMetricKindNames{{
     "ready_wait",
     "temporary_bytes",
     "recorded",
+    "operator_running_time",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -436,7 +438,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 71> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 72> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -508,6 +510,7 @@ inline constexpr std::array<MetricInfo, 71> kMetricInfo{{
     {"ready_wait", "ns", false},
     {"temporary_bytes", "bytes", true},
     {"recorded", "1", true},
+    {"operator_running_time", "ns", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -46,8 +46,10 @@ Figures figures(RecordedProgram& program) {
   for (size_t row = 0; row < rows.node.size(); ++row) {
     const auto metric = static_cast<MetricKind>(rows.metric[row]);
     const std::string path = without_run(program.path(rows.node[row]));
-    // Steps reach from run to run, peaks are of one moment.
-    if (metric == MetricKind::kPeakLiveBytes || !path.starts_with("main") || path == "main/step") continue;
+    // Steps reach from run to run, peaks are of one moment, and what operators ran is one value for a whole thread.
+    if (metric == MetricKind::kPeakLiveBytes || metric == MetricKind::kOperatorRunningTime ||
+        !path.starts_with("main") || path == "main/step")
+      continue;
     Figure& figure = all[{std::string(to_string(metric)), path}];
     figure.count += rows.count[row];
     figure.sum += rows.sum[row];

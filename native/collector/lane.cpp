@@ -1,5 +1,6 @@
 #include "collector/lane.h"
 
+#include <algorithm>
 #include <new>
 
 #include "base/clock.h"
@@ -20,7 +21,9 @@ void Lane::begin(ThreadTree& its_tree, uint8_t collector) noexcept {
   root_place_ = packed_place(collector, tree->index(), tree->root());
   tree->forget_names();  // of whoever had the tree before
   backward_phase = phase("backward");
-  operator_ns = 0;
+  operator_ns = its_tree.stats().operator_ns.load(std::memory_order_relaxed);  // whoever had the tree before
+  until_look_ = drawn_ = 1;
+  looked_at_ns_ = now_ns();
   bound = false;
   border_cpu_ns = 0;
   has_cpu_clock = pthread_getcpuclockid(pthread_self(), &cpu_clock) == 0;
@@ -28,6 +31,22 @@ void Lane::begin(ThreadTree& its_tree, uint8_t collector) noexcept {
   cpu_paused_ns_.store(0, std::memory_order_relaxed);
   cpu_at_begin_ns = thread_cpu_ns();
   cpu_begin_ns = cpu_at_begin_ns - its_tree.stats().cpu_ns.load(std::memory_order_relaxed);
+}
+
+void Lane::looked(int64_t begin_ns, int64_t duration_ns) noexcept {
+  constexpr int64_t kEvery = 1'000'000;
+  constexpr int64_t kMost = 4096;
+  const int64_t ran_ns = std::clamp<int64_t>(cpu_ns() - look_cpu_ns_, 0, duration_ns);  // what follows its end is not its
+  ThreadStats& stats = tree->stats();
+  stats.looked_ns.store(stats.looked_ns.load(std::memory_order_relaxed) + duration_ns, std::memory_order_relaxed);
+  stats.looked_cpu_ns.store(stats.looked_cpu_ns.load(std::memory_order_relaxed) + ran_ns, std::memory_order_relaxed);
+  const int64_t end_ns = begin_ns + duration_ns;
+  const int64_t passed_ns = std::max<int64_t>(end_ns - looked_at_ns_, 1);
+  const auto mean = static_cast<uint32_t>(std::clamp<int64_t>(kEvery * drawn_ / passed_ns, 1, kMost));
+  random_ = random_ * 1664525 + 1013904223;  // Numerical Recipes' congruential generator; its high bits are good
+  drawn_ = static_cast<int32_t>(1 + (uint64_t{random_} * (2 * mean - 1) >> 32));
+  until_look_ = drawn_;
+  looked_at_ns_ = end_ns;
 }
 
 FrameId Lane::plain(FrameKind kind, std::string_view name, std::string_view file, int32_t line, std::string_view detail,

@@ -98,6 +98,16 @@ class Lane {
     cpu_paused_ns_.store(thread_cpu_ns - stands_ns, std::memory_order_relaxed);
     cpu_stands_ns_.store(kCpuRuns, std::memory_order_release);
   }
+  // An outermost operator begins (look) or ends. Its CPU time is measured of as many as take about a millisecond to come,
+  // drawn at random, so that each is as likely as its neighbours and two system calls are lost in that millisecond.
+  bool looks_now() noexcept { return --until_look_ <= 0; }
+  void look() noexcept {
+    until_look_ = 0;
+    look_cpu_ns_ = cpu_ns();
+  }
+  bool is_looking() const noexcept { return until_look_ == 0; }
+  void looked(int64_t begin_ns, int64_t duration_ns) noexcept;
+
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};
   uint64_t life = 0;          // of the thread that it is for
@@ -107,6 +117,11 @@ class Lane {
 
  private:
   static constexpr int64_t kCpuRuns = INT64_MIN;
+  int32_t until_look_ = 1;  // outermost operators; 0 in one that is looked at
+  int32_t drawn_ = 1;       // what it was when the one before had ended
+  uint32_t random_ = 0;
+  int64_t look_cpu_ns_ = 0;
+  int64_t looked_at_ns_ = 0;  // when the one before had ended
   int64_t sequence_ = -1;  // of the operator that began last with one, and where that is
   NodeId numbered_ = kNoNode;
   leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node

@@ -98,6 +98,8 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
     if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
     own->follow_autograd(op.sequence, node);
   }
+  if (thread.operators_open == 1 && own->looks_now()) [[unlikely]]
+    own->look();
   scope.begin_ns = now_ns();
 }
 
@@ -111,6 +113,8 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
   if (thread.operators_open == 0) {
     own->operator_ns += scope.earlier_ns + duration_ns;
     own->tree->stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
+    if (own->is_looking() && scope.earlier_ns == 0) [[unlikely]]
+      own->looked(scope.begin_ns, duration_ns);
   }
   if (window_.is_open()) [[unlikely]]
     record(scope, node, *own, duration_ns, nullptr);
@@ -196,6 +200,8 @@ bool Collector::begin_operator(const leadline_operator_event& op, const void* to
     if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
     own->follow_autograd(op.sequence, node);
   }
+  if (thread.operators_open == 1 && own->looks_now()) [[unlikely]]
+    own->look();
   scope.begin_ns = now_ns();
   return true;
 }
@@ -242,6 +248,8 @@ bool Collector::end_operator(const void* token, int64_t time_ns, ThreadState& th
   if (thread.operators_open > 0 && --thread.operators_open == 0) {
     own->operator_ns += duration_ns;
     tree.stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
+    if (own->is_looking()) [[unlikely]]
+      own->looked(scope.begin_ns, duration_ns);
   }
   if (window_.is_open()) [[unlikely]]
     record(scope, place.id(), *own, duration_ns, nullptr);

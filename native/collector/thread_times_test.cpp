@@ -61,6 +61,13 @@ struct TimedProgram : RecordedProgram {
   FakeClock clock{1'000'000};
 };
 
+void begin(const char* name, const void* token) {
+  leadline_operator_event op = operator_named(name);
+  op.stable_name = 1;
+  Monitor::instance().begin_operator(op, token);
+}
+void end(const void* token) { Monitor::instance().end_operator(token); }
+
 }  // namespace
 
 TEST_CASE("A thread that always runs is not said to run for longer than it was there") {
@@ -111,4 +118,68 @@ TEST_CASE("Nor is one that was asked for before its first event, also around a p
   for (const int64_t wall_ns : program.shown.threads.wall_ns) CHECK(wall_ns < 100'000);
   for (const uint64_t tid : {77, 78, 79}) Monitor::instance().thread_over(tid, thread_cpu_ns());
   program.check(3);
+}
+
+TEST_CASE("Of operators the CPU time is known by those that are looked at") {
+  RecordedProgram program;
+  FakeClock clock{1'000'000};
+  int token = 0;
+  // Long ones that wait for three quarters of their time between short ones that always run: each is as likely to be
+  // looked at as its neighbour, so the sum is right although there are two kinds.
+  constexpr int64_t kTurns = 4'000;
+  for (int64_t turn = 0; turn < kTurns; ++turn) {
+    begin("short", &token);
+    clock.advance(20'000);
+    clock.advance_cpu(20'000);
+    end(&token);
+    begin("long", &token);
+    clock.advance(300'000);
+    clock.advance_cpu(100'000);
+    end(&token);
+  }
+  program.take();
+  REQUIRE(program.shown.threads.operator_ns.size() == 1);
+  CHECK(program.shown.threads.operator_ns[0] == kTurns * 320'000);
+  const std::string thread(program.text(program.shown.threads.name[0]));
+  const Measured ran = program.measured(thread, MetricKind::kOperatorRunningTime);
+  CHECK(static_cast<double>(ran.sum) == doctest::Approx(kTurns * 120'000.0).epsilon(0.05));
+}
+
+TEST_CASE("An operator that was looked at and never ended does not count for the next one") {
+  RecordedProgram program;
+  FakeClock clock{1'000'000};
+  int token = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    int region = 0;
+    begin_region("around", &region);
+    begin("torn", &token);
+    clock.advance_cpu(50'000'000);
+    end_region(&region);
+    begin("whole", &token);
+    clock.advance(100'000'000);
+    end(&token);
+    program.take();
+  }
+  const std::string thread(program.text(program.shown.threads.name[0]));
+  CHECK(program.measured(thread, MetricKind::kOperatorRunningTime).sum == 0);
+}
+
+TEST_CASE("Threads that go on with the tree of one that has ended add to its operators") {
+  RecordedProgram program;
+  FakeClock clock{1'000'000};
+  constexpr int64_t kThreads = 3 * TreeRegistry::kDistinctThreads;
+  for (int64_t i = 0; i < kThreads; ++i) {
+    std::thread([&] {
+      int token = 0;
+      begin("op", &token);
+      clock.advance(1'000);
+      clock.advance_cpu(500);
+      end(&token);
+    }).join();
+  }
+  program.take();
+  int64_t operator_ns = 0;
+  for (const int64_t one : program.shown.threads.operator_ns) operator_ns += one;
+  CHECK(operator_ns == kThreads * 1'000);
+  CHECK(program.shown.threads.operator_ns.size() == TreeRegistry::kDistinctThreads);
 }

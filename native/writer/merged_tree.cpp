@@ -1,5 +1,6 @@
 #include "writer/merged_tree.h"
 
+#include <algorithm>
 #include <limits>
 #include <new>
 #include <string>
@@ -11,6 +12,15 @@ namespace {
 std::uint32_t& entry(std::vector<std::uint32_t>& numbers, std::uint32_t id, std::uint32_t unknown) {
   if (id >= numbers.size()) numbers.resize(id + 1, unknown);
   return numbers[id];
+}
+
+// CPU time of all outermost operators, from those that were looked at; negative where none was.
+std::int64_t operators_ran_ns(const ThreadStats& stats) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const auto looked_ns = static_cast<double>(stats.looked_ns.load(relaxed));
+  if (looked_ns <= 0) return -1;
+  const double share = static_cast<double>(stats.looked_cpu_ns.load(relaxed)) / looked_ns;
+  return static_cast<std::int64_t>(static_cast<double>(stats.operator_ns.load(relaxed)) * std::min(share, 1.0));
 }
 
 }  // namespace
@@ -52,6 +62,8 @@ void MergedTree::update(std::string_view process_name, std::string_view process_
         add(node, {MetricKind::kCallTime}, values);
       });
     }
+    if (const std::int64_t ran_ns = operators_ran_ns(tree.stats()); ran_ns >= 0)
+      add(state_of(thread).root, {MetricKind::kOperatorRunningTime}, MetricValues::of(ran_ns));
   }
 }
 

@@ -181,6 +181,7 @@ class MetricKind(_Kind):
     READY_WAIT = 68
     TEMPORARY_BYTES = 69
     RECORDED = 70
+    OPERATOR_RUNNING_TIME = 71
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -684,6 +685,12 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "1",
         True,
         "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`",
+    ),
+    MetricInfo(
+        MetricKind.OPERATOR_RUNNING_TIME,
+        "ns",
+        True,
+        "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond",
     ),
 )
 

@@ -47,6 +47,22 @@ def test_operators_of_a_loader_are_not_taken_out_twice():
     assert found == {"operators": 300, "python": 200, "data": 400, "idle": 100}
 
 
+def test_operators_that_stand_in_line_for_a_core_leave_python_its_time():
+    """Operators last 700 and run for 300 of it, other programs have the core in between; Python ran for 200."""
+    facts = "operator_ns=700 cpu_ns=500 operator_running_time=300"
+    assert main_parts(facts) == {"operators": 700, "python": 200, "idle": 100}
+
+
+def test_operators_of_a_loader_that_stand_in_line_are_taken_out_for_what_they_ran():
+    """Loading ran for 300, of which its operators 100 in 200; Python ran for 150."""
+    found = main_parts(
+        "operator_ns=200 data_ns=300 cpu_ns=450 operator_running_time=100",
+        "phase data loading | running_time=300 time=300",
+        "  operator aten::flip | time=200 call_time=200",
+    )
+    assert found == {"operators": 200, "python": 150, "data": 300, "idle": 350}
+
+
 def test_a_spinning_synchronisation_is_a_wait_for_the_device():
     """torch.cuda.synchronize() for 500, spinning; 400 of operators, 50 of Python, 50 asleep."""
     found = main_parts("operator_ns=400 data_ns=0 cpu_ns=950", "api cudaDeviceSynchronize | time=500 sync_time=500")

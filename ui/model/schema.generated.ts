@@ -131,6 +131,7 @@ export const MetricKindNames = [
   "ready_wait",
   "temporary_bytes",
   "recorded",
+  "operator_running_time",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -206,6 +207,7 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   ready_wait: "from the end of the last input of a graph's node until a thread began it",
   temporary_bytes: "memory that nodes of a graph asked their allocator for, however soon they gave it back",
   recorded: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`",
+  operator_running_time: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond",
 };
 
 export const LossKindNames = [
@@ -357,6 +359,7 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   ready_wait: { unit: "ns", additive: false, doc: "from the end of the last input of a graph's node until a thread began it" },
   temporary_bytes: { unit: "bytes", additive: true, doc: "memory that nodes of a graph asked their allocator for, however soon they gave it back" },
   recorded: { unit: "1", additive: true, doc: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`" },
+  operator_running_time: { unit: "ns", additive: true, doc: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond" },
 };
 
 export const StallGroupDocs: Record<string, string> = {

@@ -18,8 +18,10 @@ Where waiting was looked at (`--wait`, metric `wait`), what a thread waited for 
 is known: a device, or others (locks, the interpreter's among them, input and output, children, a core). Idle is then
 sleep, and what nothing has seen.
 
-Assumptions make the estimates. Operators run on the CPU for as long as they last, less their waits. So do data loading
-and compilation where a file has no `running_time`, and waits for a device where it has no `sync_running_time`.
+Assumptions make the estimates. Operators run on the CPU for the share of their time that was measured on one of them in
+a millisecond (`operator_running_time`), which leaves out what they stood in line for a core; in a file that has not
+measured it, for as long as they last, less their waits. So do data loading and compilation where a file has no
+`running_time`, and waits for a device where it has no `sync_running_time`.
 
 The tree books backward work under the forward lines of the thread that ran forward. Where the operators of that thread
 say that it did not run them, they are counted for the thread of the process whose operators the tree does not explain:
@@ -108,7 +110,9 @@ def time_splits(profile: Profile, scopes: Scopes) -> list[Split]:
     booked = [(nodes.part, left), (np.full(len(tree), _DEVICE), sync), (waited, wait)]
     for part, values in booked:
         amounts.add(part, values)
-    facts = _facts(nodes, len(threads), time, wait + (sync - spun), spun, running if running.any() else None)
+    ran = _operators_ran(profile)
+    share = np.where(ran < 0, 1.0, ran / np.maximum([thread.operator_ns for thread in threads], 1))
+    facts = {"ran": ran} | _facts(nodes, share, time, wait + (sync - spun), spun, running if running.any() else None)
     spun_of = group_sums(nodes.thread, spun, len(threads))
     guessed = group_sums(np.where(told, -1, nodes.thread), spun, len(threads)) != 0
     seen = _seen_waits(tree, scopes, nodes)
@@ -186,15 +190,23 @@ class _Amounts:
         return part
 
 
+def _operators_ran(profile: Profile) -> NDArray[np.int64]:
+    """Per thread the CPU time in its operators, at most their time; -1 where that was not measured."""
+    measured = profile.tree.exclusive("operator_running_time")
+    rows = [thread.node.row for thread in profile.threads]
+    lasted = np.array([thread.operator_ns for thread in profile.threads], np.int64)
+    return np.where(measured.count[rows] > 0, np.clip(measured.sum[rows], 0, np.maximum(lasted, 0)), -1)
+
+
 def _facts(
-    nodes: _Nodes, threads: int, time: Rows, asleep: Rows, spun: Rows, running: Rows | None
+    nodes: _Nodes, share: NDArray[np.float64], time: Rows, asleep: Rows, spun: Rows, running: Rows | None
 ) -> dict[str, NDArray[np.int64]]:
     """Per thread: time asleep in operators, time that others ran for it, CPU time in waits for a device outside
     operators, time of the operators below its lines; of data loading, compilation and communication outside operators
-    the CPU time, where it was measured."""
+    the CPU time, where it was measured. `share`: of its time in operators, that in which the thread ran."""
 
     def sums(where: Mask, values: Rows, thread: Rows = nodes.thread) -> NDArray[np.int64]:
-        return group_sums(np.where(where, thread, -1), values, threads)
+        return group_sums(np.where(where, thread, -1), values, len(share))
 
     facts = {
         "asleep": sums(nodes.in_operator, asleep),
@@ -206,7 +218,8 @@ def _facts(
         for part, operators in zip((_DATA, _COMPILE, _COMMUNICATION), nodes.within_one, strict=True):
             outside = (nodes.part == part) & ~nodes.in_operator
             own = running if part == _DATA else running - spun  # waits for a device inside are counted for themselves
-            facts[PARTS[part]] = np.maximum(sums(outside, own) - sums(operators, time), 0)
+            in_operators = (sums(operators, time) * share).astype(np.int64)
+            facts[PARTS[part]] = np.maximum(sums(outside, own) - in_operators, 0)
     return facts
 
 
@@ -237,7 +250,7 @@ def _split(thread: Thread, amounts: list[list[int]], facts: dict[str, int]) -> t
     compiled, talked = (min(outside[part], room) for part in (_COMPILE, _COMMUNICATION))
     for part in (_DEVICE, _OTHER, _COMMUNICATION, _COMPILE):
         room = take(room, part, outside[part])
-    ran = operators - min(facts["asleep"], operators) + spun
+    ran = spun + (facts["ran"] if facts["ran"] >= 0 else operators - min(facts["asleep"], operators))
     ran += min(facts.get(PARTS[_DATA], data), data) + min(facts.get(PARTS[_COMPILE], compiled), compiled)
     ran += min(facts.get(PARTS[_COMMUNICATION], 0), talked)
     estimated = [PARTS[_PYTHON], PARTS[_IDLE]] if room else []
