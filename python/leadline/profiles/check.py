@@ -23,6 +23,8 @@ _ON_THREADS = (
     EventKind.MODULE,
     EventKind.PYTHON,
 )
+_LONGEST_NS = 2**61
+"""73 years, of any clock and of any event: twice as much still fits a column."""
 _DEVICE_COLUMNS = (("metrics", "device"), ("events", "device"), ("rank_metrics", "device"))
 
 
@@ -104,6 +106,8 @@ def _check_events(events: Columns) -> None:
     starts = events["start_ns"]
     if np.any(starts[1:] < starts[:-1]):
         raise TableError("its events are not ordered by start")
+    if any(np.any((times < -_LONGEST_NS) | (times > _LONGEST_NS)) for times in (starts, events["duration_ns"])):
+        raise TableError("its events have times that no clock tells")  # and whose sums do not fit
     on_thread = np.isin(events["kind"], [int(kind) for kind in _ON_THREADS])
     if np.any(on_thread & (events["thread"] < 0)):
         raise TableError("it has an operator, region, phase, step, API call, module or Python frame without a thread")
