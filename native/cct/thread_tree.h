@@ -24,8 +24,8 @@ struct ThreadStats {
   std::atomic<std::int64_t> operator_ns{0};  // wall time inside outermost operators
   std::atomic<std::int64_t> looked_ns{0};    // of those that were looked at the wall time, and the CPU time
   std::atomic<std::int64_t> looked_cpu_ns{0};
-  std::atomic<std::int64_t> data_ns{0};      // wall time inside data loading, outside operators
-  std::atomic<std::int64_t> first_ns{0};     // CLOCK_MONOTONIC, less the pauses before, of the first and last event
+  std::atomic<std::int64_t> data_ns{0};   // wall time inside data loading, outside operators
+  std::atomic<std::int64_t> first_ns{0};  // CLOCK_MONOTONIC, less the pauses before, of the first and last event
   std::atomic<std::int64_t> last_ns{0};
   std::atomic<std::int64_t> cpu_ns{0};  // CPU time between the two
 };

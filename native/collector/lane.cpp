@@ -36,7 +36,8 @@ void Lane::begin(ThreadTree& its_tree, uint8_t collector) noexcept {
 void Lane::looked(int64_t begin_ns, int64_t duration_ns) noexcept {
   constexpr int64_t kEvery = 1'000'000;
   constexpr int64_t kMost = 4096;
-  const int64_t ran_ns = std::clamp<int64_t>(cpu_ns() - look_cpu_ns_, 0, duration_ns);  // what follows its end is not its
+  const int64_t ran_ns =
+      std::clamp<int64_t>(cpu_ns() - look_cpu_ns_, 0, duration_ns);  // what follows its end is not its
   ThreadStats& stats = tree->stats();
   stats.looked_ns.store(stats.looked_ns.load(std::memory_order_relaxed) + duration_ns, std::memory_order_relaxed);
   stats.looked_cpu_ns.store(stats.looked_cpu_ns.load(std::memory_order_relaxed) + ran_ns, std::memory_order_relaxed);

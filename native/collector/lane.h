@@ -98,8 +98,9 @@ class Lane {
     cpu_paused_ns_.store(thread_cpu_ns - stands_ns, std::memory_order_relaxed);
     cpu_stands_ns_.store(kCpuRuns, std::memory_order_release);
   }
-  // An outermost operator begins (look) or ends. Its CPU time is measured of as many as take about a millisecond to come,
-  // drawn at random, so that each is as likely as its neighbours and two system calls are lost in that millisecond.
+  // An outermost operator begins (look) or ends. Its CPU time is measured of as many as take about a millisecond to
+  // come, drawn at random, so that each is as likely as its neighbours and two system calls are lost in that
+  // millisecond.
   bool looks_now() noexcept { return --until_look_ <= 0; }
   void look() noexcept {
     until_look_ = 0;
@@ -122,7 +123,7 @@ class Lane {
   uint32_t random_ = 0;
   int64_t look_cpu_ns_ = 0;
   int64_t looked_at_ns_ = 0;  // when the one before had ended
-  int64_t sequence_ = -1;  // of the operator that began last with one, and where that is
+  int64_t sequence_ = -1;     // of the operator that began last with one, and where that is
   NodeId numbered_ = kNoNode;
   leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node
   FrameId translate(uint32_t index) noexcept;
