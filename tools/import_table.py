@@ -34,6 +34,7 @@ NATIVE: dict[str, set[str]] = {
         "providers/cpu",
     },
     "tools": {"base"},
+    "backends/device": set(),
     "backends/sanitizer": {"backends/device", "base"},
     "accesses": set(),
     "managed": set(),
