@@ -19,13 +19,15 @@
 //      reads, and may use the tracker again. Launch numbers are above 0 and never come twice for one Result.
 // A launch that dies, or whose threads do not all pass an exit that is patched, never completes: the host counts it as
 // lost and clears Tracker, Sums, page words and Instructions with memset before it uses that tracker again.
-// Launches that are not measured get user data 0, or a tracker with range_count 0 and threads_expected 0.
+// Launches that are not measured get user data 0, or a tracker with range_count, want and threads_expected 0.
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define LEADLINE_DEVICE __device__
+#define LEADLINE_ROLLED _Pragma("unroll 1")
 #else
 #define LEADLINE_DEVICE
+#define LEADLINE_ROLLED
 #endif
 
 namespace leadline::device {
@@ -64,21 +66,18 @@ LEADLINE_DEVICE constexpr u64 words_for(u64 bytes, u32 page_shift) {
   return (((bytes + (u64{1} << page_shift) - 1) >> page_shift) + 31) / 32;
 }
 
-// What a launch has done in one range; written on the device only, all 0 between launches. An access belongs to the
-// range that holds its first byte; what reaches beyond that range's end is no byte of it but of Totals::overrun_bytes.
-// Reads, writes and atomics are apart: an access is counted in one of them, once for each thread (elements of a warp's
-// vector access count as one). Copies in bulk count once for each instruction.
+// How an access counts: in one of these, once for each thread (the elements of a vector access are one).
+enum Kind : u32 { kRead = 0, kWrite = 1, kAtomic = 2, kKinds = 3 };
+constexpr u32 kSizes = 5;  // accesses of 1, 2, 4, 8 and 16 bytes
+
+// What a launch has done in one range; the device's own, all 0 between launches. The host sees it as a Row.
 struct Sums {
-  u64 reads;
-  u64 writes;
-  u64 atomics;
-  u64 read_bytes;
-  u64 written_bytes;
-  u64 atomic_bytes;
-  u64 least_inverted;  // ~ of the least offset touched, so that 0 is none
-  u64 most;            // offset after the last byte touched
-  u64 pages;           // distinct ones
-  u64 nan;             // elements stored, by `element`
+  u64 counts[kKinds][kSizes];
+  u64 missing[kKinds];  // bytes that those sizes say too much (modulo 2^64), where an access was not of its whole size
+  u64 least_inverted;   // ~ of the least offset touched, so that 0 is none
+  u64 most;             // offset after the last byte touched
+  u64 pages;            // distinct ones
+  u64 nan;              // elements stored, by Range::element
   u64 inf;
   u64 counted;  // ll_count() of the user's text
   u32 listed;   // 1: in `touched`
@@ -107,13 +106,13 @@ struct PointCount {
 };
 
 struct Totals {
-  PointCount points[kPoints];
-  u64 outside;            // accesses (threads) whose first byte is in no range
-  u64 outside_bytes;      // and theirs
-  u64 overrun_bytes;      // of accesses that begin in a range and reach beyond its end
-  u64 prefetches;         // threads; no accesses, and nowhere else counted but in `points`
-  u64 conflicts;          // of shared memory: passes beyond the first
-  u64 lost_instructions;  // calls (warps) that found no room among the instructions
+  PointCount points[kPoints];  // with kWantPoints
+  u64 outside;                 // accesses (threads) whose first byte is in no range
+  u64 outside_bytes;           // and theirs
+  u64 overrun_bytes;           // of accesses that begin in a range and reach beyond its end
+  u64 prefetches;              // threads; no accesses, and nowhere else counted but in `points`
+  u64 conflicts;               // of shared memory: passes beyond the first
+  u64 lost_instructions;       // calls (warps) that found no room among the instructions
 };
 
 // One instruction, by its address; written on the device only.
@@ -125,7 +124,7 @@ struct Instruction {
   u64 conflicts;  // shared memory: passes beyond the first
   u64 bytes;      // of all lanes, as asked for
   u32 point;      // Point
-  u32 flags;      // of the first access: kRead, kWrite and so on
+  u32 kind;       // Kind of the first access
   u64 reserved;
 };
 
@@ -134,15 +133,25 @@ enum Want : u32 {
   kWantValues = 2,        // look at floats that are stored
   kWantConflicts = 4,     // of shared memory
   kWantInstructions = 8,  // needs `instructions`
+  kWantPoints = 16,
+  kWantRaw = 32,  // accesses as they come, for the comparison with analysis on the CPU: nothing is summed then
 };
 
 struct Result;
 struct Row;
 
+// One access of one thread, for kWantRaw. A copy in bulk is one access of many bytes.
+struct RawAccess {
+  u64 address;
+  u64 pc;
+  u32 bytes;
+  u32 kind;  // Kind
+};
+
 // Written by the host only, whole, before a launch. All pointers are addresses on the device.
 struct Setup {
   u32 version;      // kVersion; another one: nothing is measured and nothing completes
-  u32 range_count;  // 0: no access is measured; the launch still completes where threads_expected is not 0
+  u32 range_count;  // 0, and want 0: nothing is measured; the launch completes where threads_expected is not 0
   u32 page_shift;   // kLeastPageShift to 31; equal for all ranges
   u32 want;         // Want, or-ed
   const Range* ranges;
@@ -161,6 +170,8 @@ struct Setup {
   Row* rows;
   u32* words;
   Instruction* result_instructions;
+  RawAccess* raw;  // raw_room of them, or null
+  u64 raw_room;
 };
 
 struct Tracker {
@@ -169,13 +180,16 @@ struct Tracker {
   u64 threads_done;
   u32 touched_count;
   u32 reserved;
+  u64 raw_used;  // more than raw_room: the rest was not kept
   Totals totals;
   u32 hints[kHints];  // by instruction: the range it met last
 };
 
 // ---------------------------------------------------------------- in pinned memory
 
-// One range that the launch touched. Rows are in no order.
+// What a launch did in one range that it touched. Rows are in no order. An access belongs to the range that holds its
+// first byte; what reaches beyond that range's end is no byte of it but of Totals::overrun_bytes. A copy in bulk counts
+// once for each instruction.
 struct Row {
   u32 object;
   u32 range;       // its index
@@ -205,17 +219,19 @@ struct Result {
   u32 lost_words;  // rows whose page words found no room
   u32 instructions;
   u32 lost_instructions;
+  u64 raw;  // accesses that kWantRaw has met; those beyond raw_room are lost
   Totals totals;
 };
 
 static_assert(sizeof(Range) == 32, "");
-static_assert(sizeof(Sums) == 104, "");
+static_assert(sizeof(Sums) == 200, "");
 static_assert(sizeof(Totals) == 16 * kPoints + 48, "");
 static_assert(sizeof(Instruction) == 64, "");
-static_assert(sizeof(Setup) == 120, "");
-static_assert(sizeof(Tracker) == sizeof(Setup) + 16 + sizeof(Totals) + 4 * kHints, "");
+static_assert(sizeof(RawAccess) == 24, "");
+static_assert(sizeof(Setup) == 136, "");
+static_assert(sizeof(Tracker) == sizeof(Setup) + 24 + sizeof(Totals) + 4 * kHints, "");
 static_assert(sizeof(Row) == 120, "");
-static_assert(sizeof(Result) == 40 + sizeof(Totals), "");
+static_assert(sizeof(Result) == 48 + sizeof(Totals), "");
 
 }  // namespace leadline::device
 
