@@ -17,7 +17,8 @@
 #endif
 #endif
 #ifdef LEADLINE_SIMT_ADDRESS
-#include <sanitizer/common_interface_defs.h>
+extern "C" void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom, size_t size);    // NOLINT
+extern "C" void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, size_t* size);  // NOLINT
 #endif
 
 namespace leadline::simt {
