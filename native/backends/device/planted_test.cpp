@@ -1,10 +1,11 @@
-// The text with a fault planted in it (CMakeLists.txt says which): the checks of stage_test must find it, in these words.
+// The text with a fault planted in it (CMakeLists.txt says which): the checks of stage_test must find it, in these
+// words.
 #include <doctest/doctest.h>
 
 #include "testing/simt/simt.h"
 // clang-format off
 #include "backends/device/patches.cu"
-#include "testing/simt/device_program.h"
+#include "testing/simt/device_run.h"
 // clang-format on
 
 TEST_CASE("a planted fault is found") {

@@ -5,7 +5,7 @@
 #include "testing/simt/simt.h"
 // clang-format off
 #include "backends/device/patches.cu"
-#include "testing/simt/device_program.h"
+#include "testing/simt/device_run.h"
 // clang-format on
 #include "backends/device/raw_stream.h"
 

@@ -19,7 +19,7 @@ LL_STORE(a) {
 
 #define LEADLINE_USER_STORE 1
 #include "backends/device/patches.cu"
-#include "testing/simt/device_program.h"
+#include "testing/simt/device_run.h"
 // clang-format on
 
 using namespace leadline;
