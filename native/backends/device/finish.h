@@ -155,7 +155,7 @@ LEADLINE_DEVICE inline void leave(Tracker& tracker, const Warp& warp) {
   __threadfence();
   __syncwarp(warp.mask);  // every lane's sums are behind its fence
   u64 done = 0;
-  if (warp.leads()) done = atomicAdd(&tracker.threads_done, u64{warp.count()});
+  if (warp.leads()) done = fetch_add(&tracker.threads_done, warp.count());
   done = __shfl_sync(warp.mask, done, static_cast<int>(warp.first()));
   if (done + warp.count() != setup.threads_expected) return;
   __threadfence();

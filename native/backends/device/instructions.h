@@ -18,7 +18,7 @@ LEADLINE_DEVICE inline Instruction* instruction_at(const Setup& setup, u64 pc) {
     Instruction& one = setup.instructions[at];
     u64 owner = __ldcv(&one.pc);
     if (owner == 0) {
-      owner = atomicCAS(&one.pc, u64{0}, pc);
+      owner = replace_if(&one.pc, 0, pc);
       if (owner == 0) return &one;
     }
     if (owner == pc) return &one;
@@ -32,23 +32,23 @@ LEADLINE_DEVICE inline void count_call(Tracker& tracker, const Warp& warp, u32 p
   const Setup& setup = tracker.setup;
   if (!warp.leads()) return;
   if ((setup.want & kWantPoints) != 0) {
-    atomicAdd(&tracker.totals.points[point].warps, u64{1});
-    atomicAdd(&tracker.totals.points[point].threads, u64{warp.count()});
+    add(&tracker.totals.points[point].warps, 1);
+    add(&tracker.totals.points[point].threads, warp.count());
   }
-  if (conflicts != 0) atomicAdd(&tracker.totals.conflicts, u64{conflicts});
+  if (conflicts != 0) add(&tracker.totals.conflicts, conflicts);
   if ((setup.want & kWantInstructions) == 0 || setup.instruction_room == 0) return;
   Instruction* one = instruction_at(setup, pc);
   if (one == nullptr) {
-    atomicAdd(&tracker.totals.lost_instructions, u64{1});
+    add(&tracker.totals.lost_instructions, 1);
     return;
   }
   one->point = point;  // the same for every warp
   one->kind = kind;
-  atomicAdd(&one->warps, u64{1});
-  atomicAdd(&one->threads, u64{warp.count()});
-  if (warp.count() != lanes_of_warp()) atomicAdd(&one->split, u64{1});
-  if (conflicts != 0) atomicAdd(&one->conflicts, u64{conflicts});
-  if (bytes != 0) atomicAdd(&one->bytes, u64{bytes} * warp.count());
+  add(&one->warps, 1);
+  add(&one->threads, warp.count());
+  if (warp.count() != lanes_of_warp()) add(&one->split, 1);
+  if (conflicts != 0) add(&one->conflicts, conflicts);
+  if (bytes != 0) add(&one->bytes, u64{bytes} * warp.count());
 }
 
 // Passes beyond the first that lanes need, since they meet in a bank. Shared memory gives 128 bytes in a pass: 32 words

@@ -57,7 +57,7 @@ LEADLINE_PATCH leadline_global(void* user, u64 pc, void* address, u32 bytes, u32
   const u32 kind = kind_of(flags);
   count_call(*tracker, warp, kGlobal, pc, bytes, kind, 0);
   const bool prefetch = (flags & kFlagPrefetch) != 0;
-  if (prefetch) atomicAdd(&tracker->totals.prefetches, u64{1});
+  if (prefetch) add(&tracker->totals.prefetches, 1);
   sum(*tracker, warp, {reinterpret_cast<u64>(address), pc, bytes, prefetch ? 0 : bytes, kind, data});
   return 0;
 }

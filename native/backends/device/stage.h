@@ -57,12 +57,12 @@ LEADLINE_DEVICE inline void mark_page(const Setup& setup, const Range& range, Su
   u32* word = setup.page_words + range.first_word + page / 32;
   const u32 bit = 1u << (page % 32);
   // Most accesses find their page marked, and reading costs less than an atomic.
-  if ((__ldcv(word) & bit) == 0 && (atomicOr(word, bit) & bit) == 0) atomicAdd(&sums.pages, u64{1});
+  if ((__ldcv(word) & bit) == 0 && (fetch_or(word, bit) & bit) == 0) add(&sums.pages, 1);
 }
 
 LEADLINE_DEVICE inline void widen(Sums& sums, u64 first, u64 end) {
-  if (__ldcv(&sums.least_inverted) < ~first) atomicMax(&sums.least_inverted, ~first);
-  if (__ldcv(&sums.most) < end) atomicMax(&sums.most, end);
+  if (__ldcv(&sums.least_inverted) < ~first) raise(&sums.least_inverted, ~first);
+  if (__ldcv(&sums.most) < end) raise(&sums.most, end);
 }
 
 // `count` accesses of `asked` bytes, of which `inside` count.
@@ -70,11 +70,11 @@ LEADLINE_DEVICE inline void add_accesses(Tracker& tracker, u32 slot, u32 kind, u
   Sums& sums = tracker.setup.sums[slot];
   u32 size = 31 - static_cast<u32>(__clz(static_cast<int>(asked)));
   if (size >= kSizes) size = kSizes - 1;
-  atomicAdd(&sums.counts[kind][size], count);
-  const u64 whole = u64{1} << size;
-  if (inside != whole) atomicAdd(&sums.missing[kind], count * (whole - inside));
-  if (__ldcv(&sums.listed) == 0 && atomicExch(&sums.listed, 1u) == 0) {
-    tracker.setup.touched[atomicAdd(&tracker.touched_count, 1u)] = slot;
+  add(&sums.counts[kind][size], count);
+  const u64 whole = 1 << size;
+  if (inside != whole) add(&sums.missing[kind], count * (whole - inside));
+  if (__ldcv(&sums.listed) == 0 && exchange(&sums.listed, 1) == 0) {
+    tracker.setup.touched[fetch_add(&tracker.touched_count, 1)] = slot;
   }
 }
 
@@ -96,10 +96,10 @@ LEADLINE_DEVICE inline void look_at_values(const Setup& setup, const Range& rang
 #endif
   }
   if ((setup.want & kWantValues) != 0) {
-    if (nan != 0) atomicAdd(&sums.nan, nan);
-    if (inf != 0) atomicAdd(&sums.inf, inf);
+    if (nan != 0) add(&sums.nan, nan);
+    if (inf != 0) add(&sums.inf, inf);
   }
-  if (counted != 0) atomicAdd(&sums.counted, counted);
+  if (counted != 0) add(&sums.counted, counted);
 }
 
 struct Access {
@@ -113,7 +113,7 @@ struct Access {
 
 LEADLINE_DEVICE inline void keep_raw(Tracker& tracker, const Access& access) {
   if (access.bytes == 0) return;
-  const u64 at = atomicAdd(&tracker.raw_used, u64{1});
+  const u64 at = fetch_add(&tracker.raw_used, 1);
   if (at < tracker.setup.raw_room) tracker.setup.raw[at] = {access.address, access.pc, access.bytes, access.kind};
 }
 
@@ -148,8 +148,8 @@ LEADLINE_DEVICE inline void sum(Tracker& tracker, const Warp& warp, const Access
   const u64 count = static_cast<u64>(__popc(group));
   if (slot == kNone) {
     if (before == 0) {
-      atomicAdd(&tracker.totals.outside, count);
-      atomicAdd(&tracker.totals.outside_bytes, count * access.bytes);
+      add(&tracker.totals.outside, count);
+      add(&tracker.totals.outside_bytes, count * access.bytes);
     }
     return;
   }
@@ -159,7 +159,7 @@ LEADLINE_DEVICE inline void sum(Tracker& tracker, const Warp& warp, const Access
     add_accesses(tracker, slot, access.kind, count, access.asked, inside);
     if (slot != hint) *hint_place = slot;
   }
-  if (inside != access.bytes) atomicAdd(&tracker.totals.overrun_bytes, u64{access.bytes - inside});
+  if (inside != access.bytes) add(&tracker.totals.overrun_bytes, u64{access.bytes - inside});
   // The least and the greatest offset are among those that no neighbour of the group exceeds: few, where lanes go up.
   if (before == 0 || behind == 0 || previous_offset > offset || next_offset < offset) {
     widen(sums, offset, offset + inside);
@@ -183,8 +183,8 @@ LEADLINE_DEVICE inline void sum_bulk(Tracker& tracker, const Warp& warp, u64 add
   if ((setup.want & kWantRaw) != 0) return keep_raw(tracker, {address, pc, 16, static_cast<u32>(bytes), kind, nullptr});
   const u32 slot = find(setup, address, kNone);
   if (slot == kNone) {
-    atomicAdd(&tracker.totals.outside, u64{1});
-    atomicAdd(&tracker.totals.outside_bytes, bytes);
+    add(&tracker.totals.outside, 1);
+    add(&tracker.totals.outside_bytes, bytes);
     return;
   }
   const Range& range = setup.ranges[slot];
@@ -192,7 +192,7 @@ LEADLINE_DEVICE inline void sum_bulk(Tracker& tracker, const Warp& warp, u64 add
   const u64 offset = address - range.begin;
   const u64 inside = bytes < range.end - address ? bytes : range.end - address;
   add_accesses(tracker, slot, kind, 1, 16, inside);
-  if (inside != bytes) atomicAdd(&tracker.totals.overrun_bytes, bytes - inside);
+  if (inside != bytes) add(&tracker.totals.overrun_bytes, bytes - inside);
   widen(sums, offset, offset + inside);
   if ((setup.want & kWantPages) != 0) {
     const u64 last = (offset + inside - 1) >> setup.page_shift;

@@ -1,10 +1,10 @@
 // A device on the host: warps of 32 lanes as fibers, so that text written for a GPU runs under g++ and its sanitizers.
 //
-// Include it before the text: it gives CUDA's words (__activemask, __match_any_sync, atomicAdd ...). One thread of the
-// host runs all lanes of all blocks, in an order drawn from a seed: a lane may be left at every word that other lanes
-// can notice. A collective gathers the lanes of its mask at one place of the source; where lanes wait for lanes that
-// have ended, have left or wait elsewhere, run() says so in a sentence. It does not know shared memory, clusters, or
-// weak memory: what one lane writes, the others see at once.
+// Include it before the text: it gives CUDA's words (__activemask, __match_any_sync ...) and those of
+// backends/device/lanes.h. One thread of the host runs all lanes of all blocks, in an order drawn from a seed: a lane
+// may be left at every word that other lanes can notice. A collective gathers the lanes of its mask at one place of the
+// source; where lanes wait for lanes that have ended, have left or wait elsewhere, run() says so in a sentence. It does
+// not know shared memory, clusters, or weak memory: what one lane writes, the others see at once.
 #pragma once
 
 #include <cstdint>
@@ -85,46 +85,43 @@ T __ldcv(const T* at) {
   leadline::simt::words::may_leave();
   return *at;
 }
-template <typename T>
-T atomicAdd(T* at, T value) {
-  leadline::simt::words::may_leave();
-  const T before = *at;
-  *at = before + value;
-  return before;
-}
-template <typename T>
-T atomicOr(T* at, T value) {
-  leadline::simt::words::may_leave();
-  const T before = *at;
-  *at = before | value;
-  return before;
-}
-template <typename T>
-T atomicMax(T* at, T value) {
-  leadline::simt::words::may_leave();
-  const T before = *at;
-  if (before < value) *at = value;
-  return before;
-}
-template <typename T>
-T atomicExch(T* at, T value) {
-  leadline::simt::words::may_leave();
-  const T before = *at;
-  *at = value;
-  return before;
-}
-template <typename T>
-T atomicCAS(T* at, T expected, T value) {
-  leadline::simt::words::may_leave();
-  const T before = *at;
-  if (before == expected) *at = value;
-  return before;
-}
 // NOLINTEND(bugprone-reserved-identifier)
 
 namespace leadline::device {
 
 inline unsigned this_lane() { return leadline::simt::words::lane(); }
 inline unsigned lanes_of_warp() { return leadline::simt::words::lanes_of_warp(); }
+
+namespace stand_in {
+
+template <typename T, typename Change>
+T change(T* at, const Change& change) {
+  leadline::simt::words::may_leave();
+  const T before = *at;
+  *at = change(before);
+  return before;
+}
+
+}  // namespace stand_in
+
+inline unsigned long long fetch_add(unsigned long long* at, unsigned long long value) {
+  return stand_in::change(at, [=](unsigned long long before) { return before + value; });
+}
+inline unsigned fetch_add(unsigned* at, unsigned value) {
+  return stand_in::change(at, [=](unsigned before) { return before + value; });
+}
+inline void add(unsigned long long* at, unsigned long long value) { fetch_add(at, value); }
+inline void raise(unsigned long long* at, unsigned long long value) {
+  stand_in::change(at, [=](unsigned long long before) { return before < value ? value : before; });
+}
+inline unsigned fetch_or(unsigned* at, unsigned bits) {
+  return stand_in::change(at, [=](unsigned before) { return before | bits; });
+}
+inline unsigned exchange(unsigned* at, unsigned value) {
+  return stand_in::change(at, [=](unsigned) { return value; });
+}
+inline unsigned long long replace_if(unsigned long long* at, unsigned long long expected, unsigned long long value) {
+  return stand_in::change(at, [=](unsigned long long before) { return before == expected ? value : before; });
+}
 
 }  // namespace leadline::device
