@@ -29,6 +29,11 @@ ALWAYS: list[Row] = [
         "Triton is a download of 190 MB; `make test-triton` runs these",
     ),
     (
+        "tests/nvidia/test_device_text.py",
+        "NVIDIA's compilers are not installed",
+        "nvcc is a toolkit, and NVRTC with ptxas a download of 190 MB; that sources run and give the right sums is tested everywhere",
+    ),
+    (
         "tests/eventtools/test_triton_interpreter.py",
         "make test-triton",
         "as above",

@@ -29,6 +29,16 @@ LEADLINE_DEVICE inline int count_only(void* user, u64 pc, u32 point) {
   return 0;
 }
 
+LEADLINE_DEVICE inline int copy_async(void* user, u64 pc, const void* source, u32 bytes, u32 zeros) {
+  Tracker* tracker = tracker_of(user);
+  if (tracker == nullptr) return 0;
+  const Warp warp = this_warp();
+  count_call(*tracker, warp, kMemcpyAsync, pc, bytes, kRead, 0);
+  const u32 read = source == nullptr || zeros > bytes ? 0 : bytes - zeros;
+  sum(*tracker, warp, {reinterpret_cast<u64>(source), pc, bytes, read, kRead, nullptr});
+  return 0;
+}
+
 LEADLINE_DEVICE inline int bulk(void* user, u64 pc, u64 address, u64 bytes, u32 kind) {
   Tracker* tracker = tracker_of(user);
   if (tracker == nullptr) return 0;
@@ -63,14 +73,13 @@ LEADLINE_PATCH leadline_global(void* user, u64 pc, void* address, u32 bytes, u32
 }
 
 // `zeros` bytes at the end are filled with 0 and not read; a source of nothing may be null.
-LEADLINE_PATCH leadline_memcpy_async(void* user, u64 pc, void* source, u32 /*destination*/, u32 bytes, u32 zeros) {
-  Tracker* tracker = tracker_of(user);
-  if (tracker == nullptr) return 0;
-  const Warp warp = this_warp();
-  count_call(*tracker, warp, kMemcpyAsync, pc, bytes, kRead, 0);
-  const u32 read = source == nullptr || zeros > bytes ? 0 : bytes - zeros;
-  sum(*tracker, warp, {reinterpret_cast<u64>(source), pc, bytes, read, kRead, nullptr});
-  return 0;
+LEADLINE_PATCH leadline_memcpy_async_filled(void* user, u64 pc, void* source, u32 /*destination*/, u32 bytes,
+                                            u32 zeros) {
+  return copy_async(user, pc, source, bytes, zeros);
+}
+
+LEADLINE_PATCH leadline_memcpy_async(void* user, u64 pc, void* source, u32 /*destination*/, u32 bytes) {
+  return copy_async(user, pc, source, bytes, 0);
 }
 
 // Blocks of 16 bytes stand in the lower half of `mask_and_size`.
@@ -79,9 +88,9 @@ LEADLINE_PATCH leadline_bulk_load(void* user, u64 pc, u64 source, u32 /*destinat
   return bulk(user, pc, source, u64{mask_and_size & 0xffff} * 16, kRead);
 }
 
-// With a mask of bytes the whole span counts as written.
-LEADLINE_PATCH leadline_bulk_store(void* user, u64 pc, u64 destination, u32 /*source*/, u32 mask_and_size,
-                                   u32 /*has_mask*/) {
+// From 13.3 there is one more argument, whether a mask of bytes stands in the upper half: the whole span counts as
+// written.
+LEADLINE_PATCH leadline_bulk_store(void* user, u64 pc, u64 destination, u32 /*source*/, u32 mask_and_size) {
   return bulk(user, pc, destination, u64{mask_and_size & 0xffff} * 16, kWrite);
 }
 

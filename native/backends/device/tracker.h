@@ -235,11 +235,13 @@ static_assert(sizeof(Result) == 48 + sizeof(Totals), "");
 
 }  // namespace leadline::device
 
-// The functions that a compiled text has, `extern "C"`, and the vendor's number of the point that each is for. Bulk
-// copies are there from CUDA 12, tensor maps from 13.3 (stores by tensor maps have no declared form: they are never
-// seen).
-#define LEADLINE_DEVICE_PATCHES(patch)                                                                 \
-  patch(leadline_exit, 2) patch(leadline_global, 3) patch(leadline_shared, 4) patch(leadline_local, 5) \
-      patch(leadline_barrier, 6) patch(leadline_syncwarp, 7) patch(leadline_memcpy_async, 14)          \
-          patch(leadline_matrix, 19) patch(leadline_cluster_barrier, 21) patch(leadline_bulk_load, 30) \
-              patch(leadline_bulk_store, 35) patch(leadline_bulk_reduce, 37) patch(leadline_tma_load, 43)
+// The functions that a compiled text has, `extern "C"`, and the vendor's number of the point that each is for. Copies
+// in bulk are there from CUDA 12, loads by tensor maps from 13.3 (their stores have no declared form: they are never
+// seen). Point 14 has two: up to 13.4 the vendor gives five arguments, so that bytes filled with 0 count as read, and
+// from 13.5 (a library that has sanitizerIsInsideRecursiveCallback) six, for leadline_memcpy_async_filled.
+#define LEADLINE_DEVICE_PATCHES(patch)                                                                           \
+  patch(leadline_exit, 2) patch(leadline_global, 3) patch(leadline_shared, 4) patch(leadline_local, 5)           \
+      patch(leadline_barrier, 6) patch(leadline_syncwarp, 7) patch(leadline_memcpy_async, 14)                    \
+          patch(leadline_memcpy_async_filled, 14) patch(leadline_matrix, 19) patch(leadline_cluster_barrier, 21) \
+              patch(leadline_bulk_load, 30) patch(leadline_bulk_store, 35) patch(leadline_bulk_reduce, 37)       \
+                  patch(leadline_tma_load, 43)

@@ -15,9 +15,9 @@ struct ll_access {
   double value;  // of floats; 0 where the object holds something else
 };
 
-LEADLINE_DEVICE inline bool ll_is_float(const ll_object& object) { return object.is_float != 0; }
-LEADLINE_DEVICE inline bool ll_isnan(const ll_access& a) { return a.value != a.value; }
-LEADLINE_DEVICE inline bool ll_isinf(const ll_access& a) { return a.value - a.value != 0 && a.value == a.value; }
-LEADLINE_DEVICE inline void ll_count(const ll_object& object) { ++*object.counted; }
+static LEADLINE_DEVICE inline bool ll_is_float(const ll_object& object) { return object.is_float != 0; }
+static LEADLINE_DEVICE inline bool ll_isnan(const ll_access& a) { return a.value != a.value; }
+static LEADLINE_DEVICE inline bool ll_isinf(const ll_access& a) { return a.value - a.value != 0 && a.value == a.value; }
+static LEADLINE_DEVICE inline void ll_count(const ll_object& object) { ++*object.counted; }
 
-#define LL_STORE(a) LEADLINE_DEVICE inline void ll_on_store([[maybe_unused]] const ll_access& a)
+#define LL_STORE(a) static LEADLINE_DEVICE inline void ll_on_store([[maybe_unused]] const ll_access& a)

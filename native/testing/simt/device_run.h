@@ -93,13 +93,17 @@ inline void act(void* user, const Done& done, u64 pc) {
       leadline_global(user, pc, address, done.bytes, 1 | 8, nullptr);
       break;
     case Does::kMemcpyAsync:
-      leadline_memcpy_async(user, pc, address, 0, done.bytes, done.zeros);
+      if (done.zeros != 0) {
+        leadline_memcpy_async_filled(user, pc, address, 0, done.bytes, done.zeros);
+      } else {
+        leadline_memcpy_async(user, pc, address, 0, done.bytes);
+      }
       break;
     case Does::kBulkLoad:
       leadline_bulk_load(user, pc, done.address, 0, 0, done.bytes / 16 | 0x30000, 1);
       break;
     case Does::kBulkStore:
-      leadline_bulk_store(user, pc, done.address, 0, done.bytes / 16 | 0xffff0000, 1);
+      leadline_bulk_store(user, pc, done.address, 0, done.bytes / 16 | 0xffff0000);
       break;
     case Does::kBulkReduce:
       leadline_bulk_reduce(user, pc, done.address, 0, done.bytes / 16);
