@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.nvidia import fake_sanitizer
 from tests.nvidia.test_abi import ROOT, compile_ok, nvidia_package
 
 VENDOR = ROOT / "build/vendor/sanitizer"
@@ -185,3 +187,16 @@ def test_the_real_library_has_the_functions_and_takes_one_subscriber(release: st
     )
     done = subprocess.run([sys.executable, "-c", script, str(library)], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["0", "10", "0", "0", "0", "0", "0"], done.stderr
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_fake_exports_what_the_real_library_does(tmp_path: Path, release: str) -> None:
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("The fake vendor libraries need a C++ compiler and none was found.")
+    fake = {
+        name for name in names_in(fake_sanitizer.build(tmp_path, compiler)) if re.match("sanitizer|Sanitizer|Get", name)
+    }
+    real = names_in(folder(release) / fake_sanitizer.LIBRARY)
+    assert real - fake <= {"sanitizerIsInsideRecursiveCallback"}  # of 13.5
+    assert fake <= real

@@ -1,0 +1,16 @@
+"""The fake Compute Sanitizer (native/testing/sanitizer), compiled for tests and rehearsals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LIBRARY = "libsanitizer-public.so"
+SOURCES = ("fake_device.cpp", "fake_run.cpp", "fake_sanitizer.cpp", "fake_scenario.cpp")
+
+
+def build(folder: Path, compiler: str) -> Path:
+    """Compile it into a folder; its path. Raises CalledProcessError."""
+    from tests import vendor_fakes  # programs that stand beside this file import it without the package
+
+    vendor_fakes.build(folder, compiler, "sanitizer", {LIBRARY: (SOURCES, ())}, "-O1", "-fvisibility=hidden", "-ldl")
+    return folder / LIBRARY
