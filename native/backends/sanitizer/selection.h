@@ -1,0 +1,45 @@
+// Which launches are measured: the options of `leadline run` (python/leadline/tools/ranges.py says the same in Python).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <regex>
+#include <string>
+#include <unordered_map>
+
+namespace leadline::sanitizer {
+
+struct Wanted {
+  std::int64_t first = 0;
+  std::int64_t end = -1;  // -1: no end
+  std::int64_t every = 1;
+  std::string kernel;  // regular expressions, empty for all
+  std::string layer;
+  std::string phase;
+};
+
+class Selection {
+ public:
+  // *error: why a pattern cannot be read, else empty.
+  Selection(const Wanted& wanted, std::string* error);
+
+  // Of a kernel's name, when it is met first. False too where the pattern is too much for the library.
+  bool kernel(const std::string& name) const noexcept;
+  // Of one launch whose kernel is chosen. A place is looked at once.
+  bool launch(std::int64_t number, std::uint64_t place) noexcept;
+
+ private:
+  bool place(std::uint64_t place) noexcept;
+  bool look_at(std::uint64_t place) const;
+
+  const Wanted wanted_;
+  std::optional<std::regex> kernel_;
+  std::optional<std::regex> layer_;
+  std::atomic<std::uint64_t> matched_{0};
+  std::mutex mutex_;  // places_; nothing of a vendor is called under it
+  std::unordered_map<std::uint64_t, bool> places_;
+};
+
+}  // namespace leadline::sanitizer
