@@ -35,7 +35,7 @@ NATIVE: dict[str, set[str]] = {
     },
     "tools": {"base"},
     "backends/device": set(),
-    "backends/sanitizer": {"backends/device", "base"},
+    "backends/sanitizer": {"backends/device", "gpu", "base"},
     "accesses": set(),
     "managed": set(),
     "bindings": {

@@ -273,6 +273,20 @@ int leadline_monitor_context_in_file(leadline_context context, const char* file)
   return leadline::testing::path_of(context).find(file) != std::string::npos ? 1 : 0;
 }
 
+// One frame: the innermost region, as a module.
+leadline_status leadline_monitor_path(leadline_context context, leadline_frame* frames, size_t* count) {
+  thread_local std::string name;
+  const leadline::testing::OwnMemory own;
+  const std::lock_guard lock(state().mutex);
+  name = leadline::testing::path_of(context);
+  name.erase(0, name.rfind(';') + 1);
+  frames[0] = {};
+  frames[0].kind = static_cast<uint8_t>(leadline::FrameKind::kModule);
+  frames[0].name = name.c_str();
+  *count = 1;
+  return LEADLINE_OK;
+}
+
 void leadline_monitor_loss(uint32_t kind, uint64_t count, const char* detail) {
   auto& s = state();
   s.losses.at(kind) += count;

@@ -242,13 +242,18 @@ void Trackers::drop(Slot* slot, Lost why) noexcept {
 // A stream runs one launch after the other: where a later one is complete, an earlier one that is not will never be.
 void Trackers::harvest() noexcept {
   if (gone()) return;
+  std::array<Slot*, kCount> ended{};
+  std::size_t count = 0;
   for (Slot& slot : slots_) {
-    if (slot.state.load(std::memory_order_acquire) != State::kUnderWay || !complete(slot)) continue;
-    tell(slot);
-    const Flight done = slot.flight;
-    const std::uint64_t token = slot.token;
+    if (slot.state.load(std::memory_order_acquire) == State::kUnderWay && complete(slot)) ended[count++] = &slot;
+  }
+  std::sort(ended.begin(), ended.begin() + count, [](const Slot* a, const Slot* b) { return a->token < b->token; });
+  for (std::size_t i = 0; i < count; ++i) {
+    const Flight done = ended[i]->flight;
+    const std::uint64_t token = ended[i]->token;
+    tell(*ended[i]);
     under_way_.fetch_sub(1, std::memory_order_acq_rel);
-    give_back(&slot);
+    give_back(ended[i]);
     for (Slot& other : slots_) {
       if (other.state.load(std::memory_order_acquire) != State::kUnderWay) continue;
       const bool before = other.flight.stream == done.stream && other.token < token &&
