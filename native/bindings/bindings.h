@@ -58,6 +58,7 @@ void define_torch(nanobind::module_& m);
 void define_gpu(nanobind::module_& m);
 void define_amd(nanobind::module_& m);
 void define_nvidia(nanobind::module_& m);
+void define_sanitizer(nanobind::module_& m);
 void define_tools(nanobind::module_& m);
 
 }  // namespace leadline::bindings

@@ -306,5 +306,6 @@ NB_MODULE(_native, m) {
   bindings::define_gpu(m);
   bindings::define_nvidia(m);
   bindings::define_amd(m);
+  bindings::define_sanitizer(m);
   bindings::define_tools(m);
 }

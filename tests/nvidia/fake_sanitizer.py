@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 LIBRARY = "libsanitizer-public.so"
-SOURCES = ("fake_device.cpp", "fake_run.cpp", "fake_sanitizer.cpp", "fake_scenario.cpp")
+SOURCES = ("fake_device.cpp", "fake_driver.cpp", "fake_run.cpp", "fake_sanitizer.cpp", "fake_scenario.cpp")
 
 
 def build(folder: Path, compiler: str) -> Path:

@@ -295,6 +295,26 @@ TEST_CASE_FIXTURE(Fixture, "Stopped with work under way, it is counted and left 
   play("release-stream A stream=1\nwait\n");  // what runs on still finds its text and its memory
 }
 
+TEST_CASE_FIXTURE(Fixture, "A launch that dies is found out by the next of its stream, and its tracker is cleared") {
+  Backend backend(options());
+  REQUIRE(backend.start() == "");
+  play(kProgram + "kernel dead\nread out count=256\ndies\nmodule n context=A functions=dead\n");
+  play("launch dead module=n grid=2 block=128\nlaunch gemm stream=2 grid=8 block=128\nwait\n");
+  while (backend.under_way() > 1) std::this_thread::yield();
+  CHECK(backend.lost().of(Lost::kNeverCompleted) == 0);  // another stream says nothing
+  play("launch gemm grid=8 block=128\nwait\n");
+  while (backend.under_way() > 0) std::this_thread::yield();
+  CHECK(backend.lost().of(Lost::kNeverCompleted) == 1);
+  const std::uint64_t cleared = calls("sanitizerMemset");
+  play("launch gemm grid=8 block=128 times=4\nwait\n");
+  while (backend.under_way() > 0) std::this_thread::yield();
+  CHECK(calls("sanitizerMemset") > cleared);
+  backend.stop();
+  CHECK(Seen(backend).lines() == "1" + kGemm + "1" + kGemmOut + "2" + kGemm + "2" + kGemmOut + "3" + kGemm + "3" +
+                                     kGemmOut + "4" + kGemm + "4" + kGemmOut + "5" + kGemm + "5" + kGemmOut + "6" +
+                                     kGemm + "6" + kGemmOut);
+}
+
 TEST_CASE_FIXTURE(Fixture, "A context that goes away takes its launches along") {
   Backend backend(options());
   REQUIRE(backend.start() == "");

@@ -40,6 +40,7 @@ struct DrawnAccess {
 struct Kernel {
   std::string name;
   std::vector<DrawnAccess> accesses;
+  bool dies = false;  // no thread comes to the exit
 };
 
 class FakeStream {

@@ -62,6 +62,7 @@ void run_lane(void* work, std::uint32_t lane) {
   for (const DrawnAccess& access : warp.kernel->accesses) {
     if (thread < access.count) one_access(warp, access, thread);
   }
+  if (warp.kernel->dies) return;
   if (const auto patch = patch_at<Block>(*warp.patches, abi::Point::kBlockExit)) patch(warp.user, warp.pc);
 }
 

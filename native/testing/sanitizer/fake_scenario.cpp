@@ -7,7 +7,7 @@
 //   kernel gemm                the accesses that follow are its
 //     read weights first=0 count=1024 stride=4 bytes=4 [pc=16] [point=14]
 //     write out count=256 [value=0x7fc00000]
-//     plain                    none: a kernel that touches nothing
+//     dies                     its threads end without an exit
 //   module m context=A functions=gemm,copy         lazy m functions=other          unload m
 //   alloc weights context=A bytes=4096 [async=1]   free weights [async=1]
 //   launch gemm module=m stream=7 grid=2 block=64 [times=3]
@@ -73,7 +73,7 @@ Dims dims_of(const Line& line) {
 
 bool accesses(const Line& line, Kernel* kernel) {
   const std::string& verb = line.word(0);
-  if (verb == "plain") return true;
+  if (verb == "dies" && kernel != nullptr) return kernel->dies = true;
   if ((verb != "read" && verb != "write") || kernel == nullptr) return false;
   DrawnAccess access;
   access.memory = line.word(1);
@@ -170,6 +170,7 @@ int play(const std::string& text) {
     } else if (verb == "kernel") {
       kernel = &device.kernel(line.word(1));
       kernel->accesses.clear();
+      kernel->dies = false;
     } else if (!accesses(line, kernel) && !behaviour(line, device) && !program(line, device)) {
       return number;
     }
