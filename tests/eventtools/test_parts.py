@@ -160,7 +160,7 @@ def test_tools_are_listed_and_described(capsys: pytest.CaptureFixture[str], tmp_
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine(Tool):\n    'Mine.'\n    events = {'block': ['count']}\n    def block(self, b): pass\n")
     assert main(["tools", str(mine)]) == 0
-    assert "Compute Sanitizer" in capsys.readouterr().out
+    assert "--backend sanitizer" in capsys.readouterr().out
 
 
 def test_the_schema_says_of_every_column_what_it_is() -> None:

@@ -14,3 +14,14 @@ def build(folder: Path, compiler: str) -> Path:
 
     vendor_fakes.build(folder, compiler, "sanitizer", {LIBRARY: (SOURCES, ())}, "-O1", "-fvisibility=hidden", "-ldl")
     return folder / LIBRARY
+
+
+def build_patches(folder: Path, compiler: str) -> Path:
+    """The functions of the device's text for the host, written simply; its path."""
+    from tests import vendor_fakes
+
+    name = "fake_patches.so"
+    vendor_fakes.build(
+        folder, compiler, "sanitizer", {name: (("plain_patches.cpp",), ())}, "-O1", "-fvisibility=hidden"
+    )
+    return folder / name

@@ -10,7 +10,6 @@ using leadline::testing::sanitizer::FakeDevice;
 using leadline::testing::sanitizer::FakeFunction;
 using leadline::testing::sanitizer::FakeLaunch;
 using leadline::testing::sanitizer::FakeModule;
-using leadline::testing::sanitizer::FakeStream;
 namespace abi = leadline::sanitizer::abi;
 
 namespace {
@@ -48,7 +47,10 @@ FAKE abi::Result sanitizerEnableDomain(std::uint32_t on, abi::Subscriber, abi::D
 }
 FAKE abi::Result sanitizerEnableAllDomains(std::uint32_t on, abi::Subscriber) {
   FakeDevice& of = device("sanitizerEnableAllDomains");
-  for (int domain = 1; domain <= 13; ++domain) of.enable(static_cast<abi::Domain>(domain), on != 0);
+  for (const auto domain :
+       {abi::Domain::kResource, abi::Domain::kSynchronize, abi::Domain::kLaunch, abi::Domain::kGraphs}) {
+    of.enable(domain, on != 0);
+  }
   return abi::kSuccess;
 }
 FAKE abi::Result sanitizerEnableCallback(std::uint32_t, abi::Subscriber, abi::Domain, std::uint32_t) {

@@ -2,6 +2,8 @@
 //
 //   release 13.0               points of TMA came with 13.3
 //   driver mismatched          every call that needs the driver is refused       taken    another tool has subscribed
+//   (so
+//                              has one from the start with FAKE_SANITIZER_TAKEN in the environment)
 //   memory BYTES               so much is left on the device
 //   context A [device=1]       destroy A
 //   kernel gemm                the accesses that follow are its

@@ -42,6 +42,10 @@ INTERVAL_VARIABLE = "LEADLINE_COUNTER_INTERVAL"
 INTERVAL_US = 50
 SKIPPED_DOMAINS = ("NCCL", "cuDNN", "cudnn", "cuBLAS", "cuBLASLt", "cuSPARSE", "CCCL", "XLA", "TSL")
 """NVTX domains of libraries whose ranges would bury the program's own."""
+_EXCLUDED = (
+    "The Compute Sanitizer (--backend sanitizer) cannot share a process with CUPTI, so this run has no GPU times; "
+    "`leadline join` brings them from another run."
+)
 _FORKED = (
     "This process was forked after CUDA had started, and CUDA does not survive a fork, so GPU work is not measured "
     'here; use the start method "spawn" or "forkserver".'
@@ -55,7 +59,9 @@ class NvidiaProvider(GpuProvider):
     VERSION = "cupti_version"
 
     def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
-        super().__init__(native, changed, "The program did not use CUDA.")
+        self._excluded = bool(options.tools) and "sanitizer" in options.backend.split("+")
+        unused = _EXCLUDED if self._excluded else "The program did not use CUDA."
+        super().__init__(native, changed, unused)
         self._native = cast(NvidiaNative, native)
         self._options = options
         self._hook = ImportHook("torch", self._torch_imported)
@@ -64,6 +70,8 @@ class NvidiaProvider(GpuProvider):
 
     def start(self) -> None:
         """Attach now where CUDA runs already, else when the driver or torch says that it starts."""
+        if self._excluded:
+            return
         self._start_nvtx(os.environ.get(NVTX_VARIABLE, ""))
         self._hook.install()
         if not self._attached:

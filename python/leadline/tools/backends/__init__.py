@@ -61,6 +61,7 @@ BACKENDS: dict[str, str] = {
     "declared": "leadline.tools.backends.declared",
     "inductor-cpu": "leadline.tools.backends.inductor_cpu",
     "triton-interpreter": "leadline.tools.backends.triton_interpreter",
+    "sanitizer": "leadline.tools.backends.sanitizer",
     "replay": "leadline.tools.backends.replay",
     "fake": "leadline.tools.backends.fake",
 }
@@ -117,13 +118,7 @@ def module_of(name: str) -> Any:
     return importlib.import_module(BACKENDS[name])
 
 
-_LATER = {
-    "shared_access": "the Compute Sanitizer on an NVIDIA GPU",
-    "barrier": "the Compute Sanitizer on an NVIDIA GPU",
-    "block": "the Compute Sanitizer on an NVIDIA GPU",
-    "instruction": "NVBit on an NVIDIA GPU",
-    "access": "the Compute Sanitizer on an NVIDIA GPU",
-}
+_LATER = {"barrier": "NVBit on an NVIDIA GPU, with clocks read at each arrival,"}
 
 
 def _nobody_gives(event: str, asked: str, tool: str) -> str:

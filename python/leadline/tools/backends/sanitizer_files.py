@@ -1,0 +1,71 @@
+"""Where the Compute Sanitizer's library and the text for the device are. Loads nothing, changes nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LIBRARY = "libsanitizer-public.so"
+LIBRARY_VARIABLE = "LEADLINE_SANITIZER_LIBRARY"
+"""Environment: the library itself, where it is in none of the places that are looked at."""
+TEXT_VARIABLE = "LEADLINE_SANITIZER_TEXT"
+"""Environment: a file with the compiled text for the device (a fatbin), instead of the one that is shipped."""
+TEXT = "leadline_device.fatbin"
+_IN_WHEELS = {
+    13: ("cu13/compute-sanitizer", "cu13/lib"),  # 13.5; 13.0 to 13.4
+    12: ("cuda_sanitizer_api/lib",),
+}
+_TOOLKIT = ("compute-sanitizer", "extras/Sanitizer")
+_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+
+
+def cuda_major() -> int:
+    """Of the program's torch, where it is imported and made for CUDA; else 13."""
+    cuda = str(getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None) or "")
+    return 12 if cuda.startswith("12") else 13
+
+
+def library_candidates() -> Iterator[str]:
+    """Where the library is, best first: named, the wheel for torch's CUDA, the other wheel, the toolkit."""
+    named = os.environ.get(LIBRARY_VARIABLE)
+    if named:
+        yield named
+        return
+    for major in sorted(_IN_WHEELS, key=lambda one: one != cuda_major()):
+        for folder in _IN_WHEELS[major]:
+            for place in sys.path:
+                path = Path(place) / "nvidia" / folder / LIBRARY
+                if path.is_file():
+                    yield str(path)
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    for toolkit in filter(None, toolkits):
+        for folder in _TOOLKIT:
+            path = Path(toolkit) / folder / LIBRARY
+            if path.is_file():
+                yield str(path)
+
+
+def text_file() -> Path | None:
+    """The compiled text; None where this installation has none."""
+    named = os.environ.get(TEXT_VARIABLE)
+    if named:
+        return Path(named)
+    native = importlib.util.find_spec("leadline._native")
+    path = Path(native.origin).resolve().parent / TEXT if native is not None and native.origin else None
+    return path if path is not None and path.is_file() else None
+
+
+def why_not() -> str:
+    """Why launches cannot be measured here, or empty."""
+    candidates = list(library_candidates())
+    if not candidates:
+        package = "nvidia-cuda-sanitizer-api-cu12" if cuda_major() == 12 else "nvidia-cuda-sanitizer-api"
+        return f"there is no {LIBRARY}; `pip install {package}` brings it"
+    if not os.environ.get(LIBRARY_VARIABLE) and not any(path.exists() for path in _DEVICES):
+        return "this machine shows no NVIDIA GPU (no /dev/nvidiactl)"
+    if text_file() is None:
+        return f"this installation has no text for the device ({TEXT}); {TEXT_VARIABLE} can name one"
+    return ""

@@ -1,0 +1,208 @@
+"""The sanitizer backend over the fake library: a program's drawn accesses come out in the tools' tables, exactly."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests import vendor_fakes
+from tests.eventtools.conftest import Ran, Runner
+from tests.nvidia import fake_sanitizer
+
+from leadline.tools.backends.sanitizer import page_sizes
+from leadline.tools.backends.sanitizer_files import library_candidates, why_not
+from leadline.tools.errors import ToolError
+
+PROGRAM = """
+import ctypes, os
+import leadline
+sanitizer = ctypes.CDLL(os.environ["LEADLINE_SANITIZER_LIBRARY"])
+
+def play(text):
+    assert sanitizer.fake_sanitizer_play(text.encode()) == 0, text
+
+play('''
+context A
+alloc weights context=A bytes=262144
+alloc out context=A bytes=65536
+kernel _Z4gemmPfS_
+read weights count=1024 stride=256
+write out count=256
+kernel copy
+read out count=256
+write weights first=4096 count=256 {value}
+module m context=A functions=_Z4gemmPfS_,copy
+''')
+with leadline.region("first"):
+    sanitizer.fake_sanitizer_play(b"launch _Z4gemmPfS_ grid=8 block=128 times=3\\nwait")  # line of gemm
+with leadline.region("second"):
+    sanitizer.fake_sanitizer_play(b"launch copy grid=2 block=128\\nwait")  # line of copy
+{more}
+for name in ("sanitizerStreamSynchronize", "sanitizerMemcpyDeviceToHost", "sanitizerPatchModule"):
+    sanitizer.fake_sanitizer_calls.restype = ctypes.c_uint64
+    print(name, sanitizer.fake_sanitizer_calls(name.encode()))
+"""
+ROWS = """
+class Rows(Tool):
+    events = {"launch": ["kernel"], "touched": ["launch", "object", "first", "end", "bytes", "pages", "reads", "writes"],
+              "block": ["launch", "threads", "count"]}
+    def start(self): self.kept = {"touched": [], "block": [], "launch": []}
+    def keep(self, b):
+        for row in range(len(b)):
+            one = {name: int(b[name][row]) for name in b.columns() if "@" not in name}
+            one["kernel"] = self.names[int(self.launches.kernel[one["launch"]])]
+            if "object" in one: one["size"] = int(self.objects.bytes[one["object"]])
+            if "place" in one: one["line"] = self.places.line(one["place"])
+            self.kept[b.event.name].append(one)
+    launch = touched = block = keep
+    def finish(self, out):
+        for name, rows in self.kept.items(): out.table(name, rows)
+"""
+
+
+@pytest.fixture(scope="module")
+def fakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the environment must say so that the fakes are used."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("The fake vendor libraries need a C++ compiler and none was found.")
+    folder = tmp_path_factory.mktemp("sanitizer")
+    library = fake_sanitizer.build(folder, compiler)
+    patches = fake_sanitizer.build_patches(folder, compiler)
+    text = folder / "text"
+    text.write_text(f"leadline fake patches\n{patches}")
+    return {"LEADLINE_SANITIZER_LIBRARY": str(library), "LEADLINE_SANITIZER_TEXT": str(text)}
+
+
+def program(more: str = "", value: str = "") -> str:
+    return PROGRAM.replace("{more}", more).replace("{value}", value)
+
+
+def line_of(text: str, what: str) -> str:
+    return f"program.py:{next(number for number, line in enumerate(text.splitlines(), 1) if what in line)}"
+
+
+def short(rows: list[dict[str, int]]) -> list[tuple[int, ...]]:
+    return [
+        tuple(row[name] for name in ("launch", "size", "reads", "writes", "pages", "first", "end"))
+        for row in sorted(rows, key=lambda row: (row["launch"], -row["size"]))
+    ]
+
+
+def test_drawn_accesses_come_out_and_nobody_waited(fakes: dict[str, str], tmp_path: Path) -> None:
+    ran = Runner(tmp_path)(program(), "--tool", "working_set", "--backend", "sanitizer", tools=ROWS, env=fakes)
+    assert ran.code == 0, ran.err
+    gemm = [(262144, 1024, 0, 64, 0, 261892), (65536, 0, 256, 1, 0, 1024)]
+    copy = [(262144, 0, 256, 1, 4096, 5120), (65536, 256, 0, 1, 0, 1024)]
+    expected = [(launch, *row) for launch, rows in enumerate((gemm, gemm, gemm, copy)) for row in rows]
+    assert short(ran.table("Rows", "touched")) == expected
+    assert [(row["launch"], row["threads"], row["count"]) for row in ran.table("Rows", "block")] == [
+        *((launch, 128, 8) for launch in range(3)),
+        (3, 128, 2),
+    ]
+    launches = ran.table("Rows", "launch")
+    assert [row["kernel"] for row in launches] == ["gemm(float*, float*)"] * 3 + ["copy"]
+    text = program()
+    assert [row["line"] for row in launches] == [line_of(text, "line of gemm")] * 3 + [line_of(text, "line of copy")]
+    assert ran.found("Rows")["lost"] == {}
+    assert "sanitizerStreamSynchronize 0" in ran.out and "sanitizerMemcpyDeviceToHost 0" in ran.out
+    assert ran.found("working_set")["problem"] == ""
+    assert ran.found("working_set")["launches"] == 4
+
+
+def test_ranges_measure_exactly_those(fakes: dict[str, str], tmp_path: Path) -> None:
+    for number, (arguments, launches) in enumerate(
+        (
+            (("--launch-range", "1:3"), [1, 2]),
+            (("--kernel-name", "^copy$"), [3]),
+            (("--kernel-name", "gemm", "--every", "2"), [0, 2]),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        ran = Runner(folder)(program(), *arguments, "--backend", "sanitizer", tools=ROWS, env=fakes)
+        assert ran.code == 0, ran.err
+        assert [row["launch"] for row in ran.table("Rows", "launch")] == launches
+        assert {row["launch"] for row in ran.table("Rows", "touched")} == set(launches)
+        assert ran.found("Rows")["launches_left_out"] == 4 - len(launches)
+
+
+def test_launches_without_a_tracker_are_counted_and_said(fakes: dict[str, str], tmp_path: Path) -> None:
+    more = 'play("hold A stream=1\\nlaunch copy grid=2 block=128 times=70\\nrelease-stream A stream=1\\nwait")'
+    ran = Runner(tmp_path)(program(more), "--backend", "sanitizer", tools=ROWS, env=fakes)
+    assert ran.code == 0, ran.err
+    assert ran.found("Rows")["lost"] == {"launches that found no tracker free": 6}
+    assert len(ran.table("Rows", "launch")) == 74
+    assert len({row["launch"] for row in ran.table("Rows", "touched")}) == 68
+
+
+def test_a_nan_that_a_kernel_stores_is_found(fakes: dict[str, str], tmp_path: Path) -> None:
+    text = program(value="value=0x7fc00000")
+    arguments = ("--tool", "value_check", "--backend", "sanitizer")
+    ran = Runner(tmp_path)(text, *arguments, env=fakes)
+    assert ran.code == 0, ran.err
+    assert line_of(text, "line of copy") in ran.err
+    assert "copy" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("first", "said"), [("driver mismatched", "connection to the CUDA driver"), ("release 13.0", "before 13.3")]
+)
+def test_what_is_in_the_way_is_a_loss(fakes: dict[str, str], tmp_path: Path, first: str, said: str) -> None:
+    text = program().replace("play('''", f"play({first!r})\nplay('''", 1)
+    ran = Runner(tmp_path)(text, "--backend", "sanitizer", tools=ROWS, env=fakes)
+    assert ran.code == 0, ran.err
+    assert said in " ".join(ran.found("Rows")["lost"])
+    assert "sanitizerStreamSynchronize 0" in ran.out
+
+
+def test_another_subscriber_is_said_and_the_program_runs(fakes: dict[str, str], tmp_path: Path) -> None:
+    env = {**fakes, "FAKE_SANITIZER_TAKEN": "1"}
+    ran = Runner(tmp_path)(program(), "--backend", "sanitizer", tools=ROWS, env=env)
+    assert ran.code == 0, ran.err
+    assert "another tool in this process has subscribed to the Compute Sanitizer" in ran.err
+    assert "sanitizerPatchModule 0" in ran.out
+
+
+def test_gpu_times_are_not_asked_for_and_the_report_says_so(fakes: dict[str, str], tmp_path: Path) -> None:
+    ran = Runner(tmp_path)(program(), "--backend", "sanitizer", tools=ROWS, env=fakes)
+    (process,) = ran.profile.meta["processes"]
+    assert "cannot share a process with CUPTI" in process["providers"]["nvidia"]["message"]
+
+
+def test_without_the_library_its_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("LEADLINE_SANITIZER_LIBRARY", raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    if list(library_candidates()):
+        pytest.skip("This machine's toolkit has the Compute Sanitizer.")
+    assert "pip install nvidia-cuda-sanitizer-api" in why_not()
+
+
+@pytest.mark.parametrize("folder", ["cu13/compute-sanitizer", "cu13/lib", "cuda_sanitizer_api/lib"])
+def test_the_places_of_the_wheels_are_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str) -> None:
+    monkeypatch.delenv("LEADLINE_SANITIZER_LIBRARY", raising=False)
+    library = tmp_path / "nvidia" / folder / "libsanitizer-public.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert next(library_candidates()) == str(library)
+
+
+def test_pages_that_cannot_be_counted_are_refused() -> None:
+    assert page_sizes((65536, 4096, 2 << 20)) == ((4096, 65536, 2 << 20), 12)
+    assert page_sizes((1 << 31, 1 << 33)) == ((1 << 31, 1 << 33), 31)
+    for sizes in ((100,), (4096, 4097), (128, 256, 512, 1024, 2048)):
+        with pytest.raises(ToolError, match="multiple of 128 bytes"):
+            page_sizes(sizes)
+
+
+def test_the_doctor_says_why_it_does_not_work_here() -> None:
+    done = subprocess.run([sys.executable, "-m", "leadline", "doctor"], capture_output=True, text=True, check=False)
+    assert "backend sanitizer" in done.stdout
+
+
+__all__ = ["Ran", "vendor_fakes"]
