@@ -169,8 +169,8 @@ def test_another_subscriber_is_said_and_the_program_runs(fakes: dict[str, str], 
 
 def test_gpu_times_are_not_asked_for_and_the_report_says_so(fakes: dict[str, str], tmp_path: Path) -> None:
     ran = Runner(tmp_path)(program(), "--backend", "sanitizer", tools=ROWS, env=fakes)
-    (process,) = ran.profile.meta["processes"]
-    assert "cannot share a process with CUPTI" in process["providers"]["nvidia"]["message"]
+    process = ran.profile.meta["processes"][0]
+    assert "cannot share a process with CUPTI" in process["available"]["nvidia"]["message"]
 
 
 def test_without_the_library_its_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
