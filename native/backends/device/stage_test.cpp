@@ -94,6 +94,31 @@ TEST_CASE("a launch is complete when the last thread has ended, not before") {
   CHECK(memory.tracker.threads_done == program.threads.size());
 }
 
+TEST_CASE("a warp's access to what was touched before costs one atomic for each range") {
+  Shape shape;
+  shape.ranges = 2;
+  shape.blocks = 1;
+  shape.threads = 32;
+  Program program = draw(shape);
+  const auto atomics = [&](unsigned times, bool both) {
+    for (auto& thread : program.threads) thread.assign(times, {});
+    for (unsigned step = 0; step < times; ++step) {
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        Done& done = program.threads[lane][step];
+        done.active = true;
+        done.bytes = 4;
+        done.address = program.ranges[both ? lane % 2 : 0].begin + lane * 4 % 16;
+      }
+    }
+    Memory memory(program, device::kWantPages, 10, program.words, 0, 0);
+    REQUIRE(launch(program, memory, 1, 1) == "");
+    REQUIRE(memory.result.rows == (both ? 2 : 1));
+    return leadline::simt::atomics();
+  };
+  CHECK(atomics(101, false) - atomics(1, false) == 100);
+  CHECK(atomics(101, true) - atomics(1, true) == 200);
+}
+
 TEST_CASE("instructions: how often, with how many lanes, and what finds no room") {
   Shape shape;
   shape.threads = 80;

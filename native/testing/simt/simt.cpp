@@ -138,6 +138,7 @@ class Device {
 };
 
 Device* g_device = nullptr;
+uint64_t g_atomics = 0;
 
 void Device::begin(unsigned low, unsigned high) {
   auto* device = reinterpret_cast<Device*>(uintptr_t{low} | uintptr_t{high} << 32);
@@ -304,6 +305,7 @@ std::string Device::run() {
 
 std::string run(const Launch& launch) {
   Device device(launch);
+  g_atomics = 0;
   Device* const before = g_device;
   g_device = &device;
   std::string problem = device.run();
@@ -313,6 +315,7 @@ std::string run(const Launch& launch) {
 
 unsigned block_number() { return g_device->current().block; }
 unsigned thread_number() { return g_device->current().thread; }
+uint64_t atomics() { return g_atomics; }
 void at_step(uint64_t step) { g_device->current().step = step; }
 
 namespace words {
@@ -329,6 +332,7 @@ unsigned long long shuffle(unsigned mask, unsigned long long value, unsigned lan
 }
 void sync_warp(unsigned mask, const Place& place) { g_device->collective(What::kSync, mask, 0, 0, place); }
 void may_leave() { g_device->may_leave(); }
+void count_atomic() { ++g_atomics; }
 unsigned lane() { return g_device->current().lane; }
 unsigned lanes_of_warp() { return g_device->warp_of(g_device->current()).count; }
 

@@ -39,6 +39,9 @@ unsigned thread_number();  // in its block
 // Lanes come together only at equal steps: the program of a test counts them up with each instruction.
 void at_step(uint64_t step);
 
+// Atomic operations of all lanes in the launch under way, or in the last one.
+uint64_t atomics();
+
 namespace words {
 
 using Place = std::source_location;
@@ -48,6 +51,7 @@ unsigned ballot(unsigned mask, bool value, const Place& place);
 unsigned long long shuffle(unsigned mask, unsigned long long value, unsigned lane, const Place& place);
 void sync_warp(unsigned mask, const Place& place);
 void may_leave();  // another lane may run now
+void count_atomic();
 unsigned lane();
 unsigned lanes_of_warp();
 
@@ -97,6 +101,7 @@ namespace stand_in {
 template <typename T, typename Change>
 T change(T* at, const Change& change) {
   leadline::simt::words::may_leave();
+  leadline::simt::words::count_atomic();
   const T before = *at;
   *at = change(before);
   return before;
