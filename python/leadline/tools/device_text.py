@@ -60,13 +60,13 @@ class Compiler:
 def compilers() -> list[Compiler]:
     """Those that are here, the better first."""
     found = []
-    nvcc = os.environ.get("NVCC") or _program("nvcc")
+    nvcc = os.environ.get("NVCC") or program("nvcc")
     if nvcc and (os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")):
-        found.append(Compiler(f"nvcc {_version(nvcc)}", nvcc=nvcc))
+        found.append(Compiler(f"nvcc {version(nvcc)}", nvcc=nvcc))
     library = find_nvrtc(_package_folders())
-    ptxas = _program("ptxas")
+    ptxas = program("ptxas")
     if library is not None and ptxas:
-        found.append(Compiler(f"NVRTC {library.version} and ptxas {_version(ptxas)}", nvrtc=library, ptxas=ptxas))
+        found.append(Compiler(f"NVRTC {library.version} and ptxas {version(ptxas)}", nvrtc=library, ptxas=ptxas))
     return found
 
 
@@ -214,8 +214,8 @@ def _package_folders() -> list[Path]:
     return [Path(entry) for entry in sys.path if entry and Path(entry).is_dir()]
 
 
-def _program(name: str) -> str:
-    """A program of a toolkit, of NVIDIA's wheels or of Triton's."""
+def program(name: str) -> str:
+    """A program of a toolkit, of NVIDIA's wheels or of Triton's; empty where there is none."""
     homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", "")]
     places = [Path(home) / "bin" / name for home in homes if home]
     on_path = shutil.which(name)
@@ -234,7 +234,8 @@ def _for_new(ptxas: str) -> str:
     return str(second) if second.is_file() else ptxas
 
 
-def _version(program: str) -> str:
+def version(program: str) -> str:
+    """What a program of NVIDIA's says of itself, such as 13.0.88, or empty."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
