@@ -67,9 +67,10 @@ def main() -> int:
             row.append(f"{one['instructions']} ({one['atomics']}, {one['loads']}, {one['warp']})")
         rows.append(row)
     text = (
-        f"Instructions of each patch function, and of them atomics, loads and warp-wide ones; nvcc"
-        f" {device_text.version(nvcc)}. Code, not a way through it: an access to what its launch has touched before is one atomic for each range that"
-        " its warp meets (native/backends/device/stage_test.cpp).\n\n" + markdown_table(["function", *measured], rows)
+        "Instructions of each patch function, and of them atomics, loads and warp-wide ones, by nvcc"
+        f" {device_text.version(nvcc)}. That is code, not a way through it: an access to what its launch has touched"
+        " before is one atomic for each range that its warp meets (native/backends/device/stage_test.cpp).\n\n"
+        + markdown_table(["function", *measured], rows)
     )
     write_results(options.results, "device_text", facts, {"functions": measured}, text)
     return 0
