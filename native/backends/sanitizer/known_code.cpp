@@ -82,8 +82,9 @@ abi::Result KnownCode::patch(const abi::LaunchData& launch, const char** at) noe
     }
   }
   for (const Patch& one : patches_) {
-    *at = one.function;
-    const abi::Result result = f.patch_instructions(one.point, launch.module, one.function);
+    const bool filled = one.point == abi::Point::kMemcpyAsync && library_.tells_filled();
+    *at = filled ? "leadline_memcpy_async_filled" : one.function;
+    const abi::Result result = f.patch_instructions(one.point, launch.module, *at);
     if (result == abi::kSuccess) continue;
     if (!one.newer) return result;
     without_tma_.store(true, std::memory_order_relaxed);

@@ -29,6 +29,7 @@ std::optional<SanitizerLibrary> SanitizerLibrary::open(std::span<const std::stri
   bind("sanitizerFreeHost", f.free_host);
   bind("sanitizerMemcpyHostToDeviceAsync", f.copy_to_device);
   bind("sanitizerMemset", f.memset);
+  found.tells_filled_ = library->symbol<abi::Result(std::uint32_t*)>("sanitizerIsInsideRecursiveCallback") != nullptr;
   if (missing.empty()) return found;
   *error = found.path_ + " has no " + missing + ", so it is too old; 12.9 or later is needed";
   return std::nullopt;

@@ -17,12 +17,15 @@ class SanitizerLibrary {
 
   const abi::Functions& functions() const noexcept { return functions_; }
   const std::string& path() const noexcept { return path_; }
+  // From 13.5 on patches of asynchronous copies are told how many bytes are filled with zeros.
+  bool tells_filled() const noexcept { return tells_filled_; }
   // The vendor's words for a result, and its number.
   std::string words(abi::Result result) const;
 
  private:
   abi::Functions functions_{};
   std::string path_;
+  bool tells_filled_ = false;
 };
 
 }  // namespace leadline::sanitizer
