@@ -208,9 +208,13 @@ enum class MetricKind : std::uint8_t {
   kTemporaryBytes = 69,  // memory that nodes of a graph asked their allocator for, however soon they gave it back
   kRecorded = 70,  // calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`
   kOperatorRunningTime = 71,  // CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond
+  kNamedCounter1 = 72,  // counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter2 = 73,  // counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter3 = 74,  // counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter4 = 75,  // counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
 };
-inline constexpr std::size_t kMetricKindCount = 72;
-inline constexpr std::array<std::string_view, 72> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 76;
+inline constexpr std::array<std::string_view, 76> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -283,6 +287,10 @@ inline constexpr std::array<std::string_view, 72> kMetricKindNames{{
     "temporary_bytes",
     "recorded",
     "operator_running_time",
+    "named_counter_1",
+    "named_counter_2",
+    "named_counter_3",
+    "named_counter_4",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -438,7 +446,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 72> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 76> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -511,6 +519,10 @@ inline constexpr std::array<MetricInfo, 72> kMetricInfo{{
     {"temporary_bytes", "bytes", true},
     {"recorded", "1", true},
     {"operator_running_time", "ns", true},
+    {"named_counter_1", "1", true},
+    {"named_counter_2", "1", true},
+    {"named_counter_3", "1", true},
+    {"named_counter_4", "1", true},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -182,6 +182,10 @@ class MetricKind(_Kind):
     TEMPORARY_BYTES = 69
     RECORDED = 70
     OPERATOR_RUNNING_TIME = 71
+    NAMED_COUNTER_1 = 72
+    NAMED_COUNTER_2 = 73
+    NAMED_COUNTER_3 = 74
+    NAMED_COUNTER_4 = 75
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -691,6 +695,30 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "ns",
         True,
         "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond",
+    ),
+    MetricInfo(
+        MetricKind.NAMED_COUNTER_1,
+        "1",
+        True,
+        "counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
+    ),
+    MetricInfo(
+        MetricKind.NAMED_COUNTER_2,
+        "1",
+        True,
+        "counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
+    ),
+    MetricInfo(
+        MetricKind.NAMED_COUNTER_3,
+        "1",
+        True,
+        "counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
+    ),
+    MetricInfo(
+        MetricKind.NAMED_COUNTER_4,
+        "1",
+        True,
+        "counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
     ),
 )
 

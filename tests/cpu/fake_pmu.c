@@ -2,7 +2,7 @@
 //
 // FAKE_PMU=group: counters of a group count all of the time. FAKE_PMU=turns: a group of two does not fit, and each
 // alone is on the processor for half of the time. FAKE_PMU=zero: events open and never count. Cycles are three for each
-// nanosecond of the thread's CPU time, instructions six.
+// nanosecond of the thread's CPU time, instructions six, raw events as many as their code says.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -44,8 +44,10 @@ static int open_event(const struct perf_event_attr* wanted, pid_t tid, int leade
   const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (file < 0 || file >= kMost) return -1;
   if (tid == 0) tid = (pid_t)syscall(SYS_gettid);
-  events[file] =
-      (struct event){1, leader, tid, wanted->config == PERF_COUNT_HW_CPU_CYCLES ? 3 : 6, ran_ns(tid), ran_ns(tid)};
+  const uint64_t rate = wanted->type == PERF_TYPE_RAW                   ? wanted->config
+                        : wanted->config == PERF_COUNT_HW_CPU_CYCLES ? 3
+                                                                     : 6;
+  events[file] = (struct event){1, leader, tid, rate, ran_ns(tid), ran_ns(tid)};
   return file;
 }
 
@@ -59,7 +61,8 @@ long syscall(long number, ...) {
   va_end(list);
   if (number == SYS_perf_event_open) {
     const struct perf_event_attr* const wanted = (const struct perf_event_attr*)a[0];
-    if (wanted->type == PERF_TYPE_HARDWARE && wanted->config <= PERF_COUNT_HW_INSTRUCTIONS)
+    if (wanted->type == PERF_TYPE_RAW ||
+        (wanted->type == PERF_TYPE_HARDWARE && wanted->config <= PERF_COUNT_HW_INSTRUCTIONS))
       return open_event(wanted, (pid_t)a[1], (int)a[3]);
   }
   return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -139,7 +139,7 @@ def pmu(place) -> dict[str, str]:
     return {"LD_PRELOAD": str(library)}
 
 
-def counted(place, environment: dict[str, str], mode: str):
+def counted(place, environment: dict[str, str], mode: str, names: tuple[str, ...] = ("cycles", "instructions")):
     place.write(
         "script.py",
         """
@@ -154,9 +154,8 @@ def counted(place, environment: dict[str, str], mode: str):
         other.join()
         """,
     )
-    options = ("--counter", "cycles", "--counter", "instructions")
-    result = place.leadline("run", "-q", *options, "script.py", env={**environment, "FAKE_PMU": mode})
-    return result
+    options = [word for name in names for word in ("--counter", name)]
+    return place.leadline("run", "-q", *options, "script.py", env={**environment, "FAKE_PMU": mode})
 
 
 @pytest.mark.parametrize("mode", ["group", "turns"])
@@ -181,3 +180,37 @@ def test_a_counter_that_only_reads_zero_is_refused(place, pmu) -> None:
         "leadline: The counter cycles reads only zero on this machine; leave it out "
         "(a virtual machine may pretend to have it).\n"
     )
+
+
+def test_events_of_the_processor_are_counted_by_their_names(place, pmu) -> None:
+    result = counted(place, pmu, "group", ("PAPI_TOT_CYC", "r9", "r4", "r9"))
+    assert (result.returncode, result.stderr.decode()) == (0, "")
+    tree = place.open("script.leadline").tree
+    sums = {name: int(tree.exclusive(name).sum.sum()) for name in ("cycles", "named_counter_1", "named_counter_2")}
+    assert sums["named_counter_1"] == pytest.approx(3 * sums["cycles"], rel=0.01)
+    assert sums["named_counter_2"] == pytest.approx(4 / 3 * sums["cycles"], rel=0.01)
+    text = place.leadline("report", "script.leadline").stdout.decode()
+    assert "r9" in text and "r4" in text and "named-counter" not in text
+    counters = json.loads(place.leadline("report", "script.leadline", "--format", "json").stdout)["counters"]
+    assert [(one["name"], one["metric"]) for one in counters] == [
+        ("cycles", "cycles"),
+        ("r9", "named_counter_1"),
+        ("r4", "named_counter_2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (
+            ("r1", "r2", "r3", "r4", "r5"),
+            "No more than 4 counters are read by the names of events at a time; leave out r5.",
+        ),
+        (("PAPI_FP_OPS",), "PAPI_FP_OPS is none of PAPI's names that one counter stands for; "),
+        (("gpu/event=1/",), "This machine has no counters called gpu, as gpu/event=1/ asks for; "),
+    ],
+)
+def test_an_event_that_cannot_be_counted_is_refused_in_a_sentence(place, pmu, names, sentence) -> None:
+    result = counted(place, pmu, "group", names)
+    said = result.stderr.decode()
+    assert result.returncode == 2 and said.startswith(f"leadline: {sentence}") and said.count("\n") == 1

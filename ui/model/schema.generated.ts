@@ -132,6 +132,10 @@ export const MetricKindNames = [
   "temporary_bytes",
   "recorded",
   "operator_running_time",
+  "named_counter_1",
+  "named_counter_2",
+  "named_counter_3",
+  "named_counter_4",
 ] as const;
 export type MetricKind = (typeof MetricKindNames)[number];
 
@@ -208,6 +212,10 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   temporary_bytes: "memory that nodes of a graph asked their allocator for, however soon they gave it back",
   recorded: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`",
   operator_running_time: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond",
+  named_counter_1: "counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
+  named_counter_2: "counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
+  named_counter_3: "counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
+  named_counter_4: "counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
 };
 
 export const LossKindNames = [
@@ -360,6 +368,10 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   temporary_bytes: { unit: "bytes", additive: true, doc: "memory that nodes of a graph asked their allocator for, however soon they gave it back" },
   recorded: { unit: "1", additive: true, doc: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`" },
   operator_running_time: { unit: "ns", additive: true, doc: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond" },
+  named_counter_1: { unit: "1", additive: true, doc: "counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
+  named_counter_2: { unit: "1", additive: true, doc: "counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
+  named_counter_3: { unit: "1", additive: true, doc: "counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
+  named_counter_4: { unit: "1", additive: true, doc: "counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
 };
 
 export const StallGroupDocs: Record<string, string> = {

@@ -329,13 +329,14 @@ bool Booker::add(SampledThread& thread, leadline_context place, int64_t weight_n
   const bool sampled = count != 0;
   if (const CounterPlan* const counted = plan(); counted != nullptr) {
     for (size_t i = 0; i < counted->counters().size(); ++i)
-      put(counted->counters()[i].kind->metric, thread.unbooked_counts[i]);
+      put(counted->counters()[i].metric, thread.unbooked_counts[i]);
   }
   if (count == 0 || place == 0) return false;
   leadline_booking booking = leadline_booking_of(place);
   booking.totals = totals.data();
   booking.total_count = count;
   if (Monitor::instance().book(booking, nullptr) != LEADLINE_OK) return false;
+  sum_ns_ += thread.unbooked_ns;
   thread.unbooked_ns = 0;
   thread.unbooked_counts = {};
   thread.last = place;

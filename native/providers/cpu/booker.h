@@ -59,6 +59,10 @@ class Booker {
   uint64_t crossed() const noexcept { return crossed_; }
   uint64_t booked() const noexcept { return booked_.load(std::memory_order_relaxed); }
 
+  // CPU time that was booked since then, of all threads.
+  void begin_sum() noexcept { sum_ns_ = 0; }
+  int64_t sum_ns() const noexcept { return sum_ns_; }
+
  private:
   struct Level {
     leadline_context place;
@@ -125,6 +129,7 @@ class Booker {
   std::unordered_set<uintptr_t> good_codes_;
   uint64_t freed_ = 0;
   std::atomic<uint64_t> booked_{0};
+  int64_t sum_ns_ = 0;
 };
 
 }  // namespace leadline::cpu

@@ -22,6 +22,7 @@ enum class CounterSource : uint8_t {
   kUsage,     // `config`: a mask of the members of Usage, added up
   kSoftware,  // perf's, of the kernel
   kHardware,  // perf's, of the processor
+  kNamed,     // an event of the processor that was asked for by its name
 };
 
 struct CounterKind {

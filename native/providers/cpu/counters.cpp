@@ -17,8 +17,10 @@ namespace {
 perf_event_attr attributes(const PlannedCounter& counter) noexcept {
   perf_event_attr wanted{};
   wanted.size = sizeof wanted;
-  wanted.type = counter.kind->type;
-  wanted.config = counter.kind->config;
+  wanted.type = counter.event.type;
+  wanted.config = counter.event.config;
+  wanted.config1 = counter.event.config1;
+  wanted.config2 = counter.event.config2;
   wanted.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   wanted.exclude_hv = 1;
   wanted.exclude_kernel = counter.user_only ? 1 : 0;
@@ -43,12 +45,10 @@ bool read_group(int file, size_t count, GroupReading* out) noexcept {
   return ::read(file, out, static_cast<size_t>(bytes)) == bytes && out->count == count;
 }
 
-std::string name_of(const CounterKind& kind) { return std::string(kind.name); }
-
-std::string refusal(const CounterKind& kind, int error) {
-  const std::string name = name_of(kind);
+std::string refusal(const PlannedCounter& counter, int error) {
+  const std::string& name = counter.name;
   if (error == EACCES || error == EPERM || error == ENOSYS) {
-    if (kind.source == CounterSource::kSoftware) {
+    if (counter.source == CounterSource::kSoftware) {
       return "The kernel counts " + name +
              ", and this user may not count what the kernel does (kernel.perf_event_paranoid above 1); count it as "
              "root, or leave it out.";
@@ -64,7 +64,7 @@ std::string refusal(const CounterKind& kind, int error) {
 
 std::string known_names() {
   std::string names;
-  for (const CounterKind& kind : kCounterKinds) names += (names.empty() ? "" : ", ") + name_of(kind);
+  for (const CounterKind& kind : kCounterKinds) names += (names.empty() ? "" : ", ") + std::string(kind.name);
   return names;
 }
 
@@ -75,20 +75,20 @@ void run_a_little() noexcept {
 
 // Empty where the counter counts; it may turn out to count the user's part only.
 std::string why_not(PlannedCounter* counter) {
-  if (counter->kind->source == CounterSource::kUsage) return {};
+  if (counter->source == CounterSource::kUsage) return {};
   int file = open_counter(*counter, 0, -1);
-  if (file < 0 && (errno == EACCES || errno == EPERM) && counter->kind->source == CounterSource::kHardware) {
+  if (file < 0 && (errno == EACCES || errno == EPERM) && counter->source >= CounterSource::kHardware) {
     counter->user_only = true;
     file = open_counter(*counter, 0, -1);
   }
-  if (file < 0) return refusal(*counter->kind, errno);
+  if (file < 0) return refusal(*counter, errno);
   run_a_little();
   GroupReading reading;
   const bool read = read_group(file, 1, &reading);
   close(file);
-  const bool counts = read && reading.running_ns != 0 && (!counter->kind->always || reading.values[0] != 0);
+  const bool counts = read && reading.running_ns != 0 && (!counter->always || reading.values[0] != 0);
   return counts ? std::string()
-                : "The counter " + name_of(*counter->kind) +
+                : "The counter " + counter->name +
                       " reads only zero on this machine; leave it out (a virtual machine may pretend to have it).";
 }
 
@@ -110,26 +110,56 @@ bool fit(const std::vector<PlannedCounter>& counters, const std::vector<size_t>&
   return together;
 }
 
+// Empty where the name means something.
+std::string plan_of(const std::string& name, PlannedCounter* counter) {
+  const std::string_view ours = perf_name_of_papi(name);
+  if (const CounterKind* kind = find_counter(ours.empty() ? std::string_view(name) : ours); kind != nullptr) {
+    *counter = {std::string(kind->name), kind->metric, kind->source, {kind->type, kind->config}, kind->always};
+    return {};
+  }
+  std::string why;
+  const std::optional<EventCode> code = event_named(name, &why);
+  if (code) {
+    *counter = {name, MetricKind::kNamedCounter1, CounterSource::kNamed, *code};
+  } else if (why.empty()) {
+    why = "There is no counter named " + name + "; there are " + known_names() +
+          ", and events of the processor as rHEX, PMU/TERMS/ or libpfm's PMU::EVENT.";
+  }
+  return why;
+}
+
 }  // namespace
 
 std::vector<std::string> CounterPlan::make(const std::vector<std::string>& names) {
   std::vector<std::string> refused;
+  size_t named = 0;
   counters_.clear();
   for (const std::string& name : names) {
-    PlannedCounter counter{find_counter(name)};
-    if (counter.kind == nullptr) {
-      refused.push_back("There is no counter named " + name + "; there are " + known_names() + ".");
+    PlannedCounter counter;
+    if (std::string why = plan_of(name, &counter); !why.empty()) {
+      refused.push_back(std::move(why));
       continue;
     }
-    const auto same = [&](const PlannedCounter& one) { return one.kind == counter.kind; };
+    const auto same = [&](const PlannedCounter& one) { return one.name == counter.name; };
     if (std::any_of(counters_.begin(), counters_.end(), same)) continue;
+    if (counter.source == CounterSource::kNamed && named == kMostNamed) {
+      refused.push_back("No more than " + std::to_string(kMostNamed) +
+                        " counters are read by the names of events at a time; leave out " + name + ".");
+      continue;
+    }
     if (counters_.size() == kMostCounters) {
       refused.push_back("No more than " + std::to_string(kMostCounters) + " counters are read at a time; leave out " +
-                        name_of(*counter.kind) + ".");
+                        counter.name + ".");
       continue;
     }
     std::string why = why_not(&counter);
     if (why.empty()) {
+      if (counter.source == CounterSource::kNamed) {
+        constexpr std::array kMetrics{MetricKind::kNamedCounter1, MetricKind::kNamedCounter2,
+                                      MetricKind::kNamedCounter3, MetricKind::kNamedCounter4};
+        static_assert(kMetrics.size() == kMostNamed);
+        counter.metric = kMetrics[named++];
+      }
       counters_.push_back(counter);
     } else {
       refused.push_back(std::move(why));
@@ -145,7 +175,7 @@ void CounterPlan::arrange() {
   uses_usage_ = false;
   std::vector<size_t> hardware;
   for (size_t i = 0; i < counters_.size(); ++i) {
-    switch (counters_[i].kind->source) {
+    switch (counters_[i].source) {
       case CounterSource::kUsage:
         uses_usage_ = true;
         break;
@@ -153,6 +183,7 @@ void CounterPlan::arrange() {
         groups_.push_back({i});
         break;
       case CounterSource::kHardware:
+      case CounterSource::kNamed:
         hardware.push_back(i);
         break;
     }
@@ -169,7 +200,7 @@ void CounterPlan::arrange() {
 std::string CounterPlan::caution() const {
   std::string names;
   for (const PlannedCounter& counter : counters_) {
-    if (counter.user_only) names += (names.empty() ? "" : ", ") + name_of(*counter.kind);
+    if (counter.user_only) names += (names.empty() ? "" : ", ") + counter.name;
   }
   if (names.empty()) return names;
   return "Counted outside of the kernel only, since this user may not count what the kernel does: " + names + ".";
@@ -260,10 +291,10 @@ void CounterBooks::take(const CounterPlan& plan, const uint64_t* words, int64_t*
   size_t at = 0;
   if (plan.uses_usage()) {
     for (size_t i = 0; i < plan.counters().size(); ++i) {
-      const CounterKind& kind = *plan.counters()[i].kind;
-      if (kind.source != CounterSource::kUsage) continue;
+      const PlannedCounter& counter = plan.counters()[i];
+      if (counter.source != CounterSource::kUsage) continue;
       for (size_t member = 0; member < kUsageWords; ++member) {
-        if ((kind.config >> member & 1) != 0) counts[i] += static_cast<int64_t>(grown(member));
+        if ((counter.event.config >> member & 1) != 0) counts[i] += static_cast<int64_t>(grown(member));
       }
     }
     for (; at < kUsageWords; ++at) last_[at] = std::max(last_[at], words[at]);

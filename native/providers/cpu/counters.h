@@ -14,24 +14,31 @@
 #include <vector>
 
 #include "providers/cpu/counter_kinds.h"
+#include "providers/cpu/named_events.h"
 #include "providers/cpu/perf_file.h"
 
 namespace leadline::cpu {
 
 inline constexpr size_t kMostCounters = 16;
+inline constexpr size_t kMostNamed = 4;  // by the names of events: metrics named_counter_1 and so on
 inline constexpr size_t kUsageWords = 3;
 inline constexpr size_t kGroupWords = 2;  // time enabled and time running, before the values
 inline constexpr size_t kMostCounterWords = kUsageWords + kMostCounters * (1 + kGroupWords);
 using CounterWords = std::array<uint64_t, kMostCounterWords>;
 
 struct PlannedCounter {
-  const CounterKind* kind = nullptr;
+  std::string name;  // as it was asked for, or of its kind
+  MetricKind metric{};
+  CounterSource source{};
+  EventCode event;
+  bool always = false;     // see CounterKind
   bool user_only = false;  // the kernel's part may not be counted
 };
 
 class CounterPlan {
  public:
-  // Of these names what this machine can count. A sentence for each that it cannot, also where it could only read zero.
+  // Of these names (ours, or events of the processor, see event_named()) what this machine can count. A sentence for
+  // each that it cannot, also where it could only read zero.
   std::vector<std::string> make(const std::vector<std::string>& names);
 
   const std::vector<PlannedCounter>& counters() const noexcept { return counters_; }

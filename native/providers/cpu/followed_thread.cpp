@@ -21,9 +21,6 @@ constexpr std::string_view kOwnThreads = "leadline-";  // their CPU time is the 
 constexpr uint32_t kSilentListings = 4;
 constexpr int64_t kDeafIntervals = 8;  // a thread that ran for so long without a sample is asked why
 
-// The CPU clock of any thread of this process, as the kernel numbers it (posix-timers.h: CPUCLOCK_PERTHREAD | SCHED).
-clockid_t clock_of(pid_t tid) noexcept { return (~static_cast<clockid_t>(tid) << 3) | 6; }
-
 std::string read_file(const char* path) {
   char text[4096];
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -53,10 +50,16 @@ bool blocks(pid_t tid, int signal) {
 
 }  // namespace
 
+// As the kernel numbers them (posix-timers.h: CPUCLOCK_PERTHREAD | SCHED).
+clockid_t clock_of(pid_t tid) noexcept { return (~static_cast<clockid_t>(tid) << 3) | 6; }
+
+bool is_our_name(pid_t tid) { return name_of(tid).starts_with(kOwnThreads); }
+
 void Threads::meet(pid_t tid, bool new_born) {
-  if (std::find(own_.begin(), own_.end(), tid) != own_.end()) return;
+  if (is_own(tid)) return;
   std::string name = name_of(tid);
-  if (name.starts_with(kOwnThreads)) return own_.push_back(tid);
+  if (name.starts_with(kOwnThreads))
+    return own_.push_back({tid, new_born ? 0 : std::max<int64_t>(thread_cpu_ns(clock_of(tid)), 0)});
   SampledThread* const thread = fresh();
   if (thread == nullptr) {
     losses().count(LossKind::kSamplesMissing, 1, "more threads at a time than are sampled");

@@ -28,6 +28,8 @@ inline constexpr int kTaskClockSignal = 0;
 // False where the program uses it.
 bool handle_task_clock() noexcept;
 bool task_clock_handled() noexcept;
+// On the thread itself: at its end all that it ran and counted is written down. A sample asks for that as well.
+void watch_end(SampledThread& thread) noexcept;
 // How handlers read Python; nullptr: samples have no Python frames.
 void set_samples(const PythonSamples* samples) noexcept;
 // Whether samples have native frames.

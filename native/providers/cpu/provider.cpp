@@ -78,6 +78,18 @@ std::string start_native(const std::string& wanted) {
   return "";
 }
 
+// Names of events by the metrics that count them: "named_counter_1=r1c2 named_counter_2=...".
+std::string named_counters() {
+  std::string names;
+  const CounterPlan* const made = plan();
+  for (size_t i = 0; made != nullptr && i < made->counters().size(); ++i) {
+    const PlannedCounter& one = made->counters()[i];
+    if (one.source != CounterSource::kNamed) continue;
+    names += std::string(names.empty() ? "" : " ") + std::string(to_string(one.metric)) + "=" + one.name;
+  }
+  return names;
+}
+
 // What readers of the counters have to know. Plans are few and never freed: a handler may be reading one.
 std::string start_counters(const std::vector<std::string>& names) {
   set_plan(nullptr);
@@ -92,6 +104,14 @@ std::string start_counters(const std::vector<std::string>& names) {
 
 std::vector<std::string> Provider::refused_counters(const std::vector<std::string>& names) {
   return CounterPlan().make(names);
+}
+
+void Provider::thread_begins() noexcept {
+  try {
+    threads().meet_own();
+  } catch (const std::bad_alloc&) {
+    losses().count(LossKind::kInternalError, 1, "no memory for a thread that began; a later listing meets it");
+  }
 }
 
 Provider& Provider::instance() {
@@ -156,6 +176,7 @@ ProviderStatus Provider::status() const {
                  "More counters than the processor has took turns; their values are scaled up.";
   }
   if (!estimated.empty()) status["estimated"] = estimated;
+  if (std::string named = named_counters(); !named.empty()) status["named_counters"] = std::move(named);
   return status;
 }
 

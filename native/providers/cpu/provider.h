@@ -29,6 +29,9 @@ class Provider final : public leadline::Provider {
   // A sentence for each of these counters that cannot be counted here.
   static std::vector<std::string> refused_counters(const std::vector<std::string>& names);
 
+  // On a thread that has just begun, see Threads::meet_own().
+  static void thread_begins() noexcept;
+
  private:
   Provider() = default;
   ProviderStatus answer_;

@@ -29,6 +29,7 @@ namespace {
 constexpr auto kListing = std::chrono::microseconds(50'000);
 constexpr double kSamplesAListing = 100;  // so that rings do not fill up
 constexpr uint32_t kForgetOwn = 64;       // listings after which they are told anew: numbers of threads come again
+constexpr int64_t kLeastUnseen = 10'000'000;
 
 pid_t own_tid() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
@@ -63,6 +64,8 @@ bool Threads::start(double hz, double wait_hz, std::string* why) {
     const std::lock_guard lock(booker_.lock());
     first_listing_ = true;
     own_.clear();
+    own_ns_ = 0;
+    booker_.begin_sum();
     paused_ = false;
     running_ = true;
     samples_ = 0;
@@ -71,6 +74,8 @@ bool Threads::start(double hz, double wait_hz, std::string* why) {
     refused_ = false;
     set_sampling(true);
     list();
+    // The process's clock is read inside of what the threads' are: rather a little less than what was unseen.
+    process_begin_ns_ = thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (refused_ && std::none_of(all_.begin(), all_.end(), [](const SampledThread* one) { return one->has_timer; })) {
       running_ = false;
       set_sampling(false);
@@ -87,18 +92,37 @@ void Threads::stop() noexcept {
   end_helper();
   const std::lock_guard lock(booker_.lock());
   running_ = false;
+  const int64_t process_ns = paused_ ? process_paused_ns_ : thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
   for (SampledThread* thread : all_) disarm(*thread);
   drop_pending();
   for (SampledThread* thread : all_) {
     if (thread->tid.load(std::memory_order_relaxed) != 0) part(*thread);
   }
+  count_unseen(process_ns);
   set_sampling(false);
+}
+
+// Threads that began and ended between two listings are in no figure.
+void Threads::count_unseen(int64_t process_ns) noexcept {
+  if (!paused_) look_at_own();
+  const int64_t ran_ns = process_ns - process_begin_ns_;
+  const int64_t unseen_ns = ran_ns - own_ns_ - helper_ns_.load() - booker_.sum_ns();
+  if (unseen_ns < std::max<int64_t>(kLeastUnseen, ran_ns / 100))
+    return;  // clocks of threads are read one after another
+  char sentence[160];
+  snprintf(
+      sentence, sizeof sentence,
+      "%.3g s of CPU time were run by threads that ended before they were seen (within %d ms); they are in no figure.",
+      static_cast<double>(unseen_ns) / 1e9, static_cast<int>(kListing.count() / 1000));
+  losses().count(LossKind::kSamplesMissing, 1, sentence);
 }
 
 void Threads::pause() noexcept {
   const std::lock_guard lock(booker_.lock());
   if (!running_ || paused_) return;
   paused_ = true;
+  process_paused_ns_ = thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+  look_at_own();
   set_sampling(false);
   for (SampledThread* thread : all_) {
     if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
@@ -112,6 +136,7 @@ void Threads::resume() noexcept {
   const std::lock_guard lock(booker_.lock());
   if (!running_ || !paused_) return;
   paused_ = false;
+  for (Own& one : own_) one.ran_ns = thread_cpu_ns(clock_of(one.tid));
   for (SampledThread* thread : all_) {
     const int64_t ran_ns = thread_cpu_ns(thread->clock);
     if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
@@ -119,6 +144,7 @@ void Threads::resume() noexcept {
     thread->books.begin(counted(*thread));
     if (with_waits_) Waits::begin(*thread);
   }
+  process_begin_ns_ += thread_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - process_paused_ns_;
   set_sampling(true);
 }
 
@@ -223,7 +249,7 @@ void Threads::list() {
   const int64_t now = now_ns();
   const bool look = with_waits_ && !paused_ && now >= look_at_ns_;
   if (look) look_at_ns_ = now + wait_interval_ns_ / 2;  // listings come late, never early
-  if (++listings_ % kForgetOwn == 0) own_.clear();
+  if (!paused_) look_at_own();
   DIR* const tasks = opendir("/proc/self/task");
   if (tasks == nullptr) return;
   while (const dirent* entry = readdir(tasks)) {
@@ -248,6 +274,37 @@ void Threads::list() {
     if (thread->tid.load(std::memory_order_relaxed) != 0 && !thread->seen) part(*thread);
   }
   first_listing_ = false;
+}
+
+bool Threads::is_own(pid_t tid) const noexcept {
+  return std::any_of(own_.begin(), own_.end(), [tid](const Own& one) { return one.tid == tid; });
+}
+
+void Threads::look_at_own() noexcept {
+  const bool anew = ++listings_ % kForgetOwn == 0;
+  for (Own& one : own_) {
+    const int64_t ran_ns = thread_cpu_ns(clock_of(one.tid));
+    const bool other = ran_ns < one.ran_ns || (anew && !is_our_name(one.tid));
+    if (!other && one.tid != helper_tid_.load()) own_ns_ += ran_ns - one.ran_ns;
+    one = other ? Own{0, 0} : Own{one.tid, ran_ns};
+  }
+  std::erase_if(own_, [](const Own& one) { return one.tid == 0; });
+}
+
+void Threads::meet_own() {
+  const pid_t tid = own_tid();
+  const std::lock_guard lock(booker_.lock());
+  if (!running_) return;
+  SampledThread* thread = known(tid);
+  if (thread != nullptr && thread_cpu_ns() < thread->ran_ns) {  // of one that had this number before
+    part(*thread);
+    thread = nullptr;
+  }
+  if (thread == nullptr) {
+    meet(tid, true);
+    thread = known(tid);
+  }
+  if (thread != nullptr) watch_end(*thread);
 }
 
 SampledThread* Threads::known(pid_t tid) noexcept {

@@ -19,6 +19,11 @@
 
 namespace leadline::cpu {
 
+// The CPU clock of any thread of this process.
+clockid_t clock_of(pid_t tid) noexcept;
+// Whether a thread is called as ours are.
+bool is_our_name(pid_t tid);
+
 class Threads {
  public:
   static constexpr size_t kMost = 1024;  // threads sampled at a time
@@ -38,6 +43,8 @@ class Threads {
   void wake();
   // In the child: nothing of the parent's is looked at again.
   void forget() noexcept;
+  // On a thread that has just begun: sampled from now on, also where it ends before the next listing.
+  void meet_own();
   // All samples that wait, booked; from the thread on which a code object dies.
   void book_waiting() noexcept;
 
@@ -58,6 +65,9 @@ class Threads {
   SampledThread* known(pid_t tid) noexcept;
   SampledThread* fresh();
   void meet(pid_t tid, bool new_born);
+  bool is_own(pid_t tid) const noexcept;
+  void look_at_own() noexcept;
+  void count_unseen(int64_t process_ns) noexcept;
   void look_at(SampledThread& thread);
   void part(SampledThread& thread) noexcept;
   bool arm(SampledThread& thread) noexcept;
@@ -80,7 +90,11 @@ class Threads {
   bool paused_ = false;
   bool running_ = false;
   std::vector<SampledThread*> all_;  // under the booker's lock
-  std::vector<pid_t> own_;           // threads of ours, which are not sampled
+  struct Own {
+    pid_t tid;
+    int64_t ran_ns;  // when last looked at
+  };
+  std::vector<Own> own_;  // threads of ours, which are not sampled
   std::thread helper_;
   std::mutex waking_;
   std::condition_variable wake_;
@@ -92,6 +106,11 @@ class Threads {
   uint32_t parted_ = 0;
   bool scaled_ = false;
   bool refused_ = false;
+  // To find what no listing saw: CPU time of the process when sampling began, later by what it ran in pauses; when the
+  // pause began that lasts; of threads of ours.
+  int64_t process_begin_ns_ = 0;
+  int64_t process_paused_ns_ = 0;
+  int64_t own_ns_ = 0;
 };
 
 }  // namespace leadline::cpu

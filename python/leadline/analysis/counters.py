@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +28,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Counted:
-    """One counter: its sum, and the user's lines with most of it."""
+    """One counter, by the name that perf gives it or that it was asked for by: its sum, and the user's lines with most
+    of it."""
 
+    name: str
     metric: str
     total: int
     lines: tuple[Line, ...]
@@ -36,11 +40,30 @@ class Counted:
 def counted(analysis: Analysis, kept: Mask) -> list[Counted]:
     """Of every counter that this profile has, in the order of the schema."""
     measured = {info.kind for info in analysis.tree.measured}
+    asked = _asked_names(analysis.profile.meta)
     return [
-        Counted(str(info.kind), int(analysis.exclusive(str(info.kind))[kept].sum()), _lines(analysis, info, kept))
+        Counted(
+            _name(str(info.kind), asked),
+            str(info.kind),
+            int(analysis.exclusive(str(info.kind))[kept].sum()),
+            _lines(analysis, info, kept),
+        )
         for info in COUNTERS
         if info.kind in measured
     ]
+
+
+def _asked_names(meta: Mapping[str, Any]) -> dict[str, str]:
+    """By metric the name of the event that it counts, where it was asked for by one."""
+    available = meta.get("available")
+    told = available.get("cpu") if isinstance(available, Mapping) else None
+    names = told.get("named_counters") if isinstance(told, Mapping) else None
+    pairs = (one.partition("=") for one in names.split()) if isinstance(names, str) else ()
+    return {metric: name for metric, _, name in pairs}
+
+
+def _name(metric: str, asked: Mapping[str, str]) -> str:
+    return asked.get(metric, metric.replace("_", "-"))
 
 
 def _lines(analysis: Analysis, info: MetricInfo, kept: Mask) -> tuple[Line, ...]:

@@ -12,11 +12,11 @@ from leadline.report.timesplit import process_labels
 
 
 def counters(analysis: Analysis, kept: Mask, words: PathWords) -> tuple[Counter, ...]:
-    """One per counter, by the name that perf gives it as far as a metric can have it."""
+    """One per counter."""
     ran = int(analysis.exclusive("cpu_sample")[kept].sum())
     return tuple(
         Counter(
-            name=one.metric.replace("_", "-"),
+            name=one.name,
             metric=one.metric,
             total=one.total,
             per_cpu_second=one.total / (ran / 1e9) if ran > 0 else None,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,10 @@ class CpuProvider:
             if not self._replaced:
                 self._replaced = Replacements()
                 self._replaced.attribute(signal, "signal", self._keeping(signal.signal))
+                if "_set_ident" in vars(threading.Thread):
+                    self._replaced.attribute(
+                        threading.Thread, "_set_ident", self._meeting(vars(threading.Thread)["_set_ident"])
+                    )
 
     def stop(self) -> None:
         """Take the timers away and book what is left."""
@@ -85,6 +90,18 @@ class CpuProvider:
             return original(signalnum, handler)
 
         return keeping
+
+    def _meeting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Every thread of `threading` says its number first, on itself: one that ends soon is sampled as well."""
+        begins = self._native.cpu_thread_begins
+
+        @functools.wraps(original)
+        def meeting(thread: threading.Thread) -> Any:
+            found = original(thread)
+            begins()
+            return found
+
+        return meeting
 
     def _note(self, answer: dict[str, Any]) -> None:
         self._status = {"version": "", **answer}
