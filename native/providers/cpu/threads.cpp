@@ -106,7 +106,7 @@ void Threads::stop() noexcept {
 void Threads::count_unseen(int64_t process_ns) noexcept {
   if (!paused_) look_at_own();
   const int64_t ran_ns = process_ns - process_begin_ns_;
-  const int64_t unseen_ns = ran_ns - own_ns_ - helper_ns_.load() - booker_.sum_ns();
+  const int64_t unseen_ns = ran_ns - own_ns_ - helper_ns_.load() - handlers_ns_ - booker_.sum_ns();
   if (unseen_ns < std::max<int64_t>(kLeastUnseen, ran_ns / 100))
     return;  // clocks of threads are read one after another
   char sentence[160];
