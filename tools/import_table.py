@@ -10,7 +10,7 @@ NATIVE: dict[str, set[str]] = {
     "cct": {"base"},
     "stack": {"base"},
     "monitor": {"stack", "base"},
-    "providers": {"base"},  # provider.h, the interface
+    "providers": {"gpu", "base"},  # provider.h, the interface; gpu_provider.h, what those of GPUs share
     "gpu": {"monitor", "base"},
     "providers/torch": {"providers", "monitor", "base"},
     "providers/nvidia": {"providers", "gpu", "monitor", "base"},

@@ -19,28 +19,18 @@ nb::dict amd_status() {
   result["copies"] = report.copies;
   if (!report.details) return result;
   const amd::Details& d = *report.details;
+  add_details(result, d);
   result["source"] = d.source;
   result["sdk_path"] = d.sdk_path;
   result["sdk_version"] = d.sdk_version;
   result["late"] = d.late;
-  result["clock_uncertainty_ns"] = d.clock_uncertainty_ns;
-  result["calls_followed"] = d.calls_followed;
-  result["calls"] = d.calls;
   result["launches"] = d.launches;
   result["requests"] = d.requests;
-  result["records"] = d.records;
-  result["unattributed"] = d.unattributed;
-  result["dropped"] = d.dropped;
-  result["outstanding"] = d.outstanding;
   result["kernels"] = d.kernels;
-  result["graph_nodes"] = d.graph_nodes;
-  result["graph_nodes_unknown"] = d.graph_nodes_unknown;
-  result["fold_ns"] = d.fold_ns;
-  result["held_bytes"] = d.held_bytes;
-  if (d.instructions) result["instructions"] = instructions_told(*d.instructions);
+  if (d.instructions) result["instructions"] = bindings::to_dict(*d.instructions);
   if (d.counters) {
     const amd::CounterDetails& c = *d.counters;
-    nb::dict told = counters_told(c);
+    nb::dict told = bindings::to_dict(c);
     told["dropped"] = c.dropped;
     result["counters"] = told;
   }

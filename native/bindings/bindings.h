@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "providers/provider.h"
+#include "providers/gpu_provider.h"
 
 namespace leadline::bindings {
 
@@ -14,38 +14,10 @@ namespace leadline::bindings {
 void remember_modules(bool modules);
 
 nanobind::dict to_dict(const ProviderStatus& status);
-// What every vendor's sampling of instructions says of itself.
-template <class Details>
-nanobind::dict instructions_told(const Details& of) {
-  nanobind::dict told;
-  told["mode"] = of.mode;
-  told["message"] = of.message;
-  told["windows"] = of.windows;
-  told["open_ns"] = of.open_ns;
-  told["spent_ns"] = of.spent_ns;
-  told["samples"] = of.samples;
-  told["by_launch"] = of.by_launch;
-  told["unattributed"] = of.unattributed;
-  told["dropped"] = of.dropped;
-  told["other_samples"] = of.other_samples;
-  told["code_bytes"] = of.code_bytes;
-  return told;
-}
-
-// What every vendor's reading of hardware counters says of itself.
-template <class Details>
-nanobind::dict counters_told(const Details& of) {
-  nanobind::dict told;
-  told["metrics"] = of.metrics;
-  told["chips"] = of.chips;
-  told["message"] = of.message;
-  told["windows"] = of.windows;
-  told["open_ns"] = of.open_ns;
-  told["spent_ns"] = of.spent_ns;
-  told["readings"] = of.readings;
-  told["idle"] = of.idle;
-  return told;
-}
+// What providers of GPUs say of themselves alike.
+nanobind::dict to_dict(const gpu::InstructionDetails& of);
+nanobind::dict to_dict(const gpu::CounterDetails& of);
+void add_details(nanobind::dict& to, const gpu::Details& of);
 
 nanobind::dict provider_start(const std::string& name, const nanobind::dict& options);
 nanobind::dict provider_stop(const std::string& name);

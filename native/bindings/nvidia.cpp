@@ -35,33 +35,23 @@ nb::dict nvidia_status() {
   result["copies"] = report.copies;
   if (!report.details) return result;
   const nvidia::Details& d = *report.details;
+  add_details(result, d);
   result["cupti_path"] = d.cupti_path;
   result["cupti_version"] = d.cupti_version;
   result["driver_cuda"] = d.driver_cuda;
   result["subscription"] = d.subscription;
-  result["clock_uncertainty_ns"] = d.clock_uncertainty_ns;
-  result["calls_followed"] = d.calls_followed;
-  result["calls"] = d.calls;
-  result["records"] = d.records;
-  result["unattributed"] = d.unattributed;
-  result["dropped"] = d.dropped;
-  result["outstanding"] = d.outstanding;
-  result["graph_nodes"] = d.graph_nodes;
-  result["graph_nodes_unknown"] = d.graph_nodes_unknown;
   result["vendor_overhead_ns"] = d.vendor_overhead_ns;
-  result["fold_ns"] = d.fold_ns;
-  result["held_bytes"] = d.held_bytes;
   result["cupti_finalized"] = d.cupti_finalized;
   result["device_lost"] = d.device_lost;
   if (d.instructions) {
-    nb::dict told = instructions_told(*d.instructions);
-    told["by_window"] = d.instructions->by_window;
+    nb::dict told = bindings::to_dict(*d.instructions);
+    told["by_window"] = d.instructions->samples.by_window;
     told["buffer_full"] = d.instructions->buffer_full;
     result["instructions"] = told;
   }
   if (d.counters) {
     const nvidia::CounterDetails& c = *d.counters;
-    nb::dict told = counters_told(c);
+    nb::dict told = bindings::to_dict(c);
     told["overflows"] = c.overflows;
     told["aligned"] = c.aligned;
     result["counters"] = told;
@@ -72,8 +62,8 @@ nb::dict nvidia_status() {
     told["metrics"] = r.metrics;
     told["chips"] = r.chips;
     told["message"] = r.message;
-    told["windows"] = r.windows;
-    told["spent_ns"] = r.spent_ns;
+    told["windows"] = r.windows.windows;
+    told["spent_ns"] = r.windows.spent_ns;
     told["stretches"] = r.stretches;
     told["launches"] = r.launches;
     told["passes"] = r.passes;

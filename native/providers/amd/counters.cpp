@@ -289,9 +289,9 @@ void DispatchCounter::give_batches() {
   counted_.clear();
 }
 
-CountingDetails DispatchCounter::details() const {
+CounterDetails DispatchCounter::details() const {
   const std::lock_guard lock(mutex_);
-  CountingDetails details = said_;
+  CounterDetails details = said_;
   details.samples = samples_.counters();
   return details;
 }

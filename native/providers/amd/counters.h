@@ -19,20 +19,13 @@
 #include "gpu/counter_samples.h"
 #include "providers/amd/agents.h"
 #include "providers/amd/counters_abi.h"
+#include "providers/amd/provider.h"
 #include "providers/amd/sdk_library.h"
 
 namespace leadline::amd {
 
 // How AMD counts what may be asked for; see gpu::CounterRecipes.
 const gpu::CounterRecipes& counter_recipes();
-
-struct CountingDetails {
-  std::string message;  // why nothing, or less, is counted; empty when all is well
-  std::string chips;
-  std::vector<std::string> metrics;
-  gpu::CounterCounters samples;
-  std::uint64_t dropped = 0;  // dispatches
-};
 
 class DispatchCounter {
  public:
@@ -56,7 +49,7 @@ class DispatchCounter {
 
   gpu::CounterSamples& samples() noexcept { return samples_; }
   bool works() const noexcept { return !devices_.empty(); }
-  CountingDetails details() const;
+  CounterDetails details() const;
 
  private:
   struct Device {
@@ -94,7 +87,7 @@ class DispatchCounter {
   std::map<std::uint64_t, Counted> counted_;  // by dispatch, of the window that is open
   std::uint64_t counted_dispatches_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> counter_of_instance_;
-  CountingDetails said_;
+  CounterDetails said_;
 };
 
 }  // namespace leadline::amd

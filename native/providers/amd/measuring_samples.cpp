@@ -41,18 +41,12 @@ void Measuring::describe_samples(Details& details) const {
     return windows ? windows->counters() : gpu::WindowCounters{};
   };
   if (sampler_ != nullptr) {
-    const PcSamplingDetails d = sampler_->details();
-    const gpu::WindowCounters w = counters_of(windows_);
-    details.instructions =
-        InstructionDetails{d.mode,     d.message,         w.windows,           w.open_ns,
-                           w.spent_ns, d.samples.samples, d.samples.by_launch, d.samples.unattributed,
-                           d.dropped,  d.other_samples,   d.code_bytes};
+    details.instructions = sampler_->details();
+    details.instructions->windows = counters_of(windows_);
   }
   if (counters_ != nullptr) {
-    const CountingDetails d = counters_->details();
-    const gpu::WindowCounters w = counters_of(counting_windows_);
-    details.counters = CounterDetails{d.metrics,          d.chips,        d.message, w.windows, w.open_ns, w.spent_ns,
-                                      d.samples.readings, d.samples.idle, d.dropped};
+    details.counters = counters_->details();
+    details.counters->windows = counters_of(counting_windows_);
   }
 }
 

@@ -235,9 +235,9 @@ void PcSampler::give_batches(std::int64_t start_ns, std::int64_t end_ns) {
   }
 }
 
-PcSamplingDetails PcSampler::details() const {
+InstructionDetails PcSampler::details() const {
   const std::lock_guard lock(mutex_);
-  PcSamplingDetails details = said_;
+  InstructionDetails details = said_;
   details.samples = samples_.counters();
   details.code_bytes = code_.kept_bytes();
   return details;

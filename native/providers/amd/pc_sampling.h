@@ -18,6 +18,7 @@
 #include "gpu/instruction_samples.h"
 #include "providers/amd/agents.h"
 #include "providers/amd/pc_sampling_abi.h"
+#include "providers/amd/provider.h"
 #include "providers/amd/sdk_library.h"
 
 namespace leadline::amd {
@@ -25,15 +26,6 @@ namespace leadline::amd {
 struct PcSamplingOptions {
   std::string code_folder;
   std::uint64_t code_bytes = 256u << 20;
-};
-
-struct PcSamplingDetails {
-  std::string mode;     // "stochastic", "host-trap"
-  std::string message;  // why nothing is sampled; empty when all is well
-  gpu::SampleCounters samples;
-  std::uint64_t dropped = 0;
-  std::uint64_t other_samples = 0;  // of code that is not the program's, or not known
-  std::uint64_t code_bytes = 0;
 };
 
 class PcSampler {
@@ -56,7 +48,7 @@ class PcSampler {
 
   gpu::InstructionSamples& samples() noexcept { return samples_; }
   bool works() const noexcept { return works_; }
-  PcSamplingDetails details() const;
+  InstructionDetails details() const;
 
  private:
   struct Function {
@@ -97,7 +89,7 @@ class PcSampler {
   mutable std::mutex mutex_;  // of everything below
   std::map<std::uint64_t, Code> codes_;
   std::map<Key, Count> counts_;  // of the window that is open
-  PcSamplingDetails said_;
+  InstructionDetails said_;
 };
 
 // What frames hold of a reason; nullptr: the wave was issued, or nobody told.

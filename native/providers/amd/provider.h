@@ -6,32 +6,20 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/device_table.h"
 #include "leadline/monitor.h"
-#include "providers/provider.h"
+#include "providers/gpu_provider.h"
 
 namespace leadline::amd {
 
-struct Options {
-  std::vector<std::string> candidates;   // where to find the SDK if the program has no copy loaded, best first
-  std::vector<std::string> older;        // the same of roctracer, where there is no SDK
-  bool await = false;                    // do not ask the SDK: it asks when the program starts HIP
-  double flush_interval_s = 0.25;        // how long finished work may wait for its place in the tree
-  double wait_at_stop_s = 0.4;           // how long stop() waits for work in flight
-  double patience_s = 60;                // after so long with launches and no record it is said that there are none
-  std::string instructions;              // not empty: sample instructions, each with its launch
-  std::vector<std::string> gpu_metrics;  // count these, dispatch by dispatch
-  double instruction_budget = 0.02;      // share of the time that either may cost
-  double sample_window_s = 0.02;
-  std::string code_folder;  // where code of the device is kept for reading its lines; empty: nowhere
-  std::int64_t code_bytes = 256 << 20;
-  std::string recording;  // file to record the stream of calls and records into; empty: none
-  std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
+struct Options : gpu::Options {         // instructions: any word
+  std::vector<std::string> candidates;  // where to find the SDK if the program has no copy loaded, best first
+  std::vector<std::string> older;       // the same of roctracer, where there is no SDK
+  bool await = false;                   // do not ask the SDK: it asks when the program starts HIP
+  double patience_s = 60;               // after so long with launches and no record it is said that there are none
 };
 
 struct Status {
@@ -40,52 +28,20 @@ struct Status {
   std::string message;    // one sentence: what, why, what to do; empty when all is well
 };
 
-struct InstructionDetails {
-  std::string mode;     // "stochastic", "host-trap"
-  std::string message;  // why nothing is sampled; empty when all is well
-  std::uint64_t windows = 0;
-  std::int64_t open_ns = 0;   // of all windows together
-  std::int64_t spent_ns = 0;  // what they have cost: calls, and kernels that took longer inside
-  std::uint64_t samples = 0;
-  std::uint64_t by_launch = 0;
-  std::uint64_t unattributed = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t other_samples = 0;  // of code that is not the program's, or not known
-  std::uint64_t code_bytes = 0;
+using InstructionDetails = gpu::InstructionDetails;  // mode: "stochastic", "host-trap"
+
+struct CounterDetails : gpu::CounterDetails {  // a reading is a dispatch, idle where its kernel is not known
+  std::uint64_t dropped = 0;                   // dispatches
 };
 
-struct CounterDetails {
-  std::vector<std::string> metrics;
-  std::string chips;
-  std::string message;  // why nothing, or less, is counted; empty when all is well
-  std::uint64_t windows = 0;
-  std::int64_t open_ns = 0;
-  std::int64_t spent_ns = 0;
-  std::uint64_t readings = 0;  // dispatches
-  std::uint64_t idle = 0;      // of those, whose kernel is not known
-  std::uint64_t dropped = 0;
-};
-
-// Of a measuring that runs, or has run.
-struct Details {
+struct Details : gpu::Details {
   std::string source;  // "rocprofiler-sdk", "roctracer"
   std::string sdk_path;
   std::string sdk_version;  // "1.0.0"
   bool late = false;        // HIP was there before the tool
-  std::int64_t clock_uncertainty_ns = 0;
-  std::uint64_t calls_followed = 0;
-  std::uint64_t calls = 0;
   std::uint64_t launches = 0;
   std::uint64_t requests = 0;
-  std::uint64_t records = 0;
-  std::uint64_t unattributed = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t outstanding = 0;
   std::uint64_t kernels = 0;
-  std::uint64_t graph_nodes = 0;
-  std::uint64_t graph_nodes_unknown = 0;
-  std::int64_t fold_ns = 0;
-  std::uint64_t held_bytes = 0;
   std::optional<InstructionDetails> instructions;
   std::optional<CounterDetails> counters;
 };

@@ -6,19 +6,11 @@ namespace {
 
 Options options_of(const ProviderOptions& given) {
   Options options;
+  options.take(given);
   options.candidates = given.get("candidates", options.candidates);
   options.older = given.get("older", options.older);
   options.await = given.get("await", options.await);
-  options.flush_interval_s = given.get("flush_interval_s", options.flush_interval_s);
   options.patience_s = given.get("patience_s", options.patience_s);
-  options.instructions = given.get("instructions", options.instructions);
-  options.gpu_metrics = given.get("gpu_metrics", options.gpu_metrics);
-  options.instruction_budget = given.get("instruction_budget", options.instruction_budget);
-  options.sample_window_s = given.get("sample_window_s", options.sample_window_s);
-  options.code_folder = given.get("code_folder", options.code_folder);
-  options.code_bytes = given.get("code_bytes", options.code_bytes);
-  options.recording = given.get("recording", options.recording);
-  options.describe_device = given.describe_device;
   return options;
 }
 

@@ -327,9 +327,9 @@ void KernelReplay::release() noexcept {
   targets_.clear();
 }
 
-KernelReplayDetails KernelReplay::details() const {
+ReplayDetails KernelReplay::details() const {
   const std::lock_guard lock(mutex_);
-  KernelReplayDetails details = said_;
+  ReplayDetails details = said_;
   details.windows = windows_.counters();
   return details;
 }

@@ -21,6 +21,7 @@
 #include "gpu/sampling_windows.h"
 #include "providers/nvidia/counter_plan.h"
 #include "providers/nvidia/cupti_library.h"
+#include "providers/nvidia/provider.h"
 
 namespace leadline::nvidia {
 
@@ -31,17 +32,6 @@ struct KernelReplayOptions {
   std::size_t at_once = 32;          // launches in one stretch
 };
 
-struct KernelReplayDetails {
-  std::string message;  // why nothing, or less, is counted; empty when all is well
-  std::string chips;
-  std::vector<std::string> metrics;
-  gpu::WindowCounters windows;
-  std::uint64_t stretches = 0;
-  std::uint64_t launches = 0;  // whose counters are known
-  std::size_t passes = 0;      // that a kernel is run
-};
-
-struct Options;
 KernelReplayOptions replay_options(const Options& options);
 
 class KernelReplay {
@@ -71,7 +61,7 @@ class KernelReplay {
 
   gpu::SamplingWindows& windows() noexcept { return windows_; }
   gpu::ReplayedLaunches& launches() noexcept { return launches_; }
-  KernelReplayDetails details() const;
+  ReplayDetails details() const;
 
  private:
   struct Target;
@@ -108,7 +98,7 @@ class KernelReplay {
   bool ended_ = false;
   std::map<void*, std::unique_ptr<Target>> targets_;
   Stretch stretch_;
-  KernelReplayDetails said_;
+  ReplayDetails said_;
   std::set<std::string> sentences_;
   gpu::SamplingWindows windows_;
 };

@@ -40,33 +40,9 @@ Details Measuring::details() const {
   details.held_bytes = buffers_.held_bytes() + tables_.launches.held_bytes();
   details.cupti_finalized = finalized_.load();
   details.device_lost = fatal_.load();
-  if (sampler_) {
-    const PcSamplingDetails d = sampler_->details();
-    details.instructions = InstructionDetails{d.mode,
-                                              d.message,
-                                              d.windows.windows,
-                                              d.windows.open_ns,
-                                              d.windows.spent_ns,
-                                              d.samples.samples,
-                                              d.samples.by_launch,
-                                              d.samples.by_window,
-                                              d.samples.unattributed,
-                                              d.dropped,
-                                              d.buffer_full,
-                                              d.other_samples,
-                                              d.code_bytes};
-  }
-  if (counters_) {
-    const PmSamplingDetails d = counters_->details();
-    details.counters = CounterDetails{
-        d.metrics,          d.chips,        d.message,   d.windows.windows, d.windows.open_ns, d.windows.spent_ns,
-        d.samples.readings, d.samples.idle, d.overflows, d.aligned};
-  }
-  if (replay_) {
-    const KernelReplayDetails d = replay_->details();
-    details.replay = ReplayDetails{d.metrics,          d.chips,     d.message,  d.windows.windows,
-                                   d.windows.spent_ns, d.stretches, d.launches, d.passes};
-  }
+  if (sampler_) details.instructions = sampler_->details();
+  if (counters_) details.counters = counters_->details();
+  if (replay_) details.replay = replay_->details();
   return details;
 }
 

@@ -278,8 +278,8 @@ void PcSampler::stop() {
   }
 }
 
-PcSamplingDetails PcSampler::details() const {
-  PcSamplingDetails details;
+InstructionDetails PcSampler::details() const {
+  InstructionDetails details;
   details.mode = mode_name(options_.mode);
   details.dropped = dropped_.load(std::memory_order_relaxed);
   details.buffer_full = buffer_full_.load(std::memory_order_relaxed);

@@ -19,6 +19,7 @@
 #include "gpu/sampling_windows.h"
 #include "providers/nvidia/cupti_library.h"
 #include "providers/nvidia/pc_sampling_abi.h"
+#include "providers/nvidia/provider.h"
 
 namespace leadline::nvidia {
 
@@ -31,18 +32,6 @@ struct PcSamplingOptions {
   std::uint64_t code_bytes = 256u << 20;
 };
 
-struct PcSamplingDetails {
-  std::string mode;     // "continuous", "serialised"
-  std::string message;  // why nothing, or less, is sampled; empty when all is well
-  gpu::WindowCounters windows;
-  std::uint64_t dropped = 0;
-  std::uint64_t buffer_full = 0;
-  std::uint64_t other_samples = 0;
-  std::uint64_t code_bytes = 0;
-  gpu::SampleCounters samples;
-};
-
-struct Options;
 PcSamplingOptions sampling_options(const Options& options);
 
 class PcSampler {
@@ -65,7 +54,7 @@ class PcSampler {
   gpu::SamplingWindows& windows() noexcept { return windows_; }
   gpu::InstructionSamples& samples() noexcept { return samples_; }
   gpu::CodeObjects& code() noexcept { return code_; }
-  PcSamplingDetails details() const;
+  InstructionDetails details() const;
 
  private:
   struct Context;

@@ -274,9 +274,9 @@ void PmSampler::release() noexcept {
   devices_.clear();
 }
 
-PmSamplingDetails PmSampler::details() const {
+CounterDetails PmSampler::details() const {
   const std::lock_guard lock(mutex_);
-  PmSamplingDetails details = said_;
+  CounterDetails details = said_;
   details.windows = windows_.counters();
   details.samples = samples_.counters();
   return details;

@@ -19,6 +19,7 @@
 #include "gpu/counter_samples.h"
 #include "gpu/sampling_windows.h"
 #include "providers/nvidia/cupti_library.h"
+#include "providers/nvidia/provider.h"
 
 namespace leadline::nvidia {
 
@@ -29,17 +30,6 @@ struct PmSamplingOptions {
   std::int64_t interval_ns = 50'000;  // between two readings
 };
 
-struct PmSamplingDetails {
-  std::string message;  // why nothing, or less, is counted; empty when all is well
-  std::string chips;    // of the devices, as CUPTI names them
-  std::vector<std::string> metrics;
-  gpu::WindowCounters windows;
-  gpu::CounterCounters samples;
-  std::uint64_t overflows = 0;
-  bool aligned = false;  // CUPTI's times of readings are of another clock; they were laid into their window
-};
-
-struct Options;
 PmSamplingOptions counter_options(const Options& options);
 
 class PmSampler {
@@ -60,7 +50,7 @@ class PmSampler {
 
   gpu::SamplingWindows& windows() noexcept { return windows_; }
   gpu::CounterSamples& samples() noexcept { return samples_; }
-  PmSamplingDetails details() const;
+  CounterDetails details() const;
 
  private:
   struct Device;
@@ -87,7 +77,7 @@ class PmSampler {
   std::uint64_t known_ = 0;                       // those that were set up, or refused; of the thread of windows
   std::vector<std::unique_ptr<Device>> devices_;  // of the thread of windows
   mutable std::mutex mutex_;                      // of what details() says
-  PmSamplingDetails said_;
+  CounterDetails said_;
   std::set<std::string> sentences_;
   gpu::SamplingWindows windows_;
 };

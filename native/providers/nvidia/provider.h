@@ -7,35 +7,23 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/device_table.h"
 #include "leadline/monitor.h"
-#include "providers/provider.h"
+#include "providers/gpu_provider.h"
 
 namespace leadline::nvidia {
 
-struct Options {
+struct Options : gpu::Options {               // instructions: "continuous" or "serialised"
   std::vector<std::string> cupti_candidates;  // where to find CUPTI if the program has no copy loaded, best first
   bool shared = true;                         // share CUPTI with other tools where it can be shared
-  bool whole_graphs = false;         // one record per replayed graph instead of one per kernel: cheaper, coarser
-  double flush_interval_s = 0.25;    // how long finished work may wait for its place in the tree
-  double wait_at_stop_s = 0.4;       // how long stop() waits for work in flight
-  bool time_regions = true;          // without CUPTI: time regions with CUDA events
-  std::string instructions;          // "continuous" or "serialised": sample instructions so; empty: do not
-  double instruction_budget = 0.02;  // share of the time that sampling may cost
-  double sample_window_s = 0.02;     // 0: sample_window() says when
-  std::int64_t sample_period = 0;    // a sample every 2^period cycles; 0: what CUPTI chooses
-  std::string code_folder;           // where code of the device is kept for reading its lines; empty: nowhere
-  std::int64_t code_bytes = 256 << 20;
-  std::vector<std::string> gpu_metrics;       // hardware counters to read, see counter_choice.h; empty: none
-  std::int64_t counter_interval_ns = 50'000;  // between two readings of them
+  bool whole_graphs = false;       // one record per replayed graph instead of one per kernel: cheaper, coarser
+  bool time_regions = true;        // without CUPTI: time regions with CUDA events
+  std::int64_t sample_period = 0;  // a sample every 2^period cycles; 0: what CUPTI chooses
+  std::int64_t counter_interval_ns = 50'000;  // between two readings of hardware counters
   bool replay = false;                        // count them kernel by kernel, each run as often as it takes
-  std::string recording;                      // file to record the stream of calls and records into; empty: none
-  std::function<void(DeviceDescription)> describe_device;  // called for every device at start and at stop
 };
 
 struct Status {
@@ -46,64 +34,31 @@ struct Status {
   bool awaiting = false;        // nothing yet, because the program has not started CUDA
 };
 
-struct InstructionDetails {
-  std::string mode;     // "continuous", "serialised"
-  std::string message;  // why nothing is sampled; empty when all is well
-  std::uint64_t windows = 0;
-  std::int64_t open_ns = 0;   // of all windows together
-  std::int64_t spent_ns = 0;  // what they have cost: calls, and kernels that took longer inside
-  std::uint64_t samples = 0;
-  std::uint64_t by_launch = 0;  // attributed by the launch that CUPTI named
-  std::uint64_t by_window = 0;  // attributed to the kernels of that name that ran then, by their time
-  std::uint64_t unattributed = 0;
-  std::uint64_t dropped = 0;
+struct InstructionDetails : gpu::InstructionDetails {
   std::uint64_t buffer_full = 0;
-  std::uint64_t other_samples = 0;  // of kernels that are not the program's
-  std::uint64_t code_bytes = 0;
 };
 
-struct CounterDetails {
-  std::vector<std::string> metrics;
-  std::string chips;
-  std::string message;  // why nothing, or less, is counted; empty when all is well
-  std::uint64_t windows = 0;
-  std::int64_t open_ns = 0;
-  std::int64_t spent_ns = 0;
-  std::uint64_t readings = 0;
-  std::uint64_t idle = 0;  // of those, while no kernel was seen to run
+struct CounterDetails : gpu::CounterDetails {
   std::uint64_t overflows = 0;
-  bool aligned = false;  // the times of readings were laid into their window, since they are of another clock
+  bool aligned = false;  // CUPTI's times of readings are of another clock; they were laid into their window
 };
 
 struct ReplayDetails {
-  std::vector<std::string> metrics;
-  std::string chips;
   std::string message;  // why nothing, or less, is counted; empty when all is well
-  std::uint64_t windows = 0;
-  std::int64_t spent_ns = 0;
+  std::string chips;
+  std::vector<std::string> metrics;
+  gpu::WindowCounters windows;
   std::uint64_t stretches = 0;  // of launches that were replayed
-  std::uint64_t launches = 0;
-  std::uint64_t passes = 0;  // that each kernel was run
+  std::uint64_t launches = 0;   // whose counters are known
+  std::size_t passes = 0;       // that each kernel was run
 };
 
-// Of a measuring that runs, or has run.
-struct Details {
+struct Details : gpu::Details {
   std::string cupti_path;
   std::string cupti_version;  // "13.0"
   std::string driver_cuda;    // "13.0"
   std::string subscription;   // "single", "shared", "none"
-  std::int64_t clock_uncertainty_ns = 0;
-  std::uint64_t calls_followed = 0;
-  std::uint64_t calls = 0;
-  std::uint64_t records = 0;
-  std::uint64_t unattributed = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t outstanding = 0;
-  std::uint64_t graph_nodes = 0;
-  std::uint64_t graph_nodes_unknown = 0;
   std::int64_t vendor_overhead_ns = 0;
-  std::int64_t fold_ns = 0;
-  std::uint64_t held_bytes = 0;
   bool cupti_finalized = false;
   bool device_lost = false;
   std::optional<InstructionDetails> instructions;
@@ -143,9 +98,8 @@ void sample_window(bool open);
 // counters, own cost.
 Report report();
 
-// The session's face of all this. start() takes `cupti_candidates` (list), `shared`, `whole_graphs`,
-// `flush_interval_s`, `recording`, and `await`: as await_cuda(). status() adds the members of Status to `ok` and
-// `message`.
+// The session's face of all this. start() takes the members of Options by their names, and `await`: as await_cuda().
+// status() adds the members of Status to `ok` and `message`.
 leadline::Provider& session_provider();
 
 // In the child of a fork: CUDA and CUPTI do not survive it; forgets everything without calling them. Runs by itself at

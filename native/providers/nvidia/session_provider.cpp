@@ -6,21 +6,14 @@ namespace {
 
 Options options_of(const ProviderOptions& given) {
   Options options;
+  options.take(given);
   options.cupti_candidates = given.get("cupti_candidates", options.cupti_candidates);
   options.shared = given.get("shared", options.shared);
   options.whole_graphs = given.get("whole_graphs", options.whole_graphs);
-  options.flush_interval_s = given.get("flush_interval_s", options.flush_interval_s);
-  options.instructions = given.get("instructions", options.instructions);
-  options.instruction_budget = given.get("instruction_budget", options.instruction_budget);
-  options.sample_window_s = given.get("sample_window_s", options.sample_window_s);
+  options.time_regions = given.get("time_regions", options.time_regions);
   options.sample_period = given.get("sample_period", options.sample_period);
-  options.code_folder = given.get("code_folder", options.code_folder);
-  options.code_bytes = given.get("code_bytes", options.code_bytes);
-  options.gpu_metrics = given.get("gpu_metrics", options.gpu_metrics);
-  options.replay = given.get("replay", options.replay);
   options.counter_interval_ns = given.get("counter_interval_ns", options.counter_interval_ns);
-  options.recording = given.get("recording", options.recording);
-  options.describe_device = given.describe_device;
+  options.replay = given.get("replay", options.replay);
   return options;
 }
 

@@ -1,6 +1,8 @@
 #include "providers/torch/input_text.h"
 
 #include <cstring>
+#include <locale>
+#include <sstream>
 #include <string_view>
 
 #include "base/losses.h"
@@ -49,7 +51,11 @@ constexpr uint32_t kTensor = 1;
 constexpr size_t kFirstNumber = 3;
 
 // As JSON, which differs from torch's text in how it writes truth; null for what it cannot hold.
-std::string as_json(std::string text) {
+std::string as_json(const Symbols& symbols, const Value* value) {
+  std::ostringstream stream;
+  stream.imbue(std::locale::classic());
+  symbols.write_value(stream, value);
+  std::string text = stream.str();
   for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     if ((c < 'a' || c > 'z') && (c < '0' || c > '9') && std::strchr("[]-, \"", c) == nullptr) return "null";
@@ -101,7 +107,7 @@ const char* InputText::describe(const Symbols& symbols, const RecordFunction& fu
 }
 
 void InputText::append_arguments(const Symbols& symbols, const RecordFunction& function, uint32_t inputs_at) {
-  if (inputs_at == 0 || symbols.value_text == nullptr) return;
+  if (inputs_at == 0 || symbols.write_value == nullptr) return;
   const size_t wanted = arguments_of(symbols.name(&function));
   if (wanted == 0) return;
   struct {
@@ -114,7 +120,7 @@ void InputText::append_arguments(const Symbols& symbols, const RecordFunction& f
   for (size_t i = kFirstNumber; i < wanted; ++i) {
     const uint32_t tag = inputs.first[i].tag;  // a tensor's text would be its values, for which a device must be waited
     const bool number = tag != kNothing && tag != kTensor;
-    text_ += ", " + (number ? as_json(symbols.value_text(&inputs.first[i], false)) : "null");
+    text_ += ", " + (number ? as_json(symbols, &inputs.first[i]) : "null");
   }
   text_ += ']';
 }

@@ -28,8 +28,8 @@ std::optional<Symbols> Symbols::find(std::string* why) {
       "_ZN5torch8profiler4impl10inputTypesB5cxx11ERKN2at14RecordFunctionE");
   found.old_input_types =
       reinterpret_cast<void*>(library->symbol<void()>("_ZN5torch8profiler4impl10inputTypesERKN2at14RecordFunctionE"));
-  found.value_text =
-      library->symbol<std::string(const void*, bool)>("_ZN5torch8profiler4impl11ivalueToStrB5cxx11ERKN3c106IValueEb");
+  // A stream is the same in both string ABIs.
+  found.write_value = library->symbol<std::ostream&(std::ostream&, const void*)>("_ZN3c10lsERSoRKNS_6IValueE");
   found.old_strings = found.input_types == nullptr && found.old_input_types != nullptr;
   found.current_node = library->symbol<void()>("_ZN5torch8autograd16get_current_nodeEv");
   if (const std::optional<Library> core = Library::find_loaded("libc10.so")) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,9 +51,9 @@ struct Symbols {
   uint64_t (*current_thread)() = nullptr;
   Shapes (*input_shapes)(const RecordFunction&, bool flatten_lists) = nullptr;  // nullptr: shapes are not to be had
   Types (*input_types)(const RecordFunction&) = nullptr;
-  void* old_input_types = nullptr;                                      // the same with std::string of the old ABI
-  std::string (*value_text)(const void* value, bool quoted) = nullptr;  // of a c10::IValue; nullptr: not to be had
-  const void* (*debug_info)(uintptr_t kind) = nullptr;                  // of this thread; nullptr: not to be had
+  void* old_input_types = nullptr;                                           // the same with std::string of the old ABI
+  std::ostream& (*write_value)(std::ostream&, const void* value) = nullptr;  // a c10::IValue; nullptr: not to be had
+  const void* (*debug_info)(uintptr_t kind) = nullptr;                       // of this thread; nullptr: not to be had
   uintptr_t communication_kind = 0;
   bool kinds_are_addresses = false;  // of debug information; numbers before torch 2.13
   // To put debug information of our own on a thread and take it away; all of them or none.
