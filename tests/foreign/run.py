@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.foreign.checks import Theirs, differences, operators_of
 from tests.truth.invariants import contradictions
+from tests.truth.shares import shares_wrong
 
 from leadline.analysis.analyze import analyze
 from leadline.analysis.findings import Severity
@@ -60,7 +61,7 @@ class Outcome:
             self.wrong.append(f"{len(found)} warnings: {'; '.join(one.title for one in found)}")
 
     def add(self, profile: Profile) -> None:
-        self.wrong += contradictions(profile)
+        self.wrong += [*contradictions(profile), *shares_wrong(profile)]
         for loss in profile.losses:
             if loss.count:
                 self.lost[loss.kind.name.lower()] = self.lost.get(loss.kind.name.lower(), 0) + loss.count

@@ -108,10 +108,11 @@ nested = st.recursive(st.one_of(_leaf, _coroutines), _compound, max_leaves=8)
 
 
 def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Forks and pauses: of the whole process, so not inside threads."""
+    """Forks and pauses: of the whole process, so in threads only where no other one works meanwhile, and pauses never."""
     body = _bodies(inner)
     around = [
         st.builds(lambda inside: ["forked", inside], body),
+        st.builds(lambda inside, after: ["threaded", [[["forked", inside], *after]]], _bodies(nested), _bodies(nested)),
         st.builds(lambda inside: ["paused", inside], body),
         st.builds(lambda name, inside: ["region", name, inside], _name, body),
     ]

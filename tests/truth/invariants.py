@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.analysis import Analysis
 from leadline.profiles import Profile
 from leadline.profiles.lineage import clock_of, record_of_rows
 from leadline.profiles.moments import OF_A_MOMENT, moment_devices
@@ -275,6 +276,16 @@ def pauses_are_no_time_of_any_thread(profile: Profile) -> Contradictions:
                 yield f"thread {thread.name} was seen {thread.wall_ns} ns of {wall} ns with pauses of {paused} ns"
 
 
+def the_split_is_the_wall_time(profile: Profile) -> Contradictions:
+    """The parts into which a thread's time is split add up to the time that it was seen, none below nothing."""
+    for split in Analysis(profile).time_splits:
+        thread, parts = profile.threads[split.thread], sum(split.parts_ns.values())
+        if parts != thread.wall_ns or min(split.parts_ns.values()) < 0:
+            yield f"thread {thread.name} was seen {thread.wall_ns} ns, its parts are {split.parts_ns}"
+        if split.spun_ns is not None and not 0 <= split.spun_ns <= split.parts_ns["device_wait"]:
+            yield f"thread {thread.name} spun {split.spun_ns} ns of {split.parts_ns['device_wait']} ns"
+
+
 INVARIANTS: tuple[Callable[[Profile], Contradictions], ...] = (
     counts_and_sums,
     inclusive_is_own_and_children,
@@ -284,6 +295,7 @@ INVARIANTS: tuple[Callable[[Profile], Contradictions], ...] = (
     waits_are_part_of_the_time,
     waiting_for_a_device_spins_no_longer_than_it_lasts,
     pauses_are_no_time_of_any_thread,
+    the_split_is_the_wall_time,
     bytes_balance,
     events_nest_inside_their_process,
     references_tell_processes_apart,

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.truth.expected import LEFT_OUT, programs, truth
 from tests.truth.invariants import contradictions
+from tests.truth.shares import shares_wrong
 
 from leadline.profiles import Profile, open_profile
 
@@ -66,7 +67,7 @@ def differences(profile: Profile, program: Any) -> list[str]:
 
 def check(batch: list[Any], folder: Path) -> None:
     for program, profile in zip(batch, measured(batch, folder), strict=True):
-        wrong = [*contradictions(profile), *differences(profile, program)]
+        wrong = [*contradictions(profile), *shares_wrong(profile), *differences(profile, program)]
         assert not wrong, json.dumps(program) + "\n" + "\n".join(wrong)
 
 
@@ -82,6 +83,8 @@ CASES: dict[str, Any] = {
     "interleaved": [["region", "a", [["interleaved", ["a", "b", "a"], [W, ["region", "c", [W]]]]]]],
     "threaded": [["threaded", [[W, ["keep", 7]], [["region", "a", [W]]]]]],
     "forked": [["keep", 9], ["forked", [W, ["region", "a", [W]]]], W],
+    "fork in a thread": [["threaded", [[["forked", [W, ["region", "a", [W]]]], W]]], W],
+    "fork of a fork in a thread": [["region", "a", [["threaded", [[["forked", [["forked", [W]], W]]]]]]]],
     "fork in a region": [["region", "a", [["forked", [W]], W]]],
     "paused": [W, ["paused", [W, ["region", "a", [W]], ["keep", 5]]], W],
     "fork in a pause": [["paused", [["forked", [W]]]], W],
@@ -106,7 +109,8 @@ def of_cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Profile]:
     ],
 )
 def test_each_way_of_nesting_is_told_truly(name: str, of_cases: dict[str, Profile]) -> None:
-    wrong = [*contradictions(of_cases[name]), *differences(of_cases[name], CASES[name])]
+    profile = of_cases[name]
+    wrong = [*contradictions(profile), *shares_wrong(profile), *differences(profile, CASES[name])]
     assert not wrong, "\n".join(wrong)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.truth.invariants import contradictions
 from tests.truth.plugin import complaints
+from tests.truth.shares import shares_wrong, told_wrong
 
 from leadline.profiles import write_profile
 from leadline.profiles.build import build
@@ -55,6 +56,24 @@ def test_a_measured_file_that_contradicts_itself_is_found_once(tmp_path: Path) -
 def test_every_invariant_can_fail(good: str, bad: str, said: str) -> None:
     found = contradictions(build(GOOD.replace(good, bad) if good else GOOD))
     assert any(said in one for one in found) if said else found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Phases  shares of 3 ms in all\n  forward  60.0%\n  backward  40.0%\nNext  130 of 100", ""),
+        ("Time  shares of each thread's wall time\n  main thread  104.2%", "more than everything: main thread  104.2%"),
+        ("Hottest call paths by time\n  1  20.4%  35.3 ms  a.py:1 f", "shares of what: Hottest call paths by time"),
+        ("Phases  shares of 3 ms in all\n  compile  60.0%\n  inductor  40.2%", "phases hold more than everything"),
+    ],
+)
+def test_a_share_of_nothing_or_of_more_than_everything_is_found(text: str, said: str) -> None:
+    found = list(told_wrong(text))
+    assert any(said in one for one in found) if said else found == []
+
+
+def test_a_report_of_a_true_profile_stands_on_its_bases() -> None:
+    assert list(shares_wrong(build(GOOD))) == []
 
 
 OUTLIVES = """

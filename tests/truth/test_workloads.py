@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.truth.invariants import contradictions
+from tests.truth.shares import shares_wrong
 
 from leadline.profiles import open_profile
 
@@ -35,4 +36,4 @@ def test_a_workload_is_told_truly(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     profile = open_profile(tmp_path / "out.leadline")
     assert len(profile.events["start_ns"]) > 100 and profile.tree.find(kind="phase", name="backward")
-    assert not contradictions(profile)
+    assert not [*contradictions(profile), *shares_wrong(profile)]
