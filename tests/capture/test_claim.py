@@ -2,15 +2,14 @@
 name in the environment."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.capture.killing import Kill, at_a_call, at_a_system_call, may_trace
 
 from leadline._package import read_part
 from leadline.capture.claim import LOCK_FILE, Claim, claim, leave
@@ -275,40 +274,14 @@ def test_a_pid_of_another_container_says_nothing(tmp_path: Path) -> None:
     assert claimer.wait() == 0
 
 
-def until_killed(action: Callable[[], object], step: int) -> bool:
-    """Run `action` in a child that is killed at the `step`-th call that asks the system for something, before it does.
-    False when the action was over before."""
-    pid = os.fork()
-    if pid == 0:
-        left = step
-
-        def count(frame: object, event: str, argument: object) -> None:
-            nonlocal left
-            if event == "c_call" and asks_the_system(argument):
-                left -= 1
-                if left < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        code = 1
-        try:
-            sys.setprofile(count)
-            action()
-            sys.setprofile(None)
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(pid, 0)[1]
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
+@pytest.fixture(params=[at_a_call, at_a_system_call], ids=["call", "system call"])
+def until_killed(request: pytest.FixtureRequest) -> Kill:
+    if request.param is at_a_system_call and not may_trace():
+        pytest.skip("this machine lets no process trace its children")
+    return request.param
 
 
-def asks_the_system(function: object) -> bool:
-    """Whether a built-in function is one of those behind which all system calls are: files, folders, locks."""
-    owner = getattr(function, "__module__", None) or type(getattr(function, "__self__", None)).__module__
-    return owner in ("posix", "fcntl", "_io") and getattr(function, "__name__", "") not in ("fspath", "getpid")
-
-
-def test_killed_at_any_step_of_the_claim(tmp_path: Path) -> None:
+def test_killed_at_any_step_of_the_claim(tmp_path: Path, until_killed: Kill) -> None:
     """Before it, an unfinished measurement lies there; the next claim must work and keep it, whatever came between."""
     for step in range(100_000):
         folder = tmp_path / str(step)
@@ -327,7 +300,7 @@ def test_killed_at_any_step_of_the_claim(tmp_path: Path) -> None:
     assert step > 30
 
 
-def test_killed_at_any_step_of_the_end(tmp_path: Path) -> None:
+def test_killed_at_any_step_of_the_end(tmp_path: Path, until_killed: Kill) -> None:
     """Then what was measured is in the file or in the part directory, and the next claim works."""
     for step in range(100_000):
         folder = tmp_path / str(step)
