@@ -6,7 +6,6 @@ write one: docs/how-to/accelerator.md. Everything that is wrong with a file is o
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -235,6 +234,8 @@ def _one_of(word: str, known: Sequence[str], what: str) -> str:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
+    import difflib  # for the one sentence
+
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"; the nearest is {near[0]!r}" if near and near[0] != word else ""
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
+from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 from leadline.capture.config import Options
+from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
 
 PROVIDERS: tuple[str, ...] = (
@@ -22,6 +25,12 @@ PROVIDERS: tuple[str, ...] = (
     "leadline.capture.providers.garbage",
 )
 """Modules with `create(native, options, changed) -> Provider`, in the order they start."""
+
+FRAMEWORKS: dict[str, tuple[str, ...]] = {
+    "leadline.capture.providers.jax": ("JAX", "jax"),
+    "leadline.capture.providers.tensorflow": ("TensorFlow", "tensorflow", "keras"),
+}
+"""Of PROVIDERS, those that are loaded when the program imports a framework: how it is written, packages that tell."""
 
 
 class Provider(Protocol):
@@ -58,6 +67,55 @@ class CanRest(Protocol):
         """Measure again."""
 
 
+class Awaited:
+    """Stands for the provider of a framework, which is neither loaded nor made before the program imports that."""
+
+    def __init__(self, module: str, make: Callable[[], Provider]) -> None:
+        self.name = module.rpartition(".")[2]
+        self._title, *packages = FRAMEWORKS[module]
+        self._make = make
+        self._provider: Provider | None = None
+        self._hooks = [ImportHook(package, self._imported) for package in packages]
+
+    def start(self) -> None:
+        """See `Provider.start`."""
+        for hook in self._hooks:
+            hook.install()
+
+    def _imported(self, framework: ModuleType) -> None:
+        if self._provider is None:
+            self._provider = self._make()
+            self._provider.start()
+
+    def stop(self) -> None:
+        """See `Provider.stop`."""
+        for hook in self._hooks:
+            hook.uninstall()
+        if self._provider is not None:
+            self._provider.stop()
+
+    def forked(self) -> None:
+        """See `Provider.forked`."""
+        if self._provider is not None:
+            self._provider.forked()
+
+    def status(self) -> dict[str, Any]:
+        """See `Provider.status`."""
+        if self._provider is None:
+            return {"ok": None, "version": "", "message": f"The program did not import {self._title}."}
+        return self._provider.status()
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """The provider's, where it has one."""
+        return getattr(self._provider, "place", None)
+
+
 def create_providers(native: Native, options: Options, changed: Callable[[], None]) -> tuple[Provider, ...]:
     """One of each; `changed` is to be called when a status has changed after `start`."""
-    return tuple(importlib.import_module(name).create(native, options, changed) for name in PROVIDERS)
+
+    def create(module: str) -> Provider:
+        provider: Provider = importlib.import_module(module).create(native, options, changed)
+        return provider
+
+    return tuple(Awaited(name, partial(create, name)) if name in FRAMEWORKS else create(name) for name in PROVIDERS)

@@ -6,7 +6,6 @@ have, a process that was not started by `leadline run`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +67,8 @@ def _sentences(answer: dict[str, Any]) -> list[str]:
         return found
     for line in str(answer.get("missing", "")).splitlines():
         library, _, function = line.partition("\t")
+        import difflib  # for the one sentence
+
         near = difflib.get_close_matches(function, exported(Path(library)), n=1, cutoff=0.5)
         found.append(
             f"{library} has no function {function}"
