@@ -22,7 +22,7 @@ class Replacements:
     def everywhere(self, name: str, original: Any, replacement: Any) -> None:
         """Replace a function wherever it has been imported to; who imports it later gets the replacement."""
         self._everywhere.append((name, original, replacement))
-        _exchange(name, original, replacement)
+        _exchange([(name, original, replacement)])
 
     def undo(self) -> None:
         """Put everything back, last first."""
@@ -30,8 +30,8 @@ class Replacements:
             if vars(owner).get(name) is replacement:
                 setattr(owner, name, original)
         self._attributes.clear()
-        for name, original, replacement in reversed(self._everywhere):
-            _exchange(name, replacement, original)
+        if self._everywhere:
+            _exchange([(name, replacement, original) for name, original, replacement in reversed(self._everywhere)])
         self._everywhere.clear()
 
 
@@ -50,7 +50,11 @@ def living(base: type) -> list[Any]:
     return [thing for thing in gc.get_referrers(*classes) if issubclass(type(thing), base)]
 
 
-def _exchange(name: str, old: Any, new: Any) -> None:
+def _exchange(changes: list[tuple[str, Any, Any]]) -> None:
+    """Each change is a name, what it has to be for that, and what it becomes. In one pass: programs have thousands of
+    modules."""
     for module in list(sys.modules.values()):
-        if getattr(module, "__dict__", {}).get(name) is old:
-            setattr(module, name, new)
+        names = getattr(module, "__dict__", {})
+        for name, old, new in changes:
+            if names.get(name) is old:
+                setattr(module, name, new)
