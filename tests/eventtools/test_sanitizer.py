@@ -12,9 +12,11 @@ from tests import vendor_fakes
 from tests.eventtools.conftest import Ran, Runner
 from tests.nvidia import fake_sanitizer
 
-from leadline.tools.backends.sanitizer import page_sizes
-from leadline.tools.backends.sanitizer_files import library_candidates, why_not
+from leadline.tools.backends import Wants
+from leadline.tools.backends.sanitizer import image, page_sizes
+from leadline.tools.backends.sanitizer_files import architectures, library_candidates, why_not
 from leadline.tools.errors import ToolError
+from leadline.tools.ranges import Ranges
 
 PROGRAM = """
 import ctypes, os
@@ -198,6 +200,21 @@ def test_pages_that_cannot_be_counted_are_refused() -> None:
     for sizes in ((100,), (4096, 4097), (128, 256, 512, 1024, 2048)):
         with pytest.raises(ToolError, match="multiple of 128 bytes"):
             page_sizes(sizes)
+
+
+def test_the_text_is_compiled_for_the_gpus_that_are_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 9.0\necho 8.0\necho 9.0\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert architectures() == (80, 90)
+    monkeypatch.delenv("LEADLINE_SANITIZER_TEXT", raising=False)
+    monkeypatch.setattr("leadline.tools.device_text.compilers", list)
+    wants = Wants(frozenset({"touched"}), Ranges(), {})
+    with pytest.raises(ToolError, match="GPUs of 2 kinds"):
+        image(wants)
+    with pytest.raises(ToolError, match="one `gpu` text in a run, not those of one, two"):
+        image(Wants(frozenset({"count"}), Ranges(), {"one": "", "two": ""}))
 
 
 def test_the_doctor_says_why_it_does_not_work_here() -> None:

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.tools import device_text
 from leadline.tools.backends import Wants
-from leadline.tools.backends.sanitizer_files import library_candidates, text_file, why_not
+from leadline.tools.backends.sanitizer_files import architectures, library_candidates, named_text, why_not
 from leadline.tools.batch import Batch, batch_of
 from leadline.tools.errors import ToolError
 from leadline.tools.tool import Context
 
-EVENTS = frozenset({"launch", "touched", "block", "value", "shared_access", "instruction"})
+EVENTS = frozenset({"launch", "touched", "block", "value", "count", "shared_access", "instruction"})
 TRAITS = ("real accesses", "library kernels", "graphs", "summed on the device", "no GPU times (excludes CUPTI)")
 DOC = "real accesses of kernels on an NVIDIA GPU, by the Compute Sanitizer"
 
@@ -96,14 +97,13 @@ class SanitizerBackend:
         sizes, shift = page_sizes(wants.pages)
         self._sizes = sizes
         want = WANT_PAGES if "touched" in wants.events else 0
-        want |= WANT_VALUES if "value" in wants.events else 0
+        want |= WANT_VALUES if wants.events & {"value", "count"} else 0
         want |= WANT_CONFLICTS if "shared_access" in wants.events else 0
         want |= WANT_INSTRUCTIONS if wants.events & {"shared_access", "instruction"} else 0
         ranges = wants.ranges
-        text = text_file()
         self._native = native.SanitizerBackend(
             candidates=list(library_candidates()),
-            image=text.read_bytes() + b"\0" if text is not None else b"",
+            image=image(wants),
             page_sizes=list(sizes),
             page_shift=shift,
             want=want,
@@ -233,6 +233,10 @@ class SanitizerBackend:
             yield batch_of("touched", columns)
         if "value" in self._wants.events:
             yield from self._values(rows, objects)
+        counted = rows["counted"] > 0
+        if "count" in self._wants.events and counted.any():
+            told = {name: rows[name][counted] for name in ("launch", "time", "place")}
+            yield batch_of("count", {**told, "object": objects[counted], "value": rows["counted"][counted]})
 
     def _values(self, rows: NDArray[Any], objects: NDArray[np.int64]) -> Iterable[Batch]:
         bad = (rows["nan"] > 0) | (rows["inf"] > 0)
@@ -259,6 +263,28 @@ class SanitizerBackend:
         if "shared_access" in self._wants.events and shared.any():
             told = {name: values[shared] for name, values in columns.items()}
             yield batch_of("shared_access", {**told, "conflicts": rows["conflicts"][shared]})
+
+
+def image(wants: Wants) -> bytes:
+    """The text for the device, compiled here, with a tool's among it; raises ToolError."""
+    named = named_text()
+    if named is not None:
+        try:
+            return named.read_bytes() + b"\0"
+        except OSError as error:
+            raise ToolError(f"The text for the GPU cannot be read: {error}.") from None
+    if len(wants.gpu) > 1:
+        raise ToolError(f"The backend sanitizer takes one `gpu` text in a run, not those of {', '.join(wants.gpu)}.")
+    tool, text = next(iter(wants.gpu.items()), ("", "")) if "count" in wants.events else ("", "")
+    here = architectures()
+    by_nvcc = any(one.nvcc for one in device_text.compilers())
+    if not by_nvcc and len(here) != 1:
+        found = f"GPUs of {len(here)} kinds" if here else "no GPU that nvidia-smi knows"
+        raise ToolError(
+            f"The backend sanitizer does not work here: there are {found}, and without nvcc the text for the "
+            "GPU is compiled for one kind."
+        )
+    return device_text.patches(here or device_text.ARCHITECTURES, text, tool)
 
 
 def page_sizes(wanted: Iterable[int]) -> tuple[tuple[int, ...], int]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from leadline.tools import device_text
 
 LIBRARY = "libsanitizer-public.so"
 LIBRARY_VARIABLE = "LEADLINE_SANITIZER_LIBRARY"
 """Environment: the library itself, where it is in none of the places that are looked at."""
 TEXT_VARIABLE = "LEADLINE_SANITIZER_TEXT"
-"""Environment: a file with the compiled text for the device (a fatbin), instead of the one that is shipped."""
-TEXT = "leadline_device.fatbin"
+"""Environment: a file with the text for the device, compiled (a fatbin), instead of compiling it here."""
 _IN_WHEELS = {
     13: ("cu13/compute-sanitizer", "cu13/lib"),  # 13.5; 13.0 to 13.4
     12: ("cuda_sanitizer_api/lib",),
@@ -48,14 +49,21 @@ def library_candidates() -> Iterator[str]:
                 yield str(path)
 
 
-def text_file() -> Path | None:
-    """The compiled text; None where this installation has none."""
+def named_text() -> Path | None:
+    """The compiled text that the environment names."""
     named = os.environ.get(TEXT_VARIABLE)
-    if named:
-        return Path(named)
-    native = importlib.util.find_spec("leadline._native")
-    path = Path(native.origin).resolve().parent / TEXT if native is not None and native.origin else None
-    return path if path is not None and path.is_file() else None
+    return Path(named) if named else None
+
+
+def architectures() -> tuple[int, ...]:
+    """Of this machine's GPUs, as nvidia-smi says (90: compute capability 9.0); empty where it does not."""
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    found = (line.strip().replace(".", "") for line in done.stdout.splitlines())
+    return tuple(sorted({int(one) for one in found if one.isdecimal()}))
 
 
 def why_not() -> str:
@@ -66,6 +74,4 @@ def why_not() -> str:
         return f"there is no {LIBRARY}; `pip install {package}` brings it"
     if not os.environ.get(LIBRARY_VARIABLE) and not any(path.exists() for path in _DEVICES):
         return "this machine shows no NVIDIA GPU (no /dev/nvidiactl)"
-    if text_file() is None:
-        return f"this installation has no text for the device ({TEXT}); {TEXT_VARIABLE} can name one"
-    return ""
+    return "" if named_text() is not None else device_text.why_not()
