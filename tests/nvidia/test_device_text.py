@@ -145,7 +145,8 @@ def script(path: Path, text: str) -> str:
 def test_what_was_made_is_kept(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     stand_in = script(
-        tmp_path / "nvcc", f'echo "$@" >> {calls}\nwhile [ "$1" != -o ]; do shift; done\necho code > "$2"'
+        tmp_path / "nvcc",
+        f'[ "$1" = --list-gpu-arch ] && exit\necho "$@" >> {calls}\nwhile [ "$1" != -o ]; do shift; done\necho code > "$2"',
     )
     compiler = Compiler("nvcc 1", nvcc=stand_in)
     assert patches((90,), compiler=compiler) == b"code\n"
@@ -157,6 +158,18 @@ def test_what_was_made_is_kept(tmp_path: Path) -> None:
     assert len(calls.read_text().splitlines()) == 4
     assert "--compile-as-tools-patch" in calls.read_text()
     assert not [path for path in (tmp_path / "cache/leadline/tools").iterdir() if path.suffix != ".bin"]
+
+
+def test_an_older_nvcc_compiles_for_what_it_knows(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    lists = 'case "$1" in --list-gpu-arch) printf "compute_80\\ncompute_90\\n"; exit;; esac'
+    writes = f'echo "$@" >> {calls}\nwhile [ "$1" != -o ]; do shift; done\necho code > "$2"'
+    compiler = Compiler("nvcc 12.4", nvcc=script(tmp_path / "nvcc", f"{lists}\n{writes}"))
+    patches((80, 90, 120), compiler=compiler)
+    patches((120,), compiler=compiler)
+    first, second = calls.read_text().splitlines()
+    assert "code=sm_80" in first and "code=[sm_90,compute_90]" in first and "120" not in first.partition(" -o ")[0]
+    assert "code=[sm_90,compute_90]" in second and "sm_80" not in second
 
 
 def test_errors_are_sentences(tmp_path: Path) -> None:

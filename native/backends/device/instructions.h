@@ -31,7 +31,7 @@ LEADLINE_DEVICE inline void count_call(Tracker& tracker, const Warp& warp, u32 p
                                        u32 conflicts) {
   const Setup& setup = tracker.setup;
   if (!warp.leads()) return;
-  if ((setup.want & kWantPoints) != 0) {
+  if ((setup.want & kWantPoints) != 0 || point == kTma) {
     add(&tracker.totals.points[point].warps, 1);
     add(&tracker.totals.points[point].threads, warp.count());
   }

@@ -119,6 +119,23 @@ TEST_CASE("a warp's access to what was touched before costs one atomic for each 
   CHECK(atomics(101, true) - atomics(1, true) == 200);
 }
 
+TEST_CASE("copies by tensor maps are counted whatever is wanted, since their bytes are not") {
+  const Program program = draw({});
+  Memory memory(program, device::kWantPages, 10, program.words, 0, 0);
+  memory.tracker.setup.launch = 5;
+  memory.tracker.setup.threads_expected = 64;
+  REQUIRE(run({{2}, {32}, 1, true, [&] {
+                 at_step(0);
+                 if (thread_number() == 7) leadline_tma_load(&memory.tracker, 16, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0);
+                 at_step(1);
+                 leadline_exit(&memory.tracker, 32);
+               }}) == "");
+  REQUIRE(memory.result.complete == 5);
+  CHECK(memory.result.totals.points[device::kTma].threads == 2);
+  CHECK(memory.result.totals.points[device::kExit].threads == 0);
+  CHECK(memory.result.rows == 0);
+}
+
 TEST_CASE("instructions: how often, with how many lanes, and what finds no room") {
   Shape shape;
   shape.threads = 80;

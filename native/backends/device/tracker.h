@@ -106,7 +106,7 @@ struct PointCount {
 };
 
 struct Totals {
-  PointCount points[kPoints];  // with kWantPoints
+  PointCount points[kPoints];  // with kWantPoints; kTma always, since it is a loss
   u64 outside;                 // accesses (threads) whose first byte is in no range
   u64 outside_bytes;           // and theirs
   u64 overrun_bytes;           // of accesses that begin in a range and reach beyond its end

@@ -143,6 +143,7 @@ def _by_nvcc(compiler: Compiler, text: str, architectures: Sequence[int]) -> byt
         written = Path(folder) / "patches.cu"
         written.write_text(text, encoding="utf-8")
         command = [compiler.nvcc, "-std=c++17", "-fatbin", "--compile-as-tools-patch", "-Xfatbin", "-compress-all"]
+        architectures = _that_it_knows(compiler.nvcc, architectures)
         for each in architectures:
             code = f"[sm_{each},compute_{each}]" if each == max(architectures) else f"sm_{each}"
             command += ["-gencode", f"arch=compute_{each},code={code}"]
@@ -150,6 +151,17 @@ def _by_nvcc(compiler: Compiler, text: str, architectures: Sequence[int]) -> byt
         if told:
             raise ToolError(_sentence(told))
         return made.read_bytes()
+
+
+def _that_it_knows(nvcc: str, architectures: Sequence[int]) -> Sequence[int]:
+    """Those that this nvcc compiles for; where it is older than all of them its newest, whose PTX newer GPUs take."""
+    try:
+        done = subprocess.run([nvcc, "--list-gpu-arch"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"The text for the GPU could not be compiled: {error}.") from None
+    known = [int(number) for number in re.findall(r"^compute_(\d+)$", done.stdout, re.MULTILINE)]
+    kept = [each for each in architectures if each in known]
+    return kept or (architectures if not known else [max(known)])
 
 
 def _by_nvrtc(compiler: Compiler, text: str, architectures: Sequence[int]) -> bytes:
