@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leadline.profiles.canonical import owners
-from leadline.profiles.lineage import clock_of, machine_of, moved_ns, record_of_rows
+from leadline.profiles.lineage import IMPORTED, clock_of, machine_of, moved_ns, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 
@@ -77,6 +77,9 @@ def _moves(profile: Profile, records: list[Mapping[str, Any]]) -> list[int]:
 
 
 def _machine(record: Mapping[str, Any], meta: Mapping[str, Any], clock: int) -> Hashable:
+    identity = record.get("identity")
+    if isinstance(identity, str) and identity.startswith(IMPORTED):
+        return identity  # times of every imported trace count from its own beginning
     return machine_of(record, meta), round(clock / _SAME_CLOCK_NS)
 
 

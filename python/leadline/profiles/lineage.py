@@ -15,6 +15,8 @@ from leadline.profiles.records import Process
 _MOST_NS = 2**62
 """A clock beyond the year 2116 is damaged."""
 _MOST_PAIRS = 1_000_000
+IMPORTED = "imported."
+"""What the identity of a process begins with that another tool recorded."""
 _MACHINE_KEYS = ("boot_id", "hostname")
 """What tells machines apart, in a process's record or its `host`; a machine that was started again has a new clock."""
 

@@ -29,6 +29,9 @@ _FIELD = re.compile(
 _BETWEEN = re.compile(r'"(?:[^"\\]|\\.)*"|( \}, \{ )')  # of groups, where it is in no text
 _ESCAPED = re.compile(r"\\(.)")
 _DISCARDED = re.compile(r"discarded (\d+) event")
+_LOST_PACKETS = re.compile(r"discarded (\d+) packet")
+_LEAST_JUMP_NS = 60 * 10**9
+_JUMP = 10  # times all that was recorded without it
 _PAIR = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)|(\w+))\s*;')
 _NS = 1_000_000_000
 
@@ -47,9 +50,35 @@ class CtfEvent:
 
 
 @dataclass
+class _Gaps:
+    """Where a trace holds nothing for long."""
+
+    first_ns: int = -1
+    last_ns: int = -1
+    longest_ns: int = 0
+
+    def take(self, time_ns: int) -> None:
+        if self.first_ns < 0:
+            self.first_ns = time_ns
+        elif time_ns - self.last_ns > self.longest_ns:
+            self.longest_ns = time_ns - self.last_ns
+        self.last_ns = time_ns
+
+    def sentence(self) -> str:
+        """What to say of the longest; nothing where it is nothing beside the rest."""
+        rest_ns = self.last_ns - self.first_ns - self.longest_ns
+        if self.longest_ns < max(_LEAST_JUMP_NS, _JUMP * rest_ns):
+            return ""
+        return (
+            f"nothing was recorded for {self.longest_ns / _NS:,.0f} s, beside {rest_ns / _NS:.3f} s with events: the "
+            "clock jumped, or what was recorded rested"
+        )
+
+
+@dataclass
 class CtfTrace:
     """A trace as its metadata has it. `realtime_ns`: CLOCK_REALTIME less its clock, None where it does not say.
-    `discarded` and `complete` are known when all events have been read."""
+    What was lost and damaged is known when all events have been read. `lost_packets`: of events that nobody counted."""
 
     folder: Path
     name: str
@@ -59,8 +88,10 @@ class CtfTrace:
     frequency: int = _NS
     realtime_ns: int | None = None
     discarded: int = 0
+    lost_packets: int = 0
     complete: bool = True
     trouble: str = field(default="", repr=False)
+    jump: str = field(default="", repr=False)
 
     @property
     def of_kernel(self) -> bool:
@@ -81,11 +112,14 @@ class CtfTrace:
             ) as reader:
                 assert reader.stdout is not None  # it was asked for
                 count = 0
+                seen = _Gaps()
                 try:
                     for line in reader.stdout:
                         if found := _LINE.match(line):
                             count += 1
-                            yield self._event(int(found[1]), found[2], found[3])
+                            event = self._event(int(found[1]), found[2], found[3])
+                            seen.take(event.time_ns)
+                            yield event
                 finally:
                     if reader.poll() is None:
                         reader.stdout.close()
@@ -93,6 +127,12 @@ class CtfTrace:
                     code = reader.wait()
             said.seek(0)
             self._ended(code, said.read(), count)
+            self.jump = seen.sentence()
+
+    def sentences(self) -> list[str]:
+        """What else is wrong with it, when all events have been read."""
+        lost = f"the tracer lost {self.lost_packets:,} packets of events, which nobody counted"
+        return [one for one in (self.trouble, lost if self.lost_packets else "", self.jump) if one]
 
     def _event(self, cycles: int, name: str, rest: str) -> CtfEvent:
         borders = [found.start() for found in _BETWEEN.finditer(rest) if found[1]]
@@ -101,7 +141,9 @@ class CtfTrace:
         return CtfEvent(time, name, context, _fields(rest[borders[-1] :] if borders else rest))
 
     def _ended(self, code: int, said: str, count: int) -> None:
-        self.discarded = sum(int(number) for number in _DISCARDED.findall(said))
+        told = " ".join(said.split())  # it wraps its lines
+        self.discarded = sum(_counted(number) for number in _DISCARDED.findall(told))
+        self.lost_packets = sum(_counted(number) for number in _LOST_PACKETS.findall(told))
         if code == 0:
             return
         reason = _reason(said)
@@ -197,8 +239,18 @@ def _whole(value: Value | None, nothing: int) -> int:
     return value if isinstance(value, int) else nothing
 
 
+def _counted(number: str) -> int:
+    """Of counters of 32 bits that began anew the reader takes a difference of 64 bits."""
+    return int(number) & 0xFFFFFFFF if int(number) >> 63 else int(number)
+
+
 def _reason(said: str) -> str:
     """What the reader complained of first, without where in its own source."""
+    told = " ".join(said.split())
+    if "last returned timestamp" in told:
+        return "its clock goes back, and a stream must be in order of time"
+    if "Invalid packet size reported in file" in told or "packet-cur=" in told:
+        return "a stream is cut off in the middle of a packet"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith(("ERROR:", "CAUSED BY", "WARNING:"))]
     return (told or lines or ["it gave no reason"])[-1].rstrip(".")

@@ -171,9 +171,7 @@ def _trace(trace: CtfTrace, process: _Process, unread: Counter[str], left_open: 
         epoch_ns=trace.realtime_ns or 0,
         facts={"has_sync_records": False},
     )
-    said = []
-    if trace.trouble:
-        said.append(trace.trouble)
+    said = trace.sentences()
     if trace.discarded:
         said.append(f"the tracer discarded {trace.discarded:,} events")
     if unread:

@@ -19,6 +19,8 @@ from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Tables
 from leadline.trace.tables import TraceError
 
+_REALTIME_NS = 10**18
+"""September 2001: a clock that shows less counts from something else."""
 _MOST_DRIFT = 1e-3
 """A second in a quarter of an hour: no oscillator is so wrong, so a file that says it is damaged."""
 
@@ -75,6 +77,25 @@ def on_related_clocks(profiles: Sequence[Profile], relations: Iterable[Compared]
     if not offsets:
         raise TraceError(f"no profile is of the machine that the others were compared with (boot id {reference})")
     return [_moved(profile, reference, offsets[0], by_boot) for profile in profiles]
+
+
+def refuse_unrelated(profiles: Sequence[Profile]) -> None:
+    """Raises TraceError where a profile's times have no date and those of another are of another machine or have one:
+    laid over each other both would look right."""
+    dated, undated = set(), {}
+    for profile in profiles:
+        for record in record_of_rows(profile):
+            clock = clock_of(record)
+            if clock is not None and clock + moved_ns(record) >= _REALTIME_NS:
+                dated.add(_boot(record, profile.meta))
+            elif clock is not None:
+                undated[_boot(record, profile.meta)] = str((record.get("program") or {}).get("argv", ["a profile"])[0])
+    if undated and (dated or len(undated) > 1):
+        name = next(iter(undated.values()))
+        raise TraceError(
+            f"{name} does not say what its clock showed at a known date, so that it cannot be laid over what another "
+            "machine recorded; record it with a tracer that writes its clock's offset, or import it alone"
+        )
 
 
 def _clock(profile: Profile, boot: str) -> int | None:

@@ -12,7 +12,7 @@ from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_profile
 from leadline.trace.importers import ctf, kineto, nsys, perf_script, rocpd, trace_dat, xspace
 from leadline.trace.kernel.foreign import joined
-from leadline.trace.related import Compared, on_related_clocks
+from leadline.trace.related import Compared, on_related_clocks, refuse_unrelated
 from leadline.trace.source import Source, ctf_traces, sources, xspaces
 from leadline.trace.tables import TraceError
 
@@ -63,6 +63,7 @@ def import_traces(paths: Sequence[str | Path], relations: Sequence[Compared] = (
         raise TraceError(f"{names} are recordings of the kernel; give one of them, or a profile that it belongs to")
     if relations:
         programs = on_related_clocks(programs, relations)
+    refuse_unrelated(programs)
     found = programs[0] if len(programs) == 1 else merge_profiles(programs)
     for importer, source in kernels:
         found = joined(found, importer.recording(source))  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from leadline.trace.ctf import CtfTrace, open_ctf
 from leadline.trace.ctf_spans import user_traces
 from leadline.trace.importers.tree import profile_of as profile_of_trace
 from leadline.trace.kernel.ctf import KernelEvents
-from leadline.trace.kernel.foreign import KernelRecording, clock_name, profile_of
+from leadline.trace.kernel.foreign import MONOTONIC, KernelRecording, clock_name, profile_of
 from leadline.trace.source import CTF_METADATA, Source
 from leadline.trace.tables import TraceError
 
@@ -30,8 +30,19 @@ def read(source: Source) -> Profile:
     trace = _opened(source)
     if trace.of_kernel:
         return profile_of(_recording(trace))
-    profiles = [profile_of_trace(one, NAME) for one in user_traces(trace)]
+    profiles = [_of_machine(profile_of_trace(one, NAME), trace) for one in user_traces(trace)]
     return profiles[0] if len(profiles) == 1 else merge_profiles(profiles)
+
+
+def _of_machine(profile: Profile, trace: CtfTrace) -> Profile:
+    """The profile, which says whose clock its times are of, as the trace does."""
+    if clock_name(trace.clock) != MONOTONIC:
+        return profile
+    record = profile.meta["processes"][0]
+    began_ns = record["clock"]["realtime_ns"] - (trace.realtime_ns or 0)
+    clock = {**record["clock"], "moved_ns": -began_ns}  # to count from the first event
+    said = {"clock": clock, "boot_id": trace.clock_uuid, "hostname": str(trace.environment.get("hostname", ""))}
+    return Profile(profile.tables, {**profile.meta, "processes": [{**record, **said}]})
 
 
 def kernel_only(source: Source) -> bool:
@@ -55,7 +66,7 @@ def _opened(source: Source) -> CtfTrace:
 def _recording(trace: CtfTrace) -> KernelRecording:
     found = KernelEvents(str(trace.environment.get("machine", "x86_64")))
     found.take(trace.events())
-    sentences = [trace.trouble] if trace.trouble else []
+    sentences = trace.sentences()
     if found.unread:
         names = ", ".join(name for name, _ in found.unread.most_common(_MOST_NAMED))
         more = f" and {len(found.unread) - _MOST_NAMED} others" if len(found.unread) > _MOST_NAMED else ""
@@ -66,7 +77,7 @@ def _recording(trace: CtfTrace) -> KernelRecording:
         recorder="LTTng" if tracer.startswith("lttng") else f"{tracer} (CTF)".strip(),
         events=found.columns(),
         clock=clock_name(trace.clock),
-        boot_id=trace.clock_uuid if clock_name(trace.clock) == "monotonic" else "",
+        boot_id=trace.clock_uuid if clock_name(trace.clock) == MONOTONIC else "",
         host=str(trace.environment.get("hostname", trace.environment.get("host", ""))),
         realtime_ns=trace.realtime_ns,
         lost=trace.discarded,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline import _version
+from leadline.profiles.lineage import IMPORTED
 from leadline.schema import FORMAT_VERSION
 from leadline.trace.allocator import History
 
@@ -35,7 +36,7 @@ def imported_meta(
     clock = {"monotonic_ns": 0, "realtime_ns": origin_ns, "uncertainty_ns": 0}
     program = {"argv": [source]}
     record: dict[str, Any] = {
-        "identity": f"imported.{source}.{rank}.{pid}.{origin_ns}",
+        "identity": f"{IMPORTED}{source}.{rank}.{pid}.{origin_ns}",
         "pid": pid,
         "rank": rank,
         "launch": {"world_size": world_size} if world_size > 0 else {},
