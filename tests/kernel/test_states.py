@@ -55,6 +55,25 @@ def test_a_thread_that_is_sent_off_waits_for_who_held_its_cpu() -> None:
     ]
 
 
+@pytest.mark.parametrize("helper", ["rcu_preempt", "kworker/0:0H", "ksoftirqd/1"])
+def test_a_long_wait_is_not_laid_to_a_helper_of_the_kernel(helper: str) -> None:
+    """Only switches from and to the program's threads are seen, and who left last may have run for microseconds."""
+    ms = 1_000_000
+
+    def waited(first: tuple[int, str], lasts_ns: int) -> str:
+        found = profile(
+            ("switch", ms, MAIN, *(first[0], RUNNABLE, first[1])),
+            ("switch", ms + lasts_ns, 17, MAIN, RUNNABLE, "main"),
+            ("switch", 30 * ms, MAIN, 17, SLEEPS, helper),
+            window=(ms // 2, 40 * ms),
+        )
+        return told(found)[1][4]
+
+    assert waited((HOG, "cc1plus"), 20 * ms) == "cc1plus", "who came when it was sent off is likelier"
+    assert waited((17, helper), 20 * ms) == "", "then nobody is named"
+    assert waited((17, helper), 20_000) == helper
+
+
 def test_a_block_has_its_system_call_and_its_waker() -> None:
     found = profile(
         ("syscall_entry", 1_100, MAIN, -1, 0, "futex"),

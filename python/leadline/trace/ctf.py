@@ -246,10 +246,10 @@ def _counted(number: str) -> int:
 
 def _reason(said: str) -> str:
     """What the reader complained of first, without where in its own source."""
-    told = " ".join(said.split())
-    if "last returned timestamp" in told:
+    joined = " ".join(said.split())
+    if "last returned timestamp" in joined:
         return "its clock goes back, and a stream must be in order of time"
-    if "Invalid packet size reported in file" in told or "packet-cur=" in told:
+    if "Invalid packet size reported in file" in joined or "packet-cur=" in joined:
         return "a stream is cut off in the middle of a packet"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith(("ERROR:", "CAUSED BY", "WARNING:"))]

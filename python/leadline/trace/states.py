@@ -7,6 +7,7 @@ The reason of a block is the system call that is open, where system calls were r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -19,6 +20,8 @@ from leadline.profiles.tables import StringTable
 from leadline.schema import KernelEventKind as Event
 
 Numbers = NDArray[np.int64]
+_HELPERS = re.compile(r"(rcu[_ocb]|kworker/|ksoftirqd/|migration/|irq/|cpuhp/|watchdog)")
+_HELPERS_NS = 1_000_000
 _DEAD = 0x30  # EXIT_DEAD and EXIT_ZOMBIE in `prev_state`
 
 _COLUMNS = ("tid", "start_ns", "duration_ns", "state", "cpu", "other", "reason")
@@ -38,7 +41,8 @@ class States:
     """One row per stretch of time, ordered by thread and start.
 
     `other`: of a runnable stretch the thread that held the CPU last (who left when this one came, else who came when
-    it was sent off), of a blocked one the thread that ended it; -1 where that is not known, 0 for an idle CPU.
+    it was sent off; helpers of the kernel only where it is short), of a blocked one the thread that ended it; -1 where
+    that is not known, 0 for an idle CPU.
     `cpu`: where it ran, or ran last; -1 unknown.
     """
 
@@ -97,11 +101,11 @@ def thread_states(
     end = np.where(following, np.concatenate((start[1:], [0]))[: tid.size], window[1])
     ended_by = np.where(following, np.concatenate((move.by[1:], [-1]))[: tid.size], -1)
     blocked, runnable = state == State.BLOCKED, state == State.RUNNABLE
-    # whoever left when it came back held the CPU last; who came first is often a kernel thread of microseconds
-    other = np.where(blocked | (runnable & (ended_by > 0)), ended_by, np.where(runnable, move.holder, -1))
+    names = thread_names(events, text)
+    held = _held(runnable, ended_by, move.holder, end - start, names)
+    other = np.where(blocked, ended_by, np.where(runnable, held, -1))
     kept = (end > start) & (state != State.ENDED)
     reason = _reasons(events, text, tid[kept], start[kept], blocked[kept])
-    names = thread_names(events, text)
     return States(
         tid=tid[kept],
         start_ns=start[kept],
@@ -112,6 +116,19 @@ def thread_states(
         reason=reason,
         names=names,
     )
+
+
+def _held(
+    runnable: NDArray[np.bool_], last: Numbers, first: Numbers, lasted: Numbers, names: Mapping[int, str]
+) -> Numbers:
+    """Who held the CPU of each runnable stretch: who left when it came back, else who came when it was sent off. A
+    helper of the kernel between runs for microseconds, so that a long stretch is not laid to it; then it is unknown."""
+    helpers = np.array([tid for tid, name in names.items() if _HELPERS.match(name)], dtype=np.int64)
+    helped = np.isin(last, helpers)
+    other_first = (first > 0) & ~np.isin(first, helpers)
+    found = np.where((last > 0) & ~(runnable & helped & other_first), last, first)
+    unknown = runnable & np.isin(found, helpers) & (lasted > _HELPERS_NS)
+    return np.where(unknown, -1, found)
 
 
 @dataclass(frozen=True)
