@@ -86,3 +86,30 @@ def test_states_of_threads(exported: Any, tmp_path: Path) -> None:
     assert theirs["Running"] == sum_of("running") == 900 + 500 + 2_500
     assert theirs.get("R", 0) + theirs.get("R+", 0) == sum_of("runnable") == 1_500 + 500
     assert theirs["S"] == sum_of("blocked") == 2_000
+
+
+def test_who_ran_between_switches_of_ours_is_nobody(exported: Any, tmp_path: Path) -> None:
+    """A recording that follows a program sees switches from and to its threads only."""
+    builder = ProfileBuilder()
+    process = builder.process("train.py", pid=100, start_ns=1)
+    thread = builder.thread(process, "main", tid=100)
+    node = builder.child(builder.node_of_thread(thread), builder.frame("region", "outer"))
+    builder.event("region", node, 1_000, 9_000, thread=thread)
+    for time, tid, target, name in (
+        (1_100, 900, 100, "main"),
+        (2_000, 100, 900, "hog"),
+        (8_000, 901, 100, "main"),  # whom 900 gave the CPU nobody saw
+        (9_000, 100, 900, "hog"),
+    ):
+        builder.kernel_event("switch", time, name, tid=tid, target=target, value=0, cpu=0, process=process)
+    profile = builder.profile()
+    profile.meta["kernel"] = {"source": "tracefs", "level": "sched", "from_ns": 1_000, "until_ns": 10_000}
+    profile.meta["processes"] = [{"pid": 100, "started_at_ns": 1, "clock": {"monotonic_ns": 0, "realtime_ns": 10**18}}]
+    complaints, ran = query(
+        exported("perfetto", profile), tmp_path, COMPLAINTS,
+        "select thread.name as name, sum(dur) as dur from sched join thread using (utid) where dur > 0 group by 1",
+    )  # fmt: skip
+    assert complaints == []
+    found = {row["name"]: row["dur"] for row in ran}
+    assert found["others (not recorded)"] == 6_000
+    assert "hog" not in found

@@ -10,8 +10,10 @@ first event.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.convert.request import Request
 from leadline.convert.sinks import Sink
@@ -28,6 +30,7 @@ _CORRELATION_BITS = 48
 _POINTS = (Kind.ALLOCATE,)  # events that show an amount, not a stretch of time
 _KINDS = [kind.name.lower() for kind in Kind]
 _MOST_NS = 1 << 62
+_UNSEEN = (1 << 31) - 2  # no thread has this number
 
 
 def export(profile: Profile, request: Request, sink: Sink) -> None:
@@ -135,6 +138,32 @@ def _tracks(trace: Trace, process: int | str, *, with_devices: bool) -> Iterator
         yield f"GPU {device} stream {stream}", 0, rows
 
 
+def _without_gaps(events: Mapping[str, NDArray[Any]], own: list[int]) -> dict[str, NDArray[Any]]:
+    """The events of a recording that followed the threads `own`, so that every switch takes the CPU from whom the one
+    before gave it: between others run that nobody recorded, under a name of their own."""
+    found = {name: events[name].astype(np.int64) for name in ("cpu", "time_ns", "kind", "tid", "target", "value")}
+    switches = np.flatnonzero(found["kind"] == KernelEventKind.SWITCH)
+    switches = switches[np.argsort(found["cpu"][switches], kind="stable")]
+    before, after = switches[:-1], switches[1:]
+    gap = (found["cpu"][before] == found["cpu"][after]) & (found["target"][before] != found["tid"][after])
+    before, after = before[gap], after[gap]
+    mine = np.isin(found["target"][before], own)  # then its leaving was lost
+    begins = before[~mine]
+    gone = {"target": np.full(begins.size, _UNSEEN), "tid": found["target"][begins], "value": np.ones(begins.size)}
+    came = {
+        "target": found["tid"][after],
+        "tid": np.where(mine, found["target"][before], _UNSEEN),
+        "value": np.zeros(after.size),
+    }
+    place = np.argsort(np.concatenate([np.arange(len(found["kind"])), begins + 0.5, after - 0.5]), kind="stable")
+    return {
+        name: np.concatenate([values, gone.get(name, values[begins]), came.get(name, values[after])]).astype(np.int64)[
+            place
+        ]
+        for name, values in found.items()
+    }
+
+
 def _kernel(writer: PerfettoWriter, profile: Profile, begin_ns: int, processes: frozenset[int]) -> None:
     """Switches and wakings of the machine of these processes, CPU by CPU. `begin_ns`: time 0 of the timeline on the
     clock of the events."""
@@ -142,9 +171,11 @@ def _kernel(writer: PerfettoWriter, profile: Profile, begin_ns: int, processes: 
     mine = np.isin(events["process"], list(processes))
     events = {name: values[mine] for name, values in events.items()}
     text = profile.tables.strings
-    names = {**thread_names(events, text), 0: "swapper"}
+    names = {**thread_names(events, text), 0: "swapper", _UNSEEN: "others (not recorded)"}
     wanted = np.isin(events["kind"], [KernelEventKind.SWITCH, KernelEventKind.WAKING]) & (events["time_ns"] >= begin_ns)
-    rows = np.flatnonzero(wanted)
+    own = [thread.tid for thread in profile.threads if thread.process in processes]
+    events = _without_gaps({name: values[wanted] for name, values in events.items()}, own)
+    rows = np.arange(events["time_ns"].size)
     code = np.zeros(rows.size, dtype=np.int64)
     for name in ("kind", "tid", "target", "value"):
         values, number = np.unique(events[name][rows], return_inverse=True)
