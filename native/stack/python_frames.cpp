@@ -209,21 +209,19 @@ bool local_name_of(uintptr_t frame, uintptr_t object, std::string* name) {
   const RawFrame raw = read_frame(frame);
   auto* code = reinterpret_cast<PyCodeObject*>(raw.code);
 #if PY_VERSION_HEX >= 0x030B0000
-  PyObject* names = code->co_localsplusnames;
-  const int count = code->co_nlocalsplus;
-#else
-  PyObject* names = code->co_varnames;
-  const int count = code->co_nlocals;
+  PyObject* const lists[] = {code->co_localsplusnames};
+#else  // in a frame they lie in this order, too
+  PyObject* const lists[] = {code->co_varnames, code->co_cellvars, code->co_freevars};
 #endif
-  if (names == nullptr || !PyTuple_Check(names)) return false;
-  for (int i = 0; i < count && i < PyTuple_GET_SIZE(names); ++i) {
-    uintptr_t value =
-        read_at<uintptr_t>(frame, g_layout.locals + static_cast<uint32_t>(i * static_cast<int>(sizeof(void*)))) &
-        g_layout.code_mask;
-    if (value != 0 && value != object && Py_TYPE(reinterpret_cast<PyObject*>(value)) == &PyCell_Type) {
-      value = reinterpret_cast<uintptr_t>(reinterpret_cast<PyCellObject*>(value)->ob_ref);
-    }
-    if (value == object) {
+  uint32_t place = g_layout.locals;
+  for (PyObject* names : lists) {
+    if (names == nullptr || !PyTuple_Check(names)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i, place += sizeof(void*)) {
+      uintptr_t value = read_at<uintptr_t>(frame, place) & g_layout.code_mask;
+      if (value != 0 && value != object && Py_TYPE(reinterpret_cast<PyObject*>(value)) == &PyCell_Type) {
+        value = reinterpret_cast<uintptr_t>(reinterpret_cast<PyCellObject*>(value)->ob_ref);
+      }
+      if (value != object) continue;
       assign_text(name, PyTuple_GET_ITEM(names, i));
       return true;
     }
