@@ -3,7 +3,8 @@
 #
 #   bench/gpu/check.sh [--fakes] OUT [PART ...]
 #
-# PART: correctness, cost, whatif (default: correctness cost; whatif wants a run of its own). --fakes rehearses on a
+# PART: correctness, cost, whatif, tools (default: correctness cost; the last two want runs of their own; tools leaves
+# tools.md and tools.json as well). --fakes rehearses on a
 # machine without a GPU: the same steps over the fake vendor libraries of native/testing/nvidia, which it builds too.
 #
 # Needs python3 with torch (a CUDA build), numpy and rich, CMake, ninja, a C++20 compiler and nanobind. A Python package
@@ -20,7 +21,7 @@ if [ "${1:-}" = --fakes ]; then
   shift
 fi
 if [ $# -lt 1 ]; then
-  echo "usage: bench/gpu/check.sh [--fakes] OUT [correctness] [cost] [whatif]" >&2
+  echo "usage: bench/gpu/check.sh [--fakes] OUT [correctness] [cost] [whatif] [tools]" >&2
   exit 2
 fi
 begin=$(date +%s)
@@ -31,9 +32,9 @@ shift
 parts=${*:-correctness cost}
 for part in $parts; do
   case $part in
-    correctness | cost | whatif) ;;
+    correctness | cost | whatif | tools) ;;
     *)
-      echo "There is no part called $part; the parts are correctness, cost and whatif." >&2
+      echo "There is no part called $part; the parts are correctness, cost, whatif and tools." >&2
       exit 2
       ;;
   esac
@@ -84,5 +85,6 @@ fi
 timeout --kill-after=15 "$(left)" "$python" -m gpu_suite "$out" "$work" "$(($(left) - 15))" $parts
 status=$?
 cat "$out/summary.md"
+[ ! -f "$out/tools.md" ] || cat "$out/tools.md"
 echo "all: $(($(date +%s) - begin)) s"
 exit $status

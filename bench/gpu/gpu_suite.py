@@ -24,7 +24,7 @@ from typing import Any
 from gpu_checks import CHECKS
 from gpu_summary import machine, summary
 
-PARTS = ("correctness", "cost", "whatif")
+PARTS = ("correctness", "cost", "whatif", "tools")
 LARGEST_FILE = 15 << 20
 """Bytes of one packed file: some ways of fetching results take 16 MiB at most."""
 _LEAST_S = 8
@@ -43,7 +43,7 @@ class Suite:
     work: Path
     deadline: float
     results: dict[str, Any] = field(
-        default_factory=lambda: {"machine": {}, "correctness": {}, "cost": {}, "whatif": {}}
+        default_factory=lambda: {"machine": {}, "correctness": {}, "cost": {}, "whatif": {}, "tools": {}}
     )
 
     def left(self) -> float:
@@ -88,6 +88,15 @@ class Suite:
         self.results["whatif"] = json.loads(path.read_text()) if path.exists() else {}
         self.write()
 
+    def tools(self) -> None:
+        """Event tools on the device; it writes its own page into OUT as well."""
+        seconds = self.left() - _ENDING_S
+        if seconds > _LEAST_S:
+            self.step("tools", self.left(), ["-m", "gpu_tools", str(self.out), str(self.work), str(seconds)])
+        path = self.out / "tools.json"
+        self.results["tools"] = json.loads(path.read_text()) if path.exists() else {}
+        self.write()
+
     def step(self, name: str, seconds: float, arguments: Sequence[str]) -> bool:
         """Run it with its own log; False when its time was up, and then all its processes are gone."""
         with (self.work / f"{name}.log").open("wb") as log:
@@ -119,6 +128,7 @@ class Suite:
 
     def passed(self) -> bool:
         checks = [*self.results["correctness"].values(), *self.results["cost"].get("verdicts", {}).values()]
+        checks += self.results.get("tools", {}).values()
         return all(check.get("ok") is not False for check in checks)
 
 
@@ -174,6 +184,8 @@ def main() -> int:
             suite.cost()
         if "whatif" in parts:
             suite.whatif(Path(__file__).resolve().parents[2])
+        if "tools" in parts:
+            suite.tools()
     finally:
         suite.write()
         pack(suite.out, suite.work)
