@@ -22,11 +22,11 @@ from leadline.profiles import open_profile
 from leadline.report.tools import tool_results
 
 PAPER = {
-    "resnet50": "ResNet-18 b32, A100: kernels 1497, footprint 1232.13 MB, WS 1024 MB, mean 86.07, median 64, p90 172.27",
-    "encoder": "BERT b16, A100: kernels 487, footprint 1179.64 MB, WS 212.62 MB, mean 75.23, median 37.69, p90 141.75",
-    "decoder": "GPT-2 b8, A100: kernels 583, footprint 4148.10 MB, WS 1493.85 MB, mean 59.02, median 25.08, p90 138",
+    "resnet50": "ResNet-18 b32, kernels 1497, footprint 1232.13 MB, WS 1024 MB, mean 86.07, median 64, p90 172.27",
+    "encoder": "BERT b16, kernels 487, footprint 1179.64 MB, WS 212.62 MB, mean 75.23, median 37.69, p90 141.75",
+    "decoder": "GPT-2 b8, kernels 583, footprint 4148.10 MB, WS 1493.85 MB, mean 59.02, median 25.08, p90 138",
 }
-"""Table V, inference. Models here are of the kind, not the same, so orders of magnitude compare.
+"""Table V, inference on an A100. Models here are of the kind, not the same, so orders of magnitude compare.
 Their `WS` is the whole size of every tensor that a kernel touches once."""
 LIMIT = 20
 """Times slower than plain that a measured run may be."""

@@ -28,7 +28,7 @@ EVENTS = frozenset({"launch", "touched", "block", "value", "count", "shared_acce
 TRAITS = ("real accesses", "library kernels", "graphs", "summed on the device", "no GPU times (excludes CUPTI)")
 DOC = "real accesses of kernels on an NVIDIA GPU, by the Compute Sanitizer"
 
-WANT_PAGES, WANT_VALUES, WANT_CONFLICTS, WANT_INSTRUCTIONS = 1, 2, 4, 8
+WANT_PAGES, WANT_VALUES, WANT_CONFLICTS, WANT_INSTRUCTIONS, WANT_POINTS = 1, 2, 4, 8, 16
 """Want of native/backends/device/tracker.h."""
 _FLOAT32 = 1
 """Element of the same header."""
@@ -96,7 +96,8 @@ class SanitizerBackend:
         self._wants = wants
         sizes, shift = page_sizes(wants.pages)
         self._sizes = sizes
-        want = WANT_PAGES if "touched" in wants.events else 0
+        want = WANT_POINTS  # else copies by tensor maps would not be counted, and sets too small without a word
+        want |= WANT_PAGES if "touched" in wants.events else 0
         want |= WANT_VALUES if wants.events & {"value", "count"} else 0
         want |= WANT_CONFLICTS if "shared_access" in wants.events else 0
         want |= WANT_INSTRUCTIONS if wants.events & {"shared_access", "instruction"} else 0
