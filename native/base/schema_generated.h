@@ -71,9 +71,10 @@ enum class EventKind : std::uint8_t {
   kOverhead = 14,
   kModule = 15,
   kPython = 16,
+  kScratch = 17,
 };
-inline constexpr std::size_t kEventKindCount = 17;
-inline constexpr std::array<std::string_view, 17> kEventKindNames{{
+inline constexpr std::size_t kEventKindCount = 18;
+inline constexpr std::array<std::string_view, 18> kEventKindNames{{
     "operator",
     "region",
     "phase",
@@ -91,6 +92,7 @@ inline constexpr std::array<std::string_view, 17> kEventKindNames{{
     "overhead",
     "module",
     "python",
+    "scratch",
 }};
 constexpr std::string_view to_string(EventKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -208,13 +210,16 @@ enum class MetricKind : std::uint8_t {
   kTemporaryBytes = 69,  // memory that nodes of a graph asked their allocator for, however soon they gave it back
   kRecorded = 70,  // calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`
   kOperatorRunningTime = 71,  // CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond
-  kNamedCounter1 = 72,  // counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
-  kNamedCounter2 = 73,  // counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
-  kNamedCounter3 = 74,  // counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
-  kNamedCounter4 = 75,  // counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kScratchAllocBytes = 72,  // scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told
+  kScratchFreeBytes = 73,  // scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for
+  kScratchTime = 74,  // time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time
+  kNamedCounter1 = 75,  // counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter2 = 76,  // counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter3 = 77,  // counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kNamedCounter4 = 78,  // counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
 };
-inline constexpr std::size_t kMetricKindCount = 76;
-inline constexpr std::array<std::string_view, 76> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 79;
+inline constexpr std::array<std::string_view, 79> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -287,6 +292,9 @@ inline constexpr std::array<std::string_view, 76> kMetricKindNames{{
     "temporary_bytes",
     "recorded",
     "operator_running_time",
+    "scratch_alloc_bytes",
+    "scratch_free_bytes",
+    "scratch_time",
     "named_counter_1",
     "named_counter_2",
     "named_counter_3",
@@ -446,7 +454,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 76> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 79> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -519,6 +527,9 @@ inline constexpr std::array<MetricInfo, 76> kMetricInfo{{
     {"temporary_bytes", "bytes", true},
     {"recorded", "1", true},
     {"operator_running_time", "ns", true},
+    {"scratch_alloc_bytes", "bytes", true},
+    {"scratch_free_bytes", "bytes", true},
+    {"scratch_time", "ns", true},
     {"named_counter_1", "1", true},
     {"named_counter_2", "1", true},
     {"named_counter_3", "1", true},

@@ -112,6 +112,41 @@ void ActivityFold::tell_counters(const KernelRun& run, const std::string& mangle
   tell_more(run, mangled, nullptr, &measures);
 }
 
+void ActivityFold::tell_scratch(const ScratchChange& change, const KernelRun* run, const std::string* mangled) {
+  using Kind = ScratchChange::Kind;
+  const KernelRun at = run != nullptr ? *run : KernelRun{};
+  leadline_event event{};
+  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
+  event.phase = LEADLINE_INSTANT;
+  event.time_ns = change.end_ns;
+  leadline_gpu_activity_event& activity = event.of.gpu_activity;
+  activity.context = at.context;
+  activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kApi);
+  activity.event_kind = static_cast<std::uint8_t>(EventKind::kScratch);
+  activity.name = change.kind == Kind::kTaken       ? "Scratch memory taken"
+                  : change.kind == Kind::kGivenBack ? "Scratch memory given back"
+                                                    : "Scratch memory reclaimed";
+  activity.device = change.device;
+  activity.device_type = vendor_.device_type;
+  activity.stream = at.stream;
+  activity.start_ns = change.start_ns;
+  activity.duration_ns = change.end_ns - change.start_ns;
+  activity.correlation = at.correlation;
+  activity.bytes = change.bytes;
+  const bool is_taken = change.kind == Kind::kTaken;
+  const std::vector<leadline_measure> measures =
+      is_taken ? std::vector<leadline_measure>{{number(MetricKind::kScratchAllocBytes), change.bytes},
+                                               {number(MetricKind::kScratchTime), activity.duration_ns}}
+               : std::vector<leadline_measure>{{number(MetricKind::kScratchFreeBytes), change.bytes}};
+  if (run != nullptr && mangled != nullptr) {
+    leadline_monitor_emit(&event);
+    return tell_more(*run, *mangled, nullptr, &measures);
+  }
+  activity.measures = measures.data();
+  activity.measure_count = static_cast<std::uint32_t>(measures.size());
+  leadline_monitor_emit(&event);
+}
+
 void ActivityFold::tell_more(const KernelRun& run, const std::string& mangled,
                              const std::vector<leadline_activity_child>* children,
                              const std::vector<leadline_measure>* measures) {
@@ -246,13 +281,15 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
       break;
     default:
       describe_kernel(work, device, activity, measures);
-      if (samples_ != nullptr || counters_read_ != nullptr || replayed_ != nullptr) {
+      if (samples_ != nullptr || counters_read_ != nullptr || replayed_ != nullptr ||
+          (scratch_ != nullptr && work.scratch > 0)) {
         const std::uint32_t call = launch.outer != 0 ? launch.outer : work.correlation;
         const KernelRun run{activity.context,    activity.via,     activity.via_kind, work.device, work.stream,
                             activity.graph_node, work.correlation, work.start_ns,     work.end_ns, call};
         if (replayed_ != nullptr) replayed_->ran(run, work.name);
         if (samples_ != nullptr) samples_->ran(run, work.name);
         if (counters_read_ != nullptr) counters_read_->ran(run, work.name);
+        if (scratch_ != nullptr && work.scratch > 0) scratch_->ran(run, work.name, work.queue);
       }
       work_class = activity.frame_kind == static_cast<std::uint8_t>(FrameKind::kCollective) ? WorkClass::kCommunication
                                                                                             : WorkClass::kCompute;

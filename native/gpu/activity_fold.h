@@ -19,6 +19,7 @@
 #include "gpu/kernel_names.h"
 #include "gpu/marks.h"
 #include "gpu/replayed_launches.h"
+#include "gpu/scratch_memory.h"
 #include "gpu/stream_queue.h"
 #include "gpu/work.h"
 #include "leadline/monitor.h"
@@ -68,6 +69,10 @@ class ActivityFold {
     counters_read_ = counters;
     replayed_ = replayed;
   }
+  // The same of kernels that use scratch memory.
+  void follow_scratch(ScratchMemory* scratch) noexcept { scratch_ = scratch; }
+  // What was taken or given back, at its kernel, which was told before; `run` and `mangled` null: at none.
+  void tell_scratch(const ScratchChange& change, const KernelRun* run, const std::string* mangled);
   // Of a kernel that was told before: samples of instructions below its frame, and what counters said of it.
   void tell_instructions(const KernelRun& run, const std::string& mangled,
                          const std::vector<leadline_activity_child>& instructions);
@@ -118,6 +123,7 @@ class ActivityFold {
   InstructionSamples* samples_ = nullptr;
   CounterSamples* counters_read_ = nullptr;
   ReplayedLaunches* replayed_ = nullptr;
+  ScratchMemory* scratch_ = nullptr;
   FoldCounters counters_;
 };
 

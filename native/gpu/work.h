@@ -56,6 +56,7 @@ struct Work {
   std::int32_t accumulation_registers = 0;  // those of matrix units, where they are apart
   std::int32_t scalar_registers = 0;        // of a whole warp, where there are such
   std::int32_t scratch = 0;                 // bytes of a thread's own memory
+  std::uint64_t queue = 0;                  // the hardware's, where scratch memory is told by it
   std::int32_t static_shared = 0;
   std::int32_t dynamic_shared = 0;
   std::int32_t shared_executed = 0;

@@ -81,7 +81,8 @@ void activity(const leadline_gpu_activity_event& a) {
     ++sum.count;
     sum.sum += value;
   };
-  if (a.name && a.duration_ns >= 0) book("gpu_time", a.duration_ns);
+  const bool is_work = a.event_kind != static_cast<std::uint8_t>(EventKind::kScratch);
+  if (a.name && a.duration_ns >= 0 && is_work) book("gpu_time", a.duration_ns);
   const std::string kernel = key.substr(0, key.find(" | "));
   for (std::uint32_t i = 0; a.name && i < a.child_count; ++i) {
     const leadline_activity_child& child = a.children[i];

@@ -90,6 +90,7 @@ class EventKind(_Kind):
     OVERHEAD = 14
     MODULE = 15
     PYTHON = 16
+    SCRATCH = 17
 
 
 class KernelEventKind(_Kind):
@@ -182,10 +183,13 @@ class MetricKind(_Kind):
     TEMPORARY_BYTES = 69
     RECORDED = 70
     OPERATOR_RUNNING_TIME = 71
-    NAMED_COUNTER_1 = 72
-    NAMED_COUNTER_2 = 73
-    NAMED_COUNTER_3 = 74
-    NAMED_COUNTER_4 = 75
+    SCRATCH_ALLOC_BYTES = 72
+    SCRATCH_FREE_BYTES = 73
+    SCRATCH_TIME = 74
+    NAMED_COUNTER_1 = 75
+    NAMED_COUNTER_2 = 76
+    NAMED_COUNTER_3 = 77
+    NAMED_COUNTER_4 = 78
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -695,6 +699,24 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "ns",
         True,
         "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond",
+    ),
+    MetricInfo(
+        MetricKind.SCRATCH_ALLOC_BYTES,
+        "bytes",
+        True,
+        "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told",
+    ),
+    MetricInfo(
+        MetricKind.SCRATCH_FREE_BYTES,
+        "bytes",
+        True,
+        "scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for",
+    ),
+    MetricInfo(
+        MetricKind.SCRATCH_TIME,
+        "ns",
+        True,
+        "time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time",
     ),
     MetricInfo(
         MetricKind.NAMED_COUNTER_1,

@@ -38,6 +38,7 @@ export const EventKindNames = [
   "overhead",
   "module",
   "python",
+  "scratch",
 ] as const;
 export type EventKind = (typeof EventKindNames)[number];
 
@@ -132,6 +133,9 @@ export const MetricKindNames = [
   "temporary_bytes",
   "recorded",
   "operator_running_time",
+  "scratch_alloc_bytes",
+  "scratch_free_bytes",
+  "scratch_time",
   "named_counter_1",
   "named_counter_2",
   "named_counter_3",
@@ -212,6 +216,9 @@ export const MetricKindDocs: Record<MetricKind, string> = {
   temporary_bytes: "memory that nodes of a graph asked their allocator for, however soon they gave it back",
   recorded: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`",
   operator_running_time: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond",
+  scratch_alloc_bytes: "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told",
+  scratch_free_bytes: "scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for",
+  scratch_time: "time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time",
   named_counter_1: "counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
   named_counter_2: "counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
   named_counter_3: "counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
@@ -368,6 +375,9 @@ export const MetricInfo: Record<MetricKind, { unit: string; additive: boolean; d
   temporary_bytes: { unit: "bytes", additive: true, doc: "memory that nodes of a graph asked their allocator for, however soon they gave it back" },
   recorded: { unit: "1", additive: true, doc: "calls of an operator that autograd recorded, for a backward pass; those that had one are the calls below the operator's phase `backward`" },
   operator_running_time: { unit: "ns", additive: true, doc: "CPU time of a thread in its outermost operators, at the thread: their wall time by the share that it took of those that were looked at, about one in a millisecond" },
+  scratch_alloc_bytes: { unit: "bytes", additive: true, doc: "scratch memory that the driver took for a queue because this kernel needed it; the count is how often, 0 bytes where it was not told" },
+  scratch_free_bytes: { unit: "bytes", additive: true, doc: "scratch memory given back, or reclaimed from the queue when it was idle, at the kernel that it had been taken for" },
+  scratch_time: { unit: "ns", additive: true, doc: "time in which a queue waited while scratch memory was taken for this kernel; no part of gpu_time" },
   named_counter_1: { unit: "1", additive: true, doc: "counter: the first of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
   named_counter_2: { unit: "1", additive: true, doc: "counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },
   named_counter_3: { unit: "1", additive: true, doc: "counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`" },

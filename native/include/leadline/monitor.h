@@ -177,7 +177,8 @@ typedef struct leadline_gpu_activity_event {
   uint64_t correlation;
   uint64_t graph_node; /* CUDA graphs: number of the graph << 32 | number of the node in it, else 0 */
   int64_t bytes;
-  const leadline_measure* measures; /* further metrics of this one piece of work (gpu_time is added by itself) */
+  const leadline_measure* measures; /* further metrics of this one piece of work (gpu_time is added by itself,
+                                       but for event kind scratch) */
   uint32_t measure_count;
   uint64_t frame; /* not 0: for the life of the process the same number means the same frame_kind, name, detail, file
                      and line, so that none of them needs to be looked up again */

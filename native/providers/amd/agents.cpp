@@ -81,6 +81,10 @@ GpuAgent describe(const sdk::Agent& agent) {
   gpu.lds_kib = static_cast<std::int32_t>(agent.lds_kib);
   gpu.hive = agent.hive;
   gpu.node = agent.node;
+  const auto* links = static_cast<const sdk::IoLink*>(agent.io_link_list);
+  for (std::uint32_t i = 0; links && i < agent.io_links; ++i) {
+    gpu.links.push_back({links[i].to_node, -1, links[i].type, links[i].weight, links[i].max_mb_per_s});
+  }
   std::array<char, 32> pci{};
   std::snprintf(pci.data(), pci.size(), "%04x:%02x:%02x.%x", agent.domain, agent.location >> 8 & 0xff,
                 agent.location >> 3 & 0x1f, agent.location & 7);
@@ -137,12 +141,35 @@ void Agents::load(const void* const* agents, std::size_t count, const Visibility
   take(std::move(gpus));
 }
 
+// Of links only those between devices that the program sees.
 void Agents::take(std::vector<GpuAgent> gpus) {
+  for (GpuAgent& gpu : gpus) {
+    for (GpuLink& link : gpu.links) {
+      const auto to = std::ranges::find(gpus, link.node, &GpuAgent::node);
+      link.device = to == gpus.end() ? -1 : to->info.index;
+    }
+    std::erase_if(gpu.links, [](const GpuLink& link) { return link.device < 0; });
+  }
   std::unordered_map<std::uint64_t, std::int32_t> devices;
   for (const GpuAgent& gpu : gpus) devices[gpu.id] = gpu.info.index;
   gpus_ = std::move(gpus);  // all or none: a device without its number would be another one
   devices_ = std::move(devices);
 }
+
+namespace {
+
+std::string links_json(const std::vector<GpuLink>& links) {
+  std::string text = "[";
+  for (const GpuLink& link : links) {
+    const char* const type = link.type == sdk::kLinkXgmi ? "xGMI" : link.type == sdk::kLinkPcie ? "PCIe" : "other";
+    text += std::string(text.size() > 1 ? ", " : "") + "{\"device\": " + std::to_string(link.device) +
+            ", \"type\": \"" + type + "\", \"weight\": " + std::to_string(link.weight) +
+            ", \"mb_per_s\": " + std::to_string(link.mb_per_s) + "}";
+  }
+  return text + "]";
+}
+
+}  // namespace
 
 std::string device_detail_json(const GpuAgent& gpu) {
   const Chip chip = chip_of(gpu.info.major, gpu.info.minor, gpu.info.stepping, gpu.info.warp_size);
@@ -154,12 +181,12 @@ std::string device_detail_json(const GpuAgent& gpu) {
                 "\"simds_per_compute_unit\": %d, \"max_waves_per_simd\": %d, \"lds_bytes\": %d, \"xcc\": %d, "
                 "\"pci\": \"%s\", \"hive\": \"%llx\", \"partition\": \"%d of %d\", "
                 "\"multiprocessors\": %d, \"registers_per_multiprocessor\": %d, "
-                "\"shared_bytes_per_multiprocessor\": %d, \"max_threads_per_multiprocessor\": %d}",
+                "\"shared_bytes_per_multiprocessor\": %d, \"max_threads_per_multiprocessor\": %d, \"links\": ",
                 gpu.architecture.c_str(), gpu.info.multiprocessors, gpu.info.warp_size, gpu.simds_per_compute_unit,
                 gpu.max_waves_per_simd, gpu.lds_kib * 1024, gpu.xccs, gpu.pci.c_str(),
                 static_cast<unsigned long long>(gpu.hive), gpu.part + 1, gpu.parts, gpu.info.multiprocessors, registers,
                 gpu.info.shared_per_multiprocessor, gpu.info.max_threads_per_multiprocessor);
-  return out.data();
+  return out.data() + links_json(gpu.links) + "}";
 }
 
 }  // namespace leadline::amd

@@ -12,6 +12,15 @@
 
 namespace leadline::amd {
 
+// From a device to another one that the program sees.
+struct GpuLink {
+  std::uint32_t node = 0;    // of the driver's topology
+  std::int32_t device = -1;  // the program's number of it
+  std::int32_t type = 0;     // sdk::kLinkXgmi and others
+  std::uint32_t weight = 0;  // the driver's; grows with the way
+  std::uint32_t mb_per_s = 0;
+};
+
 struct GpuAgent {
   gpu::DeviceInfo info;
   std::uint64_t id = 0;
@@ -23,6 +32,7 @@ struct GpuAgent {
   std::uint64_t hive = 0;  // devices of one are joined by xGMI
   std::uint32_t node = 0;  // of the driver's topology
   std::string pci;         // "0000:c1:00.0"
+  std::vector<GpuLink> links;
   // Which of so many devices that share one card (partition modes of MI300); 0 of 1 where it is not divided.
   std::int32_t part = 0;
   std::int32_t parts = 1;

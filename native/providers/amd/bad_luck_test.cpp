@@ -63,7 +63,7 @@ TEST_CASE(
     "without memory at any moment of any callback of the SDK's the program goes on, and what is missing is counted") {
   const std::string folder = LEADLINE_AMD_SCENARIOS;
   std::uint64_t all = 0;
-  for (const char* name : {"launches", "ranges", "uneven_graph"}) {
+  for (const char* name : {"launches", "ranges", "scratch", "uneven_graph"}) {
     CAPTURE(name);
     std::uint64_t allocations = 0;
     const auto run = [&] {

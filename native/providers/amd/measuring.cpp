@@ -22,7 +22,7 @@ using std::chrono::duration;
 
 constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
 constexpr std::int64_t kSettleNs = 2'000'000'000;    // older records are not on their way any more
-std::atomic<bool> sdk_has_ended{false};
+std::atomic<bool> sdk_ended{false};
 
 auto clock_of(const Source& source) {
   return [&source](std::uint64_t* ns) { return source.timestamp(ns); };
@@ -46,10 +46,12 @@ Measuring::Measuring(const Options& options, Source& source)
 Measuring::~Measuring() { InCallback::forget(this); }
 
 void Measuring::sdk_is_ending() noexcept {
-  sdk_has_ended.store(true, std::memory_order_relaxed);
+  sdk_ended.store(true, std::memory_order_relaxed);
   const InCallback self;
   if (self) self->callbacks().calls().close();
 }
+
+bool Measuring::sdk_has_ended() noexcept { return sdk_ended.load(std::memory_order_relaxed); }
 
 bool Measuring::start(std::string* message, bool paused) {
   clock_ = gpu::measure_clock(clock_of(source_));
@@ -70,6 +72,7 @@ bool Measuring::start(std::string* message, bool paused) {
   }
   fold_.follow_kernels(windows_ ? &sampler_->samples() : nullptr, counting_windows_ ? &counters_->samples() : nullptr,
                        nullptr);
+  fold_.follow_scratch(&scratch_);
   each_window([](gpu::SamplingWindows& windows) { windows.begin(leadline_monitor_now()); });
   paused ? pause() : resume();
   InCallback::use(this);
@@ -85,6 +88,7 @@ void Measuring::pause() {
   const std::lock_guard lock(fold_mutex_);
   const std::int64_t now = leadline_monitor_now();
   fold_.pause(now);
+  scratch_.pause(now);
   if (recorder_) recorder_->pause(true, now);
 }
 
@@ -93,6 +97,7 @@ void Measuring::resume() {
     const std::lock_guard lock(fold_mutex_);
     const std::int64_t now = leadline_monitor_now();
     fold_.resume(now);
+    scratch_.resume(now);
     if (recorder_) recorder_->pause(false, now);
   }
   if (places_ == 0) leadline_monitor_register(LEADLINE_DOMAIN_REGION, on_place_changed, this, &places_);
@@ -176,6 +181,9 @@ void Measuring::fold(sdk::RecordHeader** headers, std::size_t count, std::uint64
         take(decode.dispatch(*static_cast<const sdk::DispatchRecord*>(header.payload)));
       } else if (kind == source_.names().copy) {
         take(decode.copy(*static_cast<const sdk::CopyRecord*>(header.payload)));
+      } else if (kind == source_.names().scratch) {
+        const auto change = decode.scratch(*static_cast<const sdk::ScratchRecord*>(header.payload));
+        if (change) scratch_.changed(*change);
       }
     }
   });
@@ -209,6 +217,10 @@ void Measuring::on_activity(const leadline_event* event, void* user) {
        is(MetricKind::kDeviceFreeBytes))) {
     return;  // measured around the call itself, which a recording of records cannot repeat
   }
+  const bool is_of_scratch =
+      told.event_kind == static_cast<std::uint8_t>(EventKind::kScratch) ||
+      (told.measure_count > 0 && (is(MetricKind::kScratchAllocBytes) || is(MetricKind::kScratchFreeBytes)));
+  if (is_of_scratch) return;  // a recording holds the work of a device only
   static_cast<Measuring*>(user)->recorder_->folded(told);
 }
 
@@ -216,6 +228,13 @@ void Measuring::settle() {
   const std::lock_guard lock(fold_mutex_);
   fold_.settle_before(leadline_monitor_now() - kSettleNs);
   settle_samples(leadline_monitor_now() - kSettleNs);
+  settle_scratch(leadline_monitor_now() - kSettleNs);
+}
+
+// Under fold_mutex_.
+void Measuring::settle_scratch(std::int64_t until_ns) {
+  scratch_.settle(until_ns, [this](const gpu::ScratchChange& change, const gpu::KernelRun* run,
+                                   const std::string* mangled) { fold_.tell_scratch(change, run, mangled); });
 }
 
 void Measuring::run() {
@@ -226,7 +245,7 @@ void Measuring::run() {
     if (ending_) break;
     lock.unlock();
     if (std::has_single_bit(turn)) follow_older_roctx();  // loaded when the program pleases
-    if (!sdk_has_ended.load(std::memory_order_relaxed)) source_.flush();
+    if (!sdk_has_ended()) source_.flush();
     settle();
     look_for_silence(false);
     lock.lock();
@@ -279,7 +298,7 @@ bool Measuring::flush(double timeout_s) {
 
 // False: the SDK hands over no more.
 bool Measuring::fetch() {
-  if (sdk_has_ended.load(std::memory_order_relaxed)) return false;
+  if (sdk_has_ended()) return false;
   source_.flush();
   settle();
   return true;
@@ -290,18 +309,17 @@ void Measuring::stop() {
   callbacks_.calls().close();
   if (places_ != 0) leadline_monitor_unregister(places_);
   places_ = 0;
-  if (!sdk_has_ended.load(std::memory_order_relaxed)) {
-    each_window([](gpu::SamplingWindows& windows) { windows.stop(); });
-  }
+  // Its thread must end before what it looks at does, whether the SDK has ended or not.
+  each_window([](gpu::SamplingWindows& windows) { windows.stop(); });
   {
     const std::lock_guard lock(wake_mutex_);
     ending_ = true;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  if (!sdk_has_ended.load(std::memory_order_relaxed)) source_.flush();
+  if (!sdk_has_ended()) source_.flush();
   look_for_silence(true);
-  if (!sdk_has_ended.load(std::memory_order_relaxed)) source_.rest();
+  if (!sdk_has_ended()) source_.rest();
   leave_older_roctx();
   InCallback::forget(this);
   source_.host_memory().miss();  // what is locked from here on
@@ -310,6 +328,7 @@ void Measuring::stop() {
     const std::lock_guard lock(fold_mutex_);
     if (callbacks_.calls().count() > 0) learn_devices();  // lists that hide all of them let no record come
     settle_samples(INT64_MAX);
+    settle_scratch(INT64_MAX);
     fold_.finish();
   }
   if (activities_ != 0) leadline_monitor_unregister(activities_);

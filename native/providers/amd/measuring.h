@@ -13,6 +13,7 @@
 #include "gpu/clock_relation.h"
 #include "gpu/recording.h"
 #include "gpu/sampling_windows.h"
+#include "gpu/scratch_memory.h"
 #include "providers/amd/callbacks.h"
 #include "providers/amd/provider.h"
 #include "providers/amd/source.h"
@@ -42,6 +43,7 @@ class Measuring {
 
   // From here on the SDK's own, at the process's end.
   static void sdk_is_ending() noexcept;
+  static bool sdk_has_ended() noexcept;
 
   // Callbacks of the SDK.
   Callbacks& callbacks() noexcept { return callbacks_; }
@@ -74,6 +76,7 @@ class Measuring {
   void run();
   void settle();
   void settle_samples(std::int64_t until_ns);
+  void settle_scratch(std::int64_t until_ns);
   void look_for_silence(bool at_end);
   std::string why_silent() const;
   bool fetch();
@@ -98,6 +101,7 @@ class Measuring {
   // Everything below is guarded by fold_mutex_ unless atomic; calls of the program never take it.
   mutable std::mutex fold_mutex_;
   const Agents* agents_ = nullptr;
+  gpu::ScratchMemory scratch_;
   bool contradiction_told_ = false;
   gpu::ClockRelation clock_;
   std::uint64_t dropped_ = 0;

@@ -11,9 +11,16 @@ constexpr std::int64_t kFirstWindowNs = 2'000'000;  // what one is thought to co
 void Measuring::make_windows() {
   using Windows = gpu::SamplingWindows;
   const auto is_ready = [this] { return callbacks_.launches() > 0; };
+  // The thread of windows outlives the SDK where that ends first, and then calls it no more.
+  const auto if_sdk_lives = [](auto call) {
+    return [call] {
+      if (!sdk_has_ended()) call();
+    };
+  };
   const auto make = [&](auto* part) {
-    return std::make_unique<Windows>(options_.instruction_budget, options_.sample_window_s, kFirstWindowNs,
-                                     Windows::Owner{is_ready, [part] { part->open(); }, [part] { part->close(); }});
+    return std::make_unique<Windows>(
+        options_.instruction_budget, options_.sample_window_s, kFirstWindowNs,
+        Windows::Owner{is_ready, if_sdk_lives([part] { part->open(); }), if_sdk_lives([part] { part->close(); })});
   };
   if (sampler_ != nullptr && sampler_->works()) windows_ = make(sampler_);
   if (counters_ != nullptr && counters_->works()) counting_windows_ = make(counters_);

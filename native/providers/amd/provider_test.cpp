@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -94,6 +95,27 @@ TEST_CASE("launches that give no record are told, with the reason, and a second 
   CHECK(TestMonitor::losses().empty());
 }
 
+TEST_CASE("a minute of launches without a record is told while the program runs, by the program's clock") {
+  Fakes fakes(LEADLINE_AMD_FAKES);
+  fresh(fakes.rocm());
+  fakes.rocm().blind = true;
+  REQUIRE(amd::start(quick()).measuring);
+  launch(fakes, Kernel{});
+  const auto until_told = [&](std::int64_t after_ns) {
+    fakes.rocm().tick(after_ns);
+    for (int i = 0; i < 200 && TestMonitor::losses().empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return !TestMonitor::losses().empty();
+  };
+  CHECK_FALSE(until_told(1));  // the thread that looks has looked many times
+  CHECK_FALSE(until_told(59'000'000'000));
+  CHECK(until_told(2'000'000'000));
+  CHECK(TestMonitor::loss_detail("provider_unavailable").find("1 HIP launches were seen, but no record") == 0);
+  amd::stop();
+  CHECK(TestMonitor::losses() == std::map<std::string, std::uint64_t>{{"provider_unavailable", 1}});
+}
+
 TEST_CASE("devices are described, with what AMD calls them") {
   Fakes fakes(LEADLINE_AMD_FAKES);
   fresh(fakes.rocm());
@@ -115,6 +137,30 @@ TEST_CASE("devices are described, with what AMD calls them") {
   CHECK(report.details->sdk_version == "1.0.0");
   CHECK(report.details->records == 1);
   CHECK(report.details->outstanding == 0);
+}
+
+TEST_CASE("links between devices that the program sees are told with them") {
+  Fakes fakes(LEADLINE_AMD_FAKES);
+  fresh(fakes.rocm());
+  fakes.rocm().devices.resize(3, fakes.rocm().devices.front());
+  std::vector<DeviceDescription> told;
+  amd::Options options = quick();
+  options.describe_device = [&](DeviceDescription device) { told.push_back(std::move(device)); };
+  const auto detail_of_first = [&](const char* visible) {
+    told.clear();
+    if (visible) ::setenv("HIP_VISIBLE_DEVICES", visible, 1);
+    REQUIRE(amd::start(options).measuring);
+    launch(fakes, Kernel{});
+    amd::stop();
+    ::unsetenv("HIP_VISIBLE_DEVICES");
+    REQUIRE(!told.empty());
+    return told.front().detail;
+  };
+  const std::string link = "\"type\": \"xGMI\", \"weight\": 15, \"mb_per_s\": 64000}";
+  CHECK(detail_of_first(nullptr).find("\"links\": [{\"device\": 1, " + link + ", {\"device\": 2, " + link + "]") !=
+        std::string::npos);
+  CHECK(detail_of_first("2,0").find("\"links\": [{\"device\": 1, " + link + "]") != std::string::npos);
+  CHECK(detail_of_first("1").find("\"links\": []") != std::string::npos);
 }
 
 TEST_CASE("stop with work that gives no record takes less than a second and says so") {
@@ -205,6 +251,49 @@ TEST_CASE("a forked child measures no GPU work and says why; the parent goes on"
   CHECK(status == 0);
   CHECK(amd::report().status.measuring);
   amd::stop();
+}
+
+// What ends the SDK ends it for the whole process, so this runs in one of its own.
+TEST_CASE("the SDK ends before measuring does: windows of samples end, and nothing calls it any more") {
+  constexpr const char* kOwn = "LEADLINE_TEST_SDK_ENDS";
+  if (std::getenv(kOwn) == nullptr) {
+    const pid_t child = fork();
+    if (child == 0) {
+      ::setenv(kOwn, "1", 1);
+      ::setenv("ROCPROFILER_PC_SAMPLING_BETA_ENABLED", "1", 1);
+      ::setenv("FAKE_SAMPLES", "even,64,3,8", 1);
+      ::execl("/proc/self/exe", "test", "-tc=the SDK ends before*", nullptr);
+      _exit(127);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    return;
+  }
+  const auto threads = [] {
+    const auto all = std::filesystem::directory_iterator("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  TestMonitor::reset([] { return FakeRocm::instance().now_ns.load(); });
+  amd::Options options = quick();
+  options.instructions = "on";
+  options.instruction_budget = 1;
+  options.sample_window_s = 3600;  // ends when it is told to
+  const auto before = threads();
+  REQUIRE(amd::start(options).measuring);
+  {
+    Fakes fakes(LEADLINE_AMD_FAKES);
+    for (int i = 0; i < 2000 && !fakes.rocm().sampling_on; ++i) {
+      launch(fakes, Kernel{"even", 10});
+      fakes.rocm().tick(1'000'000'000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(fakes.rocm().sampling_on);  // a window is open
+    fakes.rocm().finalize();
+    amd::stop();
+    CHECK(fakes.rocm().sampling_on);  // the SDK was not called any more
+  }
+  CHECK(threads() == before);
 }
 
 TEST_CASE("many records fold in constant memory") {

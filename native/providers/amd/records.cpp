@@ -1,5 +1,7 @@
 #include "providers/amd/records.h"
 
+#include <cstddef>
+
 #include "providers/amd/correlation.h"
 
 namespace leadline::amd {
@@ -42,6 +44,7 @@ Work Decoder::dispatch(const sdk::DispatchRecord& record) const noexcept {
                 groups(info.grid.z, info.workgroup.z);
   work.block_threads = static_cast<std::int32_t>(info.workgroup.x * info.workgroup.y * info.workgroup.z);
   work.scratch = static_cast<std::int32_t>(info.private_segment);
+  work.queue = info.queue;
   work.dynamic_shared = static_cast<std::int32_t>(info.group_segment);
   if (const Kernel* kernel = kernels.find(info.kernel)) {
     work.name = kernel->name.c_str();
@@ -93,6 +96,30 @@ Work Decoder::copy(const sdk::CopyRecord& record) const noexcept {
       break;
   }
   return work;
+}
+
+std::optional<gpu::ScratchChange> Decoder::scratch(const sdk::ScratchRecord& record) const noexcept {
+  using Kind = gpu::ScratchChange::Kind;
+  if (record.size < offsetof(sdk::ScratchRecord, bytes) || record.start == 0 || record.end < record.start) return {};
+  gpu::ScratchChange change;
+  switch (record.operation) {
+    case sdk::ScratchOperation::kAllocate:
+      break;
+    case sdk::ScratchOperation::kFree:
+      change.kind = Kind::kGivenBack;
+      break;
+    case sdk::ScratchOperation::kReclaim:
+      change.kind = Kind::kReclaimed;
+      break;
+    default:
+      return {};
+  }
+  change.queue = record.queue;
+  change.device = agents.device(record.agent);
+  change.start_ns = static_cast<std::int64_t>(record.start) + offset_ns;
+  change.end_ns = static_cast<std::int64_t>(record.end) + offset_ns;
+  if (record.size >= sizeof record) change.bytes = static_cast<std::int64_t>(record.bytes);
+  return change;
 }
 
 Work Decoder::traced(const tracer::Record& record, std::string_view what, const CallStreams& streams) const noexcept {

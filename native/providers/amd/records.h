@@ -1,8 +1,10 @@
 // Records of the SDK, and of roctracer, as work of the fold.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
+#include "gpu/scratch_memory.h"
 #include "gpu/work.h"
 #include "providers/amd/agents.h"
 #include "providers/amd/call_streams.h"
@@ -21,6 +23,8 @@ struct Decoder {
 
   gpu::Work dispatch(const sdk::DispatchRecord& record) const noexcept;
   gpu::Work copy(const sdk::CopyRecord& record) const noexcept;
+  // Nullopt where it is of no use.
+  std::optional<gpu::ScratchChange> scratch(const sdk::ScratchRecord& record) const noexcept;
   // `what`: the work in roctracer's words.
   gpu::Work traced(const tracer::Record& record, std::string_view what, const CallStreams& streams) const noexcept;
 };

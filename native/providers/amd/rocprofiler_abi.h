@@ -120,6 +120,28 @@ struct CopyRecord {
   std::uint64_t bytes;
 };
 
+// The same in every release.
+enum class ScratchOperation : std::int32_t { kNone = 0, kAllocate = 1, kFree = 2, kReclaim = 3 };
+
+// Since 1.0; before, agent and queue stood elsewhere. From the vendor's repository: the wheel's headers leave it out.
+struct ScratchRecord {
+  std::uint64_t size;
+  std::int32_t kind;
+  ScratchOperation operation;
+  std::uint64_t correlation_internal;
+  UserData correlation_external;
+  std::uint64_t ancestor;
+  std::uint64_t agent;
+  std::uint64_t queue;
+  std::uint64_t thread;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::int32_t flags;
+  // Later than 1.0; `size` tells.
+  std::uint64_t bytes;
+};
+static_assert(sizeof(ScratchRecord) == 96);
+
 struct KernelSymbol {
   std::uint64_t size;
   std::uint64_t kernel;
@@ -236,6 +258,23 @@ struct MemoryBank {
 };
 inline constexpr std::int32_t kPublicMemory = 1;
 inline constexpr std::int32_t kPrivateMemory = 2;
+
+struct IoLink {
+  std::int32_t type;
+  std::uint32_t version_major;
+  std::uint32_t version_minor;
+  std::uint32_t from_node;
+  std::uint32_t to_node;
+  std::uint32_t weight;
+  std::uint32_t min_latency_ns;
+  std::uint32_t max_latency_ns;
+  std::uint32_t min_mb_per_s;
+  std::uint32_t max_mb_per_s;
+  std::uint32_t transfer_bytes;
+  std::uint32_t flags;
+};
+inline constexpr std::int32_t kLinkPcie = 2;
+inline constexpr std::int32_t kLinkXgmi = 11;
 
 // Since 1.0 it begins with its size; before, it had none, and no name either until the tool gave one.
 struct ClientId {

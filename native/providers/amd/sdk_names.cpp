@@ -56,6 +56,7 @@ bool SdkNames::load(const SdkFunctions& sdk, std::string* missing) {
   stream = number_of(sdk.callback_kind_name, "HIP_STREAM");
   dispatch = number_of(sdk.buffer_kind_name, "KERNEL_DISPATCH");
   copy = number_of(sdk.buffer_kind_name, "MEMORY_COPY");
+  scratch = number_of(sdk.buffer_kind_name, "SCRATCH_MEMORY");
   dispatch_request = number_of(sdk.request_kind_name, "KERNEL_DISPATCH");
   copy_request = number_of(sdk.request_kind_name, "MEMORY_COPY");
   // Releases without names for them have these, of the same meaning in all: rocprofiler-sdk/external_correlation.h.

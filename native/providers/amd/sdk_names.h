@@ -31,6 +31,7 @@ struct SdkNames {
   // Kinds of records.
   std::int32_t dispatch = kNoNumber;
   std::int32_t copy = kNoNumber;
+  std::int32_t scratch = kNoNumber;
   // Kinds of requests for a correlation id.
   std::int32_t dispatch_request = kNoNumber;
   std::int32_t copy_request = kNoNumber;

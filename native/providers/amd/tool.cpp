@@ -235,6 +235,7 @@ bool Tool::set_up(std::string* error) {
     return false;
   if (!check(sdk.trace_buffer(context_, names_.dispatch, nullptr, 0, buffer_), "records of kernels")) return false;
   if (names_.copy != kNoNumber) sdk.trace_buffer(context_, names_.copy, nullptr, 0, buffer_);
+  if (names_.scratch != kNoNumber && !old_layout_) sdk.trace_buffer(context_, names_.scratch, nullptr, 0, buffer_);
   if (sdk::CallbackThread thread; sdk.create_thread && sdk.create_thread(&thread) == sdk::kSuccess && sdk.assign_thread)
     sdk.assign_thread(buffer_, thread);
   if (wanted_samples_) {

@@ -101,6 +101,7 @@ void FakeRocm::reset() {
   devices.assign(1, Device{});
   delivery = {};
   blind = refuses = unasked = real_clock = false;
+  scratch_sizes = true;
   now_ns = 1'000'000;
   traced_.clear();
   for (auto& [key, stream] : streams_) *stream = Stream{stream->id, stream->device, 0, nullptr};
@@ -117,6 +118,8 @@ std::int64_t FakeRocm::tick(std::int64_t ns) {
 }
 
 namespace {
+constexpr std::int64_t kScratchNs = 2000;  // that taking it lasts
+
 std::string folder_of_fakes() {
   Dl_info here{};
   ::dladdr(reinterpret_cast<void*>(&FakeRocm::instance), &here);
@@ -253,6 +256,30 @@ std::uint64_t FakeRocm::ask(std::int32_t kind) {
   return unasked ? 0xfffff0000123u : external.value;
 }
 
+// As the driver's own thread tells it, which knows of no launch. Under the mutex.
+void FakeRocm::keep_scratch(const Stream& stream, sdk::ScratchOperation operation, std::int64_t start,
+                            std::uint64_t bytes) {
+  if (!active || !buffered.contains(12)) return;
+  sdk::ScratchRecord record{};
+  record.size = scratch_sizes ? sizeof record : offsetof(sdk::ScratchRecord, bytes);
+  record.kind = 12;
+  record.operation = operation;
+  record.agent = 100 + static_cast<std::uint64_t>(stream.device);
+  record.queue = stream.id;
+  record.start = static_cast<std::uint64_t>(start + kEpoch);
+  record.end = static_cast<std::uint64_t>(start + kScratchNs + kEpoch);
+  record.bytes = bytes;
+  Record kept{12, std::vector<std::uint8_t>(sizeof record)};
+  std::memcpy(kept.bytes.data(), &record, sizeof record);
+  records_.push_back(std::move(kept));
+}
+
+void FakeRocm::take_scratch_back(Stream* stream, sdk::ScratchOperation operation) {
+  const std::lock_guard lock(mutex);
+  keep_scratch(*stream, operation, std::max(tick(0), stream->ready_ns), 0);
+  stream->scratch = 0;
+}
+
 std::uint64_t FakeRocm::next_dispatch() {
   const std::lock_guard lock(mutex);
   return dispatches_ + 1;
@@ -271,7 +298,16 @@ void FakeRocm::launch(Stream* stream, const Kernel& kernel, sdk::Dim3 blocks, sd
   const std::uint64_t next = next_dispatch();
   const std::uint64_t counting = wanted_counters(100 + static_cast<std::uint64_t>(stream->device), next);
   const std::lock_guard lock(mutex);
-  const std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
+  std::int64_t start = std::max(tick(0) + kLatency, stream->ready_ns);
+  if (kernel.scratch > stream->scratch) {
+    const Device& device = devices[static_cast<std::size_t>(stream->device)];
+    const std::uint64_t threads = std::uint64_t{device.compute_units} * device.simds * device.max_waves * device.wave;
+    stream->scratch = kernel.scratch;
+    if (seen)
+      keep_scratch(*stream, sdk::ScratchOperation::kAllocate, start,
+                   threads * static_cast<std::uint64_t>(kernel.scratch));
+    start += kScratchNs;  // the queue waits for it
+  }
   stream->ready_ns = start + kernel.duration_ns;
   if (sampling_on) sample(kernel, external);
   keep_traced(tracer::Operation::kDispatch, 0, *stream, start, 0, kernel.name);

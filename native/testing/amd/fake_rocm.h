@@ -49,6 +49,7 @@ struct Stream {
   std::int32_t device = 0;
   std::int64_t ready_ns = 0;
   Graph* capturing = nullptr;
+  std::int32_t scratch = 0;  // bytes per work-item that its queue has
 };
 struct Event {
   std::int64_t at_ns = 0;
@@ -87,6 +88,7 @@ class FakeRocm {
   bool refuses = false;  // it takes no buffer service
   bool unasked = false;  // ids of dispatches are not asked for: records come with an id of nobody
   bool real_clock = false;
+  bool scratch_sizes = true;  // releases later than 1.0 say how much scratch memory was taken
   // What each launch of a kernel adds while its device is sampled.
   struct Sampled {
     std::string kernel;
@@ -114,6 +116,8 @@ class FakeRocm {
             std::int32_t to_device = -1);
   void replay(Graph* graph, Stream* stream);
   void synchronize(Stream* stream);
+  // The driver takes scratch memory of a queue back, because its kernel is done or because it was idle.
+  void take_scratch_back(Stream* stream, sdk::ScratchOperation operation);
 
   // SDK side.
   struct Service {
@@ -183,6 +187,7 @@ class FakeRocm {
  private:
   std::uint64_t kernel_id(const Kernel& kernel);
   std::uint64_t ask(std::int32_t kind);
+  void keep_scratch(const Stream& stream, sdk::ScratchOperation operation, std::int64_t start, std::uint64_t bytes);
   template <class T>
   T* keep(std::unique_ptr<T> made) {
     kept_.push_back(std::move(made));

@@ -37,7 +37,7 @@ constexpr std::array<const char*, 21> kCallbackKinds{"NONE",
                                                      "ROCDECODE_API",
                                                      "ROCJPEG_API",
                                                      "HIP_STREAM"};
-constexpr std::array<const char*, 12> kBufferKinds{"NONE",
+constexpr std::array<const char*, 13> kBufferKinds{"NONE",
                                                    "HSA_CORE_API",
                                                    "HSA_AMD_EXT_API",
                                                    "HSA_IMAGE_EXT_API",
@@ -48,7 +48,8 @@ constexpr std::array<const char*, 12> kBufferKinds{"NONE",
                                                    "MARKER_CONTROL_API",
                                                    "MARKER_NAME_API",
                                                    "MEMORY_COPY",
-                                                   "KERNEL_DISPATCH"};
+                                                   "KERNEL_DISPATCH",
+                                                   "SCRATCH_MEMORY"};
 constexpr std::array<const char*, 3> kRccl{"ncclGetVersion", "ncclAllReduce", "ncclGroupEnd"};
 constexpr std::array<const char*, 3> kHsa{"hsa_amd_queue_get_info", "hsa_amd_memory_async_copy",
                                           "hsa_amd_signal_wait_any"};
@@ -254,6 +255,7 @@ sdk::Status rocprofiler_query_available_agents(std::int32_t, sdk::AgentsCallback
   if (size > sizeof(sdk::Agent)) return 18;
   std::vector<sdk::Agent> agents(1 + rocm().devices.size());
   std::vector<sdk::MemoryBank> banks(rocm().devices.size());
+  std::vector<std::vector<sdk::IoLink>> links(agents.size());
   std::vector<const void*> pointers;
   for (std::size_t i = 0; i < agents.size(); ++i) {
     sdk::Agent& agent = agents[i];
@@ -278,6 +280,17 @@ sdk::Status rocprofiler_query_available_agents(std::int32_t, sdk::AgentsCallback
       banks[i - 1] = {sdk::kPublicMemory, 0, 0, 0, device.memory_bytes};
       agent.memory_banks = 1;
       agent.memory_bank_list = &banks[i - 1];
+      for (std::uint32_t to = 0; to < agents.size(); ++to) {  // node 0 is the processor's
+        if (to == i) continue;
+        sdk::IoLink link{};
+        link.type = to == 0 ? sdk::kLinkPcie : sdk::kLinkXgmi;
+        link.to_node = to;
+        link.weight = to == 0 ? 20 : 15;
+        link.max_mb_per_s = 64'000;
+        links[i].push_back(link);
+      }
+      agent.io_links = static_cast<std::uint32_t>(links[i].size());
+      agent.io_link_list = links[i].data();
     }
     pointers.push_back(&agent);
   }

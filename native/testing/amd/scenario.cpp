@@ -16,6 +16,10 @@ class Program final : public GpuProgram<Fakes, FakeRocm, Kernel, LaunchConfig> {
  private:
   void set_registers(Kernel& kernel, std::int32_t registers) override { kernel.vgprs = registers; }
   bool launch_by(const std::string& how, Kernel& kernel, const LaunchConfig& config) override {
+    if (how.starts_with("scratch")) {  // scratch64: so many bytes a work-item
+      kernel.scratch = std::stoi(how.substr(7));
+      return false;
+    }
     if (how != "driver") return false;
     fakes_.module_launch(&kernel, config.grid.x, 1, 1, config.block.x, 1, 1, 0, config.stream, nullptr, nullptr);
     return true;
@@ -44,6 +48,10 @@ class Program final : public GpuProgram<Fakes, FakeRocm, Kernel, LaunchConfig> {
       const bool to = line.words[4] == "to";
       void* const device = reinterpret_cast<void*>(0x7e0000000000);
       fakes_.memcpy_async(to ? device : there, to ? there : device, number(3), to ? 1 : 2, fakes_.rocm().stream(7));
+    } else if (line.verb() == "scratch") {  // NUMBER of the stream, free|reclaim
+      using Operation = sdk::ScratchOperation;
+      fakes_.rocm().take_scratch_back(fakes_.rocm().stream(static_cast<std::uint32_t>(number(1))),
+                                      line.words[2] == "free" ? Operation::kFree : Operation::kReclaim);
     } else if (line.verb() == "peer-copy") {
       fakes_.memcpy_peer_async(nullptr, 1, nullptr, 0, number(1), fakes_.rocm().stream(7));
     } else if (line.verb() == "range") {
@@ -84,6 +92,8 @@ bool configure(FakeRocm& rocm, const ScenarioLine& line) {
     rocm.devices.resize(number(), rocm.devices.front());
   else if (verb == "blind")
     rocm.blind = true;
+  else if (verb == "no-scratch-sizes")
+    rocm.scratch_sizes = false;
   else if (verb == "unasked")
     rocm.unasked = true;
   else
