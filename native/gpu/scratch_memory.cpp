@@ -11,6 +11,8 @@ namespace {
 
 constexpr const char* kNoRoom = "There was no room for more changes of scratch memory that wait for their kernels.";
 
+const std::string kNoMemory;  // in place of a name for which there was none
+
 }  // namespace
 
 // The earliest of those that ended later: clocks of host and device differ by less than a kernel that waited lasts.
@@ -40,15 +42,16 @@ void ScratchMemory::changed(const ScratchChange& change) noexcept {
 
 void ScratchMemory::ran(const KernelRun& run, const char* mangled, std::uint64_t queue) noexcept {
   if (mangled == nullptr) return;
+  Kept kept{run, &kNoMemory, queue};
   try {
     auto found = names_.find(std::string_view(mangled));
     if (found == names_.end()) found = names_.emplace(mangled).first;
-    const Kept kept{run, &*found, queue};
-    runs_[next_run_++ % kMostRuns] = kept;
-    for (Waiting& waiting : waiting_) offer(waiting, kept);
+    kept.name = &*found;
   } catch (...) {
-    return;  // what this kernel asked for is told without it
+    kept.name = &kNoMemory;  // what it asked for is told without a kernel, and not at the next one
   }
+  runs_[next_run_++ % kMostRuns] = kept;
+  for (Waiting& waiting : waiting_) offer(waiting, kept);
 }
 
 void ScratchMemory::tell_one(Waiting& waiting, const Tell& tell) {
@@ -63,8 +66,9 @@ void ScratchMemory::tell_one(Waiting& waiting, const Tell& tell) {
     if (change.bytes == 0) change.bytes = found->second.bytes;
     holders_.erase(found);
   }
-  if (kernel.name == nullptr) ++counters_.unattributed;
-  tell(change, kernel.name == nullptr ? nullptr : &kernel.run, kernel.name);
+  const bool is_known = kernel.name != nullptr && kernel.name != &kNoMemory;
+  if (!is_known) ++counters_.unattributed;
+  tell(change, is_known ? &kernel.run : nullptr, is_known ? kernel.name : nullptr);
 }
 
 void ScratchMemory::settle(std::int64_t until_ns, const Tell& tell) noexcept {
