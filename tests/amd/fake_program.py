@@ -9,6 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from fake_gpu import Kernel, hip, launch, roctx
 
+if "SECOND_SDK" in os.environ:  # as a wheel beside the installation's
+    second = ctypes.CDLL(os.environ["SECOND_SDK"])
 roctx()  # as a framework loads it, before HIP starts
 gemm = Kernel(b"_Z4gemmPf", 50_000, 128, 16_384, False, 128, 64, 32)
 relu = Kernel(b"relu", 10_000, 32, 0, False, 0, 16, 0)

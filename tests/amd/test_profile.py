@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.amd import fake_gpu
 from tests.truth.invariants import contradictions
 
 from leadline.profiles import Profile, open_profile
+from leadline.schema import LossKind
 
 
 def run(tmp_path: Path, fakes: Path, *options: str, **environment: str) -> Profile:
@@ -110,6 +112,19 @@ def test_an_empty_profile_says_why(tmp_path: Path, fakes: Path) -> None:
     assert [*profile.tree.find(kind="kernel")] == []
     said = losses(profile)["provider_unavailable"]
     assert said.startswith("6 HIP launches were seen, but no record of a kernel came")
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_two_copies_of_the_sdk_are_named_whether_kernels_come_or_not(tmp_path: Path, fakes: Path, blind: bool) -> None:
+    wheel = tmp_path / "wheel"
+    wheel.mkdir()
+    second = wheel / "librocprofiler-sdk.so.1"
+    shutil.copy2(fakes / second.name, second)
+    profile = run(tmp_path, fakes, SECOND_SDK=str(second), **({"FAKE_BLIND": "1"} if blind else {}))
+    said = " ".join(one.detail for one in profile.losses if one.kind == LossKind.PROVIDER_UNAVAILABLE)
+    assert "wo copies of rocprofiler-sdk are in this process (" in said
+    assert str(second) in said and str(fakes / second.name) in said and "emove one" in said
+    assert ([*profile.tree.find(kind="kernel")] == []) is blind
 
 
 def test_a_tool_that_comes_after_hip_says_so(tmp_path: Path, fakes: Path) -> None:
