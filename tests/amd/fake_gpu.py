@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "libhsa-runtime64.so.1": (("fake_counted.cpp", "fake_rocm.cpp", "fake_sampled.cpp", "fake_traced.cpp"), ()),
+    "libhsa-runtime64.so.1": (
+        ("fake_counted.cpp", "fake_hsa.cpp", "fake_rocm.cpp", "fake_sampled.cpp", "fake_scratch.cpp", "fake_traced.cpp"),
+        (),
+    ),
     "librocprofiler-sdk.so.1": (("fake_sdk.cpp",), ("libhsa-runtime64.so.1",)),
     "libamdhip64.so.7": (("fake_hip.cpp",), ("libhsa-runtime64.so.1",)),
     "librccl.so.1": (("fake_rccl.cpp",), ("libhsa-runtime64.so.1", "libamdhip64.so.7")),

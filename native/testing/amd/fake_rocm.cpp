@@ -118,7 +118,6 @@ std::int64_t FakeRocm::tick(std::int64_t ns) {
 }
 
 namespace {
-constexpr std::int64_t kScratchNs = 2000;  // that taking it lasts
 
 std::string folder_of_fakes() {
   Dl_info here{};
@@ -256,30 +255,6 @@ std::uint64_t FakeRocm::ask(std::int32_t kind) {
   return unasked ? 0xfffff0000123u : external.value;
 }
 
-// As the driver's own thread tells it, which knows of no launch. Under the mutex.
-void FakeRocm::keep_scratch(const Stream& stream, sdk::ScratchOperation operation, std::int64_t start,
-                            std::uint64_t bytes) {
-  if (!active || !buffered.contains(12)) return;
-  sdk::ScratchRecord record{};
-  record.size = scratch_sizes ? sizeof record : offsetof(sdk::ScratchRecord, bytes);
-  record.kind = 12;
-  record.operation = operation;
-  record.agent = 100 + static_cast<std::uint64_t>(stream.device);
-  record.queue = stream.id;
-  record.start = static_cast<std::uint64_t>(start + kEpoch);
-  record.end = static_cast<std::uint64_t>(start + kScratchNs + kEpoch);
-  record.bytes = bytes;
-  Record kept{12, std::vector<std::uint8_t>(sizeof record)};
-  std::memcpy(kept.bytes.data(), &record, sizeof record);
-  records_.push_back(std::move(kept));
-}
-
-void FakeRocm::take_scratch_back(Stream* stream, sdk::ScratchOperation operation) {
-  const std::lock_guard lock(mutex);
-  keep_scratch(*stream, operation, std::max(tick(0), stream->ready_ns), 0);
-  stream->scratch = 0;
-}
-
 std::uint64_t FakeRocm::next_dispatch() {
   const std::lock_guard lock(mutex);
   return dispatches_ + 1;
@@ -414,19 +389,4 @@ void FakeRocm::flush() {
 
 }  // namespace leadline::testing::rocm
 
-// What HSA programs would call; here it only has to be there.
-extern "C" int hsa_init() { return 0; }
-extern "C" int hsa_amd_memory_async_copy(void*, std::uint64_t, const void*, std::uint64_t, std::size_t bytes) {
-  namespace fake = leadline::testing::rocm;
-  auto& rocm = fake::FakeRocm::instance();
-  struct {
-    std::uint64_t size = 8 + 64 + 8;
-    std::uint8_t arguments[64] = {};
-    std::uint64_t result = 0;
-  } payload;
-  rocm.tell(rocm.kind_hsa(), 1, fake::sdk::Phase::kEnter, &payload);
-  rocm.copy(rocm.stream(0), fake::sdk::CopyOperation::kHostToDevice, bytes, 1000);
-  rocm.tell(rocm.kind_hsa(), 1, fake::sdk::Phase::kExit, &payload);
-  return 0;
-}
 extern "C" leadline::testing::rocm::FakeRocm* fake_rocm() { return &leadline::testing::rocm::FakeRocm::instance(); }

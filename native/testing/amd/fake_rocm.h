@@ -102,6 +102,7 @@ class FakeRocm {
 
   // The clock: the SDK's time is this plus kEpoch.
   static constexpr std::int64_t kEpoch = 4'000'000'000'000;
+  static constexpr std::int64_t kScratchNs = 2000;  // that taking scratch memory lasts
   std::atomic<std::int64_t> now_ns{1'000'000};
   std::int64_t tick(std::int64_t ns);
 
