@@ -11,7 +11,14 @@ from pathlib import Path
 
 LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "libhsa-runtime64.so.1": (
-        ("fake_counted.cpp", "fake_hsa.cpp", "fake_rocm.cpp", "fake_sampled.cpp", "fake_scratch.cpp", "fake_traced.cpp"),
+        (
+            "fake_counted.cpp",
+            "fake_hsa.cpp",
+            "fake_rocm.cpp",
+            "fake_sampled.cpp",
+            "fake_scratch.cpp",
+            "fake_traced.cpp",
+        ),
         (),
     ),
     "librocprofiler-sdk.so.1": (("fake_sdk.cpp",), ("libhsa-runtime64.so.1",)),
