@@ -110,6 +110,9 @@ def test_samples_that_go_on_after_a_rest_are_what_was_asked_for() -> None:
         def provider_stop(self, _name: str) -> dict[str, object]:
             return {"ok": True, "message": ""}
 
+        def cpu_thread_begins(self) -> None:
+            """No thread begins here."""
+
     native = Native()
     options = Options(cpu_sample=50, wait=20, native="all", counters=("page-faults",))
     provider = CpuProvider(native, options)
