@@ -288,10 +288,10 @@ TEST_CASE("the SDK ends before measuring does: windows of samples end, and nothi
       fakes.rocm().tick(1'000'000'000);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    REQUIRE(fakes.rocm().sampling_on);  // a window is open
+    REQUIRE(fakes.rocm().sampling_on.load());  // a window is open
     fakes.rocm().finalize();
     amd::stop();
-    CHECK(fakes.rocm().sampling_on);  // the SDK was not called any more
+    CHECK(fakes.rocm().sampling_on.load());  // the SDK was not called any more
   }
   CHECK(threads() == before);
 }

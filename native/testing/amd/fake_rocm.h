@@ -131,7 +131,7 @@ class FakeRocm {
   std::map<std::uint64_t, sdk::BufferCallback> more_buffers;
   std::uint64_t sampling_context = 0;  // 0: not configured
   std::uint64_t sampling_buffer = 0;
-  bool sampling_on = false;
+  std::atomic<bool> sampling_on{false};
   void flush_samples();
   // Counters: what each device offers, how many it counts at once, what a kernel counts (by kernel and counter).
   std::vector<std::string> counters{"OccupancyPercent", "FETCH_SIZE",    "WRITE_SIZE",    "MfmaUtil",

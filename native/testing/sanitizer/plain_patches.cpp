@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -99,9 +100,8 @@ u32 write_words(const Setup& setup, const InRange& in, Row& row, u32 used) {
 
 void finish(const Setup& setup, const State& state) {
   Result& result = *setup.result;
-  const u64 before = result.complete;
-  result = {};
-  result.complete = before;
+  // All but `complete`, which the host may be reading.
+  std::memset(&result.threads, 0, sizeof result - offsetof(Result, threads));
   result.threads = state.threads;
   result.totals.outside = state.outside;
   for (const auto& [index, in] : state.ranges) {
