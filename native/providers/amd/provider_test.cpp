@@ -279,7 +279,7 @@ TEST_CASE("the SDK ends before measuring does: windows of samples end, and nothi
   options.instructions = "on";
   options.instruction_budget = 1;
   options.sample_window_s = 3600;  // ends when it is told to
-  std::thread([] {}).join();  // sanitizers begin a thread of their own with the first
+  std::thread([] {}).join();       // sanitizers begin a thread of their own with the first
   const auto before = threads();
   REQUIRE(amd::start(options).measuring);
   {
