@@ -253,7 +253,9 @@ TEST_CASE("a forked child measures no GPU work and says why; the parent goes on"
   amd::stop();
 }
 
-// What ends the SDK ends it for the whole process, so this runs in one of its own.
+// What ends the SDK ends it for the whole process, so this runs in one of its own, which qemu cannot start where other
+// processors are tested.
+#ifdef __x86_64__
 TEST_CASE("the SDK ends before measuring does: windows of samples end, and nothing calls it any more") {
   constexpr const char* kOwn = "LEADLINE_TEST_SDK_ENDS";
   if (std::getenv(kOwn) == nullptr) {
@@ -296,6 +298,7 @@ TEST_CASE("the SDK ends before measuring does: windows of samples end, and nothi
   }
   CHECK(threads() == before);
 }
+#endif
 
 TEST_CASE("many records fold in constant memory") {
   // LEADLINE_STRESS_RECORDS sets the number; the long form (10 million) is run by hand and before a release.
