@@ -98,16 +98,22 @@ class Lane {
     cpu_paused_ns_.store(thread_cpu_ns - stands_ns, std::memory_order_relaxed);
     cpu_stands_ns_.store(kCpuRuns, std::memory_order_release);
   }
-  // An outermost operator begins (look) or ends. Its CPU time is measured of as many as take about a millisecond to
+  // An outermost operator begins, or ends. Its CPU time is measured of as many as take about a millisecond to
   // come, drawn at random, so that each is as likely as its neighbours and two system calls are lost in that
   // millisecond.
-  bool looks_now() noexcept { return --until_look_ <= 0; }
-  void look() noexcept {
+  void outermost_begins() noexcept {
+    if (--until_look_ > 0) [[likely]]
+      return;
     until_look_ = 0;
     look_cpu_ns_ = cpu_ns();
   }
-  bool is_looking() const noexcept { return until_look_ == 0; }
-  void looked(int64_t begin_ns, int64_t duration_ns) noexcept;
+  // `earlier_ns`: of one that came back, what it took before; its CPU time is not known.
+  void outermost_ended(int64_t begin_ns, int64_t duration_ns, int64_t earlier_ns = 0) noexcept {
+    operator_ns += earlier_ns + duration_ns;
+    tree->stats().operator_ns.store(operator_ns, std::memory_order_relaxed);
+    if (until_look_ == 0 && earlier_ns == 0) [[unlikely]]
+      looked(begin_ns, duration_ns);
+  }
 
   bool has_cpu_clock = false;
   std::atomic<bool> alive{false};
@@ -127,6 +133,7 @@ class Lane {
   NodeId numbered_ = kNoNode;
   leadline_context root_place_ = 0;  // of its tree, see packed_place(); the others differ from it in their node
   FrameId translate(uint32_t index) noexcept;
+  void looked(int64_t begin_ns, int64_t duration_ns) noexcept;
 
   std::atomic<int64_t> cpu_stands_ns_{kCpuRuns};  // where cpu_ns() stands while measuring is paused
   std::atomic<int64_t> cpu_paused_ns_{0};

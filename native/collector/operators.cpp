@@ -98,8 +98,7 @@ void Collector::on_operator_begin(const leadline_operator_event& op, ThreadState
     if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
     own->follow_autograd(op.sequence, node);
   }
-  if (thread.operators_open == 1 && own->looks_now()) [[unlikely]]
-    own->look();
+  if (thread.operators_open == 1) own->outermost_begins();
   scope.begin_ns = now_ns();
 }
 
@@ -110,12 +109,7 @@ void Collector::on_operator_end(int64_t time_ns, ThreadState& thread) noexcept {
   const Scope& scope = path.scopes().back();
   const int64_t duration_ns = std::max<int64_t>(time_ns - scope.begin_ns, 0);
   const NodeId node = book(*own, path, duration_ns);
-  if (thread.operators_open == 0) {
-    own->operator_ns += scope.earlier_ns + duration_ns;
-    own->tree->stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
-    if (own->is_looking() && scope.earlier_ns == 0) [[unlikely]]
-      own->looked(scope.begin_ns, duration_ns);
-  }
+  if (thread.operators_open == 0) own->outermost_ended(scope.begin_ns, duration_ns, scope.earlier_ns);
   if (window_.is_open()) [[unlikely]]
     record(scope, node, *own, duration_ns, nullptr);
 }
@@ -200,8 +194,7 @@ bool Collector::begin_operator(const leadline_operator_event& op, const void* to
     if (own->forward != nullptr) own->forward->ring.store(op.sequence, node);
     own->follow_autograd(op.sequence, node);
   }
-  if (thread.operators_open == 1 && own->looks_now()) [[unlikely]]
-    own->look();
+  if (thread.operators_open == 1) own->outermost_begins();
   scope.begin_ns = now_ns();
   return true;
 }
@@ -246,10 +239,7 @@ bool Collector::end_operator(const void* token, int64_t time_ns, ThreadState& th
     above.last_child_frame = frame;
   }
   if (thread.operators_open > 0 && --thread.operators_open == 0) {
-    own->operator_ns += duration_ns;
-    tree.stats().operator_ns.store(own->operator_ns, std::memory_order_relaxed);
-    if (own->is_looking()) [[unlikely]]
-      own->looked(scope.begin_ns, duration_ns);
+    own->outermost_ended(scope.begin_ns, duration_ns);
   }
   if (window_.is_open()) [[unlikely]]
     record(scope, place.id(), *own, duration_ns, nullptr);

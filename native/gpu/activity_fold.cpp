@@ -73,12 +73,8 @@ void ActivityFold::add_wait(const Work& work, const Launch& launch) {
     emit_measure(launch.context, MetricKind::kSyncTime, work.end_ns - work.start_ns, -1, work.end_ns);
     return;
   }
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
-  event.phase = LEADLINE_INSTANT;
-  event.time_ns = work.end_ns;
+  leadline_event event = activity_event(launch.context, work.end_ns);
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
-  activity.context = launch.context;
   activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kApi);
   activity.event_kind = static_cast<std::uint8_t>(EventKind::kOverhead);
   activity.name = work.name;
@@ -115,12 +111,8 @@ void ActivityFold::tell_counters(const KernelRun& run, const std::string& mangle
 void ActivityFold::tell_scratch(const ScratchChange& change, const KernelRun* run, const std::string* mangled) {
   using Kind = ScratchChange::Kind;
   const KernelRun at = run != nullptr ? *run : KernelRun{};
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
-  event.phase = LEADLINE_INSTANT;
-  event.time_ns = change.end_ns;
+  leadline_event event = activity_event(at.context, change.end_ns);
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
-  activity.context = at.context;
   activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kApi);
   activity.event_kind = static_cast<std::uint8_t>(EventKind::kScratch);
   activity.name = change.kind == Kind::kTaken       ? "Scratch memory taken"
@@ -150,12 +142,8 @@ void ActivityFold::tell_scratch(const ScratchChange& change, const KernelRun* ru
 void ActivityFold::tell_more(const KernelRun& run, const std::string& mangled,
                              const std::vector<leadline_activity_child>* children,
                              const std::vector<leadline_measure>* measures) {
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
-  event.phase = LEADLINE_INSTANT;
-  event.time_ns = run.end_ns;
+  leadline_event event = activity_event(run.context, run.end_ns);
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
-  activity.context = run.context;
   activity.via = run.via;
   activity.via_kind = run.via_kind;
   activity.graph_node = run.graph_node;
@@ -239,12 +227,8 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   const bool known = launch.context != 0;
   const bool replayed = launch.kind == LEADLINE_GPU_GRAPH_LAUNCH;
 
-  leadline_event event{};
-  event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
-  event.phase = LEADLINE_INSTANT;
-  event.time_ns = work.end_ns;
+  leadline_event event = activity_event(launch.context, work.end_ns);
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
-  activity.context = launch.context;
   activity.device = work.device;
   activity.device_type = vendor_.device_type;
   activity.stream = work.stream;

@@ -10,15 +10,21 @@ namespace leadline::gpu {
 
 constexpr std::uint32_t number(MetricKind kind) noexcept { return static_cast<std::uint32_t>(kind); }
 
-inline void emit_measure(leadline_context context, MetricKind metric, std::int64_t value, std::int32_t device,
-                         std::int64_t time_ns, std::int32_t device_type = 0) noexcept {
-  const leadline_measure measure{number(metric), value};
+// What a device has done, as it is told when it is over: the rest is in `of.gpu_activity`.
+inline leadline_event activity_event(leadline_context context, std::int64_t time_ns) noexcept {
   leadline_event event{};
   event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
   event.phase = LEADLINE_INSTANT;
   event.time_ns = time_ns;
+  event.of.gpu_activity.context = context;
+  return event;
+}
+
+inline void emit_measure(leadline_context context, MetricKind metric, std::int64_t value, std::int32_t device,
+                         std::int64_t time_ns, std::int32_t device_type = 0) noexcept {
+  const leadline_measure measure{number(metric), value};
+  leadline_event event = activity_event(context, time_ns);
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
-  activity.context = context;
   activity.device = device;
   activity.device_type = device_type;
   activity.stream = -1;

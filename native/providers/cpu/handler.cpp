@@ -186,12 +186,6 @@ bool has_room(const void* context) noexcept {
   return !alternate || here - bottom > kRoom;
 }
 
-void be_told_of_end(SampledThread& thread) noexcept {
-  if (thread.marked || !g_end_known) return;
-  thread.marked = true;
-  pthread_setspecific(g_end_key, &thread);
-}
-
 // `least_ns`: what the thread must have run since the sample before for another one.
 void sample(SampledThread& thread, const void* context, int64_t least_ns) noexcept {
   const int64_t now = thread_cpu_ns();
@@ -204,7 +198,7 @@ void sample(SampledThread& thread, const void* context, int64_t least_ns) noexce
     thread.accounted_ns.fetch_add(weight_ns, std::memory_order_relaxed);
     take(thread, weight_ns, *static_cast<const ucontext_t*>(context));
   }
-  be_told_of_end(thread);
+  watch_end(thread);
   thread.taken.fetch_add(1, std::memory_order_relaxed);
   if (faults) {
     const Usage after = own_usage();
@@ -277,7 +271,12 @@ bool handle_task_clock() noexcept {
   return kTaskClockSignal != 0 && (task_clock_handled() || install(kTaskClockSignal, on_task_clock));
 }
 
-void watch_end(SampledThread& thread) noexcept { be_told_of_end(thread); }
+void watch_end(SampledThread& thread) noexcept {
+  if (thread.marked || !g_end_known) return;
+  thread.marked = true;
+  pthread_setspecific(g_end_key, &thread);
+}
+
 void set_samples(const PythonSamples* samples) noexcept { g_samples.store(samples, std::memory_order_release); }
 void set_native(bool on) noexcept { g_native.store(on, std::memory_order_release); }
 bool samples_native() noexcept { return g_native.load(std::memory_order_acquire); }

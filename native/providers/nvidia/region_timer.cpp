@@ -174,19 +174,16 @@ void RegionTimer::collect() {
     float elapsed_ms = 0;
     if (call.event_elapsed(&elapsed_ms, region.begin, region.end) == cuda::kSuccess) {
       ++timed_;
-      leadline_event event{};
-      event.domain = LEADLINE_DOMAIN_GPU_ACTIVITY;
-      event.phase = LEADLINE_INSTANT;
+      const auto duration_ns = static_cast<std::int64_t>(static_cast<double>(elapsed_ms) * 1e6);
+      leadline_event event = gpu::activity_event(region.context, region.begin_ns + duration_ns);
       leadline_gpu_activity_event& activity = event.of.gpu_activity;
-      activity.context = region.context;
       activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kKernel);
       activity.event_kind = static_cast<std::uint8_t>(EventKind::kKernel);
       activity.name = "default stream (CUDA events)";
       activity.detail = "{\"method\": \"CUDA events\", \"covers\": \"the default stream\"}";
       activity.device = region.device;
       activity.start_ns = region.begin_ns;
-      activity.duration_ns = static_cast<std::int64_t>(static_cast<double>(elapsed_ms) * 1e6);
-      event.time_ns = activity.start_ns + activity.duration_ns;
+      activity.duration_ns = duration_ns;
       leadline_monitor_emit(&event);
     }
     const std::lock_guard lock(mutex_);

@@ -43,7 +43,7 @@ def counted(analysis: Analysis, kept: Mask) -> list[Counted]:
     asked = _asked_names(analysis.profile.meta)
     return [
         Counted(
-            _name(str(info.kind), asked),
+            asked.get(str(info.kind), str(info.kind).replace("_", "-")),
             str(info.kind),
             int(analysis.exclusive(str(info.kind))[kept].sum()),
             _lines(analysis, info, kept),
@@ -60,10 +60,6 @@ def _asked_names(meta: Mapping[str, Any]) -> dict[str, str]:
     names = told.get("named_counters") if isinstance(told, Mapping) else None
     pairs = (one.partition("=") for one in names.split()) if isinstance(names, str) else ()
     return {metric: name for metric, _, name in pairs}
-
-
-def _name(metric: str, asked: Mapping[str, str]) -> str:
-    return asked.get(metric, metric.replace("_", "-"))
 
 
 def _lines(analysis: Analysis, info: MetricInfo, kept: Mask) -> tuple[Line, ...]:

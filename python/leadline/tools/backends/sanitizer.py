@@ -119,6 +119,7 @@ class SanitizerBackend:
         )
         self._objects: dict[int, int] = {}
         self._bad: set[int] = set()
+        self._block_threads: dict[int, int] = {}  # of launches that have not told their sums
 
     def start(self) -> None:
         torch = sys.modules.get("torch")
@@ -152,9 +153,7 @@ class SanitizerBackend:
             if count:
                 found[words] = count
         if self._native.without_tma():
-            found[
-                "releases of the Compute Sanitizer before 13.3, to which copies by tensor maps (TMA) are invisible"
-            ] = 1
+            found[_WITHOUT_TMA] = 1
         return found
 
     def drain(self) -> Iterable[Batch]:
@@ -179,18 +178,11 @@ class SanitizerBackend:
         if len(instructions):
             yield from self._instructions(instructions)
         if len(done) and "block" in self._wants.events:
-            threads = self._context_threads(done["launch"])
+            threads = np.array([self._block_threads.pop(launch, 1) for launch in done["launch"].tolist()], np.int64)
             columns = {"launch": done["launch"], "threads": threads, "count": done["threads"] // np.maximum(threads, 1)}
             yield batch_of("block", columns)
 
     # ---------------------------------------------------------------- rows as events
-
-    @functools.cached_property
-    def _block_threads(self) -> dict[int, int]:
-        return {}
-
-    def _context_threads(self, launches: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.array([self._block_threads.pop(int(launch), 1) for launch in launches], np.int64)
 
     def _learn(self, births: NDArray[Any]) -> None:
         for row in births:
