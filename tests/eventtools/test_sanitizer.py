@@ -12,6 +12,7 @@ from tests import vendor_fakes
 from tests.eventtools.conftest import Ran, Runner
 from tests.nvidia import fake_sanitizer
 
+from leadline.tools import device_text
 from leadline.tools.backends import Wants
 from leadline.tools.backends.sanitizer import image, page_sizes
 from leadline.tools.backends.sanitizer_files import architectures, library_candidates, why_not
@@ -65,15 +66,24 @@ class Rows(Tool):
 """
 
 
-@pytest.fixture(scope="module")
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+@pytest.fixture(scope="module", params=["plain functions", "the device's text"])
+def fakes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the environment must say so that the fakes are used."""
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if compiler is None:
-        pytest.skip("The fake vendor libraries need a C++ compiler and none was found.")
     folder = tmp_path_factory.mktemp("sanitizer")
-    library = fake_sanitizer.build(folder, compiler)
-    patches = fake_sanitizer.build_patches(folder, compiler)
+    if request.param == "the device's text":
+        return environment(folder, fake_sanitizer.build_text(folder, compiler(), device_text.source()))
+    return environment(folder, fake_sanitizer.build_patches(folder, compiler()))
+
+
+def compiler() -> str:
+    found = shutil.which("g++") or shutil.which("clang++")
+    if found is None:
+        pytest.skip("The fake vendor libraries need a C++ compiler and none was found.")
+    return found
+
+
+def environment(folder: Path, patches: Path) -> dict[str, str]:
+    library = fake_sanitizer.build(folder, compiler())
     text = folder / "text"
     text.write_text(f"leadline fake patches\n{patches}")
     return {"LEADLINE_SANITIZER_LIBRARY": str(library), "LEADLINE_SANITIZER_TEXT": str(text)}
@@ -148,6 +158,80 @@ def test_a_nan_that_a_kernel_stores_is_found(fakes: dict[str, str], tmp_path: Pa
     assert ran.code == 0, ran.err
     assert line_of(text, "line of copy") in ran.err
     assert "copy" in ran.err
+
+
+LARGE = """
+LL_STORE(a) {
+  if (ll_is_float(a.object) && a.value > 2.5) ll_count(a.object);
+}
+"""
+COUNTS = f"""
+class Large(Tool):
+    events = {{"launch": [], "count": ["launch", "object", "value"]}}
+    gpu = {LARGE!r}
+    def start(self): self.kept = []
+    def launch(self, b): pass
+    def count(self, b):
+        self.kept += [(int(n), int(self.objects.bytes[o]), int(v)) for n, o, v in zip(b["launch"], b["object"], b["value"])]
+    def finish(self, out):
+        out.table("large", [{{"launch": n, "size": size, "value": value}} for n, size, value in self.kept])
+"""
+STORES = """
+context A
+alloc small context=A bytes=4096
+alloc large context=A bytes=4096
+kernel fill
+write small count=256 value=0x40000000
+write large first=1024 count=200 value=0x40400000
+read large count=256
+module m context=A functions=fill
+launch fill grid=2 block=128 times=2
+wait
+"""
+SHARED = """
+context A
+kernel tile
+read 0 count=100 stride=4 point=4 pc=32
+read 0 count=128 stride=128 point=4 pc=48
+read 0 count=70 stride=8 point=4 pc=64
+module m context=A functions=tile
+launch tile grid=1 block=128
+wait
+"""
+"""Three loads of shared memory, by 128 threads: without conflicts by 100 of them; all 32 lanes of each warp in one bank; two
+lanes in each bank, by 70 of them."""
+PLAY = """
+import ctypes, os
+import leadline
+assert ctypes.CDLL(os.environ["LEADLINE_SANITIZER_LIBRARY"]).fake_sanitizer_play(b{text!r}) == 0
+"""
+
+
+def play(text: str) -> str:
+    return PLAY.replace("{text!r}", repr(text))
+
+
+def test_a_text_of_a_tool_counts_on_the_device(tmp_path: Path) -> None:
+    built = fake_sanitizer.build_text(tmp_path, compiler(), device_text.source(LARGE, "Large"))
+    env = environment(tmp_path, built)
+    ran = Runner(tmp_path)(play(STORES), "--backend", "sanitizer", tools=COUNTS, env=env)
+    assert ran.code == 0, ran.err
+    assert [tuple(row.values()) for row in ran.table("Large")] == [(0, 4096, 200), (1, 4096, 200)]
+    assert ran.found("Large")["lost"] == {}
+
+
+def test_conflicts_and_idle_lanes_are_counted_by_the_device(tmp_path: Path) -> None:
+    env = environment(tmp_path, fake_sanitizer.build_text(tmp_path, compiler(), device_text.source()))
+    tools = ("--tool", "bank_conflict", "--tool", "divergence")
+    ran = Runner(tmp_path)(play(SHARED), *tools, "--backend", "sanitizer", env=env)
+    assert ran.code == 0, ran.err
+    conflicts = {row["instruction"]: (row["warps"], row["passes"]) for row in ran.table("bank_conflict")}
+    # Of 70 threads the third warp has 6, which 6 banks serve in one pass.
+    assert conflicts == {"tile+0x20": (4, 4), "tile+0x30": (4, 4 * 32), "tile+0x40": (3, 5)}
+    lanes = {row["instruction"]: (row["warps"], row["lanes"], row["split warps"]) for row in ran.table("divergence")}
+    assert lanes["tile+0x30"] == (4, 100, 0)
+    assert lanes["tile+0x20"] == (4, pytest.approx(100 * 100 / 128), 25)
+    assert lanes["tile+0x40"] == (3, pytest.approx(100 * 70 / 96), pytest.approx(100 / 3))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,11 @@
 #include "backends/sanitizer/patches.h"
 #include "testing/test_monitor.h"
 
+// What runs on the device: the text itself, or the plain functions that stand in its place.
+#ifndef LEADLINE_SANITIZER_TEXT
+#define LEADLINE_SANITIZER_TEXT LEADLINE_SANITIZER_PATCHES
+#endif
+
 namespace leadline::sanitizer {
 namespace {
 
@@ -44,7 +49,7 @@ const std::string kProgram =
 Options options() {
   Options made;
   made.candidates = {LEADLINE_SANITIZER_FAKE};
-  made.image = std::string("leadline fake patches\n") + LEADLINE_SANITIZER_PATCHES;
+  made.image = std::string("leadline fake patches\n") + LEADLINE_SANITIZER_TEXT;
   made.shape.page_sizes = {4096, 0, 0, 0};
   made.patches = patches_for(made.shape.want);
   return made;

@@ -1,22 +1,18 @@
 // Calls patches with the vendor's signatures, thread by thread of a launch.
 //
-// A library of patches that has `leadline_fake_run_warp` is given whole warps, for the functions in which threads of a
-// warp meet; one without is called thread by thread.
+// A library of patches that has `leadline_fake_run` (testing/simt/fake_run.cpp) runs the threads itself, for functions in
+// which those of a warp meet; without it they come one after the other.
 
 #include <dlfcn.h>
-
-#include <algorithm>
 
 #include "testing/sanitizer/fake_device.h"
 
 namespace leadline::testing::sanitizer {
 namespace {
 
-constexpr std::uint32_t kWarp = 32;
-
-using Lane = void (*)(void* work, std::uint32_t lane);
-using RunWarp = void (*)(Lane lane, void* work, std::uint32_t lanes, std::uint32_t first_thread, std::uint32_t block,
-                         std::uint32_t blocks, std::uint32_t threads);
+using Thread = void (*)(void* work, std::uint64_t number);
+using Run = void (*)(Thread thread, void* work, std::uint32_t blocks, std::uint32_t threads);
+using AtStep = void (*)(std::uint64_t step);
 
 using Block = std::int32_t (*)(void* user, std::uint64_t pc);
 using Access = std::int32_t (*)(void* user, std::uint64_t pc, void* address, std::uint32_t bytes, std::uint32_t flags,
@@ -26,12 +22,12 @@ using CopyAsync = std::int32_t (*)(void* user, std::uint64_t pc, void* from, std
 using Barrier = std::int32_t (*)(void* user, std::uint64_t pc, std::uint32_t index, std::uint32_t threads,
                                  std::uint32_t flags);
 
-struct Warp {
+struct Work {
   const Patches* patches;
   const Kernel* kernel;
   std::uint64_t pc;
   void* user;
-  std::uint64_t first_thread;  // in the grid
+  AtStep at_step;  // null where threads do not meet
 };
 
 template <class Function>
@@ -40,48 +36,48 @@ Function patch_at(const Patches& patches, abi::Point point) {
   return found == patches.end() ? nullptr : reinterpret_cast<Function>(found->second);
 }
 
-void one_access(const Warp& warp, const DrawnAccess& access, std::uint64_t thread) {
+void one_access(const Work& work, const DrawnAccess& access, std::uint64_t thread) {
   const std::uint64_t at = access.base + access.first + thread * access.stride;
-  const std::uint64_t pc = warp.pc + access.pc;
+  const std::uint64_t pc = work.pc + access.pc;
   if (access.point == abi::Point::kBarrier) {
-    if (const auto patch = patch_at<Barrier>(*warp.patches, access.point)) patch(warp.user, pc, 0, 0, 0);
+    if (const auto patch = patch_at<Barrier>(*work.patches, access.point)) patch(work.user, pc, 0, 0, 0);
   } else if (access.point == abi::Point::kMemcpyAsync) {
-    if (const auto patch = patch_at<CopyAsync>(*warp.patches, access.point)) {
-      patch(warp.user, pc, reinterpret_cast<void*>(at), 0, access.bytes, 0);
+    if (const auto patch = patch_at<CopyAsync>(*work.patches, access.point)) {
+      patch(work.user, pc, reinterpret_cast<void*>(at), 0, access.bytes, 0);
     }
-  } else if (const auto patch = patch_at<Access>(*warp.patches, access.point)) {
-    patch(warp.user, pc, reinterpret_cast<void*>(at), access.bytes, access.flags,
+  } else if (const auto patch = patch_at<Access>(*work.patches, access.point)) {
+    patch(work.user, pc, reinterpret_cast<void*>(at), access.bytes, access.flags,
           access.flags == 2 ? &access.value : nullptr);
   }
 }
 
-void run_lane(void* work, std::uint32_t lane) {
-  const Warp& warp = *static_cast<const Warp*>(work);
-  const std::uint64_t thread = warp.first_thread + lane;
-  if (const auto patch = patch_at<Block>(*warp.patches, abi::Point::kBlockEnter)) patch(warp.user, warp.pc);
-  for (const DrawnAccess& access : warp.kernel->accesses) {
-    if (thread < access.count) one_access(warp, access, thread);
+void run_thread(void* all, std::uint64_t thread) {
+  const Work& work = *static_cast<const Work*>(all);
+  std::uint64_t step = 0;
+  const auto next = [&] {
+    if (work.at_step != nullptr) work.at_step(step);
+    ++step;
+  };
+  next();
+  if (const auto patch = patch_at<Block>(*work.patches, abi::Point::kBlockEnter)) patch(work.user, work.pc);
+  for (const DrawnAccess& access : work.kernel->accesses) {
+    next();
+    if (thread < access.count) one_access(work, access, thread);
   }
-  if (warp.kernel->dies) return;
-  if (const auto patch = patch_at<Block>(*warp.patches, abi::Point::kBlockExit)) patch(warp.user, warp.pc);
+  if (work.kernel->dies) return;
+  next();
+  if (const auto patch = patch_at<Block>(*work.patches, abi::Point::kBlockExit)) patch(work.user, work.pc);
 }
 
 }  // namespace
 
 void run_patched(const Patches& patches, void* library, const Kernel& kernel, const Dims& dims, std::uint64_t pc,
                  const void* user) {
-  const auto run_warp = reinterpret_cast<RunWarp>(::dlsym(library, "leadline_fake_run_warp"));
-  for (std::uint32_t block = 0; block < dims.grid; ++block) {
-    for (std::uint32_t first = 0; first < dims.block; first += kWarp) {
-      Warp warp{&patches, &kernel, pc, const_cast<void*>(user), std::uint64_t{block} * dims.block + first};
-      const std::uint32_t lanes = std::min(kWarp, dims.block - first);
-      if (run_warp != nullptr) {
-        run_warp(run_lane, &warp, lanes, first, block, dims.grid, dims.block);
-      } else {
-        for (std::uint32_t lane = 0; lane < lanes; ++lane) run_lane(&warp, lane);
-      }
-    }
-  }
+  const auto run = reinterpret_cast<Run>(::dlsym(library, "leadline_fake_run"));
+  const auto at_step = reinterpret_cast<AtStep>(::dlsym(library, "leadline_fake_at_step"));
+  Work work{&patches, &kernel, pc, const_cast<void*>(user), at_step};
+  if (run != nullptr) return run(run_thread, &work, dims.grid, dims.block);
+  for (std::uint64_t thread = 0; thread < std::uint64_t{dims.grid} * dims.block; ++thread) run_thread(&work, thread);
 }
 
 }  // namespace leadline::testing::sanitizer
