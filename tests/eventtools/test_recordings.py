@@ -83,7 +83,7 @@ def test_a_backend_that_reads_a_file_wants_one(capsys: pytest.CaptureFixture[str
         assert main(["run", "--tool", "divergence", "--backend", backend, str(program)]) == 2
         assert sentence in capsys.readouterr().err
     assert main(["tools", "barrier_stall"]) == 0
-    assert "NVBit" in capsys.readouterr().out
+    assert "--backend sanitizer" in capsys.readouterr().out
 
 
 PROGRAM = """

@@ -200,6 +200,18 @@ wait
 """
 """Three loads of shared memory, by 128 threads: without conflicts by 100 of them; all 32 lanes of each warp in one bank; two
 lanes in each bank, by 70 of them."""
+BARRIERS = """
+context A
+alloc data context=A bytes=65536
+kernel tile
+read data count=128
+read 0 count=128 point=6 pc=48
+read data first=4096 count=100
+read 0 count=100 point=6 pc=64
+module m context=A functions=tile
+launch tile grid=1 block=128 times=6
+wait
+"""
 PLAY = """
 import ctypes, os
 import leadline
@@ -218,6 +230,17 @@ def test_a_text_of_a_tool_counts_on_the_device(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert [tuple(row.values()) for row in ran.table("Large")] == [(0, 4096, 200), (1, 4096, 200)]
     assert ran.found("Large")["lost"] == {}
+
+
+def test_waits_at_barriers_are_measured_by_the_device(tmp_path: Path) -> None:
+    env = environment(tmp_path, fake_sanitizer.build_text(tmp_path, compiler(), device_text.source()))
+    ran = Runner(tmp_path)(play(BARRIERS), "--tool", "barrier_stall", "--backend", "sanitizer", env=env)
+    assert ran.code == 0, ran.err
+    rows = {row["barrier"]: row for row in ran.table("barrier_stall")}
+    # 100 of 128 threads come to the second barrier, since the others have ended: nobody waits for them for ever.
+    assert {name: row["times"] for name, row in rows.items()} == {"tile+0x30": 6, "tile+0x40": 6}
+    assert all(row["cycles"] > 0 for row in rows.values())
+    assert ran.found("barrier_stall")["lost"] == {}
 
 
 def test_conflicts_and_idle_lanes_are_counted_by_the_device(tmp_path: Path) -> None:

@@ -143,7 +143,10 @@ def test_a_tool_that_raises_sleeps_or_writes_ends_alone(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("tools", "sentence"),
     [
-        ("class T(Tool):\n    events = {'barrier': ['pc']}\n    def barrier(self, b): pass\n", "NVBit"),
+        (
+            "class T(Tool):\n    events = {'barrier': ['pc']}\n    def barrier(self, b): pass\n",
+            "give it --backend sanitizer",
+        ),
         (
             "class T(Tool):\n    events = {'launch': ['speed']}\n    def launch(self, b): pass\n",
             "launch.speed, which does not exist",

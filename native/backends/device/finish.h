@@ -3,6 +3,7 @@
 // Order of the writes: rows, page words, instructions; a fence for the system; the result; a fence; `complete`.
 #pragma once
 
+#include "backends/device/barriers.h"
 #include "backends/device/stage.h"
 
 namespace leadline::device {
@@ -78,9 +79,9 @@ LEADLINE_DEVICE inline void take_instructions(const Setup& setup, const Warp& wa
       Instruction& one = setup.instructions[at];
       const u32 place = head.instructions + static_cast<u32>(__popc(all & ((1u << warp.lane) - 1)));
       if (place < setup.result_instruction_room) {
-        setup.result_instructions[place] = {__ldcv(&one.pc),    __ldcv(&one.warps),     __ldcv(&one.threads),
-                                            __ldcv(&one.split), __ldcv(&one.conflicts), __ldcv(&one.bytes),
-                                            __ldcv(&one.point), __ldcv(&one.kind),      0};
+        setup.result_instructions[place] = {
+            __ldcv(&one.pc),    __ldcv(&one.warps), __ldcv(&one.threads), __ldcv(&one.split),    __ldcv(&one.conflicts),
+            __ldcv(&one.bytes), __ldcv(&one.point), __ldcv(&one.kind),    __ldcv(&one.meetings), __ldcv(&one.waited)};
       }
       one = {};
     }
@@ -127,9 +128,12 @@ LEADLINE_DEVICE inline void finish(Tracker& tracker, const Warp& warp) {
     clear(&setup.sums[__ldcv(&setup.touched[index])], sizeof(Sums), rank, lanes);
   }
   clear(&tracker.totals, sizeof(Totals), rank, lanes);
+  if (__ldcv(&tracker.retired) != 0) clear_retired(setup, rank, lanes);
+  __syncwarp(warp.mask);  // nobody reads it any more
   if (rank == 0) {
     tracker.threads_done = 0;
     tracker.touched_count = 0;
+    tracker.retired = 0;
     tracker.raw_used = 0;
   }
   __threadfence_system();

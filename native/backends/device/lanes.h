@@ -26,6 +26,23 @@ LEADLINE_DEVICE inline u32 lanes_of_warp() {
   return threads - before < 32 ? threads - before : 32;
 }
 
+LEADLINE_DEVICE inline u32 threads_of_block() { return blockDim.x * blockDim.y * blockDim.z; }
+
+LEADLINE_DEVICE inline u32 warp_of_block() {
+  return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32;
+}
+
+LEADLINE_DEVICE inline u64 block_of_grid() {
+  return blockIdx.x + u64{gridDim.x} * (blockIdx.y + u64{gridDim.y} * blockIdx.z);
+}
+
+// Of the multiprocessor: threads of a block share it.
+LEADLINE_DEVICE inline u64 cycles() {
+  u64 clock;
+  asm volatile("mov.u64 %0, %%clock64;" : "=l"(clock));
+  return clock;
+}
+
 LEADLINE_DEVICE inline u64 global_address(const void* at) {
   u64 address;
   asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(at));

@@ -1,5 +1,6 @@
 // The functions that the Compute Sanitizer calls from patched instructions (LEADLINE_DEVICE_PATCHES): their parameters
 // are the vendor's, declared here by ourselves; tests/nvidia/test_device_stage.py compares them with its headers.
+#include "backends/device/barriers.h"
 #include "backends/device/finish.h"
 #include "backends/device/instructions.h"
 #include "backends/device/stage.h"
@@ -56,6 +57,7 @@ LEADLINE_PATCH leadline_exit(void* user, u64 pc) {
   if (tracker == nullptr || tracker->setup.version != kVersion) return 0;
   const Warp warp = this_warp();
   count_call(*tracker, warp, kExit, pc, 0, kRead, 0);
+  end_in_block(*tracker, warp);
   leave(*tracker, warp);
   return 0;
 }
@@ -124,8 +126,13 @@ LEADLINE_PATCH leadline_matrix(void* user, u64 pc, u32 /*offset*/, u32 bytes, u3
   return 0;
 }
 
-LEADLINE_PATCH leadline_barrier(void* user, u64 pc, u32 /*index*/, u32 /*threads*/, u32 /*flags*/) {
-  return count_only(user, pc, kBarrier);
+LEADLINE_PATCH leadline_barrier(void* user, u64 pc, u32 index, u32 threads, u32 flags) {
+  Tracker* tracker = tracker_of(user);
+  if (tracker == nullptr) return 0;
+  const Warp warp = this_warp();
+  count_call(*tracker, warp, kBarrier, pc, 0, kRead, 0);
+  arrive(*tracker, warp, pc, index, threads, flags);
+  return 0;
 }
 
 LEADLINE_PATCH leadline_syncwarp(void* user, u64 pc, u32 /*mask*/) { return count_only(user, pc, kSyncwarp); }

@@ -40,10 +40,11 @@ using u64 = unsigned long long;
 static_assert(sizeof(u16) == 2 && sizeof(u32) == 4 && sizeof(u64) == 8 && sizeof(void*) == 8, "64-bit only");
 
 // Of this header and of the text: an old fatbin in a cache must not meet a new host half.
-constexpr u32 kVersion = 1;
+constexpr u32 kVersion = 2;
 constexpr u32 kNone = 0xffffffffu;
 constexpr u32 kMostRanges = 1u << 16;
 constexpr u32 kHints = 256;
+constexpr u32 kBarriers = 8;        // of a block, by index, whose waits are followed; CUDA has 16
 constexpr u32 kLeastPageShift = 7;  // no access of up to 16 bytes then touches more than two pages
 
 // What an element of an object is, for looking at values that are stored. kOther: values are not looked at.
@@ -113,6 +114,7 @@ struct Totals {
   u64 prefetches;              // threads; no accesses, and nowhere else counted but in `points`
   u64 conflicts;               // of shared memory: passes beyond the first
   u64 lost_instructions;       // calls (warps) that found no room among the instructions
+  u64 lost_arrivals;           // of warps at barriers whose waits could not be followed (barriers.h)
 };
 
 // One instruction, by its address; written on the device only.
@@ -125,7 +127,8 @@ struct Instruction {
   u64 bytes;      // of all lanes, as asked for
   u32 point;      // Point
   u32 kind;       // Kind of the first access
-  u64 reserved;
+  u64 meetings;   // with kWantBarriers: times that all threads came to this barrier
+  u64 waited;     // cycles of them, from the first to the last arrival
 };
 
 enum Want : u32 {
@@ -134,11 +137,29 @@ enum Want : u32 {
   kWantConflicts = 4,     // of shared memory
   kWantInstructions = 8,  // needs `instructions`
   kWantPoints = 16,
-  kWantRaw = 32,  // accesses as they come, for the comparison with analysis on the CPU: nothing is summed then
+  kWantRaw = 32,       // accesses as they come, for the comparison with analysis on the CPU: nothing is summed then
+  kWantBarriers = 64,  // how long threads wait for each other; needs `instructions` and `blocks`
 };
 
 struct Result;
 struct Row;
+
+// One barrier of a block, from the first arrival to the last; all 0 in between.
+struct Barrier {
+  u64 state;           // barriers.h
+  u64 first_inverted;  // ~ of the least clock of those that wait, so that 0 is none
+  u64 last;            // the greatest clock
+  u64 pc_and_threads;  // the instruction; the count that it asks for above bit 48, 0: all threads of the block
+};
+
+// The place of the blocks whose number modulo block_room is its index, one after the other.
+struct Block {
+  u64 owner;  // number of the block plus 1, with kRetired where another block came while this one was there; 0: free
+  u32 ended;  // threads of it that are waited for no longer
+  u32 left;   // and those of them that touch nothing here any more
+  Barrier barriers[kBarriers];
+};
+constexpr u64 kRetired = u64{1} << 63;
 
 // One access of one thread, for kWantRaw. A copy in bulk is one access of many bytes.
 struct RawAccess {
@@ -172,6 +193,8 @@ struct Setup {
   Instruction* result_instructions;
   RawAccess* raw;  // raw_room of them, or null
   u64 raw_room;
+  Block* blocks;  // with kWantBarriers: block_room of them, on the device
+  u64 block_room;
 };
 
 struct Tracker {
@@ -179,7 +202,7 @@ struct Tracker {
   // Written on the device only; all 0 between launches but for `hints`, which may hold anything.
   u64 threads_done;
   u32 touched_count;
-  u32 reserved;
+  u32 retired;   // Blocks with kRetired
   u64 raw_used;  // more than raw_room: the rest was not kept
   Totals totals;
   u32 hints[kHints];  // by instruction: the range it met last
@@ -225,10 +248,11 @@ struct Result {
 
 static_assert(sizeof(Range) == 32, "");
 static_assert(sizeof(Sums) == 200, "");
-static_assert(sizeof(Totals) == 16 * kPoints + 48, "");
-static_assert(sizeof(Instruction) == 64, "");
+static_assert(sizeof(Totals) == 16 * kPoints + 56, "");
+static_assert(sizeof(Instruction) == 72, "");
+static_assert(sizeof(Block) == 16 + 32 * kBarriers, "");
 static_assert(sizeof(RawAccess) == 24, "");
-static_assert(sizeof(Setup) == 136, "");
+static_assert(sizeof(Setup) == 152, "");
 static_assert(sizeof(Tracker) == sizeof(Setup) + 24 + sizeof(Totals) + 4 * kHints, "");
 static_assert(sizeof(Row) == 120, "");
 static_assert(sizeof(Result) == 48 + sizeof(Totals), "");

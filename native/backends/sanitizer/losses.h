@@ -23,6 +23,7 @@ enum class Lost : std::uint8_t {
   kObjects,           // objects that found no room in the table
   kOutside,           // accesses outside of every known object
   kTma,               // copies by tensor maps, whose bytes are not followed
+  kArrivals,          // arrivals of warps at barriers whose waits could not be followed
   kCount,
 };
 

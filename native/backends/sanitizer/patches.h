@@ -20,6 +20,7 @@ inline std::vector<Patch> patches_for(std::uint32_t want, bool without_copies = 
     patches.push_back({abi::Point::kTmaLoad, "leadline_tma_load", true});
   }
   if ((want & device::kWantConflicts) != 0) patches.push_back({abi::Point::kShared, "leadline_shared", false});
+  if ((want & device::kWantBarriers) != 0) patches.push_back({abi::Point::kBarrier, "leadline_barrier", false});
   return patches;
 }
 

@@ -55,10 +55,12 @@ struct InstructionRow {
   std::uint64_t split;
   std::uint64_t conflicts;
   std::uint64_t bytes;
-  std::uint32_t name;  // of the kernel
+  std::uint64_t meetings;  // of barriers: times that all threads came
+  std::uint64_t waited;    // cycles from the first to the last, of all of them
+  std::uint32_t name;      // of the kernel
   std::uint32_t point;
 };
-static_assert(sizeof(InstructionRow) == 72);
+static_assert(sizeof(InstructionRow) == 88);
 
 // A block that a measured launch has ended with.
 struct DoneRow {

@@ -77,10 +77,11 @@ bool Trackers::first_memory(Slot* slot) noexcept {
   if (slot->tracker != nullptr) return true;
   const bool instructions = (shape_.want & device::kWantInstructions) != 0;
   const std::size_t instruction_bytes = instructions ? kMostInstructions * sizeof(device::Instruction) : 0;
+  const std::size_t block_bytes = room_of_blocks();
   const std::size_t row_bytes = kMostRows * sizeof(device::Row);
   auto* const fixed = static_cast<std::byte*>(pinned(kSetupRoom + kResultRoom + row_bytes + instruction_bytes));
   if (fixed == nullptr) return false;
-  auto* const memory = static_cast<std::byte*>(on_device(kTrackerRoom + instruction_bytes));
+  auto* const memory = static_cast<std::byte*>(on_device(kTrackerRoom + instruction_bytes + block_bytes));
   if (memory == nullptr) return false;
   slot->setup = reinterpret_cast<device::Setup*>(fixed);
   slot->result = reinterpret_cast<device::Result*>(fixed + kSetupRoom);
@@ -89,10 +90,15 @@ bool Trackers::first_memory(Slot* slot) noexcept {
     slot->result_instructions = reinterpret_cast<device::Instruction*>(fixed + kSetupRoom + kResultRoom + row_bytes);
     slot->instructions = reinterpret_cast<device::Instruction*>(memory + kTrackerRoom);
   }
+  if (block_bytes != 0) slot->blocks = reinterpret_cast<device::Block*>(memory + kTrackerRoom + instruction_bytes);
   std::memset(slot->result, 0, kResultRoom);
   slot->tracker = reinterpret_cast<device::Tracker*>(memory);
   slot->dirty = true;
   return true;
+}
+
+std::size_t Trackers::room_of_blocks() const noexcept {
+  return (shape_.want & device::kWantBarriers) != 0 ? kMostBlocks * sizeof(device::Block) : 0;
 }
 
 Trackers::Layout Trackers::layout(std::size_t ranges, std::size_t words) noexcept {
@@ -162,7 +168,8 @@ bool Trackers::upload(Slot* slot, abi::StreamHandle order, Lost* why) noexcept {
       slot->instructions == nullptr ? 0 : kMostInstructions * sizeof(device::Instruction);
   if (slot->dirty) {
     const Layout at = layout(slot->range_room, slot->word_room);
-    if (functions_.memset(slot->tracker, 0, kTrackerRoom + instruction_bytes, order) != abi::kSuccess ||
+    if (functions_.memset(slot->tracker, 0, kTrackerRoom + instruction_bytes + room_of_blocks(), order) !=
+            abi::kSuccess ||
         functions_.memset(slot->tables + at.sums, 0, at.bytes - at.sums, order) != abi::kSuccess) {
       slot->epoch = 0;
       return false;
@@ -211,6 +218,8 @@ bool Trackers::begin(const Flight& flight, const abi::LaunchData& launch, abi::S
   setup.rows = slot->rows;
   setup.words = slot->words;
   setup.result_instructions = slot->result_instructions;
+  setup.blocks = slot->blocks;
+  setup.block_room = slot->blocks == nullptr ? 0 : kMostBlocks;
   slot->state.store(State::kUnderWay, std::memory_order_release);
   under_way_.fetch_add(1, std::memory_order_acq_rel);
   if (functions_.copy_to_device(slot->tracker, slot->setup, sizeof(device::Setup), order) == abi::kSuccess &&
@@ -274,12 +283,13 @@ void Trackers::tell(const Slot& slot) noexcept {
   if (slot.result_instructions == nullptr) return;
   lost_.add(Lost::kInstructions, result.lost_instructions);
   lost_.add(Lost::kInstructions, result.totals.lost_instructions);
+  lost_.add(Lost::kArrivals, result.totals.lost_arrivals);
   for (std::uint32_t i = 0; i < std::min(result.instructions, kMostInstructions); ++i) {
     const device::Instruction& one = slot.result_instructions[i];
     const InstructionRow row{flight.launch, flight.place, one.pc - flight.function_pc,
                              one.warps,     one.threads,  one.split,
-                             one.conflicts, one.bytes,    flight.name,
-                             one.point};
+                             one.conflicts, one.bytes,    one.meetings,
+                             one.waited,    flight.name,  one.point};
     if (!out_.instructions.put(row)) lost_.add(Lost::kOut);
   }
 }

@@ -52,6 +52,7 @@ class Trackers {
   static constexpr std::size_t kCount = 64;
   static constexpr std::uint32_t kMostRows = 1024;
   static constexpr std::uint32_t kMostInstructions = 1024;
+  static constexpr std::uint32_t kMostBlocks = 4096;  // at work at once whose barriers are followed
 
   Trackers(const abi::Functions& functions, abi::Context context, const Shape& shape, ObjectTable& objects,
            Outlets& out, LostCounts& lost);
@@ -85,6 +86,7 @@ class Trackers {
     // On the device.
     device::Tracker* tracker = nullptr;
     device::Instruction* instructions = nullptr;
+    device::Block* blocks = nullptr;
     std::byte* tables = nullptr;  // ranges, sums, touched, page words
     std::size_t table_bytes = 0;
     // Pinned.
@@ -111,6 +113,7 @@ class Trackers {
   bool upload(Slot* slot, abi::StreamHandle order, Lost* why) noexcept;
   void* on_device(std::size_t bytes) noexcept;
   void* pinned(std::size_t bytes) noexcept;
+  std::size_t room_of_blocks() const noexcept;
   static Layout layout(std::size_t ranges, std::size_t words) noexcept;
   static bool complete(const Slot& slot) noexcept;
   void tell(const Slot& slot) noexcept;

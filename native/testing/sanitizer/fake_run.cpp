@@ -1,7 +1,7 @@
 // Calls patches with the vendor's signatures, thread by thread of a launch.
 //
-// A library of patches that has `leadline_fake_run` (testing/simt/fake_run.cpp) runs the threads itself, for functions in
-// which those of a warp meet; without it they come one after the other.
+// A library of patches that has `leadline_fake_run` (testing/simt/fake_run.cpp) runs the threads itself, for functions
+// in which those of a warp meet; without it they come one after the other.
 
 #include <dlfcn.h>
 
@@ -10,9 +10,12 @@
 namespace leadline::testing::sanitizer {
 namespace {
 
+constexpr std::uint32_t kSynchronizes = 2;  // a flag of a barrier: who comes waits
+
 using Thread = void (*)(void* work, std::uint64_t number);
 using Run = void (*)(Thread thread, void* work, std::uint32_t blocks, std::uint32_t threads);
 using AtStep = void (*)(std::uint64_t step);
+using Sync = void (*)();
 
 using Block = std::int32_t (*)(void* user, std::uint64_t pc);
 using Access = std::int32_t (*)(void* user, std::uint64_t pc, void* address, std::uint32_t bytes, std::uint32_t flags,
@@ -28,6 +31,7 @@ struct Work {
   std::uint64_t pc;
   void* user;
   AtStep at_step;  // null where threads do not meet
+  Sync sync;
 };
 
 template <class Function>
@@ -40,7 +44,8 @@ void one_access(const Work& work, const DrawnAccess& access, std::uint64_t threa
   const std::uint64_t at = access.base + access.first + thread * access.stride;
   const std::uint64_t pc = work.pc + access.pc;
   if (access.point == abi::Point::kBarrier) {
-    if (const auto patch = patch_at<Barrier>(*work.patches, access.point)) patch(work.user, pc, 0, 0, 0);
+    if (const auto patch = patch_at<Barrier>(*work.patches, access.point)) patch(work.user, pc, 0, 0, kSynchronizes);
+    if (work.sync != nullptr) work.sync();
   } else if (access.point == abi::Point::kMemcpyAsync) {
     if (const auto patch = patch_at<CopyAsync>(*work.patches, access.point)) {
       patch(work.user, pc, reinterpret_cast<void*>(at), 0, access.bytes, 0);
@@ -75,7 +80,8 @@ void run_patched(const Patches& patches, void* library, const Kernel& kernel, co
                  const void* user) {
   const auto run = reinterpret_cast<Run>(::dlsym(library, "leadline_fake_run"));
   const auto at_step = reinterpret_cast<AtStep>(::dlsym(library, "leadline_fake_at_step"));
-  Work work{&patches, &kernel, pc, const_cast<void*>(user), at_step};
+  const auto sync = reinterpret_cast<Sync>(::dlsym(library, "leadline_fake_sync"));
+  Work work{&patches, &kernel, pc, const_cast<void*>(user), at_step, sync};
   if (run != nullptr) return run(run_thread, &work, dims.grid, dims.block);
   for (std::uint64_t thread = 0; thread < std::uint64_t{dims.grid} * dims.block; ++thread) run_thread(&work, thread);
 }

@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -27,7 +28,7 @@ namespace {
 constexpr size_t kStack = size_t{128} << 10;
 constexpr unsigned kWidth = 32;
 
-enum class State { kReady, kApart, kCollective, kEnded };
+enum class State { kReady, kApart, kCollective, kAtBarrier, kEnded };
 enum class What { kMatch, kBallot, kShuffle, kSync };
 
 struct Lane {
@@ -82,6 +83,14 @@ class Device {
   Lane& current() { return *current_; }
   const Warp& warp_of(const Lane& lane) const { return warps_[lane.warp]; }
 
+  void sync_block() {
+    current_->state = State::kAtBarrier;
+    release_block(current_->block);
+    wait();
+  }
+  unsigned threads_of_block() const { return launch_.block.x * launch_.block.y * launch_.block.z; }
+  uint64_t clock() { return launch_.clock ? launch_.clock() : ++readings_; }
+
   unsigned active_mask() {
     Lane& lane = *current_;
     lane.state = State::kApart;
@@ -122,6 +131,7 @@ class Device {
   bool gathered(const Lane& lane) const;
   void meet(Lane& last);
   void release_apart(Warp& warp);
+  void release_block(unsigned block);
   void make_ready(Lane& lane);
   std::string deadlock() const;
 
@@ -130,6 +140,7 @@ class Device {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<Warp> warps_;
   std::vector<Lane*> ready_;
+  uint64_t readings_ = 0;
   Lane* current_ = nullptr;
   ucontext_t main_{};
   void* main_fake_stack_ = nullptr;
@@ -157,7 +168,21 @@ void Device::body() {
 #endif
   launch_.thread();
   current_->state = State::kEnded;
+  release_block(current_->block);
   wait();
+}
+
+// The last one that is missed has come, or has ended.
+void Device::release_block(unsigned block) {
+  const unsigned threads = threads_of_block();
+  const auto first = lanes_.begin() + static_cast<std::ptrdiff_t>(size_t{block} * threads);
+  const auto is_missed = [](const auto& lane) {
+    return lane->state != State::kAtBarrier && lane->state != State::kEnded;
+  };
+  if (std::any_of(first, first + threads, is_missed)) return;
+  std::for_each(first, first + threads, [this](const auto& lane) {
+    if (lane->state == State::kAtBarrier) make_ready(*lane);
+  });
 }
 
 // The current lane goes on when somebody has made it ready.
@@ -316,6 +341,7 @@ std::string run(const Launch& launch) {
 unsigned block_number() { return g_device->current().block; }
 unsigned thread_number() { return g_device->current().thread; }
 uint64_t atomics() { return g_atomics; }
+void sync_block() { g_device->sync_block(); }
 void at_step(uint64_t step) { g_device->current().step = step; }
 
 namespace words {
@@ -335,6 +361,8 @@ void may_leave() { g_device->may_leave(); }
 void count_atomic() { ++g_atomics; }
 unsigned lane() { return g_device->current().lane; }
 unsigned lanes_of_warp() { return g_device->warp_of(g_device->current()).count; }
+unsigned threads_of_block() { return g_device->threads_of_block(); }
+uint64_t clock() { return g_device->clock(); }
 
 }  // namespace words
 }  // namespace leadline::simt

@@ -28,6 +28,8 @@ struct Launch {
   // Whether lanes that could go together always do. Otherwise the device parts them as it likes, as it may.
   bool together = true;
   std::function<void()> thread;
+  // What the device's clock says; without it, the number of the reading.
+  std::function<uint64_t()> clock = nullptr;
 };
 
 // Empty, or what went wrong: the sentence of a deadlock.
@@ -38,6 +40,9 @@ unsigned block_number();
 unsigned thread_number();  // in its block
 // Lanes come together only at equal steps: the program of a test counts them up with each instruction.
 void at_step(uint64_t step);
+
+// A barrier of the block: goes on when all its threads that have not ended wait here.
+void sync_block();
 
 // Atomic operations of all lanes in the launch under way, or in the last one.
 uint64_t atomics();
@@ -54,6 +59,8 @@ void may_leave();  // another lane may run now
 void count_atomic();
 unsigned lane();
 unsigned lanes_of_warp();
+unsigned threads_of_block();
+uint64_t clock();
 
 }  // namespace words
 }  // namespace leadline::simt
@@ -95,6 +102,10 @@ namespace leadline::device {
 
 inline unsigned this_lane() { return leadline::simt::words::lane(); }
 inline unsigned lanes_of_warp() { return leadline::simt::words::lanes_of_warp(); }
+inline unsigned threads_of_block() { return leadline::simt::words::threads_of_block(); }
+inline unsigned warp_of_block() { return leadline::simt::thread_number() / 32; }
+inline unsigned long long block_of_grid() { return leadline::simt::block_number(); }
+inline unsigned long long cycles() { return leadline::simt::words::clock(); }
 
 namespace stand_in {
 

@@ -42,7 +42,7 @@ PATCHES = {
 }
 """What the code holds, and the vendor's number of the point that each is for: LEADLINE_DEVICE_PATCHES of tracker.h,
 which says which of the two of point 14 a release of the library calls."""
-_FILES = ("tracker.h", "lanes.h", "values.h", "stage.h", "instructions.h", "finish.h", "patches.cu")
+_FILES = ("tracker.h", "lanes.h", "values.h", "stage.h", "instructions.h", "barriers.h", "finish.h", "patches.cu")
 _USER = "user_text.h"
 _ERROR = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\):\s*(?:catastrophic )?error:?\s*(?P<text>.*)")
 

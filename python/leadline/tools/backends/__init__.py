@@ -118,9 +118,6 @@ def module_of(name: str) -> Any:
     return importlib.import_module(BACKENDS[name])
 
 
-_LATER = {"barrier": "NVBit on an NVIDIA GPU, with clocks read at each arrival,"}
-
-
 def _nobody_gives(event: str, asked: str, tool: str) -> str:
     others = [
         f"--backend {name} ({module_of(name).DOC})"
@@ -130,10 +127,7 @@ def _nobody_gives(event: str, asked: str, tool: str) -> str:
     if others:
         remedy = f"give it {' or '.join(others)}"
     else:
-        later = _LATER.get(event, "no backend")
-        remedy = (
-            f"{later} would, which this release has no backend for; a recording can have it (--backend replay:FILE)"
-        )
+        remedy = "a recording can have it (--backend replay:FILE)"
     who = f"The tool {tool}" if tool else "A tool"
     by = "no backend gives by itself" if asked == "auto" else f"the backend {asked} does not give"
     return f"{who} wants the event {event!r}, which {by}; {remedy}."

@@ -24,15 +24,15 @@ from leadline.tools.batch import Batch, batch_of
 from leadline.tools.errors import ToolError
 from leadline.tools.tool import Context
 
-EVENTS = frozenset({"launch", "touched", "block", "value", "count", "shared_access", "instruction"})
+EVENTS = frozenset({"launch", "touched", "block", "value", "count", "shared_access", "instruction", "barrier"})
 TRAITS = ("real accesses", "library kernels", "graphs", "summed on the device", "no GPU times (excludes CUPTI)")
 DOC = "real accesses of kernels on an NVIDIA GPU, by the Compute Sanitizer"
 
-WANT_PAGES, WANT_VALUES, WANT_CONFLICTS, WANT_INSTRUCTIONS, WANT_POINTS = 1, 2, 4, 8, 16
+WANT_PAGES, WANT_VALUES, WANT_CONFLICTS, WANT_INSTRUCTIONS, WANT_POINTS, WANT_BARRIERS = 1, 2, 4, 8, 16, 64
 """Want of native/backends/device/tracker.h."""
 _FLOAT32 = 1
 """Element of the same header."""
-_SHARED = 1
+_SHARED, _BARRIER = 1, 3
 """Point of the same header."""
 _LEAST_SHIFT, _MOST_SHIFT = 7, 31
 _MOST_SIZES = 4
@@ -55,6 +55,7 @@ TOUCHED = np.dtype(
 )
 INSTRUCTION = np.dtype(
     [(name, _I8) for name in ("launch", "place", "pc", "warps", "threads", "split", "conflicts", "bytes")]
+    + [(name, _I8) for name in ("meetings", "waited")]
     + [("name", _U4), ("point", _U4)]
 )
 DONE = np.dtype([("launch", _I8), ("threads", _I8)])
@@ -75,6 +76,7 @@ LOSSES = (
     "objects that found no room in the table",
     "accesses outside of every known object",
     "copies by tensor maps (TMA), whose bytes are not followed",
+    "arrivals of warps at barriers whose waits could not be followed",
 )
 """By number: Lost of native/backends/sanitizer/losses.h."""
 _WITHOUT_TMA = "releases of the Compute Sanitizer before 13.3, to which copies by tensor maps (TMA) are invisible"
@@ -100,7 +102,8 @@ class SanitizerBackend:
         want |= WANT_PAGES if "touched" in wants.events else 0
         want |= WANT_VALUES if wants.events & {"value", "count"} else 0
         want |= WANT_CONFLICTS if "shared_access" in wants.events else 0
-        want |= WANT_INSTRUCTIONS if wants.events & {"shared_access", "instruction"} else 0
+        want |= WANT_BARRIERS if "barrier" in wants.events else 0
+        want |= WANT_INSTRUCTIONS if wants.events & {"shared_access", "instruction", "barrier"} else 0
         ranges = wants.ranges
         self._native = native.SanitizerBackend(
             candidates=list(library_candidates()),
@@ -256,6 +259,11 @@ class SanitizerBackend:
         if "shared_access" in self._wants.events and shared.any():
             told = {name: values[shared] for name, values in columns.items()}
             yield batch_of("shared_access", {**told, "conflicts": rows["conflicts"][shared]})
+        met = rows["meetings"] > 0
+        if "barrier" in self._wants.events and met.any():
+            told = {name: values[met] for name, values in columns.items()}
+            told["count"] = rows["meetings"][met]
+            yield batch_of("barrier", {**told, "waited": rows["waited"][met]})
 
 
 def image(wants: Wants) -> bytes:
