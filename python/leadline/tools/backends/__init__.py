@@ -124,10 +124,7 @@ def _nobody_gives(event: str, asked: str, tool: str) -> str:
         for name in BACKENDS
         if name not in _WITH_FILE and event in module_of(name).EVENTS
     ]
-    if others:
-        remedy = f"give it {' or '.join(others)}"
-    else:
-        remedy = "a recording can have it (--backend replay:FILE)"
+    remedy = f"give it {' or '.join(others)}" if others else "a recording can have it (--backend replay:FILE)"
     who = f"The tool {tool}" if tool else "A tool"
     by = "no backend gives by itself" if asked == "auto" else f"the backend {asked} does not give"
     return f"{who} wants the event {event!r}, which {by}; {remedy}."
