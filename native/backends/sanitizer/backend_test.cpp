@@ -1,4 +1,5 @@
-// The host half on the fake Compute Sanitizer: sums and losses of drawn programs, exactly.
+// The host half on the fake Compute Sanitizer: sums and losses of drawn programs, exactly. LEADLINE_SANITIZER_TEXT runs
+// on the device: its text itself, or plain functions.
 
 #include "backends/sanitizer/backend.h"
 
@@ -12,11 +13,6 @@
 
 #include "backends/sanitizer/patches.h"
 #include "testing/test_monitor.h"
-
-// What runs on the device: the text itself, or the plain functions that stand in its place.
-#ifndef LEADLINE_SANITIZER_TEXT
-#define LEADLINE_SANITIZER_TEXT LEADLINE_SANITIZER_PATCHES
-#endif
 
 namespace leadline::sanitizer {
 namespace {
