@@ -10,6 +10,7 @@ from tests.amd import fake_gpu
 from tests.truth.invariants import contradictions
 
 from leadline.profiles import Profile, open_profile
+from leadline.report import build_report
 from leadline.schema import LossKind
 
 
@@ -75,6 +76,14 @@ def test_the_device_and_its_busy_time_are_in_the_file(tmp_path: Path, fakes: Pat
     assert available["details"]["records"] == 8 and available["details"]["late"] is False
     memory = sum(node.exclusive("device_alloc_bytes").sum for node in profile.tree.walk())
     assert memory == 1 << 20
+
+
+def test_scratch_memory_that_the_driver_took_is_in_the_report(tmp_path: Path, fakes: Path) -> None:
+    gpu = build_report(run(tmp_path, fakes)).gpu
+    assert gpu is not None
+    (row,) = gpu.scratch  # taken for the queue once, at the first launch of the kernel that spills
+    assert (row.name, row.thread_bytes, row.taken, row.returned) == ("gemm(float*)", 32, 1, 0)
+    assert row.taken_bytes == 304 * 2048 * 32 and row.waited_ns > 0
 
 
 def test_all_idle_time_is_on_the_tree(tmp_path: Path, fakes: Path) -> None:

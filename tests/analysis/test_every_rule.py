@@ -226,6 +226,15 @@ def counted(dram: int, issue: int) -> Callable[[], Profile]:
     )
 
 
+def scratch(times: int, ms: int) -> Callable[[], Profile]:
+    """A kernel for which the driver takes 1 MiB so many times in ten steps, and that waits so many ms for it in all."""
+    return inside(
+        called("aten::mm", 10, 1),
+        f"  kernel spills | gpu_time@0:7={9 * MS}/10 scratch_bytes={640}/10 scratch_time@0:7={ms * MS}/{times}"
+        f" scratch_alloc_bytes@0:7={times << 20}/{times}",
+    )
+
+
 CHAIN = ("aten::mul", "aten::pow", "aten::add", "aten::tanh", "aten::div", "aten::sub")
 PAIRS = {
     "hotspot": Pair(
@@ -295,6 +304,7 @@ PAIRS = {
     ),
     "block_shape": Pair(shaped(16), shaped(32), "Blocks of 16 threads leave 50 %"),
     "small_grid": Pair(gridded(8), gridded(132), "8 blocks for 132 multiprocessors"),
+    "scratch_memory": Pair(scratch(10, 5), scratch(1, 5), "waits once a step for scratch memory: 5.0 % of the step"),
     "small_copies": Pair(copy(400, 64, "Pinned"), copy(400, 1_000_000, "Pinned"), "40 copies a step"),
     "pageable_copies": Pair(copy(10, 1_000_000, "Pageable", 10), copy(10, 1_000_000, "Pinned", 10), "pageable"),
     "allocator": Pair(allocating(40), allocating(4), "kept"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pytest
@@ -13,6 +14,8 @@ from leadline.profiles.build import build
 from leadline.profiles.writer import write_profile
 from leadline.report import ReportOptions, build_report
 from leadline.report.encoding import encodable
+from leadline.report.json_report import render_json
+from leadline.report.markdown import render_markdown
 from leadline.report.summary import print_summary, render_summary, summarize
 from leadline.report.text import render_text
 
@@ -271,3 +274,25 @@ def test_a_line_that_explains_little_of_a_part_is_not_named_as_its_place():
 
     assert "  data loading: t.py:1 main 500 ns" in printed_with(500)
     assert "data loading: t.py:1" not in printed_with(50)
+
+
+def test_scratch_memory_stands_beside_the_kernels_that_waited_for_it():
+    report = build_report(
+        build(
+            """
+            python main @ /home/ada/train.py:3
+              kernel spills | gpu_time@0:7=6000/3 scratch_bytes=1280/2 scratch_alloc_bytes@0:7=2097152/2 scratch_time@0:7=900/2 scratch_free_bytes@0:7=1048576/1
+              kernel untold | gpu_time@0:7=6000/3 scratch_alloc_bytes@0:7=0/1 scratch_time@0:7=700/1
+              kernel plain | gpu_time@0:7=6000/3 scratch_bytes=0/3
+            """
+        )
+    )
+    text = render_text(report)
+    section = text[text.index("Scratch memory") :].split("\n\n")[0].splitlines()
+    assert [line.split() for line in section[2:]] == [
+        ["spills", "640", "B", "2", "×", "2.00", "MiB", "1", "×", "900", "ns"],
+        ["untold", "0", "B", "1", "×", "-", "0", "×", "700", "ns"],
+    ]
+    assert "| `spills` | 640 B | 2 × | 2.00 MiB | 1 × | 900 ns |" in render_markdown(report)
+    rows = json.loads(render_json(report))["gpu"]["scratch"]
+    assert [(row["name"], row["taken_bytes"]) for row in rows] == [("spills", 2 << 20), ("untold", None)]

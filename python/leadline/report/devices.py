@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline.analysis import Analysis, breakdown, peaks
+from leadline.analysis import Analysis, breakdown, peaks, scratch
 from leadline.analysis.columns import Mask
 from leadline.analysis.hardware import by_kernel
 from leadline.profiles import Profile, Tree
@@ -90,6 +90,7 @@ def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
         work_ns=int(tree.exclusive("gpu_time").sum[kept].sum()),
         sync_ns=sync_ns,
         counters=tuple(by_kernel(tree, kept)[:top]),
+        scratch=tuple(scratch.by_kernel(tree, kept)[:top]),
     )
 
 

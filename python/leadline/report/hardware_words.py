@@ -1,12 +1,13 @@
-"""What hardware counters said of kernels, as the cells of a table."""
+"""What hardware counters said of kernels, and scratch memory that was taken for them, as the cells of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from leadline.analysis.hardware import Hardware
+from leadline.analysis.scratch import ScratchRow
 from leadline.report import phrases
-from leadline.report.units import duration, share
+from leadline.report.units import duration, number, share, size
 
 NOTE = "shares of what the device can do, in the time that was counted"
 _COLUMNS = {
@@ -51,3 +52,22 @@ def hardware_table(rows: Sequence[Hardware]) -> tuple[list[str], list[list[str]]
             line.append("-" if row.dram_bytes_s is None else f"{row.dram_bytes_s / 1e9:,.0f}")
         cells.append(line)
     return heads, cells
+
+
+SCRATCH_NOTE = "what the driver took for queues while kernels waited; no part of their time"
+
+
+def scratch_table(rows: Sequence[ScratchRow]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells; `-` for bytes that were not told."""
+    heads = ["scratch memory of", "a thread", "taken", "bytes", "given back", "waited"]
+    return heads, [
+        [
+            phrases.name_text(row.name),
+            size(row.thread_bytes),
+            f"{number(row.taken)} ×",
+            "-" if row.taken_bytes is None else size(row.taken_bytes),
+            f"{number(row.returned)} ×",
+            duration(row.waited_ns),
+        ]
+        for row in rows
+    ]

@@ -156,4 +156,5 @@ def _gpu(report: Report) -> dict[str, Any] | None:
             for row in gpu.kernels
         ],
         "counters": [vars(row) for row in gpu.counters],
+        "scratch": [vars(row) for row in gpu.scratch],
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from leadline.analysis.findings import Findings
 from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
+from leadline.analysis.scratch import ScratchRow
 from leadline.report.ranks import Ranks, Spread
 
 __all__ = ["Distribution", "KernelRow", "ModuleRow", "OperatorRow", "PhaseRow"]  # rows shown as they are derived
@@ -240,6 +241,8 @@ class Gpu:
     sync_ns: int
     counters: tuple[Hardware, ...] = ()
     """What hardware counters said of kernels; empty where none were read."""
+    scratch: tuple[ScratchRow, ...] = ()
+    """Scratch memory that the driver took for kernels; empty where none was seen."""
 
 
 @dataclass(frozen=True)

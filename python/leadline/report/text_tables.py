@@ -103,6 +103,15 @@ def hardware(console: Console, report: Report) -> None:
     table(console, [(heads[0], "left"), *((hardware_words.short(head), "right") for head in heads[1:])], rows)
 
 
+def scratch(console: Console, report: Report) -> None:
+    """Scratch memory that the driver took for kernels."""
+    if report.gpu is None or not report.gpu.scratch:
+        return
+    title(console, "Scratch memory", hardware_words.SCRATCH_NOTE)
+    heads, rows = hardware_words.scratch_table(report.gpu.scratch)
+    table(console, [(heads[0], "left"), *((head, "right") for head in heads[1:])], rows)
+
+
 def operators(console: Console, report: Report) -> None:
     """Operators by name."""
     if not report.operators:

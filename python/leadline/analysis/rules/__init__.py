@@ -40,6 +40,7 @@ from leadline.analysis.rules.recompilation import Recompilation
 from leadline.analysis.rules.redundant_work import RedundantWork
 from leadline.analysis.rules.roofline import Roofline
 from leadline.analysis.rules.saving_in_loop import SavingInLoop
+from leadline.analysis.rules.scratch_memory import ScratchMemory
 from leadline.analysis.rules.small_copies import SmallCopies
 from leadline.analysis.rules.small_grid import SmallGrid
 from leadline.analysis.rules.stall import Stall
@@ -75,6 +76,7 @@ RULES: tuple[Rule, ...] = (
     MatmulShape(),
     BlockShape(),
     SmallGrid(),
+    ScratchMemory(),
     Communication(),
     Imbalance(),
     ThreadOversubscription(),
