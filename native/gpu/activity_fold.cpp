@@ -245,9 +245,15 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
     case WorkKind::kCopy:
       activity.frame_kind = static_cast<std::uint8_t>(FrameKind::kCopy);
       activity.event_kind = static_cast<std::uint8_t>(EventKind::kCopy);
-      activity.name = copy_name(work);
-      activity.detail = copy_detail(work);
-      activity.frame = frames_.copy(work);
+      if (const PeerCopies::Named* named = peer_copies_.of(work)) {
+        activity.name = named->name.c_str();
+        activity.detail = named->detail.c_str();
+        activity.frame = named->frame;
+      } else {
+        activity.name = copy_name(work);
+        activity.detail = copy_detail(work);
+        activity.frame = frames_.copy(work);
+      }
       measures.add(MetricKind::kCopyBytes, work.bytes);
       break;
     case WorkKind::kSet:

@@ -18,6 +18,7 @@
 #include "gpu/instruction_samples.h"
 #include "gpu/kernel_names.h"
 #include "gpu/marks.h"
+#include "gpu/peer_copies.h"
 #include "gpu/replayed_launches.h"
 #include "gpu/scratch_memory.h"
 #include "gpu/stream_queue.h"
@@ -120,6 +121,7 @@ class ActivityFold {
   Device* last_device_ = nullptr;
   std::int64_t paused_since_ns_ = 0;  // 0: not paused
   FrameNumbers frames_;
+  PeerCopies peer_copies_;
   InstructionSamples* samples_ = nullptr;
   CounterSamples* counters_read_ = nullptr;
   ReplayedLaunches* replayed_ = nullptr;

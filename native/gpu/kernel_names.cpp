@@ -8,6 +8,8 @@
 #include <memory>
 #include <string_view>
 
+#include "gpu/cut_name.h"
+
 namespace leadline::gpu {
 namespace {
 
@@ -40,16 +42,25 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
+// Of names that are too long, what stands in front.
+std::string demangled_or_cut(const std::string& mangled) {
+  std::string text = demangled(mangled.c_str());
+  if (!text.empty() || mangled.size() <= kLongestName) return text;
+  text = demangled(cut_name(mangled).c_str());
+  if (text.ends_with("()")) text.insert(text.size() - 1, "...");
+  return text;
+}
+
 std::string demangle(const char* mangled) {
   if (mangled[0] != '_' || mangled[1] != 'Z') return mangled;
   std::string known = mangled;
   for (const NewType& type : kNewTypes) replace_all(known, type.mangled, type.stand_in);
-  std::string text = known == mangled ? "" : demangled(known.c_str());
+  std::string text = known == mangled ? "" : demangled_or_cut(known);
   if (!text.empty()) {
     for (const NewType& type : kNewTypes) replace_all(text, type.stand_in_name, type.name);
     return text;
   }
-  text = demangled(mangled);
+  text = demangled_or_cut(mangled);
   return text.empty() ? mangled : text;
 }
 

@@ -3,7 +3,9 @@
 
 #include <string_view>
 
+#include "gpu/cut_name.h"
 #include "gpu/kernel_names.h"
+#include "gpu/peer_copies.h"
 #include "gpu/work.h"
 
 namespace leadline::gpu {
@@ -43,6 +45,34 @@ TEST_CASE("names of Composable Kernel are read, with the types that only its com
   CHECK(names.get("_Z5DF16_v").text == "DF16_()");  // a name that looks like one of them
 }
 
+TEST_CASE("names that are too long to be demangled are cut behind an argument") {
+  std::string numbers;
+  for (int i = 0; i < 300; ++i) numbers += "Li" + std::to_string(i) + "E";
+  const std::string front = "_ZN2ck12_GLOBAL__N_16kernelINS_4GemmItPKfLNS_4ModeE1ELb0ENS_8SequenceIJ";
+  const std::string name = front + numbers + "EEEEEEvT_PT0_";
+  REQUIRE(name.size() > kLongestName);
+  const KernelSources sources;
+  KernelNames names(sources);
+  const std::string text = names.get(name.c_str()).text;
+  CHECK(
+      text.starts_with("void ck::(anonymous namespace)::kernel<ck::Gemm<unsigned short, float const*, (ck::Mode)1, "
+                       "false, ck::Sequence<0, 1, 2, 3, "));
+  CHECK(text.ends_with("> > >(...)"));
+  CHECK(cut_name(front + numbers + "EEEEEEvT_PT0_", 100).size() <= 100);
+  for (const char* none :
+       {"_Z6kernelIiEvv", "_ZN1a1bEv", "_ZN1a1bIFvvEEEvv", "_ZN99", "_ZN1aILi", "_ZN1aIDF", "_ZN1aIS"})
+    CHECK(cut_name(none, 100).find("kernel") == std::string::npos);
+  // However a name is damaged, reading it ends.
+  for (std::size_t length = 0; length < name.size(); ++length) cut_name(std::string_view(name).substr(0, length));
+  for (std::size_t at = 3; at < front.size(); ++at) {
+    for (const char c : {'9', 'E', 'L', 'S', 'I', 'D', '_'}) {
+      std::string damaged = name;
+      damaged[at] = c;
+      names.get(damaged.c_str());
+    }
+  }
+}
+
 TEST_CASE("copies and sets are named as torch.profiler names them") {
   Work work;
   CHECK(std::string_view(copy_name(work)) == "Memcpy Unknown (Unknown -> Unknown)");
@@ -56,6 +86,26 @@ TEST_CASE("copies and sets are named as torch.profiler names them") {
   work.source = work.destination = Memory::kManagedStatic;
   CHECK(std::string_view(copy_name(work)) == "Memcpy PtoP (Managed Static -> Managed Static)");
   CHECK(std::string_view(set_name(work)) == "Memset (Managed Static)");
+}
+
+TEST_CASE("copies between two devices say which, and what joins them") {
+  PeerCopies peers;
+  Work work;
+  work.direction = Direction::kPtoP;
+  work.device = 1;
+  CHECK(peers.of(work) == nullptr);  // the other one is not told
+  work.peer = 0;
+  work.link = "xGMI";
+  const PeerCopies::Named* const named = peers.of(work);
+  REQUIRE(named != nullptr);
+  CHECK(named->name == "Memcpy PtoP (Device 0 -> Device 1, xGMI)");
+  CHECK(named->detail == R"({"direction": "PtoP", "from": 0, "to": 1, "link": "xGMI"})");
+  CHECK(peers.of(work) == named);
+  work.link = nullptr;
+  CHECK(peers.of(work)->name == "Memcpy PtoP (Device 0 -> Device 1)");
+  for (work.device = 1; work.device < static_cast<std::int32_t>(PeerCopies::kMostPairs); ++work.device) peers.of(work);
+  work.device = 100'000;
+  CHECK(peers.of(work) == nullptr);  // no room for more
 }
 
 }  // namespace leadline::gpu

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -171,6 +172,7 @@ void Recorder::work(const Work& w) {
   if (w.accumulation_registers != 0 || w.scalar_registers != 0 || w.scratch != 0) {
     std::fprintf(file_, "s %d %d %d\n", w.accumulation_registers, w.scalar_registers, w.scratch);
   }
+  if (w.peer >= 0) std::fprintf(file_, "l %d %s\n", w.peer, w.link ? w.link : "");
   std::fprintf(file_,
                "w %d %u %" PRId64 " %" PRId64 " %d %" PRId64 " %u %" PRIu64 " %" PRId64 " %d %d %d %u %" PRId64
                " %d %d %d %d %d %u %s\n",
@@ -195,6 +197,7 @@ namespace {
 
 struct Replay {
   std::vector<std::string> places;
+  std::set<std::string> links;  // its elements stay where they are
   FoldedText folded;
   std::string text(leadline_context context) const {
     return context == 0 || context > places.size() ? std::string() : places[context - 1];
@@ -306,6 +309,11 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
       original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph, place);
     } else if (kind == "s") {
       in >> beside.accumulation_registers >> beside.scalar_registers >> beside.scratch;
+    } else if (kind == "l") {
+      in >> beside.peer;
+      in.ignore(1);
+      std::getline(in, name);
+      beside.link = name.empty() ? nullptr : state.links.insert(name).first->c_str();
     } else if (kind == "w") {
       Work w = std::exchange(beside, {});
       int work_kind = 0, direction = 0, source = 0, destination = 0;

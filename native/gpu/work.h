@@ -49,7 +49,11 @@ struct Work {
   Direction direction = Direction::kUnknown;
   Memory source = Memory::kUnknown;
   Memory destination = Memory::kUnknown;  // of a copy or set
-  bool holds_thread = true;               // wait: the thread that called stood still
+  // A copy between devices: the one that it came from, and what joins the two in the vendor's word, a literal; -1 and
+  // null where they are not told.
+  std::int32_t peer = -1;
+  const char* link = nullptr;
+  bool holds_thread = true;  // wait: the thread that called stood still
   std::int64_t blocks = 0;
   std::int32_t block_threads = 0;
   std::int32_t registers = 0;

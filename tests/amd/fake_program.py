@@ -43,6 +43,9 @@ def train():
     hip().hipDeviceSynchronize()
 
 
+if "PEER" in os.environ:
+    for _ in range(3):
+        hip().hipMemcpyPeerAsync(None, 1, None, 0, ctypes.c_size_t(1 << 20), None)  # the line between devices
 if "HOST" in os.environ:  # memory that is locked, and memory that is not
     locked, plain = ctypes.c_void_p(), ctypes.create_string_buffer(4096)
     hip().hipHostMalloc(ctypes.byref(locked), ctypes.c_size_t(1 << 16), 0)

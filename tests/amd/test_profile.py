@@ -86,6 +86,17 @@ def test_scratch_memory_that_the_driver_took_is_in_the_report(tmp_path: Path, fa
     assert row.taken_bytes == 304 * 2048 * 32 and row.waited_ns > 0
 
 
+def test_copies_between_devices_say_which_and_over_what(tmp_path: Path, fakes: Path) -> None:
+    profile = run(tmp_path, fakes, PEER="1", FAKE_DEVICES="2")
+    (copy,) = (node for node in profile.tree.find(kind="copy") if "PtoP" in node.name)
+    assert copy.name == "Memcpy PtoP (Device 0 -> Device 1, xGMI)" and copy.exclusive("copy_bytes").sum == 3 << 20
+    gpu = build_report(profile).gpu
+    assert gpu is not None
+    (row,) = gpu.links
+    assert (row.source, row.target, row.link, row.copies, row.bytes) == (0, 1, "xGMI", 3, 3 << 20)
+    assert row.link_bytes_s == 64e9 and row.ns == copy.exclusive("gpu_time").sum
+
+
 def test_all_idle_time_is_on_the_tree(tmp_path: Path, fakes: Path) -> None:
     profile = run(tmp_path, fakes)
     idle = sum(node.exclusive("gpu_idle_time").sum for node in profile.tree.walk())

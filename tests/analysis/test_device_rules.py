@@ -358,3 +358,14 @@ def test_products_of_composable_kernel_and_miopen_that_miss_matrix_units(dots, m
     (one,) = product(dots, **AMD)
     assert "leave the device's matrix units (MFMA) alone" in one.title
     assert product(matrix, **AMD) == []
+
+
+def test_products_with_an_instruction_of_half_the_rate_are_named():
+    """MI16x16x16 is all that an MI300 can do, and half of what an MI355X can."""
+    name = TENSILE.format(types="HHS_BH", unit="_MI16x16x16x1")
+    assert product(name, **AMD) == []
+    (one,) = product(name, vendor="AMD", architecture="gfx950")
+    assert "an instruction that reaches 50 % of the matrix units' rate" in one.title
+    assert "MFMA 16x16x16 in fp16: 2,048 operations a cycle" in one.evidence[1] and "4,096" in one.evidence[1]
+    (one,) = product(TENSILE.format(types="HHS_BH", unit="_MI32x32x4x2"), **AMD)
+    assert "32x32x4, 2 blocks" in one.evidence[1] and one.gain.high_ns > 0

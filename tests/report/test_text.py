@@ -296,3 +296,28 @@ def test_scratch_memory_stands_beside_the_kernels_that_waited_for_it():
     assert "| `spills` | 640 B | 2 × | 2.00 MiB | 1 × | 900 ns |" in render_markdown(report)
     rows = json.loads(render_json(report))["gpu"]["scratch"]
     assert [(row["name"], row["taken_bytes"]) for row in rows] == [("spills", 2 << 20), ("untold", None)]
+
+
+def test_copies_between_devices_stand_by_their_pair_and_link():
+    detail = '{"direction":"PtoP","from":0,"to":1,"link":"xGMI"}'
+    profile = build(
+        f"""
+        process train.py
+          thread main
+            python main @ /home/ada/train.py:3
+              copy Memcpy PtoP (Device 0 -> Device 1, xGMI) | gpu_time@0:7=2000/2 copy_bytes@0:7=64000/2 detail={detail}
+            python main @ /home/ada/train.py:4
+              copy Memcpy PtoP (Device 0 -> Device 1, xGMI) | gpu_time@0:7=2000/2 copy_bytes@0:7=64000/2 detail={detail}
+              copy Memcpy PtoP (Device -> Device) | gpu_time@0:7=2000/2 copy_bytes@0:7=64000/2
+        """
+    )
+    profile.devices[0].detail["links"] = [{"device": 1, "type": "xGMI", "mb_per_s": 64_000}]
+    report = build_report(profile)
+    text = render_text(report)
+    section = text[text.index("Between devices") :].split("\n\n")[0].splitlines()
+    assert [line.split() for line in section[2:]] == [
+        ["0", "→", "1", "xGMI", "4", "125", "KiB", "4.00", "µs", "32.0", "50.0%"]
+    ]
+    assert "| 0 → 1 | xGMI | 4 | 125 KiB | 4.00 µs | 32.0 | 50.0% |" in render_markdown(report)
+    (row,) = json.loads(render_json(report))["gpu"]["links"]
+    assert (row["bytes"], row["link_bytes_s"]) == (128_000, 64e9)

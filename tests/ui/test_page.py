@@ -11,6 +11,8 @@ import pytest
 from tests.distributed.test_alone import write as write_late
 
 import leadline
+from leadline.profiles.build import build
+from leadline.profiles.writer import write_profile
 from leadline.report.server import View, ViewServer
 
 
@@ -182,3 +184,20 @@ def test_a_folded_job_has_the_tree_of_its_late_rank_and_says_why_it_has_no_timel
     assert "rank=5" in seen["link"] and seen["again"] == ["data loading", "5"]
     assert seen["notAlone"] == "true" and "rank 5, node1" in seen["said"] and "its own tree" in seen["said"]
     assert seen["chosen"][:2] == [seen["alone"], "5"]
+
+
+def test_scratch_memory_and_links_between_devices_are_on_the_overview(tmp_path, browse):
+    profile = build(
+        """
+        python main @ /home/ada/train.py:3
+          kernel spills | gpu_time@0:7=6000/3 scratch_bytes=1280/2 scratch_alloc_bytes@0:7=2097152/2 scratch_time@0:7=900/2
+          copy Memcpy PtoP (Device 0 -> Device 1, xGMI) | gpu_time@0:7=2000/2 copy_bytes@0:7=64000/2 detail={"from":0,"to":1,"link":"xGMI"}
+        """
+    )
+    write_profile(tmp_path / "devices.leadline", profile)
+    command = [sys.executable, "-m", "leadline.cli.main", "report", "devices.leadline", "-o", "devices.html"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
+    seen = browse("overview.mjs", tmp_path / "devices.html")
+    assert seen["errors"] == []
+    assert "spills\t640 B\t2 ×\t2.00 MiB\t0 ×\t900 ns" in seen["text"]
+    assert "0 → 1\txGMI\t2\t62.5 KiB\t2.00 µs\t32.0\t-" in seen["text"]

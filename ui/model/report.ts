@@ -71,6 +71,29 @@ export interface ModuleRow {
   modules: number;
 }
 
+/** Scratch memory that the driver took for launches of one kernel while they waited. */
+export interface ScratchRow {
+  name: string;
+  thread_bytes: number;
+  taken: number;
+  /** null where the vendor's library does not say. */
+  taken_bytes: number | null;
+  waited_ns: number;
+  returned: number;
+}
+
+/** Copies from one device of a process to another. */
+export interface LinkRow {
+  source: number;
+  target: number;
+  link: string;
+  copies: number;
+  bytes: number;
+  ns: number;
+  /** What the link can do; null where it is not told. */
+  link_bytes_s: number | null;
+}
+
 export interface KernelRow {
   name: string;
   kind: string;
@@ -135,7 +158,15 @@ export interface Report {
     frees: number;
     peaks: { device: string; peak_bytes: number; paths: HotPath[] }[];
   } | null;
-  gpu: { work_ns: number; sync_ns: number; devices: DeviceRow[]; kernels: KernelRow[] } | null;
+  gpu: {
+    work_ns: number;
+    sync_ns: number;
+    devices: DeviceRow[];
+    kernels: KernelRow[];
+    /** Absent in reports of before. */
+    scratch?: ScratchRow[];
+    links?: LinkRow[];
+  } | null;
   losses: Loss[];
   cost: { callbacks_ns: number; events: number; held_bytes: number; percent: number | null };
   hidden: { paths: number; operators: number; modules: number; kernels: number };

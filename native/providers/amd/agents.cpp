@@ -55,6 +55,10 @@ std::vector<std::size_t> chosen(const std::vector<std::size_t>& all, const std::
 
 std::string text(const char* from) { return from ? from : ""; }
 
+const char* link_name(std::int32_t type) {
+  return type == sdk::kLinkXgmi ? "xGMI" : type == sdk::kLinkPcie ? "PCIe" : "other";
+}
+
 GpuAgent describe(const sdk::Agent& agent) {
   GpuAgent gpu;
   gpu.id = agent.id;
@@ -156,14 +160,20 @@ void Agents::take(std::vector<GpuAgent> gpus) {
   devices_ = std::move(devices);
 }
 
+const char* Agents::link(std::int32_t from, std::int32_t to) const noexcept {
+  if (from < 0 || static_cast<std::size_t>(from) >= gpus_.size()) return nullptr;
+  const std::vector<GpuLink>& links = gpus_[static_cast<std::size_t>(from)].links;
+  const auto found = std::ranges::find(links, to, &GpuLink::device);
+  return found == links.end() ? nullptr : link_name(found->type);
+}
+
 namespace {
 
 std::string links_json(const std::vector<GpuLink>& links) {
   std::string text = "[";
   for (const GpuLink& link : links) {
-    const char* const type = link.type == sdk::kLinkXgmi ? "xGMI" : link.type == sdk::kLinkPcie ? "PCIe" : "other";
     text += std::string(text.size() > 1 ? ", " : "") + "{\"device\": " + std::to_string(link.device) +
-            ", \"type\": \"" + type + "\", \"weight\": " + std::to_string(link.weight) +
+            ", \"type\": \"" + link_name(link.type) + "\", \"weight\": " + std::to_string(link.weight) +
             ", \"mb_per_s\": " + std::to_string(link.mb_per_s) + "}";
   }
   return text + "]";

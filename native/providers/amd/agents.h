@@ -59,6 +59,8 @@ class Agents {
     return found == devices_.end() ? -1 : found->second;
   }
   const std::vector<GpuAgent>& gpus() const noexcept { return gpus_; }
+  // What joins two of the program's devices, a literal; null where the driver names no link.
+  const char* link(std::int32_t from, std::int32_t to) const noexcept;
   // What the program's lists of devices contradict each other in, one sentence; empty where they do not.
   const std::string& contradiction() const noexcept { return contradiction_; }
 

@@ -91,6 +91,10 @@ Work Decoder::copy(const sdk::CopyRecord& record) const noexcept {
       break;
     case sdk::CopyOperation::kDeviceToDevice:
       work.direction = from != to && from >= 0 && to >= 0 ? Direction::kPtoP : Direction::kDtoD;
+      if (work.direction == Direction::kPtoP) {
+        work.peer = from;
+        work.link = agents.link(from, to);
+      }
       break;
     default:
       break;

@@ -46,8 +46,9 @@ def _names(pid: int) -> Names:
     """Names functions by the symbol tables of the files, as the process sees them."""
     import numpy as np
 
+    from leadline.profiles.demangle import demangler
     from leadline.profiles.elf import ElfError, ElfFile
-    from leadline.profiles.symbols import demangler, readable
+    from leadline.profiles.symbols import readable
 
     demangle = demangler()
 

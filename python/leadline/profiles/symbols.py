@@ -6,16 +6,16 @@ as they are. Frames of one function become one.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from leadline.profiles.debuginfod import DebugServers
+from leadline.profiles.demangle import demangler
 from leadline.profiles.dwarf import DebugLines, SourceLine, debug_file, debug_lines
 from leadline.profiles.elf import ElfError, ElfFile
 from leadline.profiles.inlined import with_frames_above
@@ -157,33 +157,6 @@ def _name(columns: dict[str, Array], rows: Array, files: Sequence[ElfFile], stri
                 columns["address"][rows[place]] = start
                 left[place] = False
     return int(np.count_nonzero(~left))
-
-
-def demangler() -> Callable[[str], str]:
-    """Makes C++ names what they were written as, by the C++ library; leaves them as they are where there is none."""
-    try:
-        return _Demangler(ctypes.CDLL("libstdc++.so.6"))
-    except OSError:
-        return str
-
-
-class _Demangler:
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._demangle = library["__cxa_demangle"]
-        self._demangle.restype = ctypes.c_void_p
-        self._free = ctypes.CDLL(None).free
-        self._free.argtypes = [ctypes.c_void_p]
-
-    def __call__(self, name: str) -> str:
-        if not name.startswith("_Z"):
-            return name
-        status = ctypes.c_int()
-        made = self._demangle(name.encode(), None, None, ctypes.byref(status))
-        if not made:
-            return name
-        text = ctypes.string_at(made).decode("utf-8", "replace")
-        self._free(made)
-        return text
 
 
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from leadline.analysis import Analysis, breakdown, peaks, scratch
+from leadline.analysis.between import between_devices
 from leadline.analysis.columns import Mask
 from leadline.analysis.hardware import by_kernel
 from leadline.profiles import Profile, Tree
@@ -17,6 +18,7 @@ from leadline.report.paths import PathWords
 from leadline.report.timesplit import process_labels
 from leadline.schema import FrameKind, MetricKind
 
+MOST_LINKS = 64
 MOST_HELD = 32
 """Largest peaks whose holders are listed; of hundreds of ranks the others are shown by their size alone."""
 
@@ -91,6 +93,7 @@ def gpu(profile: Profile, kept: Mask, top: int) -> Gpu | None:
         sync_ns=sync_ns,
         counters=tuple(by_kernel(tree, kept)[:top]),
         scratch=tuple(scratch.by_kernel(tree, kept)[:top]),
+        links=tuple(between_devices(profile, kept)[:MOST_LINKS]),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leadline.analysis.between import LinkRow
 from leadline.analysis.hardware import Hardware
 from leadline.analysis.scratch import ScratchRow
 from leadline.report import phrases
@@ -68,6 +69,26 @@ def scratch_table(rows: Sequence[ScratchRow]) -> tuple[list[str], list[list[str]
             "-" if row.taken_bytes is None else size(row.taken_bytes),
             f"{number(row.returned)} ×",
             duration(row.waited_ns),
+        ]
+        for row in rows
+    ]
+
+
+LINKS_NOTE = "copies; what collectives move, their kernels do"
+
+
+def links_table(rows: Sequence[LinkRow]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells; `-` where the link or its rate is not told."""
+    heads = ["between devices", "link", "copies", "bytes", "time", "GB/s", "of the link"]
+    return heads, [
+        [
+            f"{row.source} → {row.target}",
+            row.link or "-",
+            number(row.copies),
+            size(row.bytes),
+            duration(row.ns),
+            f"{row.bytes_s / 1e9:,.1f}",
+            "-" if row.link_bytes_s is None else share(row.bytes_s, row.link_bytes_s),
         ]
         for row in rows
     ]

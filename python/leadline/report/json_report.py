@@ -157,4 +157,5 @@ def _gpu(report: Report) -> dict[str, Any] | None:
         ],
         "counters": [vars(row) for row in gpu.counters],
         "scratch": [vars(row) for row in gpu.scratch],
+        "links": [vars(row) for row in gpu.links],
     }

@@ -102,6 +102,9 @@ def _gpu(report: Report) -> str:
         heads, lines = hardware_words.hardware_table(gpu.counters)
         note = hardware_words.NOTE[0].upper() + hardware_words.NOTE[1:]
         parts.append(f"{note}:\n\n" + table(heads, [[code(line[0]), *line[1:]] for line in lines]))
+    if gpu.links:
+        heads, lines = hardware_words.links_table(gpu.links)
+        parts.append(table(heads, [[escaped(line[0]), *line[1:]] for line in lines]))
     if gpu.scratch:
         heads, lines = hardware_words.scratch_table(gpu.scratch)
         parts.append(table(heads, [[code(line[0]), *line[1:]] for line in lines]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from leadline.analysis.between import LinkRow
 from leadline.analysis.findings import Findings
 from leadline.analysis.hardware import Hardware
 from leadline.analysis.rows import Distribution, KernelRow, ModuleRow, OperatorRow, PhaseRow
@@ -243,6 +244,8 @@ class Gpu:
     """What hardware counters said of kernels; empty where none were read."""
     scratch: tuple[ScratchRow, ...] = ()
     """Scratch memory that the driver took for kernels; empty where none was seen."""
+    links: tuple[LinkRow, ...] = ()
+    """Copies between devices; empty where none said between which."""
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,15 @@ def hardware(console: Console, report: Report) -> None:
     table(console, [(heads[0], "left"), *((hardware_words.short(head), "right") for head in heads[1:])], rows)
 
 
+def links(console: Console, report: Report) -> None:
+    """Copies between devices."""
+    if report.gpu is None or not report.gpu.links:
+        return
+    title(console, "Between devices", hardware_words.LINKS_NOTE)
+    heads, rows = hardware_words.links_table(report.gpu.links)
+    table(console, [(heads[0], "left"), *((head, "right") for head in heads[1:])], rows)
+
+
 def scratch(console: Console, report: Report) -> None:
     """Scratch memory that the driver took for kernels."""
     if report.gpu is None or not report.gpu.scratch:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from leadline.profiles.lineage import event_clocks, moved_ns, parent_rows, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind
+from leadline.trace.links import links_of
 from leadline.trace.spans import Scopes, nearest, with_spans
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
 
@@ -179,6 +180,7 @@ def _device(device: Any) -> Device:
         memory_bytes=device.memory_bytes,
         compute_capability=str(detail.get("compute_capability", "")),
         multiprocessors=int(detail.get("multiprocessors", 0)),
+        links=links_of(detail),
     )
 
 

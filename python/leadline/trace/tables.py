@@ -77,6 +77,16 @@ class Device:
     multiprocessors: int = 0
     lanes: int = 0
     """Threads that it runs in step."""
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True)
+class Link:
+    """From a device to another one of the program: `kind` in its maker's word (`xGMI`, `PCIe`), bytes a second."""
+
+    device: int
+    kind: str
+    bytes_s: float
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def _range(entry: Mapping[str, Any], *, larger_is_faster: bool) -> Range:
 def _catalogue() -> tuple[tuple[str, Gpu], ...]:
     found: list[tuple[str, Gpu]] = []
     for entry in sorted(resources.files(__package__).joinpath("factors").iterdir(), key=lambda item: item.name):
-        if not entry.name.endswith(".json") or entry.name in ("techniques.json", "topologies.json"):
+        if not entry.name.endswith(".json") or entry.name in ("mfma.json", "techniques.json", "topologies.json"):
             continue
         content: dict[str, Any] = json.loads(entry.read_text(encoding="utf-8"))
         for row in content["gpus"]:

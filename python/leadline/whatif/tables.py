@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.trace.tables import Link
+
 PYTHON = "(python)"
 OPERATIONS = "operations"  # how the steps of a job's operations were found
 PART_OF_STEP = "part_of_step"  # fact: the window has some phases of training only
@@ -47,6 +49,7 @@ class DeviceInfo:
     memory_bytes: int = 0
     compute_capability: str = ""
     multiprocessors: int = 0
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 // Accelerators: how busy they were and what they ran.
 
-import type { DeviceRow, KernelRow, Report } from "../../model/report";
+import type { DeviceRow, KernelRow, LinkRow, Report, ScratchRow } from "../../model/report";
 import { duration, number, share, size, visible } from "../../model/units";
 import { Bar, Card } from "../widgets";
 
@@ -49,6 +49,8 @@ export function DeviceCards({ report }: { report: Report }) {
           </table>
         </div>
       </Card>
+      <Links rows={gpu.links ?? []} />
+      <Scratch rows={gpu.scratch ?? []} />
       <Card title="On the device" note={`${duration(gpu.work_ns)} in all`}>
         <div class="scroll">
           <table class="data compact">
@@ -71,5 +73,71 @@ export function DeviceCards({ report }: { report: Report }) {
         </div>
       </Card>
     </>
+  );
+}
+
+function Cells({ heads, rows }: { heads: string[]; rows: string[][] }) {
+  return (
+    <div class="scroll">
+      <table class="data compact">
+        <thead>
+          <tr>
+            {heads.map((head, i) => (
+              <th scope="col" class={i ? "" : "text"}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([first, ...others]) => (
+            <tr>
+              <th scope="row" class="text">
+                {first}
+              </th>
+              {others.map((cell) => (
+                <td>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Links({ rows }: { rows: LinkRow[] }) {
+  if (!rows.length) return null;
+  const rate = (row: LinkRow) => (row.ns > 0 ? row.bytes / row.ns : 0);
+  const cells = rows.map((row) => [
+    `${row.source} → ${row.target}`,
+    visible(row.link) || "-",
+    number(row.copies),
+    size(row.bytes),
+    duration(row.ns),
+    rate(row).toFixed(1),
+    row.link_bytes_s ? share(rate(row) * 1e9, row.link_bytes_s) : "-",
+  ]);
+  return (
+    <Card title="Between devices" note="copies; what collectives move, their kernels do">
+      <Cells heads={["Devices", "Link", "Copies", "Bytes", "Time", "GB/s", "Of the link"]} rows={cells} />
+    </Card>
+  );
+}
+
+function Scratch({ rows }: { rows: ScratchRow[] }) {
+  if (!rows.length) return null;
+  const cells = rows.map((row) => [
+    visible(row.name),
+    size(row.thread_bytes),
+    `${number(row.taken)} ×`,
+    row.taken_bytes === null ? "-" : size(row.taken_bytes),
+    `${number(row.returned)} ×`,
+    duration(row.waited_ns),
+  ]);
+  return (
+    <Card title="Scratch memory" note="what the driver took for queues while kernels waited; no part of their time">
+      <Cells heads={["Kernel", "A thread", "Taken", "Bytes", "Given back", "Waited"]} rows={cells} />
+    </Card>
   );
 }

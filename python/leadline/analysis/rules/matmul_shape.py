@@ -9,9 +9,11 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
+from leadline.analysis.rules.hot_kernels import hot_kernels
 from leadline.analysis.rules.vendor import is_amd
 from leadline.analysis.rules.words import kernel, number, percent
 from leadline.schema import FrameKind
+from leadline.whatif.mfma import Mfma, architecture_of, best, of_kernel
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear")
 
@@ -54,7 +56,14 @@ class MatmulShape(Rule):
         if found and not case.has_device:
             return found
         case.need_device()
-        return found + self._precision(case, values) + self._without_mfma(case, values) + self._shapes(case, values)
+        for one in (self._precision, self._without_mfma, self._slow_mfma):
+            found += one(case, values)
+        try:
+            return found + self._shapes(case, values)
+        except CannotTell:
+            if not found:
+                raise
+            return found  # that much could be told
 
     def _double(self, case: Case, values: Values) -> list[Finding]:
         """Models whose parameters are of double precision, as NumPy's numbers are unless told otherwise."""
@@ -136,6 +145,46 @@ class MatmulShape(Rule):
                     "(PYTORCH_TUNABLEOP_ENABLED=1; TORCH_BLAS_PREFER_HIPBLASLT=1).",
                     self.learn_more,
                     share,
+                )
+            )
+        return made[:1]
+
+    def _slow_mfma(self, case: Case, values: Values) -> list[Finding]:
+        """Kernels of Tensile whose matrix instruction does less per cycle than another one of the device."""
+        chips = {architecture_of(one.name, str(one.detail.get("architecture", ""))) for one in case.profile.devices}
+        if len(chips) != 1 or not (chip := chips.pop()):
+            return []
+        tensile = np.flatnonzero(case.matching(FrameKind.KERNEL, "^Cijk_") & case.loop.inside)
+        lost = np.zeros(len(case.tree))
+        used: dict[int, tuple[Mfma, Mfma]] = {}
+        for row in tensile.tolist():
+            one = of_kernel(chip, case.name(row))
+            fastest = best(chip, one.precision) if one is not None else None
+            if one is not None and fastest is not None and one.flops_per_cycle < fastest.flops_per_cycle:
+                lost[row] = 1 - one.flops_per_cycle / fastest.flops_per_cycle
+                used[row] = one, fastest
+        made = []
+        for hot in hot_kernels(case, lost > 0, lost, values["share"]):
+            one, fastest = used[hot.row]
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING,
+                    f"Matrix products take {percent(hot.share)} of the device time with an instruction that reaches "
+                    f"{percent(1 - lost[hot.row])} of the matrix units' rate",
+                    case.gain(hot.unused_ns, (0, 0.5, 1), "bound: the same with the fastest instruction for the type"),
+                    tuple(hot.group.rows[:20].tolist()),
+                    case.lines([hot.group.row]),
+                    (
+                        kernel(case.name(hot.row)),
+                        f"MFMA {one} in {one.precision}: {one.flops_per_cycle:,.0f} operations a cycle and compute "
+                        f"unit; {fastest}: {fastest.flops_per_cycle:,.0f}",
+                    ),
+                    "Let the library choose another kernel: sizes of at least 16 rows and columns and whole multiples "
+                    "of 32, PYTORCH_TUNABLEOP_ENABLED=1, TORCH_BLAS_PREFER_HIPBLASLT=1, or a ROCm that was tuned for "
+                    "this device.",
+                    self.learn_more,
+                    hot.share * hot.unused,
                 )
             )
         return made[:1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leadline.profiles.builder import ProfileBuilder
-from leadline.profiles.symbols import demangler
+from leadline.profiles.demangle import demangler
 from leadline.schema import FrameKind, MetricKind
 from leadline.trace.importers.spans import Rows
 from leadline.trace.intervals import common, length, union

@@ -71,7 +71,7 @@ def placed(draft: Draft, window: Window, origin_ns: int, drift: float = 0.0) -> 
         ranks=(trace.rank,),
         world_size=max(trace.world_size, 1),
         devices=tuple(
-            DeviceInfo(item.name, item.memory_bytes, item.compute_capability, item.multiprocessors)
+            DeviceInfo(item.name, item.memory_bytes, item.compute_capability, item.multiprocessors, item.links)
             for item in trace.devices
         ),
         unexplained_ns=draft.unexplained_ns,

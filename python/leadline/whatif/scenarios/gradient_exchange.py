@@ -27,7 +27,7 @@ NETWORK = (
     Parameter(
         "topology",
         Unit.TEXT,
-        "the network; auto goes by the GPU and the number of workers",
+        "the network; auto: by the number of workers and the devices' links, where those are not told by the GPU",
         "auto",
         ("auto", *topologies()),
     ),
@@ -68,7 +68,7 @@ def network_of(graph: Graph, values: Values, draw: Draw) -> tuple[Network, str]:
         hop = DEFAULT_LATENCY_NS if latency is None else latency
         return Network(given, hop), f"every worker can send {given / 1e9:g} GB/s, {hop / 1000:g} µs a hop"
     workers = int(values.optional("world_size") or max(graph.info.world_size, 1))
-    return network_of_topology(values.text("topology"), workers, gpu_of(graph), latency, draw)
+    return network_of_topology(values.text("topology"), workers, gpu_of(graph), latency, draw, graph.info.devices)
 
 
 def slowest_of(graph: Graph, workers: int, draw: Draw) -> float:
