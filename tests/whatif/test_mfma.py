@@ -55,6 +55,15 @@ def test_a_kernel_of_tensile_says_its_instruction(types: str, shape: str, chip: 
 
 
 @pytest.mark.parametrize(
+    ("tile", "said", "rate"),
+    [("32x32x8", "32x32x8", 2048), ("64x16x4", "16x16x4, 4 blocks", 1024), ("16x16x16", "16x16x16", 2048)],
+)
+def test_a_kernel_of_miopen_says_the_tile_of_its_instruction(tile: str, said: str, rate: float) -> None:
+    found = of_kernel("gfx942", f"igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt256x64x8_wt{tile}_ws1x1_wr2x2")
+    assert found is not None and str(found) == said and found.flops_per_cycle == rate
+
+
+@pytest.mark.parametrize(
     "name", ["ampere_sgemm_128x64_nn", TENSILE.format(types="BBS_BH", shape="MI99x99x1x1"), "Cijk_"]
 )
 def test_other_names_say_none(name: str) -> None:

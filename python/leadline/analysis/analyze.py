@@ -12,6 +12,7 @@ from leadline.analysis.case import CannotTell, Case
 from leadline.analysis.findings import Failed, Finding, Findings, NotApplicable, Severity
 from leadline.analysis.loop import Loop
 from leadline.analysis.rules import RULES, Rule, RuleError, find, from_file, installed
+from leadline.analysis.rules.vendor import in_words_of
 from leadline.analysis.simulated import Simulated
 from leadline.profiles import Profile
 
@@ -48,7 +49,7 @@ def analyze(
             failed.append(Failed(rule.name, f"{type(error).__name__}: {error}"))
     simulated = Simulated(profile) if simulate else None
     made = [one if simulated is None else simulated.better(one) for one in _without_repeats(found)]
-    made = [_with_package(case, one) for one in made]
+    made = [in_words_of(profile.devices, _with_package(case, one)) for one in made]
     general = {rule.name for rule in chosen if rule.general}
     made.sort(key=lambda one: (_RANK[one.severity], one.rule in general, -max(one.weight, one.gain.share), one.rule))
     loop = case.known_loop

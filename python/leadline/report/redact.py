@@ -22,9 +22,13 @@ from leadline.profiles.fold.keys import portable
 from leadline.profiles.tables import Array, StringBuilder, empty_columns
 from leadline.profiles.tree import json_object
 from leadline.schema import TABLES, FrameKind
+from leadline.trace.links import links_of
 
 PARTS = ("paths", "names", "arguments")
-_DETAILS = ("role", "collective", "pid", "start_ns", "tid", "stall", "type", "compute_capability", "multiprocessors")
+_DETAILS = (
+    *("role", "collective", "pid", "start_ns", "tid", "stall", "type", "compute_capability", "multiprocessors"),
+    *("direction", "from", "to", "link", "vendor", "architecture", "compute_units", "wavefront", "partition"),
+)
 """Keys of a frame's or device's detail that say nothing of the program."""
 _OPERATORS = re.compile(
     r"(aten|prims?|_?c10d(_functional)?|torch|profiler|inductor|nccl|gloo|mkldnn)::?\w"
@@ -32,8 +36,11 @@ _OPERATORS = re.compile(
     r"|Optimizer\.(step|zero_grad)#|ProfilerStep|record_param"
 )
 """Operators and regions of torch. Nodes of autograd end in a number; those of functions of one's own do not."""
+_LINKS = ("xGMI", "PCIe", "other")
 _KERNELS = re.compile(
     r"(void )?(at::|c10::|cub::|thrust::|cutlass|cudnn|cublas|nccl|ampere_|volta_|turing_|hopper_|sm\d+_|nvjet|gemm)"
+    r"|(void )?(ck|rocprim|hipcub)::"
+    r"|Cijk_|batched_transpose_\d|(sub|op)tensor\w*|gridwise_|igemm_|naive_conv_|__amd_rocclr_|miopen|MIOpen"
     r"|Mem(cpy|set)|flash_|triton_(poi|per|red|tem|for)_"
 )
 _CLASSES = re.compile(
@@ -171,6 +178,9 @@ class _Redaction:
         kept = {name: value for name, value in told.items() if not isinstance(value, dict | list)}
         if isinstance(thread := json_object(detail).get("thread"), str):
             kept["thread"] = self._thread(thread)  # by which the thread is found that did the work
+        if links := links_of(json_object(detail)):
+            told = [{"device": one.device, "type": one.kind, "mb_per_s": int(one.bytes_s / 1e6)} for one in links]
+            return json.dumps({**kept, "links": [one for one in told if one["type"] in _LINKS]}, sort_keys=True)
         return json.dumps(kept, sort_keys=True) if kept else ""
 
     def _command(self, command: str) -> str:

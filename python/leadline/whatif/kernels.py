@@ -7,12 +7,13 @@ the first rule that matches wins, so order matters.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from leadline.profiles.demangle import demangler
 from leadline.whatif.graph import Graph
 from leadline.whatif.kinds import IntArray, Selection, TaskKind
 from leadline.whatif.reading import dtypes_in
@@ -51,7 +52,7 @@ _CLASSES: tuple[tuple[KernelClass, re.Pattern[str]], ...] = tuple(
         (KernelClass.MOVEMENT, r"nchwToNhwc|nhwcToNchw|transpose|convert_?tensor|batched_?transpose"),
         (
             KernelClass.CONVOLUTION,
-            r"fprop|dgrad|wgrad|scudnn|implicit|winograd|conv(?!ert)|cudnn_.*engine|gridwise|igemm|naive_conv|SubTensorOp",
+            r"fprop|dgrad|wgrad|scudnn|implicit|winograd|conv(?!ert)|cudnn_.*engine|gridwise|igemm|naive_conv",
         ),
         (
             KernelClass.MATMUL,
@@ -62,7 +63,7 @@ _CLASSES: tuple[tuple[KernelClass, re.Pattern[str]], ...] = tuple(
         (
             KernelClass.ELEMENTWISE,
             r"elementwise|triton_poi|dropout|gelu|silu|relu|threshold|fill|copy|distribution|where|pointwise|OpTensor"
-            r"|ScaleTensor",
+            r"|ScaleTensor|SubTensorOp",
         ),
     )
 )
@@ -70,11 +71,11 @@ _CLASSES: tuple[tuple[KernelClass, re.Pattern[str]], ...] = tuple(
 _PRECISIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (precision, re.compile(pattern, re.IGNORECASE))
     for precision, pattern in (
-        ("fp8", r"e4m3|e5m2|fp8|qgmma|nvjet_qq"),
-        ("bf16", r"bf16|bfloat16|BFloat16|nvjet_tst|nvjet_ttt|_BBS_|_BSS_"),
-        ("fp32", r"ffma|simt_sgemm|f32f32_f32f32|(?<!s1688)sgemm|scudnn|sgemv"),
+        ("fp8", r"e4m3|e5m2|fp8|qgmma|nvjet_qq|\bck::.*\b_BitInt\(8\)"),
+        ("bf16", r"bf16|bfloat16|BFloat16|nvjet_tst|nvjet_ttt|_BBS_|_BSS_|\bck::.*<.*\bunsigned short,"),
+        ("fp32", r"ffma|simt_sgemm|f32f32_f32f32|(?<!s1688)sgemm|scudnn|sgemv|\bck::.*\bfloat, float, float,"),
         ("tf32", r"tf32|s1688|nvjet_sst|nvjet_sss"),
-        ("fp16", r"f16|fp16|half|h884|s884|h1688|hmma|hgemm|nvjet_hsh|nvjet_hhh|_HHS_|_HSS_"),
+        ("fp16", r"f16|fp16|_Float16|half|h884|s884|h1688|hmma|hgemm|nvjet_hsh|nvjet_hhh|_HHS_|_HSS_"),
         ("fp64", r"dgemm|f64|double"),
     )
 )
@@ -95,6 +96,7 @@ PRECISION_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8":
 @lru_cache(maxsize=16384)
 def classify(name: str, operator: str = "") -> KernelClass:
     """The class of a kernel by its name; an unknown name is judged by the operator that launched it."""
+    name = _readable(name)
     for kind, pattern in _CLASSES:
         if pattern.search(name):
             return kind
@@ -118,7 +120,18 @@ def precision_of(name: str, dtypes: Sequence[str] = ()) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _named_precision(name: str) -> str | None:
+    name = _readable(name)
     return next((precision for precision, pattern in _PRECISIONS if pattern.search(name)), None)
+
+
+def _readable(name: str) -> str:
+    """Traces that were not imported may have names of kernels as compilers write them."""
+    return _demangler()(name) if name.startswith("_Z") else name
+
+
+@lru_cache(maxsize=1)
+def _demangler() -> Callable[[str], str]:
+    return demangler()
 
 
 def is_device_copy(name: str) -> bool:

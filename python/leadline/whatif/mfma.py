@@ -1,5 +1,5 @@
 """Matrix instructions (MFMA) of AMD's devices: what rate each shape reaches, from `factors/mfma.json`, and which one a
-kernel of Tensile (rocBLAS, hipBLASLt) uses, which its name says."""
+kernel of Tensile (rocBLAS, hipBLASLt) or MIOpen uses, which its name says."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _SIMDS = 4
 """Of a compute unit, each with a matrix unit."""
 _NAMED = re.compile(r"_MI(\d+)x(\d+)x(\d+)(?:x(\d+))?_")
 _TYPES = re.compile(r"^Cijk_[A-Z][a-z]+_[A-Z][a-z]+_(F8|B8|I8|[A-Z])[A-Z0-9]*_")
+_OF_MIOPEN = re.compile(r"^igemm_[a-z]+_gtcx\w*?_(fp16|bf16|fp32)_\w*?_wt(\d+)x(\d+)x(\d+)_")
 _PRECISIONS = {"H": "fp16", "B": "bf16", "S": "fp32", "D": "fp64", "F8": "fp8", "B8": "fp8"}
 _MODELS = (("gfx942", r"MI3(00|25)"), ("gfx950", r"MI35\d"), ("gfx90a", r"MI2\d\d"), ("gfx908", r"MI100"))
 
@@ -57,15 +58,23 @@ def best(architecture: str, precision: str) -> Mfma | None:
 
 
 def of_kernel(architecture: str, kernel: str) -> Mfma | None:
-    """What a kernel of Tensile multiplies with. Newer names leave k out (`MI16x16x1` is m, n and blocks): the fastest
-    that it can be. None where the name says no instruction, or the table has it not."""
-    shape, types = _NAMED.search(kernel), _TYPES.search(kernel)
-    if shape is None or types is None:
+    """What a kernel of Tensile or of MIOpen's implicit products multiplies with; None where the name says no
+    instruction, or the table has it not. Newer names of Tensile leave k out (`MI16x16x1` is m, n and blocks): the
+    fastest that it can be. MIOpen says the tile of all blocks (`wt64x16x4`: four of 16x16x4)."""
+    if tile := _OF_MIOPEN.match(kernel):
+        rows, columns, k = int(tile[2]), int(tile[3]), int(tile[4])
+        fitting = [
+            one
+            for one in instructions(architecture, tile[1])
+            if one.k == k and one.m * one.n * one.blocks == rows * columns
+        ]
+    elif (shape := _NAMED.search(kernel)) and (types := _TYPES.search(kernel)):
+        m, n = int(shape[1]), int(shape[2])
+        k, blocks = (int(shape[3]), int(shape[4])) if shape[4] else (0, int(shape[3]))
+        known = instructions(architecture, _PRECISIONS.get(types[1], ""))
+        fitting = [one for one in known if (one.m, one.n, one.blocks) == (m, n, blocks) and k in (0, one.k)]
+    else:
         return None
-    m, n = int(shape[1]), int(shape[2])
-    k, blocks = (int(shape[3]), int(shape[4])) if shape[4] else (0, int(shape[3]))
-    known = instructions(architecture, _PRECISIONS.get(types[1], ""))
-    fitting = [one for one in known if (one.m, one.n, one.blocks) == (m, n, blocks) and k in (0, one.k)]
     return max(fitting, key=lambda one: one.flops_per_cycle, default=None)
 
 

@@ -20,7 +20,7 @@ from leadline.whatif.kinds import GraphError
 from leadline.whatif.ledger import Row, ledger
 from leadline.whatif.ranges import Doubts, ranges, responses, step_error
 from leadline.whatif.scenarios import SCENARIOS, find
-from leadline.whatif.scenarios.base import Applied, Scenario, ScenarioError, Values
+from leadline.whatif.scenarios.base import Applied, Scenario, ScenarioError, Values, makers_words
 from leadline.whatif.simulator import Result, simulate
 from leadline.whatif.structure import Structure
 from leadline.whatif.units import show_time
@@ -261,10 +261,14 @@ class _Base:
             high_gain=within.high_gain,
             verdict=_verdict(gain, within.low_gain, within.high_gain, within.chance),
             assumptions=tuple(
-                dict.fromkeys((*(text for part in parts for text in part.assumptions), *found.sentences))
+                makers_words(self.graph, text)
+                for text in dict.fromkeys((*(text for part in parts for text in part.assumptions), *found.sentences))
             ),
             applied_to=applied,
-            warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
+            warnings=tuple(
+                makers_words(self.graph, text)
+                for text in dict.fromkeys(text for part in parts for text in part.warnings)
+            ),
             hypothetical=all(scenario.hypothetical for scenario in scenarios),
             samples=samples,
             graph=parts[-1].graph,

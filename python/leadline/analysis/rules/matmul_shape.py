@@ -150,11 +150,11 @@ class MatmulShape(Rule):
         return made[:1]
 
     def _slow_mfma(self, case: Case, values: Values) -> list[Finding]:
-        """Kernels of Tensile whose matrix instruction does less per cycle than another one of the device."""
+        """Kernels of Tensile and MIOpen whose matrix instruction does less per cycle than another one of the device."""
         chips = {architecture_of(one.name, str(one.detail.get("architecture", ""))) for one in case.profile.devices}
         if len(chips) != 1 or not (chip := chips.pop()):
             return []
-        tensile = np.flatnonzero(case.matching(FrameKind.KERNEL, "^Cijk_") & case.loop.inside)
+        tensile = np.flatnonzero(case.matching(FrameKind.KERNEL, "^Cijk_|^igemm_") & case.loop.inside)
         lost = np.zeros(len(case.tree))
         used: dict[int, tuple[Mfma, Mfma]] = {}
         for row in tensile.tolist():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from leadline.analysis.findings import Finding
+from leadline.profiles.makers import in_amds_words
 from leadline.profiles.records import Device
 
 NVIDIA_WARP = 32
@@ -25,3 +28,16 @@ def lanes(device: Device) -> int:
     if isinstance(told, int):
         return max(told, 0)
     return 0 if is_amd([device]) else NVIDIA_WARP
+
+
+def in_words_of(devices: Iterable[Device], one: Finding) -> Finding:
+    """The finding in the words of the devices' maker; names of kernels stay as they are."""
+    if not is_amd(devices):
+        return one
+    return replace(
+        one,
+        title=in_amds_words(one.title),
+        gain=replace(one.gain, basis=in_amds_words(one.gain.basis)),
+        evidence=tuple(text if text.startswith("kernel ") else in_amds_words(text) for text in one.evidence),
+        remedy=in_amds_words(one.remedy),
+    )

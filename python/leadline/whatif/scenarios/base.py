@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from leadline.profiles.makers import in_amds_words
 from leadline.whatif.gpus import Draw, Gpu, find_gpu
 from leadline.whatif.graph import Graph
 from leadline.whatif.simulator import Schedule
@@ -94,7 +95,7 @@ class Scenario(ABC):
 
     def advice_on(self, graph: Graph) -> str:
         """`advice` in the words of the devices' maker."""
-        return self.advice
+        return makers_words(graph, self.advice)
 
     @abstractmethod
     def applicable(self, graph: Graph, values: Values) -> str | None:
@@ -133,11 +134,15 @@ def gpu_of(graph: Graph) -> Gpu | None:
     return next((found for device in graph.info.devices if (found := find_gpu(device.name)) is not None), None)
 
 
-def device_graph(graph: Graph) -> str:
-    """`HIP graph`: what the devices' maker calls work that is recorded once and replayed."""
+def is_amd(graph: Graph) -> bool:
+    """Whether the devices are AMD's."""
     gpu = gpu_of(graph)
-    amd = (gpu is not None and gpu.vendor == "amd") or any("AMD" in device.name for device in graph.info.devices)
-    return "HIP graph" if amd else "CUDA graph"
+    return (gpu is not None and gpu.vendor == "amd") or any("AMD" in device.name for device in graph.info.devices)
+
+
+def makers_words(graph: Graph, text: str) -> str:
+    """A sentence in the words of the devices' maker: `HIP graph`, `compute units`."""
+    return in_amds_words(text) if is_amd(graph) else text
 
 
 def count(**parts: int) -> dict[str, int]:

@@ -15,7 +15,7 @@ from leadline.whatif.graph import Graph
 from leadline.whatif.kernels import KernelClass, KernelTable, is_device_copy
 from leadline.whatif.kinds import EdgeType, IntArray, Phase, Selection, TaskKind
 from leadline.whatif.layerwork import in_lane_order
-from leadline.whatif.scenarios.base import Applied, Scenario, Values, count, device_graph
+from leadline.whatif.scenarios.base import Applied, Scenario, Values, count, makers_words
 from leadline.whatif.selftime import PYTHON
 
 _LONG_NS, _LONG = 1_000_000, 20.0  # and as many times the usual
@@ -29,18 +29,16 @@ class LaunchFree(Scenario):
     name = "launch_free"
     advice = "replay the step as CUDA graphs (torch.compile with mode='reduce-overhead')"
 
-    def advice_on(self, graph: Graph) -> str:
-        return self.advice.replace("CUDA graph", device_graph(graph))
-
     def applicable(self, graph: Graph, values: Values) -> str | None:
         kernels = _capturable(graph)
         if not kernels:
             return "no kernel of the trace is launched by a call in it"
         share = _changing_share(graph, kernels)
         if share > _MOST_CHANGING:
-            return (
-                f"the shapes of {share:.0%} of the operators change from step to step, which a {device_graph(graph)} "
-                "cannot follow"
+            return makers_words(
+                graph,
+                f"the shapes of {share:.0%} of the operators change from step to step, "
+                "which a CUDA graph cannot follow",
             )
         return None
 
