@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import leadline
+from leadline.analysis.between import between_devices
 from leadline.cli.main import main
 from leadline.profiles import write_profile
 from leadline.profiles.build import build
-from leadline.profiles.builder import synthetic_meta
+from leadline.profiles.builder import ProfileBuilder, synthetic_meta
 
 SECRETS = {
     "paths": [b"/home/alice", b"acme-project", b"/data/customers"],
@@ -112,3 +113,29 @@ def test_info_says_what_is_in_a_file(whole: Path, capsys) -> None:
     assert found["metrics"] == ["time", "call_time", "gpu_time"] and found["file_bytes"] == whole.stat().st_size
     assert main(["info", str(whole)]) == 0
     assert "1 (0)" in capsys.readouterr().out
+
+
+def test_a_redacted_profile_of_amds_devices_is_still_told_in_amds_words(tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    process = builder.process("train.py")
+    links = [{"device": 1, "type": "xGMI", "mb_per_s": 64_000, "note": "secret"}, {"device": 0, "type": "secret"}]
+    told = {"vendor": "AMD", "wavefront": 64, "architecture": "gfx942", "links": links, "path": "/secret"}
+    builder.device(process, 0, "AMD Instinct MI300X", detail=json.dumps(told))
+    builder.device(process, 1, "AMD Instinct MI300X")
+    top = builder.node_of_thread(builder.thread(process, "main"))
+    copy = '{"direction": "PtoP", "from": 0, "to": 1, "link": "xGMI", "file": "/secret"}'
+    for kind, name, detail in (
+        ("kernel", "Cijk_Ailk_Bljk_BBS_BH_MT32x32x64_MI16x16x16x1_SN", ""),
+        ("kernel", "secret_kernel", ""),
+        ("copy", "Memcpy PtoP (Device 0 -> Device 1, xGMI)", copy),
+    ):
+        builder.add(builder.child(top, builder.frame(kind, name, detail=detail)), "gpu_time", 10, 0, 7)
+    whole, redacted = tmp_path / "whole.leadline", tmp_path / "redacted.leadline"
+    write_profile(whole, builder.profile())
+    assert main(["redact", str(whole), "-o", str(redacted)]) == 0
+    assert b"secret" not in everything(redacted)
+    found = leadline.open(redacted)
+    assert found.devices[0].detail["wavefront"] == 64 and found.devices[0].detail["vendor"] == "AMD"
+    assert [(one.source, one.target, one.link_bytes_s) for one in between_devices(found)] == [(0, 1, 64e9)]
+    names = {node.name for node in found.tree.find(kind="kernel")}
+    assert names == {"Cijk_Ailk_Bljk_BBS_BH_MT32x32x64_MI16x16x16x1_SN", "kernel 1"}

@@ -179,8 +179,8 @@ class _Redaction:
         if isinstance(thread := json_object(detail).get("thread"), str):
             kept["thread"] = self._thread(thread)  # by which the thread is found that did the work
         if links := links_of(json_object(detail)):
-            told = [{"device": one.device, "type": one.kind, "mb_per_s": int(one.bytes_s / 1e6)} for one in links]
-            return json.dumps({**kept, "links": [one for one in told if one["type"] in _LINKS]}, sort_keys=True)
+            shown = [{"device": one.device, "type": one.kind, "mb_per_s": int(one.bytes_s / 1e6)} for one in links]
+            return json.dumps({**kept, "links": [one for one in shown if one["type"] in _LINKS]}, sort_keys=True)
         return json.dumps(kept, sort_keys=True) if kept else ""
 
     def _command(self, command: str) -> str:
