@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from tests.analysis.drawn_devices import scratch
 from tests.analysis.test_findings import training
 
 from leadline.analysis.analyze import analyze
@@ -100,10 +101,8 @@ def kernels(number: int, us: int, **more: int) -> Callable[[], Profile]:
 
 
 def shaped(threads: int) -> Callable[[], Profile]:
-    return inside(
-        called("aten::instance_norm", 10, 0.1),
-        f"  kernel norm | gpu_time@0:7={9 * MS}/10 block_threads={threads * 10}/10",
-    )
+    launch = f"  kernel norm | gpu_time@0:7={9 * MS}/10 block_threads={threads * 10}/10"
+    return inside(called("aten::instance_norm", 10, 0.1), launch)
 
 
 def gridded(blocks: int) -> Callable[[], Profile]:
@@ -223,15 +222,6 @@ def counted(dram: int, issue: int) -> Callable[[], Profile]:
         called("aten::mm", 10, 1),
         f"  kernel cast | gpu_time@0:7={9 * MS}/10 counted_time@0:7={MS}/10 dram_bytes@0:7={dram * 20_000}/10"
         + "".join(f" {name}_time@0:7={share * MS // 100}/10" for name, share in shares.items()),
-    )
-
-
-def scratch(times: int, ms: int) -> Callable[[], Profile]:
-    """A kernel for which the driver takes 1 MiB so many times in ten steps, and that waits so many ms for it in all."""
-    return inside(
-        called("aten::mm", 10, 1),
-        f"  kernel spills | gpu_time@0:7={9 * MS}/10 scratch_bytes={640}/10 scratch_time@0:7={ms * MS}/{times}"
-        f" scratch_alloc_bytes@0:7={times << 20}/{times}",
     )
 
 

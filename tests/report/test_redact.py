@@ -138,4 +138,4 @@ def test_a_redacted_profile_of_amds_devices_is_still_told_in_amds_words(tmp_path
     assert found.devices[0].detail["wavefront"] == 64 and found.devices[0].detail["vendor"] == "AMD"
     assert [(one.source, one.target, one.link_bytes_s) for one in between_devices(found)] == [(0, 1, 64e9)]
     names = {node.name for node in found.tree.find(kind="kernel")}
-    assert names == {"Cijk_Ailk_Bljk_BBS_BH_MT32x32x64_MI16x16x16x1_SN", "kernel 1"}
+    assert names == {"Cijk_Ailk_Bljk_BBS_BH_MT32x32x64_MI16x16x16x1_SN", "kernel1"}
