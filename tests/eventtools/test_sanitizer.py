@@ -129,7 +129,7 @@ def test_ranges_measure_exactly_those(fakes: dict[str, str], tmp_path: Path) -> 
     for number, (arguments, launches) in enumerate(
         (
             (("--launch-range", "1:3"), [1, 2]),
-            (("--kernel-name", "^copy$"), [3]),
+            (("--kernel", "^copy$"), [3]),
             (("--kernel-name", "gemm", "--every", "2"), [0, 2]),
         )
     ):

@@ -56,7 +56,8 @@ class Outcome:
         if self.mode == MODES[0] and told.steps < LEAST_STEPS:
             self.wrong.append(f"{told.steps} steps are too few for the rules; let the program take {LEAST_STEPS}")
         found = [one for one in told if one.severity is Severity.WARNING]
-        self.warnings = [f"{one.rule} at {one.lines[0].short}:{one.lines[0].line}" for one in found if one.lines]
+        lines = [(one.rule, one.lines[0]) for one in found if one.lines]
+        self.warnings = [f"{rule} at {Path(line.short).name}:{line.line}" for rule, line in lines]
         if len(found) > MOST_WARNINGS:
             self.wrong.append(f"{len(found)} warnings: {'; '.join(one.title for one in found)}")
 

@@ -14,7 +14,6 @@ from leadline.capture.budget import parse_percent
 from leadline.capture.claim import claim, leave
 from leadline.capture.config import (
     CPU_SAMPLE_HZ,
-    KERNEL_LEVELS,
     KERNEL_VARIABLE,
     OPTIONS_VARIABLE,
     OUTPUT_VARIABLE,
@@ -39,7 +38,7 @@ from leadline.cli.accelerator_arguments import add_accelerator_arguments, unseen
 from leadline.cli.errors import CommandError
 from leadline.cli.instruction_arguments import add_instruction_arguments, instruction_options
 from leadline.cli.left_out import split as split  # `main` prepares the words with it
-from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, tool_options
+from leadline.cli.tool_arguments import add_tool_arguments, launches_looked_at, system_kernel_level, tool_options
 
 if TYPE_CHECKING:
     from leadline.capture.kernel.recorder import KernelRecorder
@@ -64,9 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kernel",
-        choices=KERNEL_LEVELS,
-        metavar="LEVEL",
-        help="with --trace: what the kernel did with threads: sched, syscalls, io or faults, each with those before",
+        action="append",
+        default=[],
+        metavar="LEVEL|REGEX",
+        help="with --trace: what the kernel did with threads: sched, syscalls, io or faults, each with those before; "
+        "with --tool, anything else: look at kernels of the device whose name matches only",
     )
     parser.add_argument(
         "--trace-max-events",
@@ -208,7 +209,7 @@ def _options(arguments: argparse.Namespace) -> Options:
             "follow": not arguments.no_follow,
             "nvtx": arguments.nvtx,
             "trace": arguments.trace,
-            "kernel": arguments.kernel or "",
+            "kernel": system_kernel_level(arguments.kernel),
             "trace_max_events": arguments.trace_max_events,
             "flush_interval_s": arguments.flush_interval,
             "hang_after_s": arguments.hang_after,

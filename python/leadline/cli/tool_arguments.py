@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.config import KERNEL_LEVELS
 from leadline.capture.durations import is_duration
 from leadline.cli.errors import CommandError
 
@@ -28,7 +29,13 @@ def add_tool_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--launch-range", default="", metavar="A:B", help="look at launches A to B-1 only")
     group.add_argument("--layer", default="", metavar="REGEX", help="look at modules whose name matches only")
     group.add_argument("--phase", default="", metavar="NAME", help="look at forward, backward or optimizer only")
-    group.add_argument("--kernel-name", default="", metavar="REGEX", help="look at kernels whose name matches only")
+    group.add_argument(
+        "--kernel-name",
+        default="",
+        metavar="REGEX",
+        help="look at kernels whose name matches only; --kernel REGEX does so too, but for the levels of the system's "
+        "kernel",
+    )
     group.add_argument(
         "--most",
         default="",
@@ -51,7 +58,9 @@ def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) 
     if by := ",".join([*([arguments.most] if arguments.most else []), *knobs]):
         names.append("most")
         texts.append(f"most.by={by}")
+    pattern = _pattern_of_kernels(arguments)
     if not names:
+        _refuse_ranges_without_tools(arguments, pattern)
         return {}
     from leadline.tools.backends import choose
     from leadline.tools.errors import ToolError
@@ -60,11 +69,15 @@ def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) 
 
     launches = arguments.launch_range
     try:
+        if by:
+            from leadline.tools.shipped import most
+
+            most.check(by)
         launches = launches or from_environment(environment)
         tools = [tool for tool, _ in find_tools(names)]
         parse_options(texts, tools)
         one_of = launches_looked_at(arguments.every)
-        Ranges.of(launches, arguments.layer, arguments.phase, arguments.kernel_name, one_of)
+        Ranges.of(launches, arguments.layer, arguments.phase, pattern, one_of)
         tool_of = {event: tool.name() for tool in tools for event in tool.wanted()}
         choose(arguments.backend, tool_of, tool_of)
     except ToolError as error:
@@ -76,9 +89,43 @@ def tool_options(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         "launch_range": launches,
         "layer": arguments.layer,
         "phase": arguments.phase,
-        "kernel_name": arguments.kernel_name,
+        "kernel_name": pattern,
         "every": one_of,
     }
+
+
+def system_kernel_level(words: Sequence[str]) -> str:
+    """The level of the system's kernel among the values of `--kernel`, or empty."""
+    return next((word for word in reversed(words) if word in KERNEL_LEVELS), "")
+
+
+def _pattern_of_kernels(arguments: argparse.Namespace) -> str:
+    """What names of the device's kernels have to match; raises CommandError for two patterns."""
+    words = [word for word in arguments.kernel if word not in KERNEL_LEVELS]
+    patterns = [*words, *([arguments.kernel_name] if arguments.kernel_name else [])]
+    if len(patterns) > 1:
+        raise CommandError(f"Kernels are chosen by one pattern; write {'|'.join(patterns)!r} as one.")
+    return patterns[0] if patterns else ""
+
+
+def _refuse_ranges_without_tools(arguments: argparse.Namespace, pattern: str) -> None:
+    if arguments.kernel and pattern in arguments.kernel:
+        raise CommandError(
+            f"There is no level {pattern!r} of the kernel's events; the levels are {', '.join(KERNEL_LEVELS)}. As a "
+            "pattern of kernels' names it needs a tool (--tool NAME)."
+        )
+    chosen = {
+        "--launch-range": arguments.launch_range,
+        "--layer": arguments.layer,
+        "--phase": arguments.phase,
+        "--kernel-name": arguments.kernel_name,
+        "--tool-option": arguments.tool_option,
+        "--backend": arguments.backend != "auto",
+        "--every": launches_looked_at(arguments.every) != 1,
+    }
+    named = [option for option, given in chosen.items() if given]
+    if named:
+        raise CommandError(f"{named[0]} says what tools look at, and there is none; add --tool NAME.")
 
 
 def _whole_path(backend: str) -> str:

@@ -45,6 +45,12 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     return walk(tree)
 
 
+def check(texts: str) -> None:
+    """Raise ToolError where one of the expressions cannot be read."""
+    for text in texts.split(","):
+        evaluate(text, dict.fromkeys(FIELDS, np.zeros(1)))
+
+
 class Most(Tool):
     """The kernel with most launches, accesses or whatever an expression says, with its call path."""
 
@@ -54,8 +60,7 @@ class Most(Tool):
     rows = option(int, "5", "kernels listed")
 
     def start(self) -> None:
-        for text in self.by.split(","):
-            evaluate(text, dict.fromkeys(FIELDS, np.zeros(1)))
+        check(self.by)
         self.of_kernel = self.sums(*FIELDS)
         self.where = self.counter()
 
