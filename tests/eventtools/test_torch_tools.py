@@ -277,3 +277,67 @@ def test_compiled_code_runs_as_it_would_and_its_operators_have_the_users_line(ru
     rows = {row["kernel"]: row for row in ran.table("kernel_frequency")}
     assert rows["aten::addmm"]["launches"] == 2
     assert rows["aten::addmm"]["first from"]["short"].startswith("program.py:7")
+
+
+KEEPS = """
+class Keeps(Tool):
+    events = {"launch": ["kernel"]}
+    most_bytes = 300_000
+    def start(self): self.kept, self.seen = [], 0
+    def launch(self, b):
+        self.kept.append(b)
+        self.seen += len(b)
+
+class Good(Tool):
+    events = {"launch": ["kernel"]}
+    def start(self): self.n = self.counter()
+    def launch(self, b): self.n.add(b["kernel"])
+    def finish(self, out): out.table("kernels", self.n)
+"""
+LOOP = """
+import time
+import torch
+x = torch.ones(8)
+for i in range(6000):
+    x.add(1)
+    if i % 1000 == 0: time.sleep(0.3)  # a batch of its own
+"""
+
+
+def test_a_tool_that_keeps_all_it_sees_is_ended_with_a_sentence(run: Runner) -> None:
+    ran = run(LOOP, tools=KEEPS)
+    assert ran.code == 0, ran.err
+    assert re.search(
+        r"the tool Keeps was ended: it held about \d+ KiB, more than the 293 KiB of its most_bytes", ran.err
+    )
+    assert {row["name"]: row["count"] for row in ran.table("Good")}["aten::add"] == 6000
+    assert any(loss.kind.name.lower() == "tool_ended" and loss.count == 1 for loss in ran.profile.losses)
+
+
+FORKS = """
+import os, subprocess
+class Forks(Tool):
+    events = {"launch": ["kernel"]}
+    def launch(self, b):
+        open("children", "a").write(f"{os.fork()}\\n")
+
+class Starts(Tool):
+    events = {"launch": ["kernel"]}
+    def start(self): self.n = 0
+    def launch(self, b): self.n += len(b); subprocess.run(["true"], check=True)
+    def finish(self, out): out.text("launches", str(self.n))
+"""
+
+
+def test_a_tool_that_forks_is_ended_and_its_child_is_gone(run: Runner) -> None:
+    ran = run(LOOP, tools=FORKS)
+    assert ran.code == 0, ran.err
+    assert "the tool Forks was ended: it forked the process" in ran.err
+    assert "start programs with subprocess" in ran.found("Forks")["problem"]
+    children = [int(line) for line in (run.folder / "children").read_text().splitlines() if line != "0"]
+    assert len(children) == 1
+    state = Path(f"/proc/{children[0]}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX"  # at most to be waited for
+    assert len(ran.profile.processes) == 1  # and was not measured
+    (told,) = [one["text"] for one in ran.found("Starts")["outputs"]]
+    assert int(told) >= 6000

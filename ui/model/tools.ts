@@ -13,8 +13,18 @@ export interface ToolColumn {
 export type ToolOutput =
   | { kind: "table"; name: string; note: string; columns: ToolColumn[]; rows: unknown[][]; inAll: number }
   | { kind: "curve"; name: string; unit: string; x: number[]; xUnit: string; series: [string, (number | null)[]][] }
-  | { kind: "heat"; name: string; what: string; rows: string[]; cells: number[][] }
+  | HeatOutput
   | { kind: "text"; name: string; text: string };
+
+export interface HeatOutput {
+  kind: "heat";
+  name: string;
+  what: string;
+  rows: string[];
+  columns: string[];
+  unit: string;
+  cells: number[][];
+}
 
 export interface ToolResult {
   tool: string;
@@ -31,8 +41,8 @@ export function toolResults(profile: Profile): ToolResult[] {
     (record.tools as unknown[]).filter(isObject).map((found) => ({ record, found })),
   );
   // Of the processes that a program starts most run nothing that a tool looks at.
-  const saw = all.filter(({ found }) => found.rows || found.launches || found.problem);
-  const shown = saw.length ? saw : all.filter(({ record }) => record === records[0]);
+  const saw = all.filter(({ found }) => found.rows || found.launches || found.problem).map(({ record }) => record);
+  const shown = all.filter(({ record }) => (saw.length ? saw.includes(record) : record === records[0]));
   const several = new Set(shown.map(({ record }) => record)).size > 1;
   return shown.map(({ record, found }) => resultOf(found, several ? processName(record) : ""));
 }
@@ -52,11 +62,15 @@ function resultOf(found: Record<string, unknown>, process: string): ToolResult {
     for (const [what, count] of Object.entries(found.lost))
       warnings.push(`Not seen: ${number(Number(count))} ${what}; sums are lower bounds.`);
   if (found.first) warnings.push(`First: ${text(found.first)}`);
+  if (found.nothing) warnings.push(`It saw no events: ${text(found.nothing)}.`);
   return {
     tool: text(found.tool) || "?",
     note: [process, backends && `backend ${backends}`, range].filter(Boolean).join(", "),
     warnings,
-    outputs: list(found.outputs).filter(isObject).map(outputOf),
+    outputs: list(found.outputs)
+      .filter(isObject)
+      .filter((one) => !found.nothing || one.kind === "text")
+      .map(outputOf),
   };
 }
 
@@ -84,10 +98,23 @@ function outputOf(output: Record<string, unknown>): ToolOutput {
   if (output.kind === "heat") {
     const what = [text(output.row_name), text(output.column_name)].filter(Boolean).join(" by ");
     const cells = list(output.cells).map((row) => list(row).map((value) => numberOr(value) ?? 0));
-    return { kind: "heat", name, what, rows: list(output.rows).map(String), cells };
+    const [rows, columns] = [list(output.rows).map(String), list(output.columns).map(String)];
+    return { kind: "heat", name, what, rows, columns, unit: text(output.unit), cells };
   }
   if (output.kind === "text") return { kind: "text", name, text: text(output.text) };
   return { kind: "text", name, text: `An output of the kind ${text(output.kind)}, which this page cannot show.` };
+}
+
+/** One of `wide` cells drawn of a row: the most of the columns that it stands for, and what it says in words. */
+export function heatCell(heat: HeatOutput, row: number, at: number, wide: number): { value: number; text: string } {
+  const values = heat.cells[row] ?? [];
+  const begin = Math.floor((at * values.length) / wide);
+  const end = Math.max(begin + 1, Math.ceil(((at + 1) * values.length) / wide));
+  const value = Math.max(0, ...values.slice(begin, end));
+  const [first, last] = [heat.columns[begin] ?? "", heat.columns[end - 1] ?? ""];
+  const where = [heat.rows[row] ?? "", last === first ? first : `${first} to ${last}`].filter(Boolean).join(", ");
+  const unit = heat.unit && !["ns", "bytes", "%"].includes(heat.unit) ? ` ${heat.unit}` : "";
+  return { value, text: `${where}: ${end - begin > 1 ? "at most " : ""}${cellText(value, heat.unit)}${unit}` };
 }
 
 /** What a cell says; a path by its last place. */

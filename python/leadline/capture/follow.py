@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -103,6 +104,11 @@ class Follower:
     def _set_childrens_environment(self) -> None:
         for name in self._environment_before:
             _set_variable(name, self._children_find.get(name))
+
+
+def is_own_thread() -> bool:
+    """Whether this is a thread of ours, such as a tool's: a child that it forks is none of the program's."""
+    return "leadline_own" in vars(threading.current_thread())
 
 
 def _set_variable(name: str, value: str | None) -> None:

@@ -22,7 +22,7 @@ from leadline.capture.config import KERNEL_VARIABLE, OPTIONS_VARIABLE, OUTPUT_VA
 from leadline.capture.current import CURRENT
 from leadline.capture.endpoint import Endpoint, open_announced
 from leadline.capture.errors import ProfileError
-from leadline.capture.follow import Follower
+from leadline.capture.follow import Follower, is_own_thread
 from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
@@ -306,7 +306,7 @@ class Session:
             return
         self.owner = False
         self._timed_window = self._budget = None  # their threads are not here
-        if not self.options.follow:
+        if not self.options.follow or is_own_thread():
             CURRENT.clear()
             self._follower.abandon()
             native.after_fork("")

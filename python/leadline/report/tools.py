@@ -38,7 +38,8 @@ def tool_results(profile: Profile, name: str = "") -> list[ToolResult]:
     results = []
     records = [record for record in profile.meta.get("processes") or [] if record.get("tools")]
     found = [(record, one) for record in records for one in record["tools"] if isinstance(one, dict)]
-    shown = [pair for pair in found if _saw(pair[1])] or [pair for pair in found if pair[0] is records[0]]
+    at_work = [id(record) for record, one in found if _saw(one)] or [id(record) for record in records[:1]]
+    shown = [pair for pair in found if id(pair[0]) in at_work]
     several = len({id(record) for record, _ in shown}) > 1
     for record, one in shown:
         rank = record.get("rank", -1)
@@ -50,7 +51,7 @@ def tool_results(profile: Profile, name: str = "") -> list[ToolResult]:
 
 
 def _saw(found: Mapping[str, Any]) -> bool:
-    """Whether it is worth a place: of the processes that a program starts most run nothing that a tool looks at."""
+    """Whether its process is worth a place: of those that a program starts most run nothing that a tool looks at."""
     return any(found.get(what) for what in ("rows", "launches", "problem"))
 
 
@@ -83,7 +84,10 @@ def _render(console: Console, result: ToolResult, top: int) -> None:
     if found.get("first"):
         console.print(Text(f"  First: {visible(str(found['first']))}"))
     outputs = found.get("outputs") or []
-    if not outputs and not found.get("problem") and not found.get("first"):
+    if found.get("nothing"):
+        console.print(Text(f"  It saw no events: {visible(str(found['nothing']))}."))
+        outputs = [one for one in outputs if one.get("kind") == "text"]
+    elif not outputs and not found.get("problem") and not found.get("first"):
         console.print(Text("  It found nothing to say."))
     for output in outputs:
         _OUTPUTS.get(output.get("kind"), _unknown)(console, output, top)

@@ -58,6 +58,11 @@ class Batch:
             self._columns[name] = known
         return known
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of all columns."""
+        return sum(values.nbytes for values in self._raw.values())
+
     def columns(self) -> dict[str, Int64]:
         """All columns as plain arrays."""
         return dict(self._raw)

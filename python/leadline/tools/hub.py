@@ -107,6 +107,8 @@ class Hub:
             }
             found["launches"] = self.context.launches.count
             found["launches_left_out"] = sum(getattr(backend, "skipped", 0) for backend in self._backends)
+            if missing := runner.missing():
+                found["nothing"] = self._why_nothing(missing, found["launches_left_out"])
             results.append(found)
         return results
 
@@ -118,6 +120,12 @@ class Hub:
                 for what, count in backend.lost().items():
                     lost[what] = lost.get(what, 0) + count
         return lost
+
+    def _why_nothing(self, events: frozenset[str], left_out: int) -> str:
+        if left_out:
+            return f"{left_out:,} launches were left out, since the run was to look at {self.ranges} only"
+        modules = [module_of(name) for name in self._backends_named]
+        return " and ".join(one.NOTHING for one in modules if one.EVENTS.intersection(events))
 
     def in_child(self) -> Hub:
         """In a forked child: none of the threads is here, so this hub is done; one like it, to be started anew."""

@@ -1,7 +1,10 @@
-"""One tool on a thread of its own: what it raises ends this tool only, and what it is too slow for is counted."""
+"""One tool on a thread of its own: what it raises ends this tool only, and what it is too slow for is counted. So do
+holding too much memory and forking the process, whose other threads a child would not have."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
 import threading
 import time
@@ -10,12 +13,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from leadline.tools.batch import Batch
+from leadline.tools.held import held_bytes
 from leadline.tools.out import Out
+from leadline.tools.sizes import size_text
 from leadline.tools.tool import Tool
 
 QUEUE_BATCHES = 512
+QUEUE_BYTES = 256 << 20
+"""What waits for a slow tool; beyond either its rows are lost, and counted."""
 STALL_S = 5.0
 """A single call of a tool's method that takes longer ends the tool."""
+_MEMORY_LOOK_S = 0.2
+_MEMORY_SHARE = 0.02
+"""Looking at what a tool holds is done this often at most, and takes this share of the thread's time at most."""
 _END = None
 
 
@@ -28,11 +38,17 @@ class Runner:
         self.page = int(getattr(tool, "page", 4096) or 4096)
         self.lost_rows = 0
         self.rows = 0
+        self.seen: set[str] = set()
         self.problem = ""
         self.out = Out(tool.context)
         self._file = file
         self._stall_s = stall_s
         self._queue: queue.Queue[Batch | None] = queue.Queue(QUEUE_BATCHES)
+        self._offered_bytes = 0  # written by who offers
+        self._taken_bytes = 0  # written by the tool's thread
+        self._process = os.getpid()
+        self._not_its_own = (*vars(tool), "stopped")
+        self._look_again = 0.0
         self._ending = False
         self._since: float | None = None
         self._thread = threading.Thread(target=self._run, name=f"leadline tool {tool.name()}", daemon=True)
@@ -53,7 +69,7 @@ class Runner:
 
     def start(self) -> None:
         """Start the tool's thread; `Tool.start` is the first that runs there."""
-        vars(self._thread)["leadline_own"] = True
+        vars(self._thread).update(leadline_own=True, leadline_runner=self)
         self._thread.start()
 
     def offer(self, batch: Batch) -> None:
@@ -61,7 +77,10 @@ class Runner:
         if not self.alive or batch.event.name not in self.wanted or not len(batch):
             return
         try:
+            if self._offered_bytes - self._taken_bytes > QUEUE_BYTES:
+                raise queue.Full
             self._queue.put_nowait(batch)
+            self._offered_bytes += batch.nbytes
         except queue.Full:
             self.lost_rows += len(batch)
         self.check()
@@ -84,6 +103,11 @@ class Runner:
         while not self._done.wait(0.05) and not self.problem:
             self.check()
         return self.result()
+
+    def missing(self) -> frozenset[str]:
+        """Events that never came, where the tool has found nothing for want of them."""
+        found = self.problem or (self.rows and (self.out.outputs or "found" in vars(self.tool)))
+        return frozenset() if found else frozenset(self.tool.wanted()) - self.seen
 
     def result(self) -> dict[str, Any]:
         """As it goes into the profile."""
@@ -111,7 +135,11 @@ class Runner:
                 if self.tool.stopped:
                     continue
                 self.rows += len(batch)
+                self.seen.add(batch.event.name)
                 self._call(getattr(self.tool, batch.event.name), self._prepared(batch))
+                self._taken_bytes += batch.nbytes
+                del batch  # so that what is counted next is what the tool holds
+                self._look_at_memory()
             if not self.problem:
                 self._call(self.tool.finish, self.out)
         finally:
@@ -135,6 +163,28 @@ class Runner:
             self._fail(f"{type(error).__name__}: {error}{self._where(error)}")
         finally:
             self._since = None
+            if os.getpid() != self._process:  # the tool has forked, and nothing of the program is here
+                os._exit(0)
+
+    def forked(self) -> None:
+        """The tool's thread has forked the process."""
+        self._fail("it forked the process, which threads of others do not survive; start programs with subprocess")
+
+    def _look_at_memory(self) -> None:
+        before = time.monotonic()
+        if before < self._look_again or self.problem:
+            return
+        own = {name: value for name, value in vars(self.tool).items() if name not in self._not_its_own}
+        shared = [vars(self.tool).get(name) for name in self._not_its_own]
+        with contextlib.suppress(RuntimeError):  # threads of the tool's own change what is looked at
+            held = held_bytes([*own.values(), self.out.outputs], shared)
+            if held > self.tool.most_bytes:
+                limit = size_text(self.tool.most_bytes)
+                self._fail(f"it held about {size_text(held)}, more than the {limit} of its most_bytes")
+                for name in own:
+                    del vars(self.tool)[name]
+        now = time.monotonic()
+        self._look_again = now + max(_MEMORY_LOOK_S, (now - before) / _MEMORY_SHARE)
 
     def _where(self, error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
@@ -145,3 +195,12 @@ class Runner:
         if not self.problem:
             self.problem = why
             self.tool.context.say(f"the tool {self.name} was ended: {why}; the program and other tools go on.")
+
+
+def _after_fork_in_parent() -> None:
+    runner = vars(threading.current_thread()).get("leadline_runner")
+    if runner is not None:
+        runner.forked()
+
+
+os.register_at_fork(after_in_parent=_after_fork_in_parent)

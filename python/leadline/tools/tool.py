@@ -12,32 +12,19 @@ The methods run on a thread of the tool's own, never on the program's; an except
 from __future__ import annotations
 
 import itertools
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from leadline.tools.errors import ToolError
 from leadline.tools.events import EVENTS
+from leadline.tools.sizes import parse_bytes
 from leadline.tools.sums import Counter, Sums
 
 if TYPE_CHECKING:
     from leadline.tools.batch import Batch
     from leadline.tools.out import Out
     from leadline.tools.registry import Launches, Names, Objects, Places
-
-_SIZE = re.compile(r"([0-9.]+)\s*(B|[KMGT]i?B|)")
-_FACTORS = {"": 1, "B": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
-
-
-def parse_bytes(text: str) -> int:
-    """A size such as 64KiB, 2MB or 4096; raises ValueError."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(f"{text!r} is not a size; write one such as 64KiB or 2MB")
-    unit = found[2]
-    factor = 1024 ** " KMGT".index(unit[0]) if unit.endswith("iB") else _FACTORS[unit[:1]]
-    return int(float(found[1]) * factor)
 
 
 def _parse_bool(text: str) -> bool:
@@ -106,6 +93,8 @@ class Tool:
     optional: ClassVar[Mapping[str, Sequence[str]]] = {}
     gpu: ClassVar[str] = ""
     tool_name: ClassVar[str] = ""
+    most_bytes: ClassVar[int] = 1 << 30
+    """Of memory that the tool may hold; with more it is ended."""
 
     objects: Objects
     launches: Launches

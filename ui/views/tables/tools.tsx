@@ -1,6 +1,6 @@
 // What event tools have found: their tables, curves and heat maps, and what they did not see.
 
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Chart } from "../../model/series";
 import { cellNode, cellText, toolResults, type ToolOutput, type ToolResult } from "../../model/tools";
 import { number, visible } from "../../model/units";
@@ -8,11 +8,9 @@ import { Plot } from "../charts/plot";
 import type { Opened } from "../opened";
 import { Card, Nothing } from "../widgets";
 import { SortTable, type Column } from "./table";
+import { ToolHeat } from "./tool_heat";
 
 const MOST_SERIES = 6;
-const HEAT_ROWS = 40;
-const HEAT_COLUMNS = 120;
-const CELL = 12;
 
 export function ToolTables({ opened }: { opened: Opened }) {
   const results = useMemo(() => toolResults(opened.profile), [opened.profile]);
@@ -63,7 +61,7 @@ function Output({ opened, output }: { opened: Opened; output: ToolOutput }) {
   return (
     <>
       <h3>{visible(output.name)}</h3>
-      {output.kind === "curve" ? <Plot opened={opened} chart={chartOf(output)} /> : <Heat output={output} />}
+      {output.kind === "curve" ? <Plot opened={opened} chart={chartOf(output)} /> : <ToolHeat heat={output} />}
     </>
   );
 }
@@ -118,39 +116,3 @@ function chartOf(output: Extract<ToolOutput, { kind: "curve" }>): Chart {
 }
 
 /** Darker is more; of many rows and columns the largest of those that fall together. */
-function Heat({ output }: { output: Extract<ToolOutput, { kind: "heat" }> }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const rows = Math.min(HEAT_ROWS, output.cells.length);
-  const wide = Math.min(HEAT_COLUMNS, Math.max(1, ...output.cells.map((row) => row.length)));
-  useEffect(() => {
-    const context = canvas.current?.getContext("2d");
-    if (!context) return;
-    context.clearRect(0, 0, wide * CELL, rows * CELL);
-    let peak = 1e-12;
-    for (const row of output.cells) for (const value of row) peak = Math.max(peak, value);
-    context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent").trim();
-    output.cells.slice(0, rows).forEach((row, y) => {
-      for (let x = 0; x < wide; x++) {
-        const part = row.slice(Math.floor((x * row.length) / wide), Math.ceil(((x + 1) * row.length) / wide));
-        context.globalAlpha = part.length ? Math.sqrt(Math.max(0, ...part) / peak) : 0;
-        context.fillRect(x * CELL, y * CELL, CELL - 1, CELL - 1);
-      }
-    });
-  }, [output]);
-  return (
-    <div class="scroll tool-heat">
-      <div class="tool-heat-names" style={{ lineHeight: `${CELL}px` }}>
-        {output.rows.slice(0, rows).map((name) => (
-          <div>{visible(name)}</div>
-        ))}
-      </div>
-      <canvas
-        ref={canvas}
-        width={wide * CELL}
-        height={rows * CELL}
-        role="img"
-        aria-label={visible(`Heat map, ${output.what}, of ${output.cells.length} rows; darker is more`)}
-      />
-    </div>
-  );
-}

@@ -65,7 +65,8 @@ BACKENDS: dict[str, str] = {
     "replay": "leadline.tools.backends.replay",
     "fake": "leadline.tools.backends.fake",
 }
-"""Modules by name, with `EVENTS`, `TRAITS`, `DOC`, `probe() -> str` (why not, or empty) and `create(...)`."""
+"""Modules by name, with `EVENTS`, `TRAITS`, `DOC`, `NOTHING` (why a run had no such events, in words), `probe() -> str`
+(why not, or empty) and `create(...)`."""
 _AUTO = ("monitor", "declared")
 """Asked in this order without `--backend`; the others change how the program runs, so they are taken by name only."""
 _ALIASES = {"inductor": "inductor-cpu", "triton": "triton-interpreter"}

@@ -24,6 +24,7 @@ from leadline.tools.tool import Context
 EVENTS = frozenset({"launch", "touched", "value", "count"})
 TRAITS = ("any device", "operators instead of kernels", "upper bound of what is touched", "eager code only")
 DOC = "inputs and outputs of every operator, on any device"
+NOTHING = "no operator ran outside of compiled code while they looked"
 
 _LAUNCH = ("launch", "kernel", "time", "duration", "flops", "inputs", "thread", "device", "place")
 _TOUCHED = ("launch", "object", "first", "end", "bytes", "elements", "reads", "writes", "time", "place")

@@ -25,6 +25,7 @@ from leadline.tools.tool import Context
 
 TRAITS = ("events drawn in a file", "no program is looked at")
 DOC = "events drawn by hand in a file of JSON lines, to try a tool on"
+NOTHING = "the file has none of them"
 
 
 class FakeBackend(ReplayBackend):

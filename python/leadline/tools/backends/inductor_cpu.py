@@ -23,6 +23,10 @@ from leadline.tools.tool import Context
 EVENTS = frozenset({"launch", "touched", "access"})
 TRAITS = ("real accesses", "kernels of torch.compile on the CPU", "exact in units of 4 bytes", "no library kernels")
 DOC = "real accesses of kernels that torch.compile makes for the CPU"
+NOTHING = (
+    "no kernel that torch.compile makes for the CPU ran; operators of eager code and of libraries are seen with "
+    "--backend declared"
+)
 
 _KERNELS = "cpp_"
 _ORIGINS = "_leadline_origins"

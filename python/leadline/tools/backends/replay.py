@@ -19,6 +19,7 @@ from leadline.tools.tool import Context
 EVENTS = frozenset(ALL)
 TRAITS = ("events of a file", "no program is looked at")
 DOC = "events that `--tool record` kept of an earlier run"
+NOTHING = "the recording has none of them"
 
 _AT_ONCE = 1 << 16
 

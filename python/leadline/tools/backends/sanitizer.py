@@ -27,6 +27,7 @@ from leadline.tools.tool import Context
 EVENTS = frozenset({"launch", "touched", "block", "value", "count", "shared_access", "instruction", "barrier"})
 TRAITS = ("real accesses", "library kernels", "graphs", "summed on the device", "no GPU times (excludes CUPTI)")
 DOC = "real accesses of kernels on an NVIDIA GPU, by the Compute Sanitizer"
+NOTHING = "no kernel was launched on an NVIDIA GPU"
 
 WANT_PAGES, WANT_VALUES, WANT_CONFLICTS, WANT_INSTRUCTIONS, WANT_POINTS, WANT_BARRIERS = 1, 2, 4, 8, 16, 64
 """Want of native/backends/device/tracker.h."""

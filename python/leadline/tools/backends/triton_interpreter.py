@@ -24,6 +24,7 @@ from leadline.tools.tool import Context
 EVENTS = frozenset({"launch", "touched", "access", "instruction"})
 TRAITS = ("real accesses", "Triton kernels on the CPU", "exact", "lines of the kernel", "masks of lanes")
 DOC = "real accesses of Triton kernels, which Triton's interpreter runs on the CPU"
+NOTHING = "no Triton kernel was launched"
 
 _WARP = 32
 _INSTRUCTION = ("launch", "instruction", "pc", "active", "count", "split", "place")

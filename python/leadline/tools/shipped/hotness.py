@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from leadline.tools.batch import Batch
 from leadline.tools.out import MAX_CELLS, Out
+from leadline.tools.spread import Spread
 from leadline.tools.tool import Tool, option
+
+_MOST_BLOCKS = 1 << 24
+"""Of one object; the rest counts as its last."""
 
 
 class Hotness(Tool):
@@ -17,12 +19,13 @@ class Hotness(Tool):
     tool_name = "hotness"
     events = {"touched": ["launch", "object", "first", "end", "reads", "writes", "time"]}
     block = option(bytes, "2MiB", "bytes of a block; the last one of an object may be shorter")
-    windows = option(int, "80", "columns of the heat map, each with as many launches")
+    windows = option(int, "80", "columns of the heat map at most, each with as many launches")
     rows = option(int, "200", "blocks shown, those with most accesses")
 
     def start(self) -> None:
-        self.chunks: list[tuple[Any, Any, Any]] = []
-        self.numbers: dict[tuple[int, int], int] = {}
+        self.of_block: dict[int, int] = {}
+        self.accesses = Spread(self.windows, np.add)
+        self.uses = Spread(self.windows, np.maximum)
 
     def touched(self, b: Batch) -> None:
         first = np.asarray(b["first"]) // self.block
@@ -31,37 +34,34 @@ class Hotness(Tool):
         row = np.repeat(np.arange(len(b)), spans)
         block = first[row] + (np.arange(len(row)) - np.repeat(np.cumsum(spans) - spans, spans))
         accesses = (np.asarray(b["reads"]) + np.asarray(b["writes"]))[row] / spans[row]
-        key = np.asarray(b["object"])[row] << 24 | np.minimum(block, (1 << 24) - 1)
-        self.chunks.append((np.asarray(b["launch"])[row], key, accesses))
+        distinct, which = np.unique(
+            np.asarray(b["object"])[row] << 24 | np.minimum(block, _MOST_BLOCKS - 1), return_inverse=True
+        )
+        known = np.array([self.of_block.setdefault(one, len(self.of_block)) for one in distinct.tolist()], np.int64)
+        launch = np.asarray(b["launch"])[row]
+        self.accesses.add(known[which], launch, accesses)
+        self.uses.add(known[which], launch, 1)
 
     def finish(self, out: Out) -> None:
-        if not self.chunks:
+        if not self.of_block:
             return
-        launch, key, accesses = (np.concatenate([chunk[at] for chunk in self.chunks]) for at in range(3))
-        blocks, which = np.unique(key, return_inverse=True)
-        total = np.bincount(which, accesses, len(blocks))
-        last = int(launch.max())
-        columns = min(self.windows, last + 1)
-        window = launch * columns // (last + 1)
+        blocks = np.array(list(self.of_block), np.int64)
+        by_window = self.accesses.cells(slice(len(blocks)))
+        total = by_window.sum(axis=1)
+        columns = by_window.shape[1]
         shown = np.argsort(-total, kind="stable")[: min(self.rows, MAX_CELLS // columns)]
         shown = shown[np.argsort(blocks[shown])]
-        rank = np.full(len(blocks), -1)
-        rank[shown] = np.arange(len(shown))
-        kept = rank[which] >= 0
-        cells = np.zeros((len(shown), columns))
-        np.add.at(cells, (rank[which][kept], window[kept]), accesses[kept])
         names = [self._name(int(one)) for one in blocks[shown].tolist()]
         out.heat(
             "accesses of blocks by time",
-            np.round(cells),
+            np.round(by_window[shown]),
             rows=names,
-            columns=[f"launch {at * (last + 1) // columns}" for at in range(columns)],
+            columns=[f"launch {at * self.accesses.width}" for at in range(columns)],
             unit="elements",
             row_name="block",
             column_name="launches",
         )
-        used = np.zeros((len(blocks), columns), np.bool_)
-        used[which, window] = True
+        used = self.uses.cells(slice(len(blocks))) > 0
         share = used.mean(axis=1)
         uses = {
             "in most of the run (pin or prefetch once)": share >= 0.5,
@@ -88,7 +88,7 @@ class Hotness(Tool):
         )
 
     def _name(self, key: int) -> str:
-        thing, block = key >> 24, key & ((1 << 24) - 1)
+        thing, block = key >> 24, key & (_MOST_BLOCKS - 1)
         blocks = -(-int(self.objects.bytes[thing]) // self.block)
         part = f" block {block + 1} of {blocks}" if blocks > 1 else ""
         return f"{self.objects.label(thing)} #{thing}{part}"

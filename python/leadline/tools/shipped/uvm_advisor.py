@@ -66,7 +66,11 @@ class UvmAdvisor(Tool):
         launches, pools, peak = self._program()
         room = int(self.memory) or max(BLOCK, peak // 3)
         table = []
-        for label, memory in (("fits", 2 * peak + BLOCK), (f"{peak / room:.1f} times too small", room)):
+        ample = room >= peak
+        sizes = (
+            [("fits", room)] if ample else [("fits", 2 * peak + BLOCK), (f"{peak / room:.2g} times too small", room)]
+        )
+        for label, memory in sizes:
             scale = BLOCK / self.block
             machine = Machine(int(memory * scale), self.link * scale, int(self.fault * 1000 / scale))
             simulator = Simulator(launches, machine)
@@ -92,10 +96,11 @@ class UvmAdvisor(Tool):
         out.table("time by the model", table, units={"time": "ns", "moved": "bytes"})
         if self.plan:
             self._write_plan(out, room)
-        best = min((row for row in table if row["memory"] != "fits"), key=lambda row: row["time"])
+        best = min((row for row in table if row["memory"] == sizes[-1][0]), key=lambda row: row["time"])
         out.text(
             "advice",
-            f"The program holds {peak / 1e6:.1f} MB at most; with {room / 1e6:.1f} MB `{best['prefetch']}` is fastest, "
+            f"The program holds {peak / 1e6:.1f} MB at most; with {room / 1e6:.1f} MB"
+            f"{', in which all of it fits,' if ample else ''} `{best['prefetch']}` is fastest, "
             f"{best['of on demand']:.2f} of the time on demand. This is a model with {self.link:g} GB/s and "
             f"{self.fault:g} µs per fault, not a measurement.",
         )

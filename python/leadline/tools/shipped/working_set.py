@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.tools.batch import Batch
 from leadline.tools.out import Out
+from leadline.tools.sizes import size_text
 from leadline.tools.tool import Tool, option
 
 
@@ -61,11 +62,14 @@ class WorkingSet(Tool):
         largest = float(totals["whole"].max())
         rows = [
             {"what": "launches", "value": f"{len(launches):,}"},
-            {"what": "working set: whole objects of the largest launch", "value": _size(largest)},
-            {"what": "working set: pages of the largest launch", "value": _size(float(totals["touched"].max()))},
-            {"what": "footprint: most tensor memory held at once", "value": _size(self.footprint)},
+            {"what": "working set: whole objects of the largest launch", "value": size_text(largest)},
+            {"what": "working set: pages of the largest launch", "value": size_text(float(totals["touched"].max()))},
+            {"what": "footprint: most tensor memory held at once", "value": size_text(self.footprint)},
             {"what": "footprint beside the working set", "value": f"{self.footprint / max(largest, 1):.2f} times"},
-            {"what": "objects touched at all", "value": f"{len(objects):,}, {_size(float(whole_bytes.sum()))} in all"},
+            {
+                "what": "objects touched at all",
+                "value": f"{len(objects):,}, {size_text(float(whole_bytes.sum()))} in all",
+            },
         ]
         out.table("summary", rows)
         by_size = np.argsort(-totals["whole"], kind="stable")[: self.rows]
@@ -84,10 +88,3 @@ class WorkingSet(Tool):
             ],
             units={"whole": "bytes", "touched": "bytes"},
         )
-
-
-def _size(value: float) -> str:
-    for scale, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value:.0f} B"
