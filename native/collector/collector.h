@@ -91,7 +91,8 @@ class Collector final : public Subscriber {
   static ThreadTree::Place* innermost_place(Lane& lane, CallPath& path) noexcept;
   static ThreadTree::Place* operator_place(Lane& lane, ThreadTree::Place& above, PathFrames& frames, const char* name);
   bool begin_other_operator(const leadline_operator_event& op, const void* token, ThreadState& thread);
-  ThreadTree::Place* below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token) noexcept;
+  ThreadTree::Place* below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token,
+                                  uint64_t kind) noexcept;
   NodeId resolve_operator(Lane& lane, CallPath& path, const Scope& scope) noexcept;
   void place_wrapper(Lane& lane, CallPath& path, const Scope& wrapper) noexcept;
   void retire(Lane& lane) noexcept;

@@ -16,6 +16,7 @@ void Lane::begin(ThreadTree& its_tree, uint8_t collector) noexcept {
   copies_.clear();
   places.clear();
   native_places.clear();
+  walks.clear();
   native_frames_.clear();
   tree = &its_tree;
   root_place_ = packed_place(collector, tree->index(), tree->root());

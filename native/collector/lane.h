@@ -14,6 +14,7 @@
 #include "collector/event_window.h"
 #include "collector/forward_threads.h"
 #include "collector/place_cache.h"
+#include "collector/remembered_walks.h"
 #include "stack/native_source.h"
 #include "stack/path_frames.h"
 
@@ -70,6 +71,7 @@ class Lane {
 
   // Where operators hang below native frames, by the place above and the calls between.
   std::unordered_map<uint64_t, ThreadTree::Place*> native_places;
+  RememberedWalks walks;
 
   // Device work that this thread reports: its places.
   PlaceCache places;

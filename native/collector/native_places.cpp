@@ -47,8 +47,8 @@ FrameId Lane::native_frame(uintptr_t address, const NativeSource& source) {
 }
 
 // `above` itself where there are none, or no room.
-ThreadTree::Place* Collector::below_native(Lane& lane, CallPath& path, ThreadTree::Place* above,
-                                           const void* token) noexcept try {
+ThreadTree::Place* Collector::below_native(Lane& lane, CallPath& path, ThreadTree::Place* above, const void* token,
+                                           uint64_t kind) noexcept try {
   const NativeSource* const source = Monitor::instance().native();
   if (source == nullptr || token == nullptr) return above;
   const auto begin = reinterpret_cast<uintptr_t>(token);
@@ -57,20 +57,26 @@ ThreadTree::Place* Collector::below_native(Lane& lane, CallPath& path, ThreadTre
   if (evaluation != 0 && evaluation < end) end = evaluation;
   std::array<uintptr_t, kMostFrames> calls;
   bool whole = true;
-  size_t count = source->walk(begin, end, calls.data(), kMostFrames - 1, &whole);
+  NativeWalks& known = lane.walks[{above->id(), kind, begin, end}];
+  size_t count = source->walk_again(begin, end, calls.data(), kMostFrames - 1, &whole, &known);
+  void*& found = known.walks[known.latest].found;
+  if (count == NativeSource::kAsBefore && found != nullptr) [[likely]]
+    return static_cast<ThreadTree::Place*>(found);
+  if (count == NativeSource::kAsBefore) return above;  // there was no memory when it was made
   if (!whole) calls[count++] = kGap;
-  if (count == 0) return above;
   uint64_t key = hash_mix(raw(above->id()), count);
   for (size_t i = 0; i < count; ++i) key = hash_mix(key, calls[i]);
-  ThreadTree::Place*& known = lane.native_places[key];
-  if (known != nullptr) return known;
-  NodeId node = above->id();
-  for (size_t i = count; i-- > 0;) {
-    const FrameId frame = lane.native_frame(calls[i], *source);
-    if (frame != kNoFrame) node = lane.tree->child(node, frame);
+  ThreadTree::Place*& place = lane.native_places[key];
+  if (place == nullptr) {
+    NodeId node = above->id();
+    for (size_t i = count; i-- > 0;) {
+      const FrameId frame = lane.native_frame(calls[i], *source);
+      if (frame != kNoFrame) node = lane.tree->child(node, frame);
+    }
+    place = lane.tree->place(node);
   }
-  known = lane.tree->place(node);
-  return known;
+  found = place;
+  return place;
 } catch (const std::bad_alloc&) {
   losses().count(LossKind::kInternalError, 1, "an operator has no native frames for want of memory");
   return above;
@@ -82,7 +88,8 @@ NodeId Collector::resolve_operator(Lane& lane, CallPath& path, const Scope& scop
   if (Monitor::instance().native() == nullptr || entries[scope.entry].slot != 0)
     return resolve(lane, path, size_t{scope.entry} + 1);
   const NodeId around = resolve(lane, path, scope.entry);
-  ThreadTree::Place* const above = below_native(lane, path, lane.tree->place(around), scope.token);
+  ThreadTree::Place* const above = below_native(lane, path, lane.tree->place(around), scope.token,
+                                                static_cast<uint32_t>(entries[scope.entry].frame));
   return settle(lane, entries[scope.entry], above->id());
 }
 

@@ -176,7 +176,7 @@ bool Collector::begin_operator(const leadline_operator_event& op, const void* to
   ThreadTree::Place* above = innermost_place(*own, path);
   if (above == nullptr) return false;
   if (Monitor::instance().native() != nullptr) [[unlikely]]
-    above = below_native(*own, path, above, token);
+    above = below_native(*own, path, above, token, reinterpret_cast<uintptr_t>(op.name));
   ThreadTree::Place* const place = operator_place(*own, *above, path.frames(), op.name);
   if (place == nullptr) return false;
   place->prefetch(*above);

@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "unwind/rule_cache.h"
 #include "unwind/walker.h"
 
@@ -15,47 +18,55 @@ struct Own {
   static uintptr_t word(uintptr_t address) noexcept { return *reinterpret_cast<const uintptr_t*>(address); }
 };
 
-// The same, written down.
+// The same, and what it rests on is written down.
 struct Noted {
   WordsRead* read;
   static Rule rule(uintptr_t pc) noexcept { return rule_at(pc); }
-  uintptr_t word(uintptr_t address) const noexcept {
-    const uintptr_t value = Own::word(address);
-    if (read->count < read->words.size()) {
+  static uintptr_t word(uintptr_t address) noexcept { return Own::word(address); }
+  void rests_on(uintptr_t address, uintptr_t value) const noexcept {
+    if (read->from_here && address == 0) {
+      read->bp = true;
+    } else if (address < read->floor) {
+      read->whole = false;  // of a frame inside, which will be another one
+    } else if (read->count < read->words.size()) {
       read->words[read->count++] = {address, value};
     } else {
       read->whole = false;
     }
-    return value;
   }
 };
+
+// What steps inside of `sp` rest on, or all of them where the frame there does not lie beyond, does not matter.
+void forget_inside(WordsRead& read, uintptr_t sp, bool beyond) noexcept {
+  const auto inside = [&](const WordsRead::Word& word) { return !beyond || word.address < sp; };
+  const auto end = read.words.begin() + static_cast<std::ptrdiff_t>(read.count);
+  read.count = static_cast<size_t>(std::remove_if(read.words.begin(), end, inside) - read.words.begin());
+  if (beyond) read.floor = sp;
+}
 
 // `read` is null where nothing is noted.
 template <typename Where>
 size_t between(Walker<Where> walker, uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room, bool* whole,
                WordsRead* read) noexcept {
-  constexpr size_t kBoth = 2;  // the return address and the caller's frame pointer
   size_t count = 0;
   *whole = true;
   for (bool over = false; !over;) {
-    const uintptr_t pc = walker.at().pc;
+    const Registers at = walker.at();
     End why = End::kFull;
     const uintptr_t cfa = walker.step(&over, &why);
+    const bool beyond = cfa == 0 || cfa > above;
+    if (read != nullptr && !read->from_here && count == 0) forget_inside(*read, at.sp, beyond);
     if (cfa > stop) return count;
     if (cfa == 0) {
       *whole = why == End::kOutermost;
       return count;
     }
-    if (cfa <= above) {
-      if (read != nullptr) read->count = 0;
-      continue;
-    }
-    if (read != nullptr && count == 0 && read->count < kBoth) read->whole = false;
+    if (!beyond) continue;
     if (count == room) {
       *whole = false;
       return count;
     }
-    out[count++] = pc - 1;
+    out[count++] = at.pc - 1;
   }
   return count;
 }
@@ -87,6 +98,8 @@ size_t walk_between(Registers from, uintptr_t stack_end, uintptr_t above, uintpt
   if (read == nullptr) return between(Walker<Own>(from, stack_end), above, stop, out, room, whole, read);
   read->count = 0;
   read->whole = true;
+  read->bp = false;
+  read->floor = 0;
   return between(Walker<Noted>(from, stack_end, Noted{read}), above, stop, out, room, whole, read);
 }
 

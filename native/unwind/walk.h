@@ -34,8 +34,7 @@ enum class End : uint8_t {
 size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, End* end,
             Registers* last = nullptr) noexcept;
 
-// Words of the stack that the steps of a walk rest on, from its first frame beyond `above` on: while they are as they
-// were, who called that frame is too.
+// Words of the stack that the steps of a walk rest on: while they are as they were, its frames are too.
 struct WordsRead {
   struct Word {
     uintptr_t address;
@@ -43,7 +42,12 @@ struct WordsRead {
   };
   std::array<Word, 256> words;
   size_t count = 0;
-  bool whole = true;  // false: there was no room, or the first frame left its caller's frame pointer to those inside
+  bool whole = true;  // false: there was no room, or the walk rests on what is not among them
+  // Of all steps; then the same registers and words give the same frames. Otherwise of those from the first frame
+  // beyond `above` on: while that one is the same call, it was called from the same places.
+  bool from_here = false;
+  bool bp = false;      // the frame pointer that the walk began with matters
+  uintptr_t floor = 0;  // where the first frame beyond `above` begins, once it is met
 };
 
 // Of frames that end beyond `above` and not beyond `stop`, the addresses of their calls (less one than where they go
