@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "leadline/monitor.h"
+#include "monitor/observing.h"
 #include "monitor/this_thread.h"
 #include "monitor/thread_state.h"
 #include "stack/native_source.h"
@@ -77,6 +78,7 @@ class Monitor {
   }
   const NativeSource* native() const noexcept { return native_.load(std::memory_order_acquire); }
   ModuleNames& modules() noexcept { return modules_; }
+  ObservingFunctions& observing() noexcept { return observing_; }
 
   leadline_status subscribe(uint32_t domains, Subscriber* subscriber, leadline_subscription* out) noexcept;
   leadline_status subscribe(uint32_t domains, leadline_callback callback, void* user,
@@ -216,6 +218,7 @@ class Monitor {
   const PythonSource* python_ = nullptr;
   std::atomic<const NativeSource*> native_{nullptr};
   ModuleNames modules_;
+  ObservingFunctions observing_;
   std::array<Slot, kMaxSubscribers> slots_;
   std::atomic<uint32_t> active_{0};
   std::atomic<Subscriber*> sole_{nullptr};  // it alone hears of operators

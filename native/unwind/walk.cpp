@@ -26,12 +26,10 @@ struct Noted {
   void rests_on(uintptr_t address, uintptr_t value) const noexcept {
     if (read->from_here && address == 0) {
       read->bp = true;
-    } else if (address < read->floor) {
-      read->whole = false;  // of a frame inside, which will be another one
-    } else if (read->count < read->words.size()) {
+    } else if (address >= read->floor && read->count < read->words.size()) {
       read->words[read->count++] = {address, value};
     } else {
-      read->whole = false;
+      read->whole = false;  // no room, or of a frame inside, which will be another one
     }
   }
 };

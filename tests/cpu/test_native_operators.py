@@ -227,3 +227,33 @@ def test_a_call_path_that_is_asked_for_in_c_has_native_frames(sample, place) -> 
     after = seen.said[seen.said.index("caller") + 1 :]
     assert [name.partition("+")[0] for name in after][-3:] == ["asking.so"] * 3, after
     assert not any(name.startswith("_native") for name in after), after
+
+
+def test_what_torch_does_in_order_to_be_observed_is_leadlines_share(sample) -> None:
+    pytest.importorskip("torch", reason="needs torch")
+    seen = sample(
+        """
+        import torch
+        torch.set_num_threads(1)
+        one = torch.ones(1)
+        begin = time.thread_time()
+        while time.thread_time() - begin < 3:
+            for _ in range(100):
+                one.neg().abs()
+        """,
+        "--native",
+        hz=999,
+    )
+    tree = seen.profile.tree
+    whole = tree.inclusive("cpu_sample").sum
+    spent = {node.name: 0 for node in tree.walk() if whole[node.row]}
+    for node in tree.walk():
+        if node.name not in {above.name for above in node.path()[:-1]}:
+            spent[node.name] = spent.get(node.name, 0) + int(whole[node.row])
+    observing = [name for name in spent if "at::RecordFunction::" in name or "runRecordFunction" in name]
+    assert observing == []
+    assert spent["[Leadline]"] > 0.05 * seen.total_ns, spent
+    assert all("[Leadline]" not in {above.name for above in node.path()[:-1]} for node in tree.walk())
+    own = [node for node in tree.walk() if node.name == "[Leadline]" and whole[node.row]]
+    assert not any(node.children for node in own)
+    assert any("aten::neg" in {above.name for above in node.path()} for node in own)

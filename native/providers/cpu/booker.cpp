@@ -81,7 +81,7 @@ void Booker::book(SampledThread& thread, const std::vector<uint64_t>& words) {
   if (!counted_.empty()) count(thread, counted_.data());
   if (samples_ != nullptr) drop_strangers();
   leadline_context place = place_of(thread);
-  if (head.own != 0) place = child(thread, place, path_of(thread).frames().named(FrameKind::kNative, kOwn));
+  if (head.own != 0 && !measuring_) place = add_own(thread, place);
   add(thread, place, 0);
 }
 
@@ -134,6 +134,7 @@ Booker::Base Booker::base_of(SampledThread& thread) {
 }
 
 leadline_context Booker::place_of(SampledThread& thread) {
+  measuring_ = false;
   if (!frames_.empty()) {
     CallPath& path = path_of(thread);
     samples_->show(frames_, selves_);
@@ -169,8 +170,13 @@ leadline_context Booker::place_of(SampledThread& thread) {
       if (by_token ? border > base.token : !inside) continue;
       const Image* const image = images_.find(frame.pc);
       leading = leading && is_beginning(image);
-      if (leading || (!all_native_ && (is_interpreter(image) || is_own(image)))) continue;
-      place = add_native(place, frame, image, piece.at == 0);
+      const bool is_leaf = piece.at == 0;
+      if (!measuring_ && (is_observing(image, frame.pc - (is_leaf ? 0 : 1)) || (is_leaf && is_own(image)))) {
+        measuring_ = true;
+        place = add_own(thread, place);
+      }
+      if (leading || (!all_native_ && (measuring_ || is_interpreter(image) || is_own(image)))) continue;
+      place = add_native(place, frame, image, is_leaf);
     }
   }
   return place;
@@ -251,6 +257,18 @@ bool Booker::is_own(const Image* image) noexcept {
   static const char here = 0;
   const auto address = reinterpret_cast<uintptr_t>(&here);
   return image != nullptr && address >= image->begin && address < image->end;
+}
+
+// Whether a framework runs this because it is observed.
+bool Booker::is_observing(const Image* image, uintptr_t at) {
+  const ObservingFunctions& known = Monitor::instance().observing();
+  if (image == nullptr || !known.any_in(image->begin, image->end)) return false;
+  const uintptr_t function = functions_.at(*image, at).begin;
+  return function != 0 && known.holds(function);
+}
+
+leadline_context Booker::add_own(SampledThread& thread, leadline_context below) {
+  return child(thread, below, path_of(thread).frames().named(FrameKind::kNative, kOwn));
 }
 
 // What stands at the root of every stack: the C library, the program, the interpreter.

@@ -99,6 +99,8 @@ class Booker {
   bool is_interpreter(const Image* image) const noexcept;
   static bool is_own(const Image* image) noexcept;
   bool is_beginning(const Image* image);
+  bool is_observing(const Image* image, uintptr_t at);
+  leadline_context add_own(SampledThread& thread, leadline_context below);
   leadline_context child(SampledThread& thread, leadline_context below, PathFrameId frame);
   static leadline_context place_at(leadline_context below, const leadline_path_frame& frame);
   bool add(SampledThread& thread, leadline_context place, int64_t weight_ns) noexcept;
@@ -122,6 +124,7 @@ class Booker {
   NativePlaces native_places_;
   std::unordered_map<leadline_context, bool> in_api_;
   SafePages pages_;
+  bool measuring_ = false;  // the sample that is being booked fell into what measuring costs
   uint64_t gaps_ = 0;
   uint64_t crossed_ = 0;
   bool all_native_ = false;

@@ -204,6 +204,7 @@ bool Provider::attach(const ProviderOptions& options, std::string* message) {
     leadline_monitor_loss(static_cast<uint32_t>(LossKind::kProviderUnavailable), 1, sentence);
     append(message, sentence);
   }
+  for (const uintptr_t function : symbols->observing) Monitor::instance().observing().add(function);
   g_shared.symbols = *symbols;
   ComingNode::set_source(symbols->current_node);
   g_shared.has_offsets = offsets.has_value();

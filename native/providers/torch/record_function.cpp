@@ -1,6 +1,31 @@
 #include "providers/torch/record_function.h"
 
 namespace leadline::torch {
+namespace {
+
+// Of torch 2.4 to 2.13; what a release does not have is not missed.
+constexpr const char* kObserving[] = {
+    "_ZN2at14RecordFunction17runStartCallbacksEv",
+    "_ZN2at14RecordFunction3endEv",
+    "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_"
+    "wrapperIKN3c1014Fu"
+    "nctionSchemaEEEEl",
+    "_ZN2at14RecordFunction6beforeEPKcl",
+    "_ZN2at14RecordFunction6beforeENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEl",
+    "_ZN2at14RecordFunction6beforeESt17reference_wrapperIKN3c1014FunctionSchemaEENS2_8ArrayRefIKNS2_6IValueEEEl",
+    "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE",
+    "_ZN2at14RecordFunctionC1ENS_11RecordScopeE",
+    "_ZN2at14RecordFunctionD1Ev",
+    "_ZN3c1010Dispatcher17runRecordFunctionERN2at14RecordFunctionESt17reference_wrapperIKNS_14FunctionSchemaEENS_"
+    "11Dispat"
+    "chKeyENS_14DispatchKeySetE",
+    "_ZN3c1010Dispatcher17runRecordFunctionERN2at14RecordFunctionESt17reference_wrapperIKNS_14FunctionSchemaEENS_"
+    "11Dispat"
+    "chKeyENS_14DispatchKeySetENS_8ArrayRefIKNS_6IValueEEE",
+    "_ZN3c1010Dispatcher38sequenceNumberForRunningRecordFunctionENS_11DispatchKeyENS_14DispatchKeySetE",
+};
+
+}  // namespace
 
 std::optional<Symbols> Symbols::find(std::string* why) {
   const std::optional<Library> library = Library::find_loaded("libtorch_cpu.so");
@@ -20,6 +45,10 @@ std::optional<Symbols> Symbols::find(std::string* why) {
         "this libtorch does not export the profiling hooks of torch 2.4 and later (at::addGlobalCallback); use a newer "
         "torch";
     return std::nullopt;
+  }
+  for (const char* const name : kObserving) {
+    if (const auto function = library->symbol<void()>(name); function != nullptr)
+      found.observing.push_back(reinterpret_cast<uintptr_t>(function));
   }
   found.input_shapes = library->symbol<Shapes(const RecordFunction&, bool)>(
       "_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb");

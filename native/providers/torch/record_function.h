@@ -60,6 +60,7 @@ struct Symbols {
   std::shared_ptr<void> (*current_debug_info)() = nullptr;
   void (*push_debug_info)(uintptr_t kind, std::shared_ptr<void> info) = nullptr;
   void (*set_debug_info)(std::shared_ptr<void> info) = nullptr;
+  std::vector<uintptr_t> observing;  // functions that torch runs because somebody observes it
   void (*current_node)() = nullptr;  // see ComingNode::Source
   bool old_strings = false;          // torch was built with the std::string of the old ABI
 
