@@ -122,6 +122,52 @@ def test_a_recording_gives_the_same_tables_again(run: Runner, capsys: pytest.Cap
             assert "no recording of events" in str(error) or "newer Leadline" in str(error)
 
 
+EVERY_TOOL = ("kernel_frequency", "working_set", "memory_timeline", "hotness", "most", "uvm_advisor")
+NETWORK = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8))
+for step in range(4):
+    x = torch.full((16, 64), 2.0)
+    net(x).sum().backward()
+torch.log(torch.zeros(5) - 1)
+"""
+
+
+def test_every_tool_says_the_same_of_a_recording_as_of_its_run(run: Runner) -> None:
+    pytest.importorskip("torch", reason="this test measures real PyTorch; install torch==2.13.0 to run it")
+    tools = [word for tool in EVERY_TOOL for word in ("--tool", tool)]
+    live = run(NETWORK, "--tool", "record", *tools)
+    assert live.code == 0, live.err
+    expected = {tool: live.found(tool)["outputs"] for tool in EVERY_TOOL}
+    replayed = run("pass", "--backend", f"replay:{run.folder / 'events.npz'}", *tools)
+    assert replayed.code == 0, replayed.err
+    for tool in EVERY_TOOL:
+        assert len(expected[tool]) > 0
+        assert replayed.found(tool)["outputs"] == expected[tool], tool
+
+
+def test_values_and_equal_inputs_of_a_recording(run: Runner) -> None:
+    pytest.importorskip("torch", reason="this test measures real PyTorch; install torch==2.13.0 to run it")
+    tools = ("--tool", "value_check", "--tool", "same_inputs")
+    live = run(NETWORK, "--tool", "record_values", *tools)
+    assert live.code == 0, live.err
+    assert "program.py:8" in live.found("value_check")["first"]
+    replay = ("--backend", f"replay:{run.folder / 'events.npz'}")
+    replayed = run("pass", *replay, *tools)
+    for tool in ("value_check", "same_inputs"):
+        assert replayed.found(tool)["outputs"] == live.found(tool)["outputs"]
+    assert replayed.found("value_check")["first"] == live.found("value_check")["first"]
+    # Without what the recording lacks, a tool is refused, and what it has but never saw is nothing.
+    run(NETWORK, "--tool", "record")
+    refused = run("pass", *replay, "--tool", "value_check")
+    assert "events.npz has no events value" in refused.err
+    assert "`value` is kept with --tool record_values" in refused.err
+    quiet = run("import torch\ntorch.ones(3).add(1)", "--tool", "record_values")
+    assert quiet.code == 0
+    assert run("pass", *replay, "--tool", "value_check").found("value_check")["problem"] == ""
+
+
 def test_memory_and_times_of_two_runs_meet_by_call_path(run: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch", reason="this test measures real PyTorch; install torch==2.13.0 to run it")
     run(PROGRAM, "--tool", "kernel_frequency", "--tool", "working_set")

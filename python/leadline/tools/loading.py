@@ -26,6 +26,7 @@ SHIPPED: dict[str, str] = {
     "bank_conflict": "leadline.tools.shipped.bank_conflict",
     "barrier_stall": "leadline.tools.shipped.barrier_stall",
     "record": "leadline.tools.shipped.record",
+    "record_values": "leadline.tools.shipped.record",
 }
 """Shipped tools and their modules, each with one Tool class."""
 ENTRY_POINTS = "leadline.tools"

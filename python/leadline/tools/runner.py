@@ -60,7 +60,8 @@ class Runner:
 
     def take_optional(self, given: Iterable[str]) -> None:
         """Of the events that the tool can do without, take those that are given."""
-        self.wanted |= {event: names for event, names in self.tool.optional.items() if event in set(given)}
+        self.tool.taken = frozenset(given).intersection(self.tool.optional)
+        self.wanted |= {event: self.tool.optional[event] for event in self.tool.taken}
 
     @property
     def alive(self) -> bool:

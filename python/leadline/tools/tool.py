@@ -108,6 +108,7 @@ class Tool:
         self.names = context.names
         self.places = context.places
         self.stopped = False
+        self.taken: frozenset[str] = frozenset()
         for key, text in (values or {}).items():
             known = self.options().get(key)
             if known is None:

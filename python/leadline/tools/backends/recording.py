@@ -7,7 +7,7 @@ number, objects (bytes, device, category, shape, place), and call paths by place
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,14 @@ VERSION = 1
 
 
 def write_recording(
-    file: Path, batches: Mapping[str, list[Batch]], names: Names, objects: Objects, places: Places
+    file: Path,
+    batches: Mapping[str, list[Batch]],
+    names: Names,
+    objects: Objects,
+    places: Places,
+    recorded: Collection[str] = (),
 ) -> None:
-    """Write it whole or not at all; raises OSError."""
+    """Write it whole or not at all; raises OSError. `recorded`: events that were looked for, if they came or not."""
     arrays: dict[str, Any] = {}
     seen: set[int] = set()
     for event, of_event in batches.items():
@@ -45,7 +50,8 @@ def write_recording(
         for place in seen
         if place
     }
-    meta = {"version": VERSION, "names": names.texts(), "objects": things, "places": paths}
+    events = sorted({*recorded, *batches})
+    meta = {"version": VERSION, "events": events, "names": names.texts(), "objects": things, "places": paths}
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
     part = file.with_name(f"{file.name}.part")
     with part.open("wb") as stream:
@@ -67,6 +73,8 @@ class Recording:
             for place, told in meta["places"].items()
         }
         self.columns = columns
+        self.events = {str(event) for event in meta.get("events", ())} | set(columns)
+        """Looked for when it was made; of some there may be no rows."""
         for event, of_event in columns.items():
             if event not in EVENTS:
                 raise ValueError(f"there is no event {event}")

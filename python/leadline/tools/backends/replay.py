@@ -36,10 +36,11 @@ class ReplayBackend:
         self._context = context
         self._wants = wants
         self._recording = self._read(wants.source)
-        missing = sorted(wants.events - set(self._recording.columns))
+        missing = sorted(wants.events - self._recording.events)
         if missing:
-            have = ", ".join(sorted(self._recording.columns))
-            raise ToolError(f"{wants.source} has no events {', '.join(missing)}; it has {have}.")
+            have = ", ".join(sorted(self._recording.events))
+            other = "; `value` is kept with --tool record_values" if "value" in missing else ""
+            raise ToolError(f"{wants.source} has no events {', '.join(missing)}; it has {have}{other}.")
         self._selector = Selector(wants.ranges, context.places)
         self._asked: dict[int, bool] = {}
         self._waiting: list[Batch] = []
@@ -62,7 +63,7 @@ class ReplayBackend:
                     columns[column.name] = np.where(known, table[np.where(known, values, 0)], -1)
             if event == "launch":
                 launches_of(columns, context.launches)
-            if event in self._wants.events:
+            if event in self._wants.events and columns:
                 batch = self._chosen(batch_of(event, columns))
                 starts = range(0, len(batch), _AT_ONCE)
                 self._waiting += [batch.where(np.arange(at, min(at + _AT_ONCE, len(batch)))) for at in starts]
