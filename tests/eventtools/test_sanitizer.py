@@ -276,6 +276,20 @@ def test_another_subscriber_is_said_and_the_program_runs(fakes: dict[str, str], 
     assert "sanitizerPatchModule 0" in ran.out
 
 
+def test_another_tool_of_the_driver_and_another_backend_are_refused(fakes: dict[str, str], tmp_path: Path) -> None:
+    env = {**fakes, "CUDA_INJECTION64_PATH": "/opt/nsight/libToolsInjection64.so"}
+    ran = Runner(tmp_path)(program(), "--backend", "sanitizer", tools=ROWS, env=env)
+    assert ran.code == 2
+    assert "CUDA_INJECTION64_PATH names /opt/nsight/libToolsInjection64.so" in ran.err
+    for others in ("sanitizer+declared", "inductor+sanitizer"):
+        ran = Runner(tmp_path)(program(), "--backend", others, tools=ROWS, env=fakes)
+        assert ran.code == 2
+        assert "another would tell it twice; name it alone" in ran.err
+    ran = Runner(tmp_path)(program(), "--backend", "sanitizer+monitor", tools=ROWS, env=fakes)
+    assert ran.code == 0, ran.err
+    assert len(ran.table("Rows", "launch")) == 4
+
+
 def test_gpu_times_are_not_asked_for_and_the_report_says_so(fakes: dict[str, str], tmp_path: Path) -> None:
     ran = Runner(tmp_path)(program(), "--backend", "sanitizer", tools=ROWS, env=fakes)
     process = ran.profile.meta["processes"][0]

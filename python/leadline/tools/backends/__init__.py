@@ -71,6 +71,8 @@ _AUTO = ("monitor", "declared")
 """Asked in this order without `--backend`; the others change how the program runs, so they are taken by name only."""
 _ALIASES = {"inductor": "inductor-cpu", "triton": "triton-interpreter"}
 _WITH_FILE = ("replay", "fake")
+_WITHOUT_OTHERS = "sanitizer"
+"""Sees every launch itself and numbers them: what another backend tells would come twice, by other numbers."""
 
 
 def parse_backend(asked: str) -> tuple[tuple[str, ...], str]:
@@ -82,6 +84,10 @@ def parse_backend(asked: str) -> tuple[tuple[str, ...], str]:
             raise ToolError(f"There is no backend {name!r}; there are auto, {', '.join(BACKENDS)}.")
         if name in _WITH_FILE and len(names) > 1:
             raise ToolError(f"The backend {name} reads a whole run from a file; it goes with no other.")
+        if name == _WITHOUT_OTHERS and set(names) - {name, "monitor"}:
+            raise ToolError(
+                f"The backend {name} sees every launch itself, so another would tell it twice; name it alone."
+            )
         if name in _WITH_FILE and not file:
             raise ToolError(f"The backend {name} reads events from a file; write --backend {name}:FILE.")
         if colon and name not in _WITH_FILE:

@@ -20,6 +20,9 @@ _IN_WHEELS = {
     12: ("cuda_sanitizer_api/lib",),
 }
 _TOOLKIT = ("compute-sanitizer", "extras/Sanitizer")
+_INJECTION_VARIABLE = "CUDA_INJECTION64_PATH"
+"""Environment: the library that the driver asks for a tool, as Nsight and others set it for the programs they start."""
+_OUR_INJECTION = "libleadline_inject.so"
 _DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 
 
@@ -68,6 +71,12 @@ def architectures() -> tuple[int, ...]:
 
 def why_not() -> str:
     """Why launches cannot be measured here, or empty."""
+    other = os.environ.get(_INJECTION_VARIABLE, "")
+    if other and Path(other).name not in (LIBRARY, _OUR_INJECTION):
+        return (
+            f"another tool measures this program's GPU already ({_INJECTION_VARIABLE} names {other}), with which the "
+            f"Compute Sanitizer cannot share a process; run without it, or unset {_INJECTION_VARIABLE}"
+        )
     candidates = list(library_candidates())
     if not candidates:
         package = "nvidia-cuda-sanitizer-api-cu12" if cuda_major() == 12 else "nvidia-cuda-sanitizer-api"
