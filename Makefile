@@ -71,6 +71,7 @@ $(STAMPS)/test: $(STAMPS)/demo $(CONSTRAINTS) requirements/vendor-headers.txt te
 	$(PIP) install --no-compile -r $(CONSTRAINTS)
 	$(PIP) install --no-deps -r requirements/vendor-headers.txt
 	$(BIN)/python tools/rocm_headers.py build/vendor/rocm
+	$(BIN)/python tools/rocm_headers.py build/vendor/rocm61 triton==3.0.0
 	$(BIN)/python tools/sanitizer_headers.py build/vendor/sanitizer
 	wait $$readers
 	wait $$page

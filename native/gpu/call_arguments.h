@@ -17,6 +17,7 @@ struct ArgumentLayout {
   std::int8_t address_out = kNone;  // pointer to where the address allocated is written
   std::int8_t source = kNone;       // of a copy
   std::int8_t destination = kNone;
+  std::int8_t graph = kNone;  // of which an executable one is made
 };
 
 template <class T>

@@ -38,9 +38,11 @@ def build(folder: Path, compiler: str, optimise: str = "-O1") -> None:
     vendor_fakes.build(folder, compiler, "amd", LIBRARIES, optimise)
 
 
-def run_program(output: Path, fakes: Path, *options: str, **environment: str) -> tuple[int, str]:
-    """`leadline run` of fake_program.py, into `output`: exit status and stderr."""
-    program = str(Path(__file__).with_name("fake_program.py"))
+def run_program(
+    output: Path, fakes: Path, *options: str, program: str = "fake_program.py", **environment: str
+) -> tuple[int, str]:
+    """`leadline run` of a program beside this file, into `output`: exit status and stderr."""
+    program = str(Path(__file__).with_name(program))
     result = subprocess.run(
         [sys.executable, "-m", "leadline", "run", "-o", str(output), *options, program],
         env={**os.environ, "FAKES": str(fakes), "LD_LIBRARY_PATH": str(fakes), **environment},

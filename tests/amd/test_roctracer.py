@@ -53,6 +53,12 @@ def test_kernels_and_copies_hang_under_the_line_that_asked_for_them(profile: Pro
     assert contradictions(profile) == []
 
 
+def test_copies_say_whether_the_host_s_memory_was_locked(tmp_path: Path, older: Path) -> None:
+    profile = run(tmp_path, older, HOST="1")
+    copies = {node.name: node.exclusive("copy_bytes").sum for node in profile.tree.find(kind="copy")}
+    assert copies["Memcpy HtoD (Pinned -> Device)"] == copies["Memcpy HtoD (Pageable -> Device)"] == 1000
+
+
 def test_the_device_is_what_hip_says_of_it(profile: Profile) -> None:
     (device,) = profile.devices
     assert device.name == "AMD Instinct MI300X (fake)" and device.detail["wavefront"] == 64

@@ -1,5 +1,5 @@
-// Streams of the last calls, by the call's number: for records that do not say theirs. Written at every call: no lock,
-// no allocation.
+// Streams of the last calls, and the memory that they copied, by the call's number: for records that do not say theirs.
+// Written at every call: no lock, no allocation.
 #pragma once
 
 #include <array>
@@ -12,17 +12,26 @@ namespace leadline::amd {
 
 class CallStreams {
  public:
-  void put(std::uint32_t call, std::uint32_t stream) noexcept {
-    slots_[call % kSlots].store(std::uint64_t{call} << 32 | stream, std::memory_order_relaxed);
+  struct Call {
+    std::uint32_t stream = StreamNumbers::kUnknown;
+    std::uint32_t memory = 0;  // see Correlation::copy_of
+  };
+
+  void put(std::uint32_t call, std::uint32_t stream, std::uint32_t memory) noexcept {
+    slots_[call % kSlots].store(std::uint64_t{call} << 32 | memory << kStreamBits | stream, std::memory_order_relaxed);
   }
-  // StreamNumbers::kUnknown where the call is not among the last.
-  std::uint32_t of(std::uint32_t call) const noexcept {
+  // What is not known where the call is not among the last.
+  Call of(std::uint32_t call) const noexcept {
     const std::uint64_t slot = slots_[call % kSlots].load(std::memory_order_relaxed);
-    return slot >> 32 == call ? static_cast<std::uint32_t>(slot) : StreamNumbers::kUnknown;
+    if (slot >> 32 != call) return {};
+    const auto told = static_cast<std::uint32_t>(slot);
+    return {told & StreamNumbers::kUnknown, told >> kStreamBits};
   }
 
  private:
   static constexpr std::size_t kSlots = 1u << 16;
+  static constexpr std::uint32_t kStreamBits = 12;
+  static_assert(StreamNumbers::kUnknown == (1u << kStreamBits) - 1);
   std::array<std::atomic<std::uint64_t>, kSlots> slots_{};
 };
 

@@ -115,11 +115,14 @@ void Callbacks::traced_hip(std::uint32_t operation, const tracer::HipCall& call)
     this_device = argument<std::int32_t>(call.arguments, 0);
     return;
   }
-  if (call.phase == tracer::Phase::kExit) return leave(*kind, call.arguments, false);
+  if (call.phase == tracer::Phase::kExit) {  // it has no word for failing
+    host_step(*kind, call.arguments);
+    return leave(*kind, call.arguments, false);
+  }
   const bool makes_kernel = kind->kind == LEADLINE_GPU_LAUNCH || kind->kind == LEADLINE_GPU_GRAPH_LAUNCH;
   if (call.phase == tracer::Phase::kEnter && calls_.is_listening()) {
     enter(*kind, call.arguments, static_cast<std::uint32_t>(call.correlation), makes_kernel);
-    if (call_streams_) call_streams_->put(this_call.id, this_call.stream);
+    if (call_streams_) call_streams_->put(this_call.id, this_call.stream, this_call.memory);
   }
 }
 
@@ -214,10 +217,10 @@ void Callbacks::graph_step(const HipCallKind& kind, const void* arguments) noexc
       return;
     }
     case Step::kInstantiate:
-      graphs_.instantiated(handle(8), made(0), calls_.is_open() ? calls_.open_call().place : 0);
+      graphs_.instantiated(handle(kind.arguments.graph), made(0), calls_.is_open() ? calls_.open_call().place : 0);
       return;
     case Step::kLaunch:
-      graphs_.replayed(this_call.graph, this_call.dispatched);
+      if (!call_streams_) graphs_.replayed(this_call.graph, this_call.dispatched);
       return;
     case Step::kDestroy:
       graphs_.destroyed(handle(0));

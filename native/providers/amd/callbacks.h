@@ -38,7 +38,8 @@ class Callbacks {
   // The same of roctracer and of the older roctx library.
   void traced_hip(std::uint32_t operation, const tracer::HipCall& call) noexcept;
   void traced_range(std::uint32_t operation, const tracer::RoctxCall& call) noexcept;
-  // Which stream each call was on; before the first call, for records that do not bring it back.
+  // Which stream each call was on and what memory it copied; before the first call, for records that do not bring it
+  // back.
   void keep_streams() { call_streams_ = std::make_unique<CallStreams>(); }
   const CallStreams* call_streams() const noexcept { return call_streams_.get(); }
   // Work is about to be handed to a device by the calling thread: what its record shall bring back.

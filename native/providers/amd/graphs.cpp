@@ -21,6 +21,7 @@ void Graphs::instantiated(std::uint64_t graph, std::uint64_t executable, leadlin
   }
   executables_[executable] = made.number;
   unequal_[made.number & (kSlots - 1)].store(false, std::memory_order_relaxed);
+  counts_[made.number & (kSlots - 1)].store(made.nodes, std::memory_order_relaxed);
   slot.number_and_nodes.store(std::uint64_t{made.number} << 32 | made.nodes, std::memory_order_relaxed);
   slot.executable.store(executable, std::memory_order_release);
 }

@@ -37,6 +37,10 @@ class Graphs {
 
   // For the thread that folds: the graph that a launch replays, 0 where its nodes cannot be told.
   std::uint32_t of_launch(std::uint32_t correlation) const noexcept;
+  // Kernels of the executable graph of that number.
+  std::uint32_t nodes_of(std::uint32_t number) const noexcept {
+    return counts_[number & (kSlots - 1)].load(std::memory_order_relaxed);
+  }
   static std::uint64_t node(std::uint32_t number, std::uint32_t at) noexcept {
     return std::uint64_t{number} << 32 | at;
   }
@@ -60,6 +64,7 @@ class Graphs {
   std::array<Slot, kSlots> slots_{};
   std::array<LaunchSlot, kSlots> launches_{};
   std::array<std::atomic<bool>, kSlots> unequal_{};  // by number
+  std::array<std::atomic<std::uint32_t>, kSlots> counts_{};
 };
 
 }  // namespace leadline::amd

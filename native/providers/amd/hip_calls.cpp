@@ -99,7 +99,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"hipFree", Match::kPrefix, LEADLINE_GPU_FREE, {}},
     {"hipMemRelease", Match::kExact, LEADLINE_GPU_FREE, given_back()},
     {"hipGraphLaunch", Match::kExact, LEADLINE_GPU_GRAPH_LAUNCH, stream_at(8), Step::kLaunch},
-    {"hipGraphInstantiate", Match::kPrefix, LEADLINE_GPU_GRAPH_INSTANTIATE, {}, Step::kInstantiate},
+    {"hipGraphInstantiate", Match::kPrefix, LEADLINE_GPU_GRAPH_INSTANTIATE, {.graph = 8}, Step::kInstantiate},
     {"hipGraphExecDestroy", Match::kExact, LEADLINE_GPU_OTHER, {}, Step::kDestroyExec},
     {"hipGraphDestroyNode", Match::kExact, LEADLINE_GPU_OTHER, {}},
     {"hipGraphDestroy", Match::kExact, LEADLINE_GPU_OTHER, {}, Step::kDestroy},
@@ -168,8 +168,7 @@ void as_tracer_says(std::string_view name, HipCallKind* call) {
   for (const TracerRule& rule : kTracerRules) {
     if (rule.name == name) call->arguments = rule.arguments;
   }
-  if (call->step != Step::kSetDevice && call->step != Step::kBeginCapture && call->step != Step::kEndCapture)
-    call->step = Step::kNone;
+  if (call->step == Step::kInstantiate) call->arguments.graph = 16;
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ enum class Interface : std::uint8_t {
   kSdk,     // rocprofiler-sdk/hip/api_args.h
   kRccl,    // rocprofiler-sdk/rccl/api_args.h
   kHsa,     // rocprofiler-sdk/hsa/api_args.h, of which no argument is read
-  kTracer,  // hip/amd_detail/hip_prof_str.h; kernels of graphs cannot be told apart there, so graphs are not followed
+  kTracer,  // hip/amd_detail/hip_prof_str.h
 };
 
 HipCallKind classify(std::string_view name, Interface interface = Interface::kSdk);

@@ -197,9 +197,21 @@ void Measuring::fold_traced(const char* begin, const char* end) noexcept {
   if (streams == nullptr || first >= last) return;
   fold_each(static_cast<std::uint64_t>(last - first), 0, [&](const Decoder& decode) {
     for (const tracer::Record* at = first; at != nullptr && at < last; at = tracer.next(at)) {
-      take(decode.traced(*at, tracer.work_name(*at), *streams));
+      const gpu::Work work = decode.traced(*at, tracer.work_name(*at), *streams);
+      const bool is_kernel = work.kind == gpu::WorkKind::kKernel;
+      const std::uint32_t graph = is_kernel ? graphs_.of_launch(work.correlation) : 0;
+      graph == 0 ? take(work) : take_of_graph(work, graph);
     }
+    traced_graphs_.buffer_ended([this](const gpu::Work& work) { take(work); });
   });
+}
+
+void Measuring::take_of_graph(const gpu::Work& work, std::uint32_t graph) noexcept {
+  try {
+    traced_graphs_.add(work, graph, graphs_.nodes_of(graph), [this](const gpu::Work& one) { take(one); });
+  } catch (...) {
+    take(work);  // no memory to keep it: it stands below its launch
+  }
 }
 
 void Measuring::on_place_changed(const leadline_event* event, void* user) {
@@ -327,6 +339,7 @@ void Measuring::stop() {
   {
     const std::lock_guard lock(fold_mutex_);
     if (callbacks_.calls().count() > 0) learn_devices();  // lists that hide all of them let no record come
+    traced_graphs_.finish([this](const gpu::Work& work) { take(work); });
     settle_samples(INT64_MAX);
     settle_scratch(INT64_MAX);
     fold_.finish();

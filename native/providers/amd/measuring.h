@@ -17,6 +17,7 @@
 #include "providers/amd/callbacks.h"
 #include "providers/amd/provider.h"
 #include "providers/amd/source.h"
+#include "providers/amd/traced_graphs.h"
 
 namespace leadline::amd {
 
@@ -61,6 +62,7 @@ class Measuring {
   template <class Each>
   void fold_each(std::uint64_t count, std::uint64_t dropped, const Each& each) noexcept;
   void take(const gpu::Work& work) noexcept;
+  void take_of_graph(const gpu::Work& work, std::uint32_t graph) noexcept;
   void make_thread() noexcept;
   void make_windows();
   template <class Each>
@@ -102,6 +104,7 @@ class Measuring {
   mutable std::mutex fold_mutex_;
   const Agents* agents_ = nullptr;
   gpu::ScratchMemory scratch_;
+  TracedGraphs traced_graphs_;
   bool contradiction_told_ = false;
   gpu::ClockRelation clock_;
   std::uint64_t dropped_ = 0;

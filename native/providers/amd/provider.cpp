@@ -57,16 +57,16 @@ void begin_with(Provider& p, Source& source) {
 }
 
 // Where there is no SDK. Under the provider's mutex.
-void begin_older(Provider& p, const std::string& no_sdk) {
+void begin_older(Provider& p, const std::string& no_sdk, bool early) {
   Roctracer& tracer = Roctracer::instance();
   std::string why;
-  if (!tracer.start(p.options.older, &why)) {
+  if (!tracer.start(p.options.older, early, &why)) {
     return say(p, "GPU work is not measured because " + no_sdk + "; nor does roctracer help: " + why + ".");
   }
   constexpr const char* kMissing =
-      "This ROCm has no rocprofiler-sdk (it came with 6.2), so roctracer is used: kernels, copies, waits and memory "
-      "are "
-      "measured; grids, registers, local memory, occupancy, the paths of graphs' captures, instructions and counters "
+      "This ROCm has no rocprofiler-sdk (it came with 6.2), so roctracer is used: kernels, copies, waits, memory and "
+      "the "
+      "paths of graphs' captures are measured; grids, registers, local memory, occupancy, instructions and counters "
       "are "
       "not, and nothing is while torch.profiler records GPU work.";
   leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, kMissing);
@@ -146,7 +146,7 @@ Status start(const Options& options) try {
   }
   bool no_sdk = false;
   if (std::string why; !tool.configured() && !tool.force(options.candidates, &why, &no_sdk)) {
-    no_sdk ? begin_older(p, why) : say(p, "GPU work is not measured because " + why + ".");
+    no_sdk ? begin_older(p, why, false) : say(p, "GPU work is not measured because " + why + ".");
     return p.status;
   }
   if (tool.late()) {
@@ -205,7 +205,7 @@ Status take_back() {
   const std::lock_guard lock(p.mutex);
   if (p.measuring && p.yielded) {
     std::string why;
-    if (Roctracer::instance().start(p.options.older, &why)) {
+    if (Roctracer::instance().start(p.options.older, false, &why)) {
       p.yielded = false;
       if (!p.paused) p.measuring->resume();
     }
@@ -258,7 +258,7 @@ void hsa_started() noexcept try {
   if (SdkLibrary::open(p.options.candidates, &why)) return;  // it asks by itself
   p.awaiting = false;
   p.status = {};
-  begin_older(p, "rocprofiler-sdk was not found (" + why + ")");
+  begin_older(p, "rocprofiler-sdk was not found (" + why + ")", true);
 } catch (...) {
   gpu::count_loss(LossKind::kInternalError, 1, "GPU work is not measured because there was no memory to start.");
 }

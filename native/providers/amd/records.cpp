@@ -137,8 +137,10 @@ Work Decoder::traced(const tracer::Record& record, std::string_view what, const 
   work.end_ns = static_cast<std::int64_t>(record.end) + offset_ns;
   work.device = agents.device(static_cast<std::uint64_t>(record.device));
   if (work.device < 0) work.device = record.device;
-  const std::uint32_t stream = streams.of(work.correlation);
-  work.stream = stream != StreamNumbers::kUnknown ? stream : static_cast<std::int64_t>(record.queue & 0x7fffffff);
+  const CallStreams::Call call = streams.of(work.correlation);
+  work.stream =
+      call.stream != StreamNumbers::kUnknown ? call.stream : static_cast<std::int64_t>(record.queue & 0x7fffffff);
+  work.queue = record.queue;
   if (record.operation == tracer::Operation::kDispatch) {
     work.name = record.kernel;
     return work;
@@ -155,6 +157,12 @@ Work Decoder::traced(const tracer::Record& record, std::string_view what, const 
     const bool to_host = what.find("ToHost") != std::string_view::npos;
     work.source = from_host ? Memory::kHost : Memory::kDevice;
     work.destination = to_host ? Memory::kHost : Memory::kDevice;
+    if (call.memory != 0) {
+      Correlation told;
+      told.node = call.memory;
+      if (from_host) work.source = told.source_memory();
+      if (to_host) work.destination = told.destination_memory();
+    }
     work.direction = from_host ? Direction::kHtoD : to_host ? Direction::kDtoH : Direction::kDtoD;
   }
   return work;

@@ -126,7 +126,7 @@ bool Roctracer::open(const std::vector<std::string>& candidates, std::string* er
   return true;
 }
 
-bool Roctracer::start(const std::vector<std::string>& candidates, std::string* error) {
+bool Roctracer::start(const std::vector<std::string>& candidates, bool early, std::string* error) {
   const std::lock_guard lock(mutex_);
   if (rocprof_is_parent()) {
     *error = "rocprof measures this program and roctracer serves one tool at a time; run it without rocprof";
@@ -136,6 +136,7 @@ bool Roctracer::start(const std::vector<std::string>& candidates, std::string* e
     *error = "roctracer is of use only where the program has loaded HIP";
     return false;
   }
+  if (!early) host_memory_.miss();  // what was locked before
   if (!is_open_) is_open_ = open(candidates, error);
   return is_open_ && enable(error);
 }
@@ -165,6 +166,7 @@ bool Roctracer::enable(std::string* error) {
 
 void Roctracer::rest() noexcept {
   const std::lock_guard lock(mutex_);
+  host_memory_.miss();  // what will be locked meanwhile
   for (const std::int32_t call : names_.calls.followed())
     call_.disable_call(kHipCalls, static_cast<std::uint32_t>(call));
   for (const std::uint32_t work : kWork) call_.disable_work(kHipWork, work);

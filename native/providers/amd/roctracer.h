@@ -18,8 +18,9 @@ class Roctracer final : public Source {
  public:
   static Roctracer& instance();
 
-  // The program's own copy, else the first of `candidates`. False with half a sentence in *error.
-  bool start(const std::vector<std::string>& candidates, std::string* error);
+  // The program's own copy, else the first of `candidates`. `early`: the program has made no HIP call yet. False with
+  // half a sentence in *error.
+  bool start(const std::vector<std::string>& candidates, bool early, std::string* error);
 
   const char* name() const noexcept override { return "roctracer"; }
   std::string path() const override { return path_; }

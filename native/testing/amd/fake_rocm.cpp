@@ -136,11 +136,13 @@ void FakeRocm::start_hip() {
   if (!named || !*named || initialized != 0) return;
   std::string list = named;
   // The real parser leaves out what stands behind the last colon of several.
-  const std::string path = list.substr(0, list.find(':'));
-  void* tool = ::dlopen(path.c_str(), RTLD_NOW);
-  if (!tool) std::abort();  // as the real one does
-  ::dlopen((folder_of_fakes() + "/librocprofiler-sdk.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (auto* entry = reinterpret_cast<sdk::Configure>(::dlsym(tool, "rocprofiler_configure"))) configure(entry);
+  if (list.find(':') == std::string::npos) list += ':';
+  for (std::size_t at = 0, end = 0; (end = list.find(':', at)) != std::string::npos; at = end + 1) {
+    void* tool = ::dlopen(list.substr(at, end - at).c_str(), RTLD_NOW);
+    if (!tool) std::abort();  // as the real one does
+    ::dlopen((folder_of_fakes() + "/librocprofiler-sdk.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (auto* entry = reinterpret_cast<sdk::Configure>(::dlsym(tool, "rocprofiler_configure"))) configure(entry);
+  }
 }
 
 int FakeRocm::configure(sdk::Configure entry) {
@@ -148,18 +150,22 @@ int FakeRocm::configure(sdk::Configure entry) {
   sdk::ClientId client{sizeof(sdk::ClientId), nullptr, 7};
   sdk::OldClientId old_client{nullptr, 7};
   const bool is_old = sdk_version < 10000;
-  tool_ = entry(sdk_version, "fake", 0, is_old ? reinterpret_cast<sdk::ClientId*>(&old_client) : &client);
+  const sdk::ToolConfiguration* const tool =
+      entry(sdk_version, "fake", 0, is_old ? reinterpret_cast<sdk::ClientId*>(&old_client) : &client);
   const char* name = is_old ? old_client.name : client.name;
-  if (tool_ && (!name || std::strcmp(name, "Leadline") != 0)) std::abort();  // every tool has said who it is
+  if (tool && !name) std::abort();  // every tool has said who it is
   int result = 1;
-  if (tool_ && tool_->initialize) result = tool_->initialize(nullptr, tool_->data);
+  if (tool && tool->initialize) result = tool->initialize(nullptr, tool->data);
+  if (tool) tools_.push_back(tool);
   initialized = 1;
   return result;
 }
 
 void FakeRocm::finalize() {
   active = false;
-  if (tool_ && tool_->finalize) tool_->finalize(tool_->data);
+  for (const sdk::ToolConfiguration* tool : tools_) {
+    if (tool->finalize) tool->finalize(tool->data);
+  }
 }
 
 Stream* FakeRocm::stream(std::uint32_t id, std::int32_t device) {

@@ -217,7 +217,7 @@ class FakeRocm {
   void sample(const Kernel& kernel, std::uint64_t external);
   std::uint64_t dispatches_ = 0;
   std::atomic<std::uint64_t> correlations_{1};
-  const sdk::ToolConfiguration* tool_ = nullptr;
+  std::vector<const sdk::ToolConfiguration*> tools_;
   std::mt19937 random_{7};
 };
 

@@ -45,7 +45,9 @@ void FakeRocm::trace(const char* name, tracer::Phase phase, const void* argument
   // What pointers point to stands behind them there.
   const std::string_view is = name;
   const std::size_t pointer = is.starts_with("hipLaunch") && is != "hipLaunchKernelExC" ? 40
-                              : is == "hipMalloc"                                       ? 8
+                              : is == "hipStreamEndCapture"                             ? 16
+                              : is == "hipMalloc" || is == "hipHostMalloc"              ? 8
+                              : is.starts_with("hipGraphInstantiate")                   ? 8
                                                                                         : bytes;
   const auto* from = static_cast<const std::uint8_t*>(arguments);
   std::memcpy(call.arguments, from, std::min(pointer, bytes));
