@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     each = (measured["cpu_s"] - plain["cpu_s"]) / arguments.launches * 1e9
     table += (
         f"\n\nAll {arguments.launches:,} kernels are in the profile of {megabytes(measured['file_bytes'])}, without a "
-        f"loss. Of CPU time {each:,.0f} ns were added for each, its own thread's included."
+        f"loss. Of CPU time {each:,.0f} ns were added for each, its own thread's included.\n"
     )
     data = {"launches": arguments.launches, "alone": plain, "profiled": measured}
     write_results(arguments.results, "amd_records", facts, data, table)
