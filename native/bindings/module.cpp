@@ -272,6 +272,7 @@ NB_MODULE(_native, m) {
       "step_begin", [](int64_t n) { Session::instance().begin_step(n); }, nb::arg("n"));
   m.def("trace_take_back", [] { Session::instance().take_back_trace(); });
   m.def("trace_start", [] { Session::instance().open_trace(); });
+  m.def("trace_is_open", [] { return Session::instance().trace_is_open(); });
   m.def("trace_stop", [] { Session::instance().close_trace(); });
   m.def(
       "trace_steps", [](int64_t wait, int64_t count) { Session::instance().trace_steps(wait, count); }, nb::arg("wait"),

@@ -25,6 +25,8 @@ struct TraceEvent {
   std::uint64_t awaits_correlation = 0;
   std::uint64_t graph_node = 0;
   std::int32_t step = -1;
+
+  friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
 
 class TraceEventSource {

@@ -28,7 +28,9 @@ void tell(const std::string& path) noexcept {
 bool EventLane::add(const TraceEvent& event) noexcept {
   if (!window_->is_open() && !window_->covers(event.start_ns)) return false;
   if (portion_ == 0) portion_ = window_->take_portion();
-  if (portion_ == 0 || events_.emplace_back(event) == nullptr) {
+  const bool kept = portion_ != 0 && (PlainEvent::fits(event) ? plain_.emplace_back(PlainEvent::of(event)) != nullptr
+                                                              : whole_.emplace_back(event) != nullptr);
+  if (!kept) {
     window_->losses_->count(LossKind::kEventsDropped, 1,
                             "the trace window reached its limit of events; trace fewer steps or raise the limit");
     return false;
@@ -117,10 +119,13 @@ void EventWindow::for_each_event(const std::function<void(const TraceEvent&)>& f
   const std::uint32_t lanes = lanes_->size();
   for (std::uint32_t i = 0; i < lanes; ++i) {
     const EventLane& lane = *(*lanes_)[i];
-    const std::uint32_t events = lane.events_.size();
-    for (std::uint32_t at = 0; at < events; ++at) {
-      const TraceEvent& event = lane.events_[at];
-      if (event.start_ns >= told_from_ns) f(event);
+    const std::uint32_t plain = lane.plain_.size();
+    for (std::uint32_t at = 0; at < plain; ++at) {
+      if (lane.plain_[at].start_ns >= told_from_ns) f(lane.plain_[at].whole());
+    }
+    const std::uint32_t whole = lane.whole_.size();
+    for (std::uint32_t at = 0; at < whole; ++at) {
+      if (lane.whole_[at].start_ns >= told_from_ns) f(lane.whole_[at]);
     }
   }
 }

@@ -20,6 +20,7 @@
 #include "base/losses.h"
 #include "base/spin_lock.h"
 #include "cct/trace_event.h"
+#include "collector/plain_event.h"
 #include "collector/window_times.h"
 
 namespace leadline {
@@ -34,14 +35,15 @@ class EventLane {
   // False when the window is closed and was not open at the event's start (no loss), or full (a loss).
   bool add(const TraceEvent& event) noexcept;
 
-  std::uint32_t size() const noexcept { return events_.size(); }
-  std::size_t held_bytes() const noexcept { return events_.held_bytes(); }
+  std::uint64_t size() const noexcept { return std::uint64_t{plain_.size()} + whole_.size(); }
+  std::size_t held_bytes() const noexcept { return plain_.held_bytes() + whole_.held_bytes(); }
 
  private:
   friend class EventWindow;
   EventWindow* window_;
   std::uint32_t portion_ = 0;  // events this lane may still add without asking
-  ChunkedArray<TraceEvent> events_;
+  ChunkedArray<PlainEvent> plain_;
+  ChunkedArray<TraceEvent> whole_;  // those that are not plain
 };
 
 class EventWindow final : public TraceEventSource {

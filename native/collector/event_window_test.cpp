@@ -134,7 +134,52 @@ TEST_CASE("A reader may look while threads add") {
   writer.join();
   CHECK(wrong == 0);
   CHECK(window.size() == 20'000);
-  CHECK(window.held_bytes() >= 20'000 * sizeof(TraceEvent));
+  CHECK(window.held_bytes() >= 20'000 * sizeof(PlainEvent));
+  CHECK(window.held_bytes() < 20'000 * sizeof(TraceEvent));
+}
+
+TEST_CASE("Events come back as they were given, whatever they hold") {
+  constexpr std::int64_t kLong = std::int64_t{1} << 40;
+  TraceEvent plain = at(1, 4'294'967'295);
+  plain.tree = plain.thread = ThreadIndex{65'534};
+  plain.forward_thread = ThreadIndex{0};
+  plain.node = NodeId{7};
+  plain.sequence = 2'147'483'647;
+  plain.step = 3;
+  std::vector<TraceEvent> given(15, plain);
+  given[1].sequence = kLong;
+  given[2].duration_ns = 4'294'967'296;
+  given[3].duration_ns = -1;
+  given[4].tree = ThreadIndex{1};
+  given[5].tree = given[5].thread = ThreadIndex{65'535};
+  given[6].forward_thread = ThreadIndex{65'535};
+  given[7].correlation = 9;
+  given[8].stream = 0;
+  given[9].awaits = 1;
+  given[10].awaits_correlation = 1;
+  given[11].graph_node = 1;
+  given[12].bytes = -5;  // beside the autograd number
+  given[13].kind = EventKind::kAllocate;
+  given[13].sequence = -1;
+  given[13].bytes = -2'147'483'648;
+  given[13].device = 2;
+  given[14] = given[13];
+  given[14].bytes = kLong;
+  LossCounters losses;
+  EventWindow window(losses);
+  window.open(100);
+  EventLane& lane = window.create_lane();
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    given[i].start_ns = static_cast<std::int64_t>(i);
+    CHECK(lane.add(given[i]));
+  }
+  CHECK(window.size() == given.size());
+  std::size_t found = 0;
+  window.for_each_event([&](const TraceEvent& event) {
+    ++found;
+    CHECK(event == given[static_cast<std::size_t>(event.start_ns)]);
+  });
+  CHECK(found == given.size());
 }
 
 namespace {

@@ -235,6 +235,11 @@ void Session::close_trace() noexcept {
   if (const auto collector = this->collector()) collector->window().close();
 }
 
+bool Session::trace_is_open() const noexcept {
+  const auto collector = this->collector();
+  return collector != nullptr && collector->window().is_open();
+}
+
 void Session::take_back_trace() noexcept {
   if (const auto collector = this->collector()) collector->window().take_back();
 }

@@ -73,6 +73,7 @@ class Session {
 
   void open_trace() noexcept;
   void close_trace() noexcept;
+  bool trace_is_open() const noexcept;
   // Forgets what the window has kept so far.
   void take_back_trace() noexcept;
   // A training step begins now; -1: its number will be told at its end.

@@ -66,9 +66,12 @@ TEST_CASE("events stand beside the segment while the session runs, and in it at 
   options.segment_path = segment_path();
   options.flush_interval_s = 0;
   REQUIRE(session.start(options, &g_why));
+  CHECK_FALSE(session.trace_is_open());
   session.open_trace();
+  CHECK(session.trace_is_open());
   for (int i = 0; i < 1000; ++i) run_operator("aten::mm");
   session.close_trace();
+  CHECK_FALSE(session.trace_is_open());
   const uint64_t first = session.flush().bytes;
   CHECK(std::filesystem::exists(events_path(options.segment_path)));
   run_operator("aten::add");

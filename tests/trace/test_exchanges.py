@@ -100,6 +100,27 @@ def test_a_bucket_that_was_ready_and_waited_for_an_earlier_one_says_so() -> None
     assert [(one.ready_ns, one.launched_ns) for one in found] == [(15, 18), (5, 21)]
 
 
+def test_buckets_of_two_reducers_in_one_pass_are_told_apart() -> None:
+    drawn = Drawn()
+    for begin in (0, 10, 20, 30):  # of the reducers 0, 1, 1, 0; those of 0 form the buckets 1 and 0
+        drawn.gradient(begin)
+    for begin in (16, 28, 37, 39):
+        drawn.event("main", "c10d::allreduce_", begin, 1)
+    for begin in (40, 45, 50, 55):
+        drawn.event("gloo", "gloo:all_reduce", begin, 5, "region")
+    for begin in (90, 92, 94, 96):  # reducer 1 had launched its last bucket first
+        drawn.event("main", COPY, begin, 1)
+    drawn.event("main", "autograd::engine::evaluate_function: SumBackward0", -4, 2)
+    drawn.event("main", "SumBackward0", -4, 1, sequence=9)
+    places = [(1, 0), (0, 1), (1, 1), (0, 0)]
+    nodes = [[0, "SumBackward0", 9], *([1 + at, ADD, -1, *place] for at, place in enumerate(places))]
+    drawn.record["dataflow"] = {"graphs": [{"begin_ns": -5, "nodes": nodes, "edges": [0, 1, 0, 2, 0, 3, 0, 4]}]}
+    found = collectives(drawn.profile())
+    assert [(one.reducer, one.bucket, one.ready_ns, one.launched_ns, one.used_ns) for one in found] == [
+        (1, 0, 15, 16, 90), (1, 1, 25, 28, 92), (0, 0, 35, 37, 94), (0, 1, 5, 39, 96),
+    ]  # fmt: skip
+
+
 def test_edges_lead_from_gradients_to_the_launch_to_the_wire_to_the_use() -> None:
     profile = two_buckets()
     found = edges(profile)
@@ -178,3 +199,36 @@ def test_the_ranks_that_wait_are_told_from_what_the_wire_takes(tmp_path: Path) -
     assert waits[0] and waits[1]
     # rank 0 is there 200 ms early; its first bucket is done when rank 1 comes, whose own takes what the wire takes
     assert min(waits[0]) > 0.15e9 > min(waits[1])
+
+
+TWO_MODULES = """
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+torch.set_num_threads(1)
+layers = lambda: torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(3)])
+maker, judge = (DistributedDataParallel(layers(), bucket_cap_mb=0.02) for _ in range(2))
+optimizer = torch.optim.SGD([*maker.parameters(), *judge.parameters()], 0.1)
+for step in range(5):
+    optimizer.zero_grad()
+    x = torch.randn(4, 64)
+    (maker(x) + judge(x)).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_two_modules_that_exchange_their_gradients_have_buckets_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "pair.py").write_text(TWO_MODULES, encoding="utf-8")
+    run = ["-m", "leadline", "run", "--quiet", "--trace", "steps=2,wait=2", "-o", "pair.leadline", "pair.py"]
+    done = subprocess.run(
+        [sys.executable, *run], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = [one for one in collectives(open_profile(tmp_path / "pair.leadline")) if one.bucket >= 0]
+    by_reducer = {number: [one for one in found if one.reducer == number] for number in (0, 1)}
+    assert len(found) == sum(len(mine) for mine in by_reducer.values())
+    for mine in by_reducer.values():
+        half = len(mine) // 2
+        assert half > 1 and [one.bucket for one in mine] == [*range(half)] * 2  # two steps
+        assert sum(len(one.inputs) for one in mine) == 2 * 6  # each parameter once a step
+        assert all(0 <= one.ready_ns <= one.launched_ns for one in mine)

@@ -170,8 +170,12 @@ def _passes(profile: Profile, process: int, graphs: list[Any], shift: int, names
     begins = [int(graph["begin_ns"]) + shift for graph in graphs] + [1 << 62]
     found = []
     for number, graph in enumerate(graphs):
-        buckets: dict[int, list[int]] = {}
-        bucket_of = {int(node[0]): int(node[3]) for node in graph["nodes"] if len(node) > 3 and int(node[3]) >= 0}
+        buckets: dict[tuple[int, int], list[int]] = {}
+        bucket_of = {  # earlier files name no reducer: they had one
+            int(node[0]): (int(node[4]) if len(node) > 4 else 0, int(node[3]))
+            for node in graph["nodes"]
+            if len(node) > 3 and int(node[3]) >= 0
+        }
         if bucket_of:
             low, high = np.searchsorted(times, begins[number : number + 2])
             row_of, _ = _matched(graph, nodes[low:high])

@@ -2,7 +2,8 @@
 
 Of DistributedDataParallel a collective is a bucket of gradients. It is ready when the last of its gradients has been
 added up: which those are its reducer says (`buckets` of a backward pass's graph), and before that is known the
-gradients since the launch before. They are launched in their order, so one that is ready may wait for an earlier one.
+gradients since the launch before. They are launched in their order, so one that is ready may wait for an earlier one of
+its reducer; a reducer launches at once what it can, so of several the launch is that of the last whose turn it became.
 Work on the wire is a collective on a device that the launch's calls launched, or what a thread of gloo did: the k-th
 launch of a name is the k-th work of that name; where a work would begin before its launch nothing is matched.
 """
@@ -34,13 +35,14 @@ _WORDS = re.compile(r"coalesced|into_tensor|tensor|base|[^a-z]")
 @dataclass(frozen=True)
 class Exchange:
     """A collective. Rows are those of the profile's events, -1 where there is none; times are ns on their clock.
-    `inputs`: gradients that its bucket is made of; `bucket`: its number, -1 where it is none."""
+    `inputs`: gradients that its bucket is made of; `bucket`: its number in its reducer, -1 where it is none."""
 
     process: int
     name: str
     launch: int
     launched_ns: int
     bucket: int = -1
+    reducer: int = -1
     inputs: tuple[int, ...] = ()
     ready_ns: int = -1
     wire: int = -1
@@ -52,10 +54,10 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Pass:
-    """A backward pass: from when on, and of its reducer's buckets the rows that add up their gradients."""
+    """A backward pass: from when on, and by reducer and bucket the rows that add up the bucket's gradients."""
 
     begin_ns: int
-    buckets: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    buckets: Mapping[tuple[int, int], Sequence[int]] = field(default_factory=dict)
 
 
 def exchanges(profile: Profile, names: NDArray[Any], passes: Mapping[int, Sequence[Pass]]) -> list[Exchange]:
@@ -141,35 +143,65 @@ def _with_inputs(
     if not added.size:
         return made
     borders = [*(one.begin_ns for one in passes), 1 << 62]
-    count: dict[int, int] = {}
-    before: dict[int, int] = {}
+    turns: dict[int, _Turns] = {}
     found = []
     for one in made:
         number = int(np.searchsorted(borders, one.launched_ns, side="right")) - 1
-        thread = events["thread"][one.launch]
-        since = before.get(number, borders[number] if number >= 0 else 0)
-        near = added[(events["thread"][added] == thread) & (end[added] > since) & (end[added] <= one.launched_ns)]
         known = passes[number].buckets if 0 <= number < len(passes) else {}
-        bucket = count.get(number, 0)
-        inputs = tuple(int(row) for row in known.get(bucket, ()) if end[row] <= one.launched_ns) or tuple(near.tolist())
+        turn = turns.setdefault(number, _Turns(known, borders[number] if number >= 0 else 0))
+        thread = events["thread"][one.launch]
+        near = added[
+            (events["thread"][added] == thread) & (end[added] > turn.before_ns) & (end[added] <= one.launched_ns)
+        ]
+        reducer, inputs = turn.whose(one.launched_ns, end)
+        inputs = inputs or tuple(near.tolist())
         if _word(one.name.removeprefix(LAUNCH)) != "allreduce" or not inputs:
             found.append(one)
             continue
-        count[number], before[number] = bucket + 1, one.launched_ns
         ready = int(end[list(inputs)].max())
-        found.append(replace(one, bucket=bucket, inputs=inputs, ready_ns=ready))
+        bucket = turn.took(reducer, one.launched_ns)
+        found.append(replace(one, bucket=bucket, reducer=reducer, inputs=inputs, ready_ns=ready))
     return found
 
 
+class _Turns:
+    """Which bucket of each reducer comes next in one backward pass."""
+
+    def __init__(self, buckets: Mapping[tuple[int, int], Sequence[int]], begin_ns: int) -> None:
+        self._buckets = buckets
+        self._next = {reducer: (0, begin_ns) for reducer, _ in buckets} or {0: (0, begin_ns)}
+        self.before_ns = begin_ns
+        """When the launch before was."""
+
+    def whose(self, launched_ns: int, end: Numbers) -> tuple[int, tuple[int, ...]]:
+        """The reducer whose bucket is launched, and what is known of the bucket's gradients."""
+        turns = []
+        for reducer, (bucket, since_ns) in self._next.items():
+            rows = self._buckets.get((reducer, bucket), ())
+            there = tuple(int(row) for row in rows if end[row] <= launched_ns)
+            ready = max((int(end[row]) for row in there), default=0)
+            turns.append((bool(there) and len(there) == len(rows), max(ready, since_ns), reducer, there))
+        _, _, reducer, there = max(turns, key=lambda one: one[:2])
+        return reducer, there
+
+    def took(self, reducer: int, launched_ns: int) -> int:
+        """A bucket of a reducer is launched: its number."""
+        bucket, _ = self._next[reducer]
+        self._next[reducer] = (bucket + 1, launched_ns)
+        self.before_ns = launched_ns
+        return bucket
+
+
 def _with_uses(made: list[Exchange], texts: NDArray[Any], rows: Numbers, start: Numbers) -> list[Exchange]:
-    """Buckets are copied into their gradients one after the other, as many copies as there are gradients; what FSDP has
-    gathered is copied out by the next range of that name, where there are as many as gathers."""
+    """Buckets are copied into their gradients one after the other, as many copies as there are gradients, and reducers
+    one after the other, first who launched its last bucket first; what FSDP has gathered is copied out by the next
+    range of that name, where there are as many as gathers."""
     copies = rows[texts[rows] == _COPIED].tolist()
     gathered = rows[np.char.startswith(texts[rows], _GATHERED)].tolist()
     if len(gathered) != sum("gather" in one.name for one in made):
         gathered = []  # other gathers than FSDP's, or some outside the window: whose is whose is not known
     found = []
-    for one in made:
+    for one in _in_order_of_use(made):
         later = [
             row for row in (copies if one.bucket >= 0 else gathered) if start[row] >= max(one.done_ns, one.launched_ns)
         ]
@@ -182,6 +214,19 @@ def _with_uses(made: list[Exchange], texts: NDArray[Any], rows: Numbers, start: 
         else:
             gathered = gathered[gathered.index(later[0]) + 1 :]
     return found
+
+
+def _in_order_of_use(made: list[Exchange]) -> list[Exchange]:
+    """Buckets of several reducers of one backward pass, each reducer's together."""
+    runs: list[list[Exchange]] = []
+    of_reducer: dict[int, list[Exchange]] = {}
+    for one in made:
+        if one.bucket <= 0:
+            runs.append([])
+            if one.bucket == 0:
+                of_reducer[one.reducer] = runs[-1]
+        (of_reducer[one.reducer] if one.bucket > 0 else runs[-1]).append(one)
+    return [one for run in sorted(runs, key=lambda run: run[-1].launched_ns) for one in run]
 
 
 def _carried_by(one: Exchange, works: Mapping[str, Any]) -> str:

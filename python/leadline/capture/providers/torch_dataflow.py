@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import struct
 import time
-import weakref
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from leadline.capture.current import CURRENT
-from leadline.capture.identity import ProcessIdentity
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.torch_allocator import AllocatorWatch
+from leadline.capture.providers.torch_graphs import Graphs
 
-MOST_NODES = 50_000
 MOST_BATCHES = 20_000
-_TIMES = struct.Struct("<qq")  # the beginning of WindowTimes, native/collector/window_times.h
-_NOT_YET = 2**63 - 1
 _ON_ITS_WAY = 10_000
 
 
@@ -39,14 +33,11 @@ class Dataflow:
             ImportHook("torch.utils.data.dataloader", self._follow_loader),
             ImportHook("torch.nn.parallel.distributed", self._follow_reducer),
         ]
-        self._reducers: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._graphs: list[dict[str, Any]] = []
+        self._graphs = Graphs()
         self._batches: list[list[int]] = []
         self._on_its_way: dict[tuple[int, int], list[int]] = {}
         self._loaders: dict[int, int] = {}
-        self._nodes = 0
         self._left_out = 0
-        self._window: Path | None = None
         self._allocator = AllocatorWatch(self._open)
 
     def install(self, torch: ModuleType) -> None:
@@ -67,28 +58,20 @@ class Dataflow:
 
     def forked(self) -> None:
         """A child has nothing of its own yet."""
-        self._graphs, self._batches, self._on_its_way, self._nodes, self._left_out = [], [], {}, 0, 0
-        self._window = None
+        self._graphs.forget()
+        self._batches, self._on_its_way, self._left_out = [], {}, 0
         self._allocator.forked()
 
     def status(self) -> dict[str, Any]:
         """For the process's record; what has nothing to say is left out."""
-        found = {"graphs": self._graphs, "batches": self._batches, "dataflow_left_out": self._left_out}
+        left_out = self._left_out + self._graphs.left_out
+        found = {"graphs": self._graphs.told(), "batches": self._batches, "dataflow_left_out": left_out}
         return {name: value for name, value in found.items() if value} | self._allocator.status()
 
     def _open(self) -> bool:
         """Whether the trace window of this process is open."""
-        if self._window is None:
-            session = CURRENT.session
-            if session is None:
-                return False
-            self._window = session.part.window(ProcessIdentity.here())
-        try:
-            with self._window.open("rb") as file:
-                begin, end = _TIMES.unpack(file.read(_TIMES.size))
-        except (OSError, struct.error):
-            return False
-        return bool(begin != _NOT_YET and end == _NOT_YET)
+        native = CURRENT.native
+        return native is not None and native.trace_is_open()
 
     # ---------------------------------------------------------------- backward passes
 
@@ -97,37 +80,11 @@ class Dataflow:
         def graphed(tensors: Any, *arguments: Any, **named: Any) -> Any:
             with contextlib.suppress(Exception):  # private names of torch: no graph then
                 if self._open():
-                    self._walk(tensors if isinstance(tensors, list | tuple) else [tensors])
+                    self._graphs.walk(tensors if isinstance(tensors, list | tuple) else [tensors])
             return original(tensors, *arguments, **named)
 
         graphed._torchdynamo_disable = True  # type: ignore[attr-defined]
         return graphed
-
-    def _walk(self, roots: Iterable[Any]) -> None:
-        numbers: dict[Any, int] = {}
-        nodes: list[Any] = []
-        edges: list[int] = []
-        waiting = [root.grad_fn for root in roots if getattr(root, "grad_fn", None) is not None]
-        for one in waiting:
-            numbers.setdefault(one, len(numbers))
-        buckets = self._buckets()
-        while waiting and self._nodes + len(nodes) < MOST_NODES:
-            one = waiting.pop()
-            sequence = one._sequence_nr()
-            node = [numbers[one], one.name(), sequence if sequence < 2**62 else -1]
-            if buckets and (variable := getattr(one, "variable", None)) is not None:
-                node.append(buckets.get(id(variable), -1))
-            nodes.append(node)
-            for following, _ in one.next_functions:
-                if following is None:
-                    continue
-                if following not in numbers:
-                    numbers[following] = len(numbers)
-                    waiting.append(following)
-                edges += [numbers[one], numbers[following]]
-        self._left_out += len(waiting)
-        self._nodes += len(nodes)
-        self._graphs.append({"begin_ns": time.monotonic_ns(), "nodes": nodes, "edges": edges})
 
     # ---------------------------------------------------------------- buckets of gradients
 
@@ -140,25 +97,9 @@ class Dataflow:
         @functools.wraps(original)
         def made(parallel: Any, *arguments: Any, **named: Any) -> None:
             original(parallel, *arguments, **named)
-            self._reducers.add(parallel)
+            self._graphs.reducers.follow(parallel)
 
         self._replaced.attribute(module, "__init__", made)
-
-    def _buckets(self) -> dict[int, int]:
-        """By the id of a parameter the bucket that it is in; empty without a reducer, before it has settled on buckets,
-        and with several reducers, whose buckets would go by the same numbers."""
-        if len(self._reducers) != 1:
-            return {}
-        with contextlib.suppress(Exception):  # private names of torch
-            (parallel,) = self._reducers
-            listed = parallel._get_ddp_logging_data()["rebuilt_per_bucket_param_indices"]
-            parameters = parallel._module_parameters
-            return {
-                id(parameters[int(place)]): number
-                for number, places in enumerate(listed.split(","))
-                for place in places.split()
-            }
-        return {}
 
     # ---------------------------------------------------------------- batches
 
