@@ -71,9 +71,7 @@ def _trace(
     their numbers in the file by row."""
     made: dict[int, int] = {}
     processes = {thread.process for thread in trace.threads} or {-1}
-    joined = trace.events["correlation"].astype(np.int64)
-    calls = np.isin(trace.events["kind"], [int(kind) for kind in CALL_KINDS]) & (joined != 0)
-    launched = np.unique(joined[calls])
+    arrows = _arrows(trace)
     device_owner = next((row for row in sorted(processes, key=str) if isinstance(row, int)), -1)
     for process in sorted(processes, key=str):
         record = profile.processes[process] if isinstance(process, int) and process >= 0 else None
@@ -90,12 +88,9 @@ def _trace(
                 own = tid if real and tid and not part else (tracks << 24 if real else tracks)
                 track = writer.track(number, own, f"{name} (overlapping {part})" if part else name)
                 at = lane.rows
-                arrow = np.where(np.isin(joined[at], launched) & (joined[at] != 0), joined[at], 0)
-                mask = (1 << _CORRELATION_BITS) - 1
-                arrow = np.where(arrow != 0, number << _CORRELATION_BITS | arrow & mask, 0).astype(np.uint64)
-                on_device = trace.events["thread"][at] < 0
+                leaves, arrives = _flows(trace, arrows, at, number)
                 kinds = trace.events["kind"][at].astype(np.int64)
-                moved = type(lane)(at, lane.start_ns + shift_ns, lane.end_ns + shift_ns)
+                moved = lane.later(shift_ns)
                 writer.slices(
                     track,
                     Spans(
@@ -104,11 +99,32 @@ def _trace(
                         Texts(np.where(kinds < len(_KINDS), kinds, -1), _KINDS),
                         {"at": Texts(lines.codes[trace.events["node"][at]], lines.labels)},
                         {"bytes": trace.events["bytes"][at].astype(np.int64)},
-                        leaves=np.where(on_device, 0, arrow).astype(np.uint64),
-                        arrives=np.where(on_device, arrow, 0).astype(np.uint64),
+                        leaves=leaves,
+                        arrives=arrives,
                     ),
                 )
     return made
+
+
+def _arrows(trace: Trace) -> Rows:
+    """For every event the number by which an arrow joins it with others, 0 for none; empty where none has one."""
+    joined = trace.events["correlation"].astype(np.int64)
+    calls = np.isin(trace.events["kind"], [int(kind) for kind in CALL_KINDS]) & (joined != 0)
+    if not calls.any():
+        return joined[:0]
+    known = np.isin(joined, np.unique(joined[calls])) & (joined != 0)
+    return np.where(known, joined & (1 << _CORRELATION_BITS) - 1, 0)
+
+
+def _flows(
+    trace: Trace, arrows: Rows, at: Rows, process: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | tuple[None, None]:
+    """Of events the arrows that leave them and those that arrive."""
+    if not arrows.size:
+        return None, None
+    flow = np.where(arrows[at] != 0, process << _CORRELATION_BITS | arrows[at], 0)
+    on_device = trace.events["thread"][at] < 0
+    return np.where(on_device, 0, flow).astype(np.uint64), np.where(on_device, flow, 0).astype(np.uint64)
 
 
 def _counters(

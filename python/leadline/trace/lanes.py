@@ -8,6 +8,7 @@ ends with nothing between. Spans that overlap without nesting go to further lane
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,14 @@ class Lane:
     start_ns: Rows
     end_ns: Rows
 
+    def later(self, by_ns: int) -> Lane:
+        """The same spans, all of them moved."""
+        moved = Lane(self.rows, self.start_ns + by_ns, self.end_ns + by_ns)
+        if "places" in self.__dict__:
+            moved.__dict__["places"] = self.places
+        return moved
+
+    @cached_property
     def places(self) -> tuple[Rows, Rows]:
         """For every span the place of its begin and of its end in the lane's sequence of 2n events."""
         count = self.rows.size
@@ -41,7 +50,7 @@ def lanes(rows: Rows, start_ns: Rows, end_ns: Rows) -> tuple[list[Lane], int]:
     negative = end_ns < start_ns
     end_ns = np.maximum(end_ns, start_ns)
     whole = Lane(rows, start_ns, end_ns)
-    if not _in_order(start_ns, end_ns):
+    if not in_order(start_ns, end_ns):
         order = np.lexsort((-end_ns, start_ns))
         whole = Lane(rows[order], start_ns[order], end_ns[order])
     moved = int(negative.sum())
@@ -55,7 +64,7 @@ def lanes(rows: Rows, start_ns: Rows, end_ns: Rows) -> tuple[list[Lane], int]:
     return found, moved + cut
 
 
-def _in_order(start: Rows, end: Rows) -> bool:
+def in_order(start: Rows, end: Rows) -> bool:
     """Whether spans stand by start, and outer before inner where they begin together."""
     later = start[1:] > start[:-1]
     return bool((later | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))).all())
@@ -76,13 +85,12 @@ def _nests(lane: Lane) -> bool:
     """Whether no two spans overlap without one being inside the other."""
     if lane.rows.size < 2:
         return True
-    begins, ends = lane.places()
+    begins, ends = lane.places
     if begins.min() < 0 or ends.max() >= 2 * lane.rows.size:
         return False
-    taken = np.zeros(2 * lane.rows.size, dtype=np.int64)
-    np.add.at(taken, begins, 1)
-    np.add.at(taken, ends, 1)
-    if (taken != 1).any():
+    taken = np.zeros(2 * lane.rows.size, dtype=np.bool_)
+    taken[begins] = taken[ends] = True
+    if not taken.all():  # as many places as begins and ends: each is taken once
         return False
     time = np.empty(2 * lane.rows.size, dtype=np.int64)
     time[begins], time[ends] = lane.start_ns, lane.end_ns

@@ -87,9 +87,9 @@ class PerfettoWriter:
         lane = spans.lane
         if not lane.rows.size:
             return
-        begins, ends = lane.places()
+        begins, ends = lane.places
         width = _TIME_BYTES if int(lane.end_ns.max()) < 1 << 7 * _TIME_BYTES else _LONG_TIME_BYTES
-        ended = rows_of(lane.rows.size, present_field(9, _END) + _tag(11), varints(_full(lane, track), _TRACK_BYTES))
+        ended = rows_of(lane.rows.size, present_field(9, _END) + _tag(11) + _track_bytes(track))
         parts = [(ends, _events(ended, varints(np.maximum(lane.end_ns, 0), width), needed=False))]
         for rows, body in self._begun(track, spans):
             times = varints(np.maximum(lane.start_ns[rows], 0), width)
@@ -106,8 +106,7 @@ class PerfettoWriter:
         above = present_field(5, self._track_of_process[process])
         self._packet(bytes_field(60, present_field(1, track) + text_field(2, name) + above + bytes_field(8, unit)))
         self._flush()
-        own = varints(np.full(time_ns.size, track), _TRACK_BYTES)
-        told = (present_field(9, _COUNTER) + _tag(11), own, _tag(30), signed_varints(values))
+        told = (present_field(9, _COUNTER) + _tag(11) + _track_bytes(track) + _tag(30), signed_varints(values))
         times = varints(np.maximum(time_ns, 0), _LONG_TIME_BYTES)
         self._write(_events(rows_of(time_ns.size, *told), times, needed=True).tobytes())
 
@@ -134,11 +133,11 @@ class PerfettoWriter:
         for number, (present, _) in enumerate(columns):
             shape |= present.astype(np.int64) << number
         found = []
-        for one in np.unique(shape).tolist():
+        for one in np.flatnonzero(np.bincount(shape)).tolist():
             rows = np.flatnonzero(shape == one)
             pieces = [make(rows) for number, (_, make) in enumerate(columns) if one >> number & 1]
-            own = varints(np.full(rows.size, track), _TRACK_BYTES)
-            found.append((rows, rows_of(rows.size, present_field(9, _BEGIN) + _tag(11), own, *pieces)))
+            head = present_field(9, _BEGIN) + _tag(11) + _track_bytes(track)
+            found.append((rows, rows_of(rows.size, head, *pieces)))
         return found
 
     def switches(self, cpu: int, time_ns: Rows, codes: Rows, bodies: Sequence[bytes]) -> None:
@@ -161,7 +160,7 @@ class PerfettoWriter:
 
     def _ids(self, kind: int, texts: Texts) -> Rows:
         """The interned number of every text; 0 for none."""
-        used = np.unique(texts.codes[texts.codes >= 0])
+        used = np.flatnonzero(np.bincount(texts.codes + 1)[1:])
         number = np.zeros(len(texts.labels) + 1, dtype=np.int64)  # the last is that of -1
         for code in used.tolist():
             number[code] = self._intern(kind, texts.labels[code])
@@ -211,8 +210,8 @@ def _tag(field_: int) -> bytes:
     return present_field(field_, 0)[:-1]
 
 
-def _full(lane: Lane, value: int) -> Rows:
-    return np.full(lane.rows.size, value, dtype=np.int64)
+def _track_bytes(track: int) -> bytes:
+    return varints(np.array([track]), _TRACK_BYTES).tobytes()
 
 
 def _id_bytes(ids: Rows) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from leadline.profiles.lineage import event_clocks, moved_ns, parent_rows, record_of_rows
 from leadline.profiles.profile import Profile
 from leadline.schema import EventKind, FrameKind
+from leadline.trace.lanes import in_order
 from leadline.trace.links import links_of
 from leadline.trace.spans import Scopes, nearest, with_spans
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError
@@ -109,7 +110,7 @@ def _process(
     record = profile.processes[process]
     node = events["node"][rows].astype(np.int64)
     columns: dict[str, NDArray[Any]] = {
-        name: np.asarray(events[name])[rows].astype(dtype) for name, dtype in EVENT_COLUMNS.items() if name in events
+        name: _taken(np.asarray(events[name]), rows, dtype) for name, dtype in EVENT_COLUMNS.items() if name in events
     }
     columns["name"] = facts.name[node]
     columns["detail"] = facts.detail[node]
@@ -126,8 +127,10 @@ def _process(
     columns = with_spans(columns, facts.scopes)
     origin = int(columns["start_ns"].min())
     columns["start_ns"] = columns["start_ns"] - origin
-    order = np.lexsort((-columns["duration_ns"], columns["start_ns"]))
-    ordered = {name: columns[name][order].astype(dtype) for name, dtype in EVENT_COLUMNS.items()}
+    if not in_order(columns["start_ns"], columns["start_ns"] + columns["duration_ns"]):
+        order = np.lexsort((-columns["duration_ns"], columns["start_ns"]))
+        columns = {name: values[order] for name, values in columns.items()}
+    ordered = {name: columns[name].astype(dtype, copy=False) for name, dtype in EVENT_COLUMNS.items()}
     clock = event_clocks(profile)[process]
     synchronising = np.isin(ordered["kind"], [Kind.SYNCHRONIZE, Kind.STREAM_WAIT])
     known = bool((synchronising & ((ordered["awaits"] >= 0) | (ordered["awaits_correlation"] > 0))).any())
@@ -154,6 +157,11 @@ def _process(
             "clock_ns": (clock or 0) + moved_ns(record_of_rows(profile)[process]),
         },
     )
+
+
+def _taken(values: NDArray[Any], rows: NDArray[np.int64], dtype: Any) -> NDArray[Any]:
+    """These rows of a column, in memory of their own; `rows` are in order."""
+    return values.astype(dtype) if rows.size == values.size else values[rows].astype(dtype, copy=False)
 
 
 def _said_world_size(record: Mapping[str, Any]) -> int:

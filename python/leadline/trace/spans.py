@@ -47,21 +47,24 @@ def nearest(parent: NDArray[Any], wanted: NDArray[np.bool_]) -> NDArray[np.int64
 def with_spans(columns: Columns, scopes: Scopes) -> Columns:
     """The events and a span for every run; not where the file has the spans itself."""
     added: list[tuple[int, ...]] = []
+    work = np.isin(columns["kind"], [int(kind) for kind in _WORK])
+    has_modules = bool((columns["kind"] == Kind.MODULE).any())
+    has_phases = bool((columns["kind"] == Kind.PHASE).any())
     for thread in np.unique(columns["thread"][columns["thread"] >= 0]).tolist():
         mine = columns["thread"] == thread
-        rows = np.flatnonzero(mine & np.isin(columns["kind"], [int(kind) for kind in _WORK]))
+        rows = np.flatnonzero(mine & work)
         rows = rows[np.argsort(columns["start_ns"][rows], kind="stable")]
         node = columns["node"][rows]
         module, phase = scopes.module[node], scopes.phase[node]
         changes = [columns["step"][rows], scopes.backward[node]]
         # what runs backward stands below the module's node, and outside its call
         late = scopes.backward[node] & (phase > module)
-        if np.any(columns["kind"][mine] == Kind.MODULE):
+        if has_modules and np.any(columns["kind"][mine] == Kind.MODULE):
             added += _runs(columns, rows, np.where(late, module, -1), Kind.MODULE, changes, scopes.name)
         else:
             added += _runs(columns, rows, module, Kind.MODULE, changes, scopes.name)
         # a run may hold several phases of a name and the pauses between: recorded ones are better
-        recorded = np.unique(columns["name"][mine & (columns["kind"] == Kind.PHASE)])
+        recorded = np.unique(columns["name"][mine & (columns["kind"] == Kind.PHASE)] if has_phases else [])
         known = np.isin(scopes.name[np.maximum(phase, 0)], recorded)
         # a phase is one stretch of time however many call paths it stands on, as `backward` does
         named = np.where((phase >= 0) & ~known, scopes.name[np.maximum(phase, 0)], -1)

@@ -215,7 +215,7 @@ class _Maker:
         kinds = self.layout.streams[stream]
         number_of = {event.name: number for number, event in enumerate(kinds.events)}
         named = int(bool(title))
-        begins, ends = lane.places()
+        begins, ends = lane.places
         point_ns = self.trace.events["start_ns"][points]
         in_order = np.empty(2 * lane.rows.size, dtype=np.int64)
         in_order[begins], in_order[ends] = lane.start_ns, lane.end_ns
