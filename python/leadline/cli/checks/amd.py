@@ -38,7 +38,7 @@ def check() -> list[Finding]:
         advice = "load it (modprobe amdgpu); in a container pass --device /dev/kfd --device /dev/dri"
         return [Finding("driver", FAILED, "amdgpu is there and /dev/kfd is not", advice)]
     findings = [Finding("driver", OK, f"amdgpu {module}".strip() + ", /dev/kfd")]
-    findings += [_permission(driver), _shown(devices), *_visible(), _rocm()]
+    findings += [_permission(driver), _shown(devices), *_levels(), *_visible(), _rocm()]
     return [*findings, *_sdk({name for name, _ in devices}), _tools()]
 
 
@@ -66,7 +66,14 @@ def _group(name: str) -> int:
 
 
 def _devices() -> Iterator[tuple[str, str]]:
-    """Architecture and partition mode of each device of the driver's topology; nodes without SIMDs are processors."""
+    """Architecture and partition mode of each device."""
+    for name, render in _topology():
+        yield name, _read(f"{render}/current_compute_partition")
+
+
+def _topology() -> Iterator[tuple[str, str]]:
+    """Architecture of each device of the driver's topology and the folder of its settings; nodes without SIMDs are
+    processors."""
     nodes = ROOT / "sys/class/kfd/kfd/topology/nodes"
     for node in sorted(nodes.glob("*"), key=lambda path: (len(path.name), path.name)):
         try:
@@ -78,8 +85,25 @@ def _devices() -> Iterator[tuple[str, str]]:
         target = int(properties.get("gfx_target_version", 0))
         name = f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}"
         minor = properties.get("drm_render_minor", "")
-        mode = _read(f"sys/class/drm/renderD{minor}/device/current_compute_partition")
-        yield name, mode
+        yield name, f"sys/class/drm/renderD{minor}/device"
+
+
+def _levels() -> Iterator[Finding]:
+    """How clocks are governed, which times of kernels depend on."""
+    levels = [_read(f"{render}/power_dpm_force_performance_level") for _, render in _topology()]
+    known = sorted({level for level in levels if level})
+    if not known:
+        return
+    shown = ", ".join(f"{level} ({levels.count(level)})" for level in known) if len(known) > 1 else known[0]
+    if set(known) <= {"auto", "high"}:
+        yield Finding("performance level", OK, f"{shown}: clocks follow load and temperature")
+    elif all(level.startswith("profile_") for level in known):
+        yield Finding(
+            "performance level", OK, f"{shown}: clocks are held, so runs can be compared; none is at its peak"
+        )
+    else:
+        text = f"{shown}: clocks are held below what the devices can do, and times of kernels with them"
+        yield Finding("performance level", LIMITED, text, "rocm-smi --setperflevel auto")
 
 
 def _shown(devices: list[tuple[str, str]]) -> Finding:
