@@ -18,9 +18,11 @@ from tests.kernel.programs import NO_PERF, NO_RIGHTS, WAITS, about, recorded, st
 from leadline.capture.kernel.mount import tracefs
 from leadline.capture.kernel.recording import Refused
 from leadline.capture.kernel.tracefs import PREFIX, TracefsRecorder
+from leadline.profiles import open_profile
 from leadline.schema import KernelEventKind, LossKind
 from leadline.trace.kernel.tracefs import decode
 from leadline.trace.kernel.window import states_of
+from leadline.trace.states import State
 from leadline.trace.waits import Spent, ThreadTime
 
 
@@ -144,6 +146,27 @@ def test_a_killed_supervisor_leaves_nothing_after_the_next_run(instances: Path, 
     assert left, "it was recording"
     recorded(tmp_path, "import leadline", "sched")
     assert not [one for one in instances.iterdir() if one.name in left]
+
+
+def test_of_a_killed_program_the_kernel_is_read_as_far_as_it_goes(instances: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.py").write_text(
+        "import os, time\nimport leadline\nfor _ in range(50):\n    time.sleep(0.002)\n"
+        "print(os.getpid(), flush=True)\ntime.sleep(60)",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "leadline", "run", "-q", "-o", "long.leadline"]
+    command += ["--trace", "seconds=60,wait=0", "--kernel", "sched", "long.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True) as started:
+        assert started.stdout is not None
+        child = int(started.stdout.readline())
+        assert [one for one in instances.iterdir() if f".{started.pid}." in one.name], "it is recording"
+        os.kill(child, signal.SIGKILL)
+        assert started.wait(timeout=60) != 0
+    assert not [one for one in instances.iterdir() if f".{started.pid}." in one.name]
+    profile = open_profile(tmp_path / "long.leadline")
+    assert about(profile)["lost"] == 0
+    states = states_of(profile, every=True).of(child)
+    assert ((states.state == State.BLOCKED) & (states.duration_ns > 1_900_000)).sum() >= 50
 
 
 def test_without_rights_switches_are_recorded_and_the_reason_is_told(tmp_path: Path) -> None:

@@ -206,6 +206,7 @@ def _kernel(writer: PerfettoWriter, profile: Profile, begin_ns: int, processes: 
             bodies.append(switched((names.get(tid, ""), tid), value, came))
         else:
             bodies.append(woken(tid, came, value))
+    writer.kernel()
     for cpu in np.unique(events["cpu"][rows]).tolist():
         mine = events["cpu"][rows] == cpu
         writer.switches(cpu, events["time_ns"][rows[mine]] - begin_ns, code[mine], bodies)

@@ -140,6 +140,12 @@ class PerfettoWriter:
             found.append((rows, rows_of(rows.size, head, *pieces)))
         return found
 
+    def kernel(self) -> None:
+        """States of switches are numbered as the kernel has done since 4.14 (256: sent off while it could run). Without
+        a release readers take them for those of older ones."""
+        name = text_field(1, "Linux") + text_field(3, "4.14.0")
+        self._packet(bytes_field(45, bytes_field(1, name)), sequence=False)
+
     def switches(self, cpu: int, time_ns: Rows, codes: Rows, bodies: Sequence[bytes]) -> None:
         """Events of the scheduler on one CPU in time order: when, and which of `bodies` (`switched`, `woken`)."""
         size = np.array([len(body) for body in bodies], dtype=np.int64)
