@@ -4,6 +4,7 @@
 #include "providers/amd/provider.h"
 #include "providers/cpu/provider.h"
 #include "providers/nvidia/provider.h"
+#include "providers/pjrt/provider.h"
 #include "providers/torch/provider.h"
 #include "session/session.h"
 
@@ -12,7 +13,7 @@ namespace leadline {
 std::vector<Provider*>& providers() {
   static auto* const all = new std::vector<Provider*>{
       &torch::Provider::instance(),     &nvidia::session_provider(), &amd::session_provider(),
-      &accelerator::session_provider(), &cpu::Provider::instance(),
+      &accelerator::session_provider(), &pjrt::session_provider(),   &cpu::Provider::instance(),
   };
   return *all;
 }

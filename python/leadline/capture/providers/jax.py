@@ -20,6 +20,7 @@ from leadline.capture.providers import jax_devices, jax_places
 from leadline.capture.providers.jax_booking import Booking
 from leadline.capture.providers.jax_compile import Compiling
 from leadline.capture.providers.jax_memory import LiveArrays
+from leadline.capture.providers.jax_plugins import Plugins
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key, Runs
 from leadline.capture.providers.jax_windows import Windows
@@ -52,6 +53,7 @@ class JaxProvider:
         self._compiling = Compiling(native, self._programs, self._loss)
         self._memory = LiveArrays(native, self._loss) if options.memory else None
         self._yielding = Yielding(self._windows)
+        self._plugins = Plugins(native, lambda: jax_devices.measured_by(native), self._loss)
         self._booked_windows = 0
         self._devices: list[dict[str, Any]] = []
         self._place: tuple[int, int] | None = None
@@ -72,6 +74,8 @@ class JaxProvider:
             self._contained(self._memory.book)
         runs.uninstall()
         self._yielding.uninstall()
+        if called := self._plugins.uninstall():
+            self._status["pjrt"] = called
         if not self._compiling.listening():
             self._loss(
                 "The program took away all listeners of jax.monitoring, so compilations after that are not in the "
@@ -146,6 +150,7 @@ class JaxProvider:
         self._runs = runs
         self._compiling.install()
         self._yielding.install()
+        self._plugins.install()
         atexit.register(self._before_backends_go)  # after JAX's own, so it is called before
         self._say_what_is_off(jax)
         limit = getattr(jax.config, "jax_traceback_in_locations_limit", None)
