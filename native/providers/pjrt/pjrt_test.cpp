@@ -120,11 +120,11 @@ TEST_CASE("nothing is told in a pause, and a call that it begins in ends") {
 TEST_CASE("what stood in a table stands there after the end; a slot that another tool took stays its own") {
   REQUIRE(status_value(start(plugin()), "ok", false));
   const Function other = [](Arguments*) -> Error* { return nullptr; };
-  CHECK(plugin().slots()[kClientCompile] != plain);
+  CHECK((plugin().slots()[kClientCompile] != plain));
   plugin().set(kClientCompile, other);
   session_provider().stop();
-  CHECK(plugin().slots()[kClientCompile] == other);
-  CHECK(plugin().slots()[kLoadedExecutableExecute] == plain);
+  CHECK((plugin().slots()[kClientCompile] == other));
+  CHECK((plugin().slots()[kLoadedExecutableExecute] == plain));
   plugin().set(kClientCompile, plain);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("a table of another version, or without the calls that execute, is lef
     const ProviderStatus status = start(*each);
     CHECK_FALSE(status_value(status, "ok", true));
     CHECK_FALSE(status_value(status, "message", std::string()).empty());
-    CHECK(each->slots()[kClientCompile] == plain);
+    CHECK((each->slots()[kClientCompile] == plain));
     session_provider().stop();
   }
 }
