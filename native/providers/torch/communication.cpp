@@ -7,6 +7,7 @@
 #include "base/ids.h"
 #include "base/losses.h"
 #include "leadline/monitor.h"
+#include "providers/torch/work_scopes.h"
 
 namespace leadline::torch {
 namespace {
@@ -34,6 +35,7 @@ std::unique_ptr<ObserverContext> Communication::open(const Symbols& symbols, boo
 Communication::Communication(const Symbols* symbols, uint64_t flight) noexcept
     : flight_(flight),
       thread_(this_thread()),
+      scopes_(WorkScopes::enter()),
       before_ns_(t_waited_inside_ns),
       wall_ns_(now_ns()),
       cpu_ns_(thread_cpu_ns()) {
@@ -48,6 +50,7 @@ void Communication::close() noexcept {
   }
   flight_.end();
   launch_.reset();
+  WorkScopes::leave(scopes_);
   const int64_t cpu_ns = thread_cpu_ns() - cpu_ns_;
   const int64_t wall_ns = now_ns() - wall_ns_;
   const int64_t waited_ns = wall_ns > cpu_ns ? wall_ns - cpu_ns : 0;

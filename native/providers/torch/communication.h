@@ -1,6 +1,7 @@
 // Operators that talk to other processes: which they are, and how long their thread waited inside.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,6 +38,7 @@ class Communication final : public ObserverContext {
   std::optional<LaunchPlace> launch_;
   InFlight flight_;
   uint64_t thread_;
+  size_t scopes_;
   int64_t before_ns_;  // waited inside the operator around this one, until now
   int64_t wall_ns_;
   int64_t cpu_ns_;

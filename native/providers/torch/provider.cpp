@@ -11,6 +11,7 @@
 #include "providers/torch/input_text.h"
 #include "providers/torch/launch_place.h"
 #include "providers/torch/scope_names.h"
+#include "providers/torch/work_scopes.h"
 
 namespace leadline::torch {
 namespace {
@@ -106,8 +107,10 @@ void region(const RecordFunction& function, leadline_phase phase) noexcept {
     event.of.region.flags = scope.flags;
     event.of.region.asked_at = LaunchPlace::read(g_shared.symbols);
     InFlight::work_began(&function);
+    WorkScopes::began(&function);
   } else {
     InFlight::work_ended(&function);
+    if (!WorkScopes::ended(&function)) return;
   }
   Monitor::instance().emit(event);
 }
