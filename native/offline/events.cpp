@@ -34,12 +34,13 @@ std::optional<int64_t> loose_number(const JsonValue& value) {
     const auto found = number_of(value);
     return found ? found->whole : std::nullopt;
   }
+  if (value.type != JsonType::text) return 0;
   // the digits of an escape such as \u00e9 are no number
-  const bool escaped = value.type == JsonType::text && value.raw.find('\\') != std::string_view::npos;
+  const bool escaped = value.raw.find('\\') != std::string_view::npos;
   const std::string plain = escaped ? unescaped(value.raw) : std::string();
   const std::string_view raw = escaped ? std::string_view(plain) : std::string_view(value.raw);
   const size_t at = raw.find_first_of("0123456789");
-  if (value.type == JsonType::none || at == std::string_view::npos) return 0;
+  if (at == std::string_view::npos) return 0;
   int64_t whole = 0;
   const char* const begin = raw.data() + (at > 0 && raw[at - 1] == '-' ? at - 1 : at);
   const auto [last, error] = std::from_chars(begin, raw.data() + raw.size(), whole);

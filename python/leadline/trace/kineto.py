@@ -254,5 +254,5 @@ def number(value: Any) -> int:
     """The value, or the first number in a text such as "stream 7"; 0 without any."""
     if isinstance(value, int):
         return value
-    found = re.search(r"-?\d+", str(value))
+    found = re.search(r"-?\d+", str(value)) if isinstance(value, str | float) else None
     return int(found.group()) if found else 0
