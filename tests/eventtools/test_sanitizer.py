@@ -66,7 +66,7 @@ class Rows(Tool):
 """
 
 
-@pytest.fixture(scope="module", params=["plain functions", "the device's text"])
+@pytest.fixture(scope="module", params=[pytest.param("plain functions", marks=pytest.mark.slow), "the device's text"])
 def fakes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What the environment must say so that the fakes are used."""
     folder = tmp_path_factory.mktemp("sanitizer")

@@ -6,7 +6,6 @@ Numbers that a file writes as text count, as in traces of 2021; whole numbers ar
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
@@ -66,14 +65,11 @@ def whole(value: Any) -> int:
 
 
 def loose(value: Any, largest: int = LARGEST) -> int:
-    """A number, or the first one in a text or whatever else stands there; 0 without any."""
+    """A number, or the first one in a text; 0 without any."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         found = whole(value)
     else:
-        digits = re.search(
-            r"-?[0-9]+",
-            value if isinstance(value, str) else "" if isinstance(value, bool) or value is None else json.dumps(value),
-        )
+        digits = re.search(r"-?[0-9]+", value) if isinstance(value, str) else None
         found = int(digits.group()) if digits else 0
     if abs(found) >= largest:
         raise Lacking
