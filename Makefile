@@ -22,6 +22,7 @@
 #   make test-jax VERSION=0.8.0   tests/jax on another release of JAX (downloads 100 MB)
 #   make test-tf       tests/tensorflow on real TensorFlow (TENSORFLOW=2.21.0; downloads 300 MB)
 #   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
+#   make test-rocm61   AMD's declarations against the headers of ROCm 6.1 (downloads 200 MB)
 #   make test-foreign  invariants over programs of other people: transformers, diffusers, torch_geometric, ... (downloads)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
