@@ -19,6 +19,14 @@ std::string totals_json(const DeviceTotals& t) {
   return text.data();
 }
 
+std::string with_totals(std::string object, const std::map<std::int32_t, DeviceTotals>& totals, std::int32_t device) {
+  if (const auto found = totals.find(device); found != totals.end()) {
+    object.pop_back();
+    object += ", " + totals_json(found->second) + "}";
+  }
+  return object;
+}
+
 void DeviceTimeline::add(const Interval& interval) {
   if (interval.end_ns < interval.start_ns) return;
   waiting_.push_back(interval);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct DeviceTotals {
 
 // Its members as those of a JSON object, for the devices table; first and last work are left out.
 std::string totals_json(const DeviceTotals& totals);
+// A JSON object and the totals of a device among its members; as it is where the device has none.
+std::string with_totals(std::string object, const std::map<std::int32_t, DeviceTotals>& totals, std::int32_t device);
 
 struct Interval {
   std::int64_t start_ns = 0;

@@ -13,6 +13,7 @@
 #include "monitor/monitor.h"
 #include "stack/fake_python.h"
 #include "testing/failing_allocator.h"
+#include "testing/quiet_subscriber.h"
 
 using namespace leadline;
 using namespace leadline::testing;
@@ -23,18 +24,9 @@ namespace {
 const bool g_python = (Monitor::instance().set_python(FakePython::source()), true);
 
 // Answers with one place, as long as it is subscribed.
-class Answering final : public Subscriber {
+class Answering final : public testing::QuietSubscriber {
  public:
-  bool begin_operator(const leadline_operator_event&, const void*, ThreadState&) override { return false; }
-  bool end_operator(const void*, int64_t, ThreadState&) override { return false; }
-  void on_operator_begin(const leadline_operator_event&, ThreadState&) noexcept override {}
-  void on_operator_end(int64_t, ThreadState&) noexcept override {}
-  void on_event(const leadline_event&, ThreadState&) noexcept override {}
-  void on_memory(const leadline_memory_event&, ThreadState&) noexcept override {}
-  void on_scopes_moved(ThreadState&) noexcept override {}
   leadline_context context(ThreadState&) noexcept override { return 1; }
-  bool context_in_file(leadline_context, std::string_view) const noexcept override { return false; }
-  void on_thread_exit(ThreadState&) noexcept override {}
 };
 
 void run_operator() {

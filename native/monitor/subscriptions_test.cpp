@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/losses.h"
 #include "monitor/monitor.h"
+#include "testing/quiet_subscriber.h"
 
 using namespace leadline;
 
@@ -28,25 +29,12 @@ void emit_region(leadline_phase phase, const void* token) {
   leadline_monitor_emit(&event);
 }
 
-// In the place of the collector; keeps nothing.
-class QuietSubscriber final : public Subscriber {
+class Listener final : public testing::QuietSubscriber {
  public:
-  explicit QuietSubscriber(uint32_t domains) {
-    REQUIRE(Monitor::instance().subscribe(domains, this, &id_) == LEADLINE_OK);
-  }
-  ~QuietSubscriber() override { Monitor::instance().unsubscribe(id_); }
-  QuietSubscriber(const QuietSubscriber&) = delete;
-  QuietSubscriber& operator=(const QuietSubscriber&) = delete;
-  void on_operator_begin(const leadline_operator_event&, ThreadState&) noexcept override {}
-  void on_operator_end(int64_t, ThreadState&) noexcept override {}
-  bool begin_operator(const leadline_operator_event&, const void*, ThreadState&) override { return false; }
-  bool end_operator(const void*, int64_t, ThreadState&) override { return false; }
-  void on_memory(const leadline_memory_event&, ThreadState&) noexcept override {}
-  void on_event(const leadline_event&, ThreadState&) noexcept override {}
-  void on_scopes_moved(ThreadState&) noexcept override {}
-  leadline_context context(ThreadState&) noexcept override { return 0; }
-  bool context_in_file(leadline_context, std::string_view) const noexcept override { return false; }
-  void on_thread_exit(ThreadState&) noexcept override {}
+  explicit Listener(uint32_t domains) { REQUIRE(Monitor::instance().subscribe(domains, this, &id_) == LEADLINE_OK); }
+  ~Listener() override { Monitor::instance().unsubscribe(id_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
 
  private:
   leadline_subscription id_ = 0;
@@ -167,7 +155,7 @@ TEST_CASE("data of scopes that never end is not kept for ever") {
 }
 
 TEST_CASE("data of a scope that is set aside while the one around it ends stays its own") {
-  const QuietSubscriber core(LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_REGION);
+  const Listener core(LEADLINE_DOMAIN_OPERATOR | LEADLINE_DOMAIN_REGION);
   struct Kept {
     uint64_t inner = 0;
     static void callback(const leadline_event* event, void* user) {

@@ -12,11 +12,7 @@ void Measuring::describe_devices() const {
   if (!options_.describe_device || !agents_) return;
   const std::map<std::int32_t, gpu::DeviceTotals> totals = fold_.totals();
   for (const GpuAgent& gpu : agents_->gpus()) {
-    std::string detail = device_detail_json(gpu);
-    if (const auto found = totals.find(gpu.info.index); found != totals.end()) {
-      detail.pop_back();
-      detail += ", " + gpu::totals_json(found->second) + "}";
-    }
+    std::string detail = gpu::with_totals(device_detail_json(gpu), totals, gpu.info.index);
     options_.describe_device({gpu.info.index, gpu.info.name, gpu.info.uuid, gpu.info.memory_bytes, std::move(detail)});
   }
 }

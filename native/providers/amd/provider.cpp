@@ -65,10 +65,8 @@ void begin_older(Provider& p, const std::string& no_sdk, bool early) {
   }
   constexpr const char* kMissing =
       "This ROCm has no rocprofiler-sdk (it came with 6.2), so roctracer is used: kernels, copies, waits, memory and "
-      "the "
-      "paths of graphs' captures are measured; grids, registers, local memory, occupancy, instructions and counters "
-      "are "
-      "not, and nothing is while torch.profiler records GPU work.";
+      "the paths of graphs' captures are measured; grids, registers, local memory, occupancy, instructions and "
+      "counters are not, and nothing is while torch.profiler records GPU work.";
   leadline_monitor_loss(static_cast<std::uint32_t>(LossKind::kProviderUnavailable), 1, kMissing);
   begin_with(p, tracer);
   p.older = p.measuring != nullptr;

@@ -8,11 +8,7 @@ void Measuring::describe_devices() const {
   const bool mps = mps_in_use();
   const std::map<std::int32_t, gpu::DeviceTotals> totals = fold_.totals();
   for (const gpu::DeviceInfo& device : devices_) {
-    std::string detail = device_detail_json(device, mps);
-    if (const auto found = totals.find(device.index); found != totals.end()) {
-      detail.pop_back();
-      detail += ", " + gpu::totals_json(found->second) + "}";
-    }
+    std::string detail = gpu::with_totals(device_detail_json(device, mps), totals, device.index);
     options_.describe_device({device.index, device.name, device.uuid, device.memory_bytes, std::move(detail)});
   }
 }

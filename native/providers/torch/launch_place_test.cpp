@@ -10,6 +10,7 @@
 #include "monitor/monitor.h"
 #include "providers/torch/communication.h"
 #include "testing/failing_allocator.h"
+#include "testing/quiet_subscriber.h"
 
 using namespace leadline;
 using namespace leadline::torch;
@@ -47,20 +48,11 @@ Symbols symbols() {
 }
 
 // Answers with one place.
-class Answering final : public Subscriber {
+class Answering final : public testing::QuietSubscriber {
  public:
   Answering() { REQUIRE(Monitor::instance().subscribe(LEADLINE_DOMAIN_OPERATOR, this, &id_) == LEADLINE_OK); }
   ~Answering() override { Monitor::instance().unsubscribe(id_); }
-  void on_operator_begin(const leadline_operator_event&, ThreadState&) noexcept override {}
-  void on_operator_end(int64_t, ThreadState&) noexcept override {}
-  bool begin_operator(const leadline_operator_event&, const void*, ThreadState&) override { return false; }
-  bool end_operator(const void*, int64_t, ThreadState&) override { return false; }
-  void on_memory(const leadline_memory_event&, ThreadState&) noexcept override {}
-  void on_event(const leadline_event&, ThreadState&) noexcept override {}
-  void on_scopes_moved(ThreadState&) noexcept override {}
   leadline_context context(ThreadState&) noexcept override { return 5; }
-  bool context_in_file(leadline_context, std::string_view) const noexcept override { return false; }
-  void on_thread_exit(ThreadState&) noexcept override {}
 
  private:
   leadline_subscription id_ = 0;

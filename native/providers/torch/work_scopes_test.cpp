@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "monitor/monitor.h"
+#include "testing/quiet_subscriber.h"
 
 using namespace leadline;
 using leadline::torch::WorkScopes;
@@ -13,22 +14,13 @@ using leadline::torch::WorkScopes;
 namespace {
 
 // The tokens of regions that have ended, in order.
-class Ends final : public Subscriber {
+class Ends final : public testing::QuietSubscriber {
  public:
   Ends() { REQUIRE(Monitor::instance().subscribe(LEADLINE_DOMAIN_REGION, this, &id_) == LEADLINE_OK); }
   ~Ends() override { Monitor::instance().unsubscribe(id_); }
-  void on_operator_begin(const leadline_operator_event&, ThreadState&) noexcept override {}
-  void on_operator_end(int64_t, ThreadState&) noexcept override {}
-  bool begin_operator(const leadline_operator_event&, const void*, ThreadState&) override { return false; }
-  bool end_operator(const void*, int64_t, ThreadState&) override { return false; }
-  void on_memory(const leadline_memory_event&, ThreadState&) noexcept override {}
   void on_event(const leadline_event& event, ThreadState&) noexcept override {
     if (event.domain == LEADLINE_DOMAIN_REGION && event.phase == LEADLINE_END) seen.push_back(event.token);
   }
-  void on_scopes_moved(ThreadState&) noexcept override {}
-  leadline_context context(ThreadState&) noexcept override { return 0; }
-  bool context_in_file(leadline_context, std::string_view) const noexcept override { return false; }
-  void on_thread_exit(ThreadState&) noexcept override {}
   std::vector<const void*> seen;
 
  private:

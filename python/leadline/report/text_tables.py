@@ -100,7 +100,7 @@ def hardware(console: Console, report: Report) -> None:
         return
     title(console, "Hardware counters", hardware_words.NOTE)
     heads, rows = hardware_words.hardware_table(report.gpu.counters)
-    table(console, [(heads[0], "left"), *((hardware_words.short(head), "right") for head in heads[1:])], rows)
+    _named_rows(console, [heads[0], *map(hardware_words.short, heads[1:])], rows)
 
 
 def links(console: Console, report: Report) -> None:
@@ -108,8 +108,7 @@ def links(console: Console, report: Report) -> None:
     if report.gpu is None or not report.gpu.links:
         return
     title(console, "Between devices", hardware_words.LINKS_NOTE)
-    heads, rows = hardware_words.links_table(report.gpu.links)
-    table(console, [(heads[0], "left"), *((head, "right") for head in heads[1:])], rows)
+    _named_rows(console, *hardware_words.links_table(report.gpu.links))
 
 
 def scratch(console: Console, report: Report) -> None:
@@ -117,7 +116,11 @@ def scratch(console: Console, report: Report) -> None:
     if report.gpu is None or not report.gpu.scratch:
         return
     title(console, "Scratch memory", hardware_words.SCRATCH_NOTE)
-    heads, rows = hardware_words.scratch_table(report.gpu.scratch)
+    _named_rows(console, *hardware_words.scratch_table(report.gpu.scratch))
+
+
+def _named_rows(console: Console, heads: list[str], rows: list[list[str]]) -> None:
+    """A table of figures behind a name."""
     table(console, [(heads[0], "left"), *((head, "right") for head in heads[1:])], rows)
 
 
