@@ -23,6 +23,7 @@
 #   make test-tf       tests/tensorflow on real TensorFlow (TENSORFLOW=2.21.0; downloads 300 MB)
 #   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
 #   make test-rocm61   AMD's declarations against the headers of ROCm 6.1 (downloads 200 MB)
+#   make test-pjrt     our tables against JAX's real CUDA plug-in, without a GPU (downloads 300 MB)
 #   make test-foreign  invariants over programs of other people: transformers, diffusers, torch_geometric, ... (downloads)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
@@ -50,7 +51,7 @@ NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.to
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
 .PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-tf test-triton test-foreign test-vscode test-package \
-  test-rocm61 wheel cross-wheel test-wheel bench fuzz stress long-run nightly clean
+  test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress long-run nightly clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -178,6 +179,16 @@ test-rocm61: $(STAMPS)/test
 	$(BIN)/python tools/rocm_headers.py build/vendor/rocm61 triton==3.0.0
 	$(BIN)/python -m pytest -q tests/amd/test_roctracer_abi.py
 
+# In a place of its own: beside the plug-in JAX looks for a GPU in every other test.
+test-pjrt: $(STAMPS)/test
+	"$(PYTHON)" -m venv .venv-pjrt
+	.venv-pjrt/bin/python -m pip install -q -r requirements/torch-free.txt -c $(CONSTRAINTS)
+	jax=$$(sed -n 's/^jax==\([0-9.]*\).*/\1/p' $(CONSTRAINTS))
+	.venv-pjrt/bin/python -m pip install -q "jax==$$jax" "jaxlib==$$jax"
+	.venv-pjrt/bin/python -m pip install -q --no-deps "jax-cuda13-pjrt==$$jax"
+	.venv-pjrt/bin/python -m pip install -q --no-build-isolation --no-deps -e .
+	.venv-pjrt/bin/python -m pytest -q tests/jax/test_plugin.py
+
 TRITON ?= 3.6.0
 test-triton: $(STAMPS)/test
 	"$(PYTHON)" -m venv .venv-triton
@@ -226,7 +237,7 @@ long-run: $(STAMPS)/build
 	$(BIN)/python bench/long_run.py --results build/long-run
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-foreign fuzz stress long-run wheel cross-wheel test-wheel
+NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress long-run wheel cross-wheel test-wheel
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

@@ -29,6 +29,11 @@ ALWAYS: list[Row] = [
         "they are in a wheel of 200 MB; `make test-rocm61` takes them, and those of ROCm 7.1 are compared everywhere",
     ),
     (
+        "tests/jax/test_plugin.py",
+        "make test-pjrt",
+        "the real plug-in is a download of 174 MB; one without a device is compiled and driven everywhere",
+    ),
+    (
         "tests/nvidia/test_triton.py",
         "make test-triton",
         "Triton is a download of 190 MB; `make test-triton` runs these",
@@ -96,7 +101,7 @@ ALWAYS: list[Row] = [
 ]
 # folders of which at least one test must have passed in a whole run
 MUST_RUN = (
-    "agent", "analysis", "attach", "capture", "cct", "cli", "compare", "compat", "convert", "cpu", "demo", "distributed", "docs", "eventtools", "foreign", "importers", "jax", "kernel",
+    "agent", "amd", "analysis", "attach", "capture", "cct", "cli", "compare", "compat", "convert", "cpu", "demo", "distributed", "docs", "eventtools", "foreign", "importers", "jax", "kernel",
     "nvidia", "problems",
     "profiles", "query", "report", "schema", "terminal", "testing", "tools", "torch", "trace", "training", "truth", "vscode",
     "ui", "whatif",

@@ -118,7 +118,7 @@ def test_a_plugin_of_another_major_version_is_left_alone_and_said(run: Callable[
 def test_the_slots_are_those_of_the_real_cuda_plugin() -> None:
     spec = next((one for kind in (13, 12) if (one := _plugin_of(kind))), None)
     if spec is None:
-        pytest.skip("Needs the package jax-cuda12-pjrt or jax-cuda13-pjrt (174 MB), not installed here.")
+        pytest.skip("JAX's plug-in for CUDA is not installed here; `make test-pjrt` downloads it and runs this.")
     found = subprocess.run(
         [sys.executable, str(PROGRAMS / "real_plugin.py"), str(spec), *_slots().values()],
         capture_output=True,
