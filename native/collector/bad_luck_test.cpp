@@ -1,7 +1,5 @@
 // Every kind of event meets every kind of bad luck: no memory, a fork, the end of its thread, the end of the session.
 // The program goes on, no figure is more than the truth, and what is missing is counted.
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -13,6 +11,7 @@
 #include "base/clock.h"
 #include "testing/event_script.h"
 #include "testing/failing_allocator.h"
+#include "testing/forked_child.h"
 #include "testing/recorded_program.h"
 
 using namespace leadline;
@@ -131,16 +130,6 @@ const Figures& truth() {
     return all;
   }();
   return known;
-}
-
-// What a forked child answers.
-template <typename Body>
-int answer_of_child(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 // What must not go wrong when threads, memory and processes end at a bad moment.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "monitor/monitor.h"
 #include "stack/fake_python.h"
 #include "testing/failing_allocator.h"
+#include "testing/forked_child.h"
 #include "testing/quiet_subscriber.h"
 
 using namespace leadline;
@@ -43,16 +42,6 @@ leadline_subscription listen() {
   REQUIRE(leadline_monitor_register(
               LEADLINE_DOMAIN_OPERATOR, [](const leadline_event*, void*) {}, nullptr, &id) == LEADLINE_OK);
   return id;
-}
-
-// What a forked child answers.
-template <typename Body>
-int answer_of_child(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace

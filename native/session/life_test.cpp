@@ -1,6 +1,5 @@
 // Sessions that start, stop, pause and fork while other threads work and ask.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,8 +10,10 @@
 
 #include "base/losses.h"
 #include "session/session.h"
+#include "testing/forked_child.h"
 
 using namespace leadline;
+using namespace leadline::testing;
 
 namespace {
 
@@ -104,16 +105,13 @@ TEST_CASE("a program forks while another thread starts and stops sessions") {
   int failed = 0;
   for (int round = 0; round < 100; ++round) {
     session.before_fork();
-    const pid_t child = fork();
-    if (child == 0) {
+    const int answer = answer_of_child_beside_threads([&session] {
       session.after_fork("");
       run_operator("child");
-      _exit(session.running() ? 1 : 0);
-    }
+      return session.running() ? 1 : 0;
+    });
     session.after_fork_in_parent();
-    int status = 0;
-    waitpid(child, &status, 0);
-    failed += status == 0 ? 0 : 1;
+    failed += answer == 0 ? 0 : 1;
   }
   over = true;
   other.join();
@@ -127,18 +125,15 @@ TEST_CASE("a forked child goes on in a file of its own, and stops") {
   REQUIRE(session.start(place.options(0), &why));
   run_operator("parent");
   session.before_fork();
-  const pid_t child = fork();
-  if (child == 0) {
+  const int answer = answer_of_child([&] {
     session.after_fork(place.path + ".child");
     run_operator("child");
     const bool alone = session.cost().threads == 1 && session.cost().nodes == 2;
     const bool written = static_cast<bool>(session.stop());
     const bool again = session.start(place.options(0), &why) && static_cast<bool>(session.stop());
-    _exit(alone && written && again ? 0 : 1);
-  }
+    return alone && written && again ? 0 : 1;
+  });
   session.after_fork_in_parent();
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
+  CHECK(answer == 0);
   CHECK(session.stop());
 }

@@ -1,9 +1,6 @@
 // NVTX as a program's copy of its header calls it: through the table of functions that the tool fills.
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <string>
@@ -11,6 +8,7 @@
 
 #include "providers/nvidia/nvtx.h"
 #include "testing/failing_allocator.h"
+#include "testing/forked_child.h"
 #include "testing/test_monitor.h"
 
 namespace leadline::testing {
@@ -185,18 +183,14 @@ TEST_CASE("a child forked while other threads name things and push ranges goes o
   });
   int failed = 0;
   for (int round = 0; round < 100; ++round) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(20);  // ends a child that hangs
+    const int answer = answer_of_child_beside_threads([&nvtx] {
       const bool pushed = nvtx.push("child") == 0;
       const std::uint64_t id = nvtx.start("started");
       nvtx.end(id);
       const void* name = nvtx.keep(nullptr, "name of the child");
-      _exit(pushed && nvtx.pop() == 0 && id != 0 && name != nullptr ? 0 : 1);
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    failed += status == 0 ? 0 : 1;
+      return pushed && nvtx.pop() == 0 && id != 0 && name != nullptr ? 0 : 1;
+    });
+    failed += answer == 0 ? 0 : 1;
   }
   over = true;
   namer.join();
