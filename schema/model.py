@@ -77,6 +77,15 @@ class Stall:
 
 
 @dataclass(frozen=True)
+class MakersWord:
+    """What a maker of devices calls that which NVIDIA's word, a regular expression, stands for."""
+
+    vendor: str
+    pattern: str
+    word: str
+
+
+@dataclass(frozen=True)
 class Schema:
     format_version: int
     tables: tuple[Table, ...]
@@ -84,6 +93,16 @@ class Schema:
     metrics: tuple[Metric, ...]
     stall_groups: Enum
     stalls: tuple[Stall, ...]
+    makers_words: tuple[MakersWord, ...]
+
+    def words_of(self, vendor: str) -> list[MakersWord]:
+        """In the order in which they are put in."""
+        return [one for one in self.makers_words if one.vendor == vendor]
+
+    @property
+    def makers(self) -> list[str]:
+        """Makers with words of their own."""
+        return sorted({one.vendor for one in self.makers_words})
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -116,7 +135,8 @@ def load(path: Path) -> Schema:
     stall_groups = Enum("StallGroup", tuple(g["name"] for g in groups), tuple(g["doc"] for g in groups))
     stalls = tuple(Stall(s["vendor"], s["name"], s["group"], s["doc"]) for s in raw["stall"])
     _check_stalls(stall_groups, stalls)
-    return Schema(raw["format_version"], tables, enums, metrics, stall_groups, stalls)
+    words = tuple(MakersWord(w["vendor"], w["pattern"], w["word"]) for w in raw["makers_word"])
+    return Schema(raw["format_version"], tables, enums, metrics, stall_groups, stalls, words)
 
 
 def _check(tables: tuple[Table, ...], enums: tuple[Enum, ...]) -> None:

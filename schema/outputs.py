@@ -161,7 +161,16 @@ def python(schema: Schema) -> str:
     for s in schema.stalls:
         lines += [f'    "{s.name}": StallInfo(', f'        "{s.vendor}",', f'        "{s.name}",']
         lines += [f'        "{s.group}",', f'        "{s.doc}",', "    ),"]
-    lines += ["}", "", "TABLES: Final[dict[str, Table]] = {"]
+    lines += ["}", "", "MAKERS_WORDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {"]
+    for vendor in schema.makers:
+        words = (f'        (r"{w.pattern}", "{w.word}"),' for w in schema.words_of(vendor))
+        lines += [f'    "{vendor}": (', *words, "    ),"]
+    lines += [
+        "}",
+        '"""What a maker calls that which a word of NVIDIA, a regular expression, stands for; in this order."""',
+        "",
+    ]
+    lines += ["TABLES: Final[dict[str, Table]] = {"]
     for table in schema.tables:
         lines += [f'    "{table.name}": Table(', f'        "{table.name}",', f'        "{table.doc}",']
         lines += [f"        {table.optional},", "        ("]
@@ -337,6 +346,12 @@ def typescript(schema: Schema) -> str:
     lines += ["export const Stalls: Record<string, { vendor: string; group: string; doc: string }> = {"]
     for s in schema.stalls:
         lines += [f'  {s.name}: {{ vendor: "{s.vendor}", group: "{s.group}", doc: {_quoted(s.doc)} }},']
+    lines += ["};"]
+    lines += ["", "/** What a maker calls that which a word of NVIDIA stands for; in this order. */"]
+    lines += ["export const MakersWords: Record<string, readonly (readonly [RegExp, string])[]> = {"]
+    for vendor in schema.makers:
+        words = (f"    [/{w.pattern}/g, {_quoted(w.word)}]," for w in schema.words_of(vendor))
+        lines += [f"  {vendor}: [", *words, "  ],"]
     lines += ["};"]
     for table in schema.tables:
         lines += ["", f"/** {table.doc} */", f"export interface {_camel(table.name)}Table {{"]

@@ -1094,6 +1094,22 @@ STALLS: Final[dict[str, StallInfo]] = {
     ),
 }
 
+MAKERS_WORDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "amd": (
+        (r"\bCUDA(?= (graph|stream|kernel))", "HIP"),
+        (r"\bstreaming multiprocessor", "compute unit"),
+        (r"\bmultiprocessor", "compute unit"),
+        (r"\bMultiprocessor", "Compute unit"),
+        (r"\bSMs\b", "CUs"),
+        (r"\bwarp(?=s?\b)(?!s of 32)", "wavefront"),
+        (r"\bWarp(?=s?\b)", "Wavefront"),
+        (r"\btensor core(?=s?\b)", "matrix core"),
+        (r"\b[Ss]hared memory\b", "LDS"),
+        (r"\bNCCL\b", "RCCL"),
+    ),
+}
+"""What a maker calls that which a word of NVIDIA, a regular expression, stands for; in this order."""
+
 TABLES: Final[dict[str, Table]] = {
     "strings": Table(
         "strings",

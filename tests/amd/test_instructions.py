@@ -96,6 +96,9 @@ def test_the_report_and_the_rule_speak_amds_words(
     write_profile(file, profile)
     assert main(["report", file, "--source", "--format", "json"]) == 0
     assert "waitcnt" in json.dumps(json.loads(capsys.readouterr().out))
+    assert main(["report", file, "--source"]) == 0
+    text = capsys.readouterr().out
+    assert "no other wavefront was issued either" in text and "warp" not in text
 
 
 def test_traps_tell_no_reason(tmp_path: Path, fakes: Path) -> None:

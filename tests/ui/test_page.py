@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from tests.distributed.test_alone import write as write_late
 
 import leadline
 from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.writer import write_profile
 from leadline.report.server import View, ViewServer
 
@@ -201,3 +203,54 @@ def test_scratch_memory_and_links_between_devices_are_on_the_overview(tmp_path, 
     assert seen["errors"] == []
     assert "spills\t640 B\t2 ×\t2.00 MiB\t0 ×\t900 ns" in seen["text"]
     assert "0 → 1\txGMI\t2\t62.5 KiB\t2.00 µs\t32.0\t-" in seen["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "detail", "words"),
+    [
+        (
+            "AMD Instinct MI300X",
+            {"vendor": "AMD", "wavefront": 64},
+            {
+                "compute units at work": "as the mean over all of them",
+                "occupancy": "room for wavefronts that was taken on compute units at work",
+                "bank conflicts": "of the turns that LDS took",
+                "pieces of a load": "of 32 bytes that a load of 64 threads touched; 8 where neighbours read 4 bytes each",
+                "warp instructions": "instructions that wavefronts executed in counted_time",
+            },
+        ),
+        (
+            "NVIDIA H100",
+            {"compute_capability": "9.0"},
+            {
+                "multiprocessors at work": "as the mean over all of them",
+                "occupancy": "room for warps that was taken on multiprocessors at work",
+                "bank conflicts": "of the turns that shared memory took",
+                "pieces of a load": "of 32 bytes that a load of 32 threads touched; 4 where neighbours read 4 bytes each",
+                "warp instructions": "instructions that warps executed in counted_time",
+            },
+        ),
+    ],
+)
+def test_hardware_counters_are_told_in_the_words_of_the_devices_maker(tmp_path, browse, name, detail, words):
+    builder = ProfileBuilder()
+    process = builder.process("train.py")
+    device = builder.device(process, 0, name, detail=json.dumps(detail))
+    line = builder.child(builder.node_of_thread(builder.thread(process, "MainThread")), builder.frame("python", "main"))
+    kernel = builder.child(line, builder.frame("kernel", "gemm"))
+    counted = {"gpu_time": 900, "counted_time": 800, "active_time": 400, "occupied_time": 200, "warp_instructions": 70}
+    for metric, value in {
+        **counted, "shared_wavefronts": 8, "bank_conflicts": 2, "global_requests": 5, "global_sectors": 20
+    }.items():  # fmt: skip
+        builder.add(kernel, metric, value, device, 7)
+    write_profile(tmp_path / "counted.leadline", builder.profile())
+    command = [sys.executable, "-m", "leadline.cli.main", "report", "counted.leadline", "-o", "counted.html"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
+    seen = browse("words.mjs", tmp_path / "counted.html", "gemm")
+    assert seen["errors"] == []
+    assert {label: seen["titles"].get(label) for label in words} == words
+    assert "active time" in seen["panel"] and words["warp instructions"] in seen["meanings"]
+    others = "for wavefronts", "compute unit", "LDS"
+    if detail.get("vendor") == "AMD":
+        others = "warps", "multiprocessor", "hared memory"
+    assert not [word for word in others for text in (*seen["titles"].values(), seen["meanings"]) if word in text]

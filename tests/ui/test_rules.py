@@ -7,6 +7,7 @@ from pathlib import Path
 
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.origin import origin
+from leadline.profiles.makers import in_amds_words
 from leadline.report.phrases import operator_text
 from leadline.report.source import short_names
 from leadline.report.units import duration, number, share, size
@@ -18,6 +19,10 @@ def test_numbers_read_the_same():
     for name, say in (("duration", duration), ("size", size), ("number", number)):
         assert [say(value) for value, _ in RULES[name]] == [text for _, text in RULES[name]]
     assert [share(part, whole) for part, whole, _ in RULES["share"]] == [text for *_, text in RULES["share"]]
+
+
+def test_amds_words_are_the_same():
+    assert [in_amds_words(text) for text, _ in RULES["amd"]] == [said for _, said in RULES["amd"]]
 
 
 def test_names_read_the_same():

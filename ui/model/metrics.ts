@@ -1,5 +1,6 @@
 // Measurements by node: for each metric a column of exclusive values and one with everything below, made when first asked.
 
+import { inMakersWords } from "./makers";
 import type { NodeRow, Profile } from "./profile";
 import { MetricInfo, MetricKindNames, type MetricKind } from "./schema.generated";
 
@@ -41,7 +42,7 @@ export class Metrics {
     const present = new Set<number>();
     for (let i = 0; i < metric.length; i++) if (count[i] > 0) present.add(metric[i]);
     const found = MetricKindNames.filter((name, i) => present.has(i) && MetricInfo[name].additive)
-      .map((name) => ({ name: name as string, unit: MetricInfo[name].unit, doc: MetricInfo[name].doc }))
+      .map((name) => ({ name: name as string, unit: MetricInfo[name].unit, doc: this.doc(name) }))
       .filter(({ name }) => this.values(name).whole[0] > 0);
     if (present.has(MetricKindNames.indexOf("call_time")) && this.values(CALLS).whole[0] > 0)
       found.push({ name: CALLS, unit: "1", doc: "calls of operators and regions" });
@@ -50,6 +51,11 @@ export class Metrics {
 
   describe(name: string): MetricDescription | undefined {
     return this.drawn.find((metric) => metric.name === name);
+  }
+
+  /** What a metric is, in the words of the devices' maker. */
+  doc(name: MetricKind): string {
+    return inMakersWords(this.profile, MetricInfo[name].doc);
   }
 
   /** The metric a view starts with. */

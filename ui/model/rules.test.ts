@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { foldedName, operatorName, origin, shortNames } from "./frames";
+import { inAmdsWords } from "./makers";
 import { duration, number, share, size } from "./units";
 
 const rules = JSON.parse(readFileSync(new URL("../../tests/ui/rules.json", import.meta.url), "utf8")) as {
@@ -12,6 +13,7 @@ const rules = JSON.parse(readFileSync(new URL("../../tests/ui/rules.json", impor
   origin: [string, number][];
   folded: [string, string][];
   operator: [string, string][];
+  amd: [string, string][];
   short: { files: string[]; base: string; names: string[] }[];
 };
 
@@ -22,6 +24,7 @@ test.each(rules.share)("share %d of %d is %s", (part, whole, text) => expect(sha
 test.each(rules.origin)("code of %s has origin %d", (file, of) => expect(origin(file)).toBe(of));
 test.each(rules.folded)("%s folds to %s", (name, text) => expect(foldedName(name)).toBe(text));
 test.each(rules.operator)("%s is called %s", (name, text) => expect(operatorName(name)).toBe(text));
+test.each(rules.amd)("AMD says %s as %s", (text, said) => expect(inAmdsWords(text)).toBe(said));
 test.each(rules.short)("files are shown short: $names", ({ files, base, names }) =>
   expect(files.map((file) => shortNames(files, base).get(file))).toEqual(names),
 );

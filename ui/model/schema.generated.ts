@@ -428,6 +428,22 @@ export const Stalls: Record<string, { vendor: string; group: string; doc: string
   sleep_wait: { vendor: "amd", group: "asleep", doc: "was told to sleep" },
 };
 
+/** What a maker calls that which a word of NVIDIA stands for; in this order. */
+export const MakersWords: Record<string, readonly (readonly [RegExp, string])[]> = {
+  amd: [
+    [/\bCUDA(?= (graph|stream|kernel))/g, "HIP"],
+    [/\bstreaming multiprocessor/g, "compute unit"],
+    [/\bmultiprocessor/g, "compute unit"],
+    [/\bMultiprocessor/g, "Compute unit"],
+    [/\bSMs\b/g, "CUs"],
+    [/\bwarp(?=s?\b)(?!s of 32)/g, "wavefront"],
+    [/\bWarp(?=s?\b)/g, "Wavefront"],
+    [/\btensor core(?=s?\b)/g, "matrix core"],
+    [/\b[Ss]hared memory\b/g, "LDS"],
+    [/\bNCCL\b/g, "RCCL"],
+  ],
+};
+
 /** UTF-8 text: string i is bytes[offsets[i]:offsets[i+1]]; string 0 is empty. The two columns differ in length. */
 export interface StringsTable {
   /** all strings, one after the other */

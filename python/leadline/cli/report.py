@@ -177,5 +177,6 @@ def _report_source(arguments: argparse.Namespace) -> int:
         write_result(render_json(kernels), arguments.output)
         return 0
     width, colour = for_stream(sys.stdout) if arguments.output in (None, "-") else (120, False)
-    write_result(render_text(kernels, width, arguments.top or 10, colour=colour), arguments.output)
+    text = render_text(kernels, width, arguments.top or 10, colour=colour, devices=profile.devices)
+    write_result(text, arguments.output)
     return 0

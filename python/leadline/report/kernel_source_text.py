@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.console import Console
 from rich.text import Text
 
+from leadline.profiles.makers import in_makers_words
+from leadline.profiles.records import Device
 from leadline.report import text_tables
 from leadline.report.kernel_source import KernelHeat, LineHeat, Reason, reason_words
 from leadline.report.source import short_names, visible
@@ -26,8 +28,11 @@ def render_json(kernels: Sequence[KernelHeat]) -> str:
     return json.dumps([dataclasses.asdict(kernel) for kernel in kernels], indent=1) + "\n"
 
 
-def render_text(kernels: Sequence[KernelHeat], width: int, top: int, *, colour: bool = False) -> str:
-    """`top` lines and instructions of each kernel."""
+def render_text(
+    kernels: Sequence[KernelHeat], width: int, top: int, *, colour: bool = False, devices: Iterable[Device] = ()
+) -> str:
+    """`top` lines and instructions of each kernel, in the words of the devices' maker."""
+    unit = in_makers_words(devices, "warp")
     out = io.StringIO()
     console = Console(
         file=out,
@@ -39,20 +44,20 @@ def render_text(kernels: Sequence[KernelHeat], width: int, top: int, *, colour: 
         markup=False,
     )
     for kernel in kernels[:top]:
-        _kernel(console, kernel, top)
+        _kernel(console, kernel, top, unit)
     if len(kernels) > top:
         console.print(Text(f"\\nand {len(kernels) - top} more kernels (--top N, --focus NAME)", style="bright_black"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).lstrip("\n") + "\n"
 
 
-def _kernel(console: Console, kernel: KernelHeat, top: int) -> None:
+def _kernel(console: Console, kernel: KernelHeat, top: int, unit: str) -> None:
     note = f"{kernel.samples:,} samples of its instructions"
     text_tables.title(console, visible(kernel.name), note)
     said = [f"{duration(kernel.gpu_ns)} on the device"] if kernel.gpu_ns else []
     if kernel.issued:
         said.append(f"issued in {_share(kernel.issued, kernel.samples)} of its samples")
     if kernel.latency:
-        said.append(f"in {_share(kernel.latency, kernel.samples)} no other warp was issued either")
+        said.append(f"in {_share(kernel.latency, kernel.samples)} no other {unit} was issued either")
     if said:
         console.print(Text("  " + ", ".join(said)))
     for reason in kernel.reasons[:_REASONS]:

@@ -210,7 +210,7 @@ function Calls({ view, node }: { view: TreeView; node: ViewNode }) {
           <tbody>
             {shown.map(([name, one]) => (
               <tr>
-                <th scope="row" title={MetricInfo[name].doc}>
+                <th scope="row" title={view.profile.metrics.doc(name)}>
                   {metricName(name)}
                 </th>
                 <td>{number(one.count)}</td>

@@ -1,6 +1,7 @@
 // What hardware counters said of the kernels below the selected frame: shares of what the device can do, in the time that was
-// counted.
+// counted. Written in NVIDIA's words, and said in those of the devices' maker.
 
+import { inMakersWords, lanesOf } from "../../model/makers";
 import { duration, number, share } from "../../model/units";
 import type { TreeView, ViewNode } from "../../model/view";
 
@@ -19,6 +20,8 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
   const bytes = view.valueOf(node, "dram_bytes");
   const turns = view.valueOf(node, "shared_wavefronts");
   const loads = view.valueOf(node, "global_requests");
+  const say = (text: string) => inMakersWords(view.profile, text);
+  const lanes = lanesOf(view.profile);
   return (
     <>
       <h4>Hardware counters of {duration(counted)}</h4>
@@ -28,8 +31,8 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
             const value = view.valueOf(node, metric);
             return value > 0 ? (
               <tr>
-                <th scope="row" title={doc}>
-                  {label}
+                <th scope="row" title={say(doc)}>
+                  {say(label)}
                 </th>
                 <td>{share(value, counted)}</td>
               </tr>
@@ -37,7 +40,7 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
           })}
           {turns > 0 ? (
             <tr>
-              <th scope="row" title="of the turns that shared memory took">
+              <th scope="row" title={say("of the turns that shared memory took")}>
                 bank conflicts
               </th>
               <td>{share(view.valueOf(node, "bank_conflicts"), turns)}</td>
@@ -47,7 +50,11 @@ export function Hardware({ view, node }: { view: TreeView; node: ViewNode }) {
             <tr>
               <th
                 scope="row"
-                title="of 32 bytes that a load of 32 threads touched; 4 where neighbours read 4 bytes each"
+                title={
+                  lanes
+                    ? `of 32 bytes that a load of ${lanes} threads touched; ${lanes / 8} where neighbours read 4 bytes each`
+                    : say("of 32 bytes that a load of a warp touched")
+                }
               >
                 pieces of a load
               </th>

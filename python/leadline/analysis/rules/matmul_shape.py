@@ -10,8 +10,8 @@ import numpy as np
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.habits import habits
 from leadline.analysis.rules.hot_kernels import hot_kernels
-from leadline.analysis.rules.vendor import is_amd
 from leadline.analysis.rules.words import kernel, number, percent
+from leadline.profiles.makers import is_amd
 from leadline.schema import FrameKind
 from leadline.whatif.mfma import Mfma, architecture_of, best, of_kernel
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.hot_kernels import hot_kernels, recorded_kernels
-from leadline.analysis.rules.vendor import is_amd
 from leadline.analysis.rules.words import duration, kernel, percent
+from leadline.profiles.makers import is_amd
 
 
 class SmallGrid(Rule):

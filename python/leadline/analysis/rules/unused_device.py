@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Rule, Severity, Values
-from leadline.analysis.rules.vendor import is_amd
+from leadline.profiles.makers import is_amd
 
 
 class UnusedDevice(Rule):

@@ -1,4 +1,4 @@
-"""What rules must know of a device's maker: its words, and how many threads it runs in step."""
+"""A finding in the words of the devices' maker, and how many threads a device runs in step."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from leadline.analysis.findings import Finding
-from leadline.profiles.makers import in_amds_words
+from leadline.profiles.makers import in_amds_words, is_amd
 from leadline.profiles.records import Device
 
 NVIDIA_WARP = 32
-
-
-def is_amd(devices: Iterable[Device]) -> bool:
-    """Whether the devices are AMD's; imported traces tell no more than the name."""
-    return any(one.detail.get("vendor") == "AMD" or one.name.startswith("AMD ") for one in devices)
 
 
 def device_graph(devices: Iterable[Device]) -> str:
