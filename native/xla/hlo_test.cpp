@@ -67,17 +67,19 @@ Message stacks() {
   return message;
 }
 
-std::string program() {
+// `frames`: 0 leaves the stacks of instructions out, as some settings of JAX do.
+std::string program(uint64_t frames = 1) {
   Message message;
   message.bytes(1, "jit_step");
   message.message(3, computation("fused", 1, 12,
                                  {{"p0", "parameter", "", 0, 10, {}, {}, {4, 8}},
-                                  {"tanh", "tanh", "jit(step)/tanh", 2, 11, {10}, {}, {4, 8}},
-                                  {"add", "add", "jit(step)/add", 3, 12, {11, 11}, {}, {4, 8}}}));
+                                  {"one", "broadcast", "jit(step)/add", 3 * frames, 13, {10}, {}, {4, 8}},
+                                  {"tanh", "tanh", "jit(step)/tanh", 2 * frames, 11, {10}, {}, {4, 8}},
+                                  {"add", "add", "jit(step)/add", 3 * frames, 12, {11, 13}, {}, {4, 8}}}));
   message.message(3, computation("main", 2, 25,
                                  {{"x", "parameter", "x", 0, 20, {}, {}, {4, 16}},
                                   {"w", "parameter", "w", 0, 21, {}, {}, {16, 8}},
-                                  {"dot.1", "dot", "jit(step)/dot_general", 5, 22, {20, 21}, {}, {4, 8}},
+                                  {"dot.1", "dot", "jit(step)/dot_general", 5 * frames, 22, {20, 21}, {}, {4, 8}},
                                   {"copy.1", "copy", "jit(step)/add;jit(step)/mul", 0, 23, {22}, {}, {4, 8}},
                                   {"copy.2", "copy", "", 0, 24, {23}, {}, {4, 8}},
                                   {"fusion.1", "fusion", "", 0, 25, {24}, {1}, {4, 8}}}));
@@ -142,6 +144,7 @@ TEST_CASE("an operation comes from its own line, from what is fused into it, or 
   CHECK(fused.parts[0].op_name == "jit(step)/tanh");  // dearer than an addition
   CHECK(fused.parts[0].share > fused.parts[1].share);
   CHECK(fused.parts[0].share + fused.parts[1].share == doctest::Approx(1));
+  CHECK(fused.parts[1].opcode == "add");  // and not what it adds, spread out, which has its name
 
   const Origins merged = finder.find(module.find("copy.1"));
   CHECK(merged.rung == Rung::kSameName);
@@ -150,6 +153,21 @@ TEST_CASE("an operation comes from its own line, from what is fused into it, or 
   const Origins near = finder.find(module.find("copy.2"));
   CHECK(near.rung == Rung::kOperand);  // who uses it, the fusion, has no line of its own
   CHECK(near.parts[0].opcode == "copy");
+}
+
+TEST_CASE("where frames were left out of a program its operations have their names still") {
+  std::string problem;
+  const Module module(program(0), &problem);
+  const OriginFinder finder(module);
+  const Origins fused = finder.find(module.find("fusion.1"));
+  CHECK(fused.rung == Rung::kNothing);
+  REQUIRE(fused.parts.size() == 2);
+  CHECK(fused.parts[0].op_name == "jit(step)/tanh");
+  CHECK(module.stack(fused.parts[0].stack).empty());
+  const Origins alone = finder.find(module.find("dot.1"));
+  REQUIRE(alone.parts.size() == 1);
+  CHECK(alone.parts[0].op_name == "jit(step)/dot_general");
+  CHECK(finder.find(module.find("copy.2")).parts.empty());
 }
 
 TEST_CASE("what is cut off or changed is refused or read, and never read beyond") {

@@ -124,8 +124,9 @@ Origin OriginFinder::at(uint32_t row, uint32_t shown, double share) const {
   return {row, instruction.stack, name.op_name.empty() ? instruction.op_name : name.op_name, name.opcode, share};
 }
 
-// The parts of what an instruction calls that have a stack, one for each stack and name.
-std::vector<Origin> OriginFinder::inside(uint32_t row) const {
+// The parts of what an instruction calls that have a stack, one for each stack and name: the heaviest stands for all.
+// `without`: in a program whose frames were left out, those that have a name at least.
+std::vector<Origin> OriginFinder::inside(uint32_t row, bool without) const {
   std::vector<Origin> parts;
   std::unordered_set<uint32_t> seen;
   std::vector<Range> lists{module_.instructions()[row].called};
@@ -139,13 +140,15 @@ std::vector<Origin> OriginFinder::inside(uint32_t row) const {
       for (uint32_t inner = range.from; inner < range.from + range.count; ++inner) {
         const Instruction& instruction = module_.instructions()[inner];
         if (instruction.called.count != 0) lists.push_back(instruction.called);
-        if (instruction.stack == 0 || is_free(instruction.opcode)) continue;
+        const bool known = without ? !instruction.op_name.empty() : instruction.stack != 0;
+        if (!known || is_free(instruction.opcode)) continue;
         parts.push_back(at(inner, inner, weight(inner)));
       }
     }
   }
   std::sort(parts.begin(), parts.end(), [](const Origin& a, const Origin& b) {
-    return a.stack != b.stack ? a.stack < b.stack : a.op_name < b.op_name;
+    if (a.stack != b.stack) return a.stack < b.stack;
+    return a.op_name != b.op_name ? a.op_name < b.op_name : a.share > b.share;
   });
   double whole = 0;
   size_t kept = 0;
@@ -195,7 +198,7 @@ Origins OriginFinder::find(uint32_t row) const {
   Origins found;
   if (instruction.called.count != 0 && !is_control_flow(instruction.opcode)) {
     const bool fused = instruction.opcode == "fusion";
-    if (fused || instruction.stack == 0) found.parts = inside(row);
+    if (fused || instruction.stack == 0) found.parts = inside(row, false);
     if (!found.parts.empty()) {
       found.rung = Rung::kInside;
       return found;
@@ -223,6 +226,8 @@ Origins OriginFinder::find(uint32_t row) const {
   }
   if (other == kNone) {
     found.rung = Rung::kNothing;
+    if (instruction.called.count != 0 && !is_control_flow(instruction.opcode)) found.parts = inside(row, true);
+    if (found.parts.empty() && !instruction.op_name.empty()) found.parts.push_back(at(row, row, 1));
     return found;
   }
   found.parts.push_back(at(other, row, 1));

@@ -2,9 +2,9 @@
 // time is whose.
 //
 // The ladder, where an instruction has no stack of its own: what it calls; another one with the same op_name (XLA joins
-// names with ';' where it merges instructions, and lets the stack go); who uses its result; its operands. Inside a
-// fusion the parts are weighed by what they compute and move across its border: one operation on an element counts as
-// much as four bytes.
+// names with ';' where it merges instructions, and lets the stack go); who uses its result; its operands. Where frames
+// were left out of a program altogether there are names without stacks. Inside a fusion the parts are weighed by what
+// they compute and move across its border: one operation on an element counts as much as four bytes.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class OriginFinder {
   Origins find(uint32_t instruction) const;
 
  private:
-  std::vector<Origin> inside(uint32_t instruction) const;
+  std::vector<Origin> inside(uint32_t instruction, bool without) const;
   uint32_t same_name(std::string_view op_name) const;
   template <typename Neighbours>
   uint32_t nearest(uint32_t instruction, const Neighbours& neighbours) const;

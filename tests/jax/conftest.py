@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,23 +54,22 @@ class Ran:
         return sum(self.calls[row] for row in self.rows(name))
 
 
+def measured(folder: Path, name: str, *arguments: str, environment: dict[str, str] | None = None) -> Ran:
+    """Run a program of `programs/` under `leadline run` in a folder, with arguments."""
+    output = folder / f"{name}.leadline"
+    done = subprocess.run(
+        [sys.executable, "-m", "leadline", "run", "-o", str(output), str(PROGRAMS / name), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", **(environment or {})},
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return Ran(leadline.open(output), done.stdout, done.stderr)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., Ran]:
     """Run a program of `programs/` under `leadline run`, with arguments."""
-
-    def run(name: str, *arguments: str, environment: dict[str, str] | None = None) -> Ran:
-        import os
-
-        output = tmp_path / f"{name}.leadline"
-        done = subprocess.run(
-            [sys.executable, "-m", "leadline", "run", "-o", str(output), str(PROGRAMS / name), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env={**os.environ, "JAX_PLATFORMS": "cpu", **(environment or {})},
-            cwd=tmp_path,
-        )
-        assert done.returncode == 0, done.stderr
-        return Ran(leadline.open(output), done.stdout, done.stderr)
-
-    return run
+    return partial(measured, tmp_path)

@@ -50,3 +50,43 @@ def test_modules_of_nnx_are_known_by_class_and_operations_of_a_pallas_kernel_by_
     assert sum(ran.calls[row] for row in products) == 60 * (5 * 3 - 1)
     assert all("Model.Linear" in ran.path(row) or "Model.Block.Linear" in ran.path(row) for row in products)
     assert any("scale_kernel" in ran.path(row) for row in ran.rows("mul"))
+
+
+def _modules(ran: Ran) -> set[str]:
+    kinds = ran.profile.tree.kinds.tolist()
+    return {name for name, kind in zip(ran.paths, kinds, strict=True) if kind == int(FrameKind.MODULE)}
+
+
+def _products(ran: Ran, *, backward: bool) -> dict[str, int]:
+    """Calls of products in a training step by the innermost module."""
+    found: dict[str, int] = {}
+    for row in ran.rows("dot_general"):
+        path = ran.path(row)
+        if "jit(train_step)" in path and ("backward" in path) == backward:
+            module = ran.profile.tree.node(row).nearest("module").name
+            found[module] = found.get(module, 0) + ran.calls[row]
+    return found
+
+
+def test_modules_of_equinox_are_known_by_class_the_programs_own_too(run: Callable[..., Ran]) -> None:
+    pytest.importorskip("equinox", reason="modules of Equinox; install equinox to run this")
+    ran = run("equinox_loop.py")
+    assert ran.runs("jit(train_step)") == 60
+    assert _modules(ran) == {"Model", "Model.Block", "Model.Block.Linear", "Model.Block.LayerNorm", "Model.Linear"}
+    assert _products(ran, backward=False) == {"Model.Block.Linear": 4 * 60, "Model.Linear": 60}
+    # each layer twice; what goes into the first has parameters before it, so it needs a gradient too
+    assert _products(ran, backward=True) == {"Model.Block.Linear": 8 * 60, "Model.Linear": 2 * 60}
+    residual = [row for row in ran.rows("add") if ran.path(row)[-2] == "Model.Block"]
+    assert residual, "what a module does itself, around its layers"
+
+
+def test_modules_of_haiku_have_their_names_and_one_that_is_used_twice_is_one(run: Callable[..., Ran]) -> None:
+    pytest.importorskip("haiku", reason="modules of Haiku; install dm-haiku to run this")
+    ran = run("haiku_loop.py")
+    assert ran.runs("jit(train_step)") == 60
+    layers = {f"model.{block}{layer}" for block in ("shared", "last") for layer in ("", ".layer_norm", ".up", ".down")}
+    assert _modules(ran) == {"model", "model.head", *layers}
+    once = {"model.last.up": 60, "model.last.down": 60, "model.head": 60}
+    twice = {"model.shared.up": 120, "model.shared.down": 120}
+    assert _products(ran, backward=False) == {**once, **twice}
+    assert _products(ran, backward=True) == {name: 2 * count for name, count in {**once, **twice}.items()}

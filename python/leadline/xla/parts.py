@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 
 Frame = tuple[str, str, str, str, str, int, int, int]
 """Kind, name, module, file, detail, line, first line, address; what the native module books."""
-MODULE_SYSTEMS = ("flax", "haiku", "equinox", "keras", "penzai")
+MODULE_SYSTEMS = ("flax", "haiku", "keras", "penzai")
 """Packages whose calls open a scope for each module."""
+_BY_CLASS = ("/flax/nnx/nn/", "/equinox/nn/")
+"""Layers of packages whose modules are known by their classes: flax nnx opens no scopes, Equinox some for its own layers
+only, which tell neither instances nor the user's modules."""
+_PACKAGES = tuple(f"/{package}/" for package in (*MODULE_SYSTEMS, "equinox"))
+_OF_EQUINOX = "eqx."
+_NO_MODULES = ("PRNGSequence.",)
+"""Scopes that Haiku opens for itself."""
 
 
 _MODULE = re.compile(r"[A-Za-z_][\w.]*")
 """Names of modules; the formula of an einsum is a scope too, and no module."""
 _CALL = ".__call__"
-_NNX_LAYERS = "/flax/nnx/nn/"
 _DOES = {
     "dot": ("dot_general", "ragged_dot_general", "ragged_dot", "einsum"),
     "convolution": ("conv_general_dilated",),
@@ -62,6 +68,7 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
     if found is None:
         return [Part((_operator(operation, {"hlo": operation}),), 1.0)]
     opcode, _, parts = found
+    by_class = any(map(_is_layer, program.files))
     made = []
     for stack, op_name, part_opcode, share in parts:
         scope = scopes.parse(op_name)
@@ -81,12 +88,14 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
                 if path:
                     continue
                 name = name.removesuffix(_CALL)
-            if kind == "module" and _MODULE.fullmatch(name) is not None:
+            if by_class and name.startswith(_OF_EQUINOX):
+                continue
+            if kind == "module" and _MODULE.fullmatch(name) is not None and not name.startswith(_NO_MODULES):
                 path = f"{path}.{name}" if path else name
                 frames.append(("module", path, "", "", "", 0, 0, 0))
             else:
                 frames.append(("region", name, "", "", "", 0, 0, 0))
-        if not path:
+        if by_class and not path:
             frames += [("module", name, "", "", "", 0, 0, 0) for name in _classes(python)]
         if scope.differentiated:
             frames.insert(0, ("phase", "forward", "", "", "", 0, 0, 0))
@@ -95,6 +104,11 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
         frames.append(_operator(named(scope.primitive, part_opcode), detail))
         made.append(Part(tuple(frames), share))
     return made or [Part((_operator(opcode, {"hlo": operation}),), 1.0)]
+
+
+def unknown(operation: str) -> Part:
+    """An operation of a program that cannot be read."""
+    return Part((_operator(operation.partition(".")[0], {"hlo": operation}),), 1.0)
 
 
 def named(primitive: str, opcode: str) -> str:
@@ -124,16 +138,18 @@ def _operator(name: str, detail: dict[str, Any]) -> Frame:
 
 
 def _classes(stack: Sequence[tuple[str, str, int]]) -> list[str]:
-    """Paths of the modules of flax nnx that call each other on a stack, by their classes: nnx opens no scopes, and one
-    instance looks like another. Layers of Flax at the end tell such a stack."""
-    if not any(_NNX_LAYERS in file for file, _, _ in stack):
-        return []
+    """Paths of the modules that call each other on a stack, by their classes: one instance looks like another. Only of
+    programs that layers of such a package are in, since any class may have a `__call__`."""
     called = [
         function.removesuffix(_CALL).rpartition(".")[2]
         for file, function, _ in stack
-        if function.endswith(_CALL) and (_NNX_LAYERS in file or not _of_module_system(file))
+        if function.endswith(_CALL) and (_is_layer(file) or not any(package in file for package in _PACKAGES))
     ]
     return [".".join(called[: end + 1]) for end in range(len(called))]
+
+
+def _is_layer(file: str) -> bool:
+    return any(layers in file for layers in _BY_CLASS)
 
 
 def _of_module_system(file: str) -> bool:

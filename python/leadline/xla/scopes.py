@@ -30,6 +30,8 @@ _CONTROL = {
 """Parts that control flow and calls write, and what may stand right after them."""
 _SILENT = frozenset(["closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"])
 """Of these nobody needs to know."""
+_SCAN = ("while", "body", "closed_call")
+"""How what a scan repeats is written; the slices of its arrays around that are a loop's like any other's."""
 _WRAPPED = re.compile(r"^(?P<transform>[A-Za-z_][\w.]*)\((?P<inner>.*)\)$")
 _BACKWARD = "transpose"
 
@@ -69,10 +71,11 @@ def parse(op_name: str) -> Scope:
             scopes.extend(split(inner))
     named = []
     follows: tuple[str, ...] = ()
-    for scope in scopes:
+    for position, scope in enumerate(scopes):
         if scope in _CONTROL:
-            if scope not in _SILENT and scope not in transforms:
-                transforms.append(scope)
+            name = "scan" if tuple(scopes[position : position + 3]) == _SCAN else scope
+            if scope not in _SILENT and name not in transforms:
+                transforms.append(name)
         elif not any(scope == word or scope.startswith(f"{word}_") for word in follows):
             named.append(scope)
         follows = _CONTROL.get(scope, ())

@@ -27,6 +27,10 @@ from leadline.capture.providers.jax_windows import Windows
 from leadline.capture.providers.jax_yield import Yielding
 
 
+_FEW_FRAMES = 10
+"""What releases up to 0.9 keep of a stack by themselves; only less is worth a sentence."""
+
+
 class JaxNative(Native, Protocol):
     """What this provider alone needs of the native module."""
 
@@ -76,11 +80,7 @@ class JaxProvider:
         self._yielding.uninstall()
         if called := self._plugins.uninstall():
             self._status["pjrt"] = called
-        if not self._compiling.listening():
-            self._loss(
-                "The program took away all listeners of jax.monitoring, so compilations after that are not in the "
-                "profile."
-            )
+        self._contained(self._compiling.listen_again)
         self._compiling.uninstall()
         jax = sys.modules.get("jax")
         if jax is not None:
@@ -170,10 +170,16 @@ class JaxProvider:
                 "jax_include_full_tracebacks_in_locations is off, so operations inside compiled programs have one line "
                 "of their stack; leave it on to see the whole."
             )
-        if getattr(settings, "jax_traceback_in_locations_limit", -1) == 0:
+        limit = getattr(settings, "jax_traceback_in_locations_limit", -1)
+        if limit == 0:
             self._loss(
                 "jax_traceback_in_locations_limit is 0, so operations inside compiled programs have no lines; leave it "
                 "out to see them."
+            )
+        elif isinstance(limit, int) and 0 < limit < _FEW_FRAMES and self._status["ok"]:  # else it is ours to raise yet
+            self._loss(
+                f"The program set jax_traceback_in_locations_limit to {limit}, so operations inside programs compiled "
+                "after that have no more frames than that; leave it out to see all."
             )
 
     def _say_what_is_stale(self) -> None:
@@ -187,11 +193,15 @@ class JaxProvider:
             )
 
     def _before(self, name: str) -> None:
-        if self._place is None and (place := jax_places.process()) is not None:
-            self._place = place
-            self._changed()
-        self._compiling.over()
-        self._windows.before(name)
+        try:
+            if self._place is None and (place := jax_places.process()) is not None:
+                self._place = place
+                self._changed()
+            self._compiling.listen_again()
+            self._compiling.over()
+            self._windows.before(name)
+        except Exception as error:
+            self._loss(f"A run of a compiled program could not be followed ({error!r}).")
 
     def _before_backends_go(self) -> None:
         self._windows.close()

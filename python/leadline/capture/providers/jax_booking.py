@@ -14,7 +14,7 @@ from leadline.capture.providers.booked import Booked, own_total, total
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.jax_windows import Timed, Windows
-from leadline.xla.parts import Frame, Part, talks
+from leadline.xla.parts import Frame, talks, unknown
 
 _LIBRARIES = ("nccl", "void nccl", "rccl")
 """How kernels of the libraries for communication begin."""
@@ -108,7 +108,7 @@ class Booking:
         for (operation, device, stream, name), (count, _, self_ps, shortest_ps, longest_ps) in timed.work.items():
             times = max(round(count * runs / timed.runs), 1)
             split = _Split(round(self_ps * runs / timed.runs / 1000))
-            parts = compiled.parts_of(operation) if compiled is not None else (_unknown(operation),)
+            parts = compiled.parts_of(operation) if compiled is not None else (unknown(operation),)
             kernel = device_frame(name)
             where = (self._windows.device_type, device, stream)
             for position, part in enumerate(parts):
@@ -124,12 +124,6 @@ def device_frame(name: str) -> Frame:
     copies = lower.startswith(("memcpy", "memset"))
     kind = "copy" if copies else "collective" if lower.startswith(_LIBRARIES) or talks(name) else "kernel"
     return (kind, name, "", "", "", 0, 0, 0)
-
-
-def _unknown(operation: str) -> Part:
-    """An operation of a program that cannot be read."""
-    name = operation.partition(".")[0]
-    return Part((("operator", name, "", "", json.dumps({"hlo": operation}), 0, 0, 0),), 1.0)
 
 
 def _detail(compiled: Compiled | None) -> str:

@@ -27,6 +27,10 @@ _PARTS = {
 }
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 _CACHE_HIT = "/jax/compilation_cache/cache_hits"
+_TAKEN = (
+    "The program took away all listeners of jax.monitoring (clear_event_listeners), so compilations from there to the "
+    "next first run of a program are not in the profile."
+)
 _MACHINERY = (
     *("leadline.", "contextlib", "functools", "jax._src.pjit", "jax._src.api", "jax._src.traceback_util"),
     *("jax._src.interpreters.", "jax._src.dispatch", "jax._src.core", "jax._src.monitoring", "jax._src.compiler"),
@@ -70,15 +74,45 @@ class Compiling:
         if self._monitoring is None:
             return
         self._begins = hasattr(self._monitoring, "register_scalar_listener")
-        self._monitoring.register_event_duration_secs_listener(self._ended)
-        self._monitoring.register_event_listener(self._happened)
+        self._listen()
         if self._begins:
-            self._monitoring.register_scalar_listener(self._began)
             self._bound()
+
+    def _listen(self) -> None:
+        """Put in those of ours that are not in."""
+        for kind, register, listener in self._listeners():
+            if register is not None and listener not in getattr(self._monitoring, f"_{kind}_listeners", ()):
+                register(listener)
+
+    def _listeners(self) -> list[tuple[str, Any, Callable[..., None]]]:
+        kinds = (
+            ("event_duration_secs", "event_duration_secs", self._ended),
+            ("event", "event", self._happened),
+            ("scalar", "scalar", self._began),  # since 0.7
+        )
+        return [
+            (kind, getattr(self._monitoring, f"register_{name}_listener", None), listener)
+            for kind, name, listener in kinds
+        ]
+
+    def listen_again(self, *, missed: bool = True) -> None:
+        """Where the program has taken all listeners away, put ours back in. To be called before programs run, and
+        where a compilation begins, which leaves nothing `missed`: some releases still tell it then."""
+        if self._monitoring is None or self.listening():
+            return
+        self._listen()
+        while self._here.parts:  # begun, and nobody was there to hear the end
+            self._native.phase_end(self._here.parts.pop()[1])
+            missed = True
+        if missed:
+            self._loss(_TAKEN)
 
     def uninstall(self) -> None:
         """Listen no more."""
         self._replaced.undo()
+        self._forget()
+
+    def _forget(self) -> None:
         for names, listener in (
             (("unregister_event_duration_listener", "_unregister_event_duration_listener_by_callback"), self._ended),
             (("unregister_event_listener", "_unregister_event_listener_by_callback"), self._happened),
@@ -125,6 +159,7 @@ class Compiling:
             if part is None:
                 return
             here = self._here
+            self.listen_again(missed=False)
             if not here.compile:
                 function = jax_runs.function_name(str(named.get("fun_name", "")))
                 facts = {"function": function, **({"of": "jax"} if _is_of_jax() else {})}

@@ -7,6 +7,7 @@ without what needs it.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 OLDEST = (0, 5)
@@ -56,6 +57,17 @@ def clients() -> list[Any]:
     """The backends that the program has initialised; asking initialises none."""
     known = member("jax._src.xla_bridge._backends")
     return list(known.values()) if isinstance(known, dict) else []
+
+
+def callers(executable: Any) -> list[tuple[str, str]]:
+    """(file, function) of the Python frames on which a program was compiled, outermost first, without JAX's own."""
+    file = getattr(sys.modules.get("jax"), "__file__", None)
+    frames = getattr(getattr(executable, "traceback", None), "frames", None)
+    if file is None or frames is None:
+        return []
+    folders = (f"{Path(file).parent}/", f"{Path(__file__).parent}/")
+    told = [(str(frame.file_name), str(frame.function_name)) for frame in reversed(frames)]
+    return [one for one in told if not one[0].startswith(folders)]
 
 
 def process() -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.capture.providers import jax_places
 from leadline.capture.providers.jax_cached import Sources
-from leadline.xla.parts import Part, parts_of
+from leadline.xla.parts import Part, parts_of, unknown
 
 if TYPE_CHECKING:
     from leadline._xla import Program
@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 class Compiled:
     """A program. `above`: (file, function) of the Python frames that the call of the program stood on."""
 
-    program: Program
+    program: Program | None
+    """None once it was let go: see `MOST_BYTES`."""
+    name: str
+    """As XLA calls it, such as `jit_train_step`."""
+    number: int
     above: tuple[tuple[str, str], ...]
+    again: Callable[[int], Program | None]
+    """Reads the program of a number once more, where it is still loaded."""
+    entry: frozenset[str] = frozenset()
+    """Operations that run once whenever it does."""
+    control_flow: tuple[str, ...] = ()
+    """Operations that run others."""
     change: str = ""
     """Which argument is another one than when a program of this name was last compiled; empty for the first."""
     memory: dict[str, int] = field(default_factory=dict)
@@ -35,19 +45,19 @@ class Compiled:
     """How many of its lines are not among those of today's source, of one from the cache; -1 where nothing tells."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        """As XLA calls it, such as `jit_train_step`."""
-        return self.program.name
-
     def parts_of(self, operation: str) -> tuple[Part, ...]:
         """What an executed operation was made from; one part without a stack where nothing is known."""
         known = self.parts.get(operation)
         if known is None:
-            known = self.parts[operation] = tuple(parts_of(self.program, operation, self.above))
+            program = self.program or self.again(self.number)
+            found = [unknown(operation)] if program is None else parts_of(program, operation, self.above)
+            known = self.parts[operation] = tuple(found)
         return known
 
 
+MOST_BYTES = 64 * 2**20
+"""Of programs that are kept at hand; of more, those that were read first are let go, and read again when an operation
+of theirs is met that was not seen before. In memory a program takes about three times its bytes."""
 _LARGE = 20
 """Operations of a program that is worth a window of its own; what JAX runs by itself has a few."""
 
@@ -60,6 +70,8 @@ class Programs:
         self._known: dict[int, Compiled] = {}
         self._latest: dict[str, list[tuple[str, str]]] = {}
         self._missing: set[int] = set()
+        self._at_hand: dict[int, int] = {}
+        """Bytes of the programs that are held, the one read first in front."""
         self.large: set[str] = set()
         self.unread = 0
 
@@ -105,44 +117,79 @@ class Programs:
 
     def _from_cache(self, name: str) -> Compiled | None:
         """The first program of that name from the cache that no other number stands for."""
-        taken = {id(one) for number, one in self._known.items() if number != one.program.id}
+        taken = {id(one) for number, one in self._known.items() if number != one.number}
         found = [one for one in self._known.values() if one.cached and one.name == name and id(one) not in taken]
         return found[0] if found else None
 
     def control_flow(self) -> dict[int, list[str]]:
         """Operations that run others, by program."""
-        return {number: names for number, known in self._known.items() if (names := known.program.control_flow)}
+        return {number: list(known.control_flow) for number, known in self._known.items() if known.control_flow}
+
+    def bytes_at_hand(self) -> int:
+        """Of all programs that are held."""
+        return sum(self._at_hand.values())
 
     def _look_for(self, number: int) -> None:
         for client in jax_places.clients():
             for executable in client.live_executables():
-                self._read(executable, ())
-                if number in self._known:
+                self._read(executable, None)
+                if number in self._at_hand:
                     return
 
-    def _read(self, executable: Any, above: tuple[tuple[str, str], ...]) -> Compiled | None:
+    def _again(self, number: int) -> Program | None:
+        if number not in self._missing:
+            self._look_for(number)
+        program = self._known[number].program
+        if program is None:
+            self._missing.add(number)
+        return program
+
+    def _read(self, executable: Any, above: tuple[tuple[str, str], ...] | None) -> Compiled | None:
+        """A program that was not known. Without `above` what it was compiled on tells, in words of JAX's."""
         native = importlib.import_module("leadline._xla")
         try:
             modules = executable.hlo_modules()
-            program = native.Program(modules[0].as_serialized_hlo_module_proto())
+            read: bytes = modules[0].as_serialized_hlo_module_proto()
+            program: Program = native.Program(read)
         except Exception as error:  # of a client that keeps no program, or of another release
             self.unread += 1
             self._loss(f"A compiled program could not be read, so its operations have no lines ({error}).")
             return None
-        if program.id in self._known:
+        known = self._known.get(program.id)
+        if known is not None:
+            if known.program is None:
+                self._hold(known, program, len(read))
             return None
-        compiled = Compiled(program, above, changed(self._latest.get(program.name), program.parameters))
-        compiled.memory = planned_memory(executable)
+        compiled = Compiled(
+            None,
+            program.name,
+            program.id,
+            tuple(jax_places.callers(executable)) if above is None else above,
+            self._again,
+            frozenset(program.entry),
+            tuple(program.control_flow),
+            changed(self._latest.get(program.name), program.parameters),
+            planned_memory(executable),
+        )
         self._known[program.id] = compiled
+        self._hold(compiled, program, len(read))
         if len(program.entry) >= _LARGE:
             self.large.add(program.name)
         self._latest[program.name] = program.parameters
         return compiled
 
+    def _hold(self, compiled: Compiled, program: Program, size: int) -> None:
+        compiled.program = program
+        self._at_hand[compiled.number] = size
+        while len(self._at_hand) > 1 and self.bytes_at_hand() > MOST_BYTES:
+            oldest = next(iter(self._at_hand))
+            del self._at_hand[oldest]
+            self._known[oldest].program = None
+
 
 def _lines_of(compiled: Compiled, *, of_all: bool = True) -> set[tuple[str, str, int]]:
     """(file, function, line) below the call of a program: of its entry, or of what was seen running."""
-    parts = [compiled.parts_of(one) for one in compiled.program.entry] if of_all else compiled.parts.values()
+    parts = [compiled.parts_of(one) for one in compiled.entry] if of_all else compiled.parts.values()
     return {
         (frame[3], frame[1], frame[5])
         for some in parts

@@ -39,11 +39,11 @@ class Runs:
 
     def uninstall(self) -> None:
         """Take both out."""
+        self._replaced.undo()
         if self._restore is not None:
             self._restore()
             self._restore = None
             self._keep = lambda: None
-        self._replaced.undo()
         self.hooked = self.wrapped = False
 
     def _install_hook(self) -> None:
@@ -53,14 +53,23 @@ class Runs:
             return
         config = getattr(getattr(runtime, "config", None), "Config", None)
         if config is not None and hasattr(jit, "set_post_hook_state"):
-            theirs = jax_places.member("jax._src.api._post_hook_state")
-            own = config("leadline_post_hook", None, include_in_jit_key=False)
-            own.set_global(self._hook(lambda: None if theirs is None else theirs.value))
-            jit.set_post_hook_state(own)
-            self._restore = lambda: jit.set_post_hook_state(theirs)
+            self._hook_in_state(jit, config("leadline_post_hook", None, include_in_jit_key=False))
             self.hooked = True
         elif hasattr(jit, "global_state"):
             self._hook_in_global_state(jit.global_state())
+
+    def _hook_in_state(self, jit: Any, own: Any) -> None:
+        """Since 0.8. Whoever else puts a state of his own in later is called by ours, as JAX's own state is."""
+        put = jit.set_post_hook_state
+        theirs = [jax_places.member("jax._src.api._post_hook_state")]
+        own.set_global(self._hook(lambda: None if theirs[0] is None else theirs[0].value))
+
+        def set_post_hook_state(state: Any) -> None:
+            theirs[0] = state
+
+        put(own)
+        self._replaced.attribute(jit, "set_post_hook_state", set_post_hook_state)
+        self._restore = lambda: put(theirs[0])
 
     def _hook_in_global_state(self, state: Any) -> None:
         """Up to 0.7. `jax_debug_nans` puts its own hook there whenever it is switched, so ours is put back before a

@@ -231,7 +231,7 @@ class Windows(ProfilerWindows):
         each time, tells how many they were, and all of these together how long. On a GPU it may be several kernels, so
         what was dispatched counts where one program has this name."""
         compiled = self._programs.get(number)
-        entry = set(compiled.program.entry) if compiled is not None else set()
+        entry = compiled.entry if compiled is not None else frozenset[str]()
         once: dict[tuple[str, int], list[int]] = {}
         for program, name, count, total_ps, *_, device, _stream, _work in operations:
             if program == number and name in entry:
