@@ -18,8 +18,8 @@ Frame = tuple[str, str, str, str, str, int, int, int]
 MODULE_SYSTEMS = ("flax", "haiku", "keras", "penzai")
 """Packages whose calls open a scope for each module."""
 _BY_CLASS = ("/flax/nnx/nn/", "/equinox/nn/")
-"""Layers of packages whose modules are known by their classes: flax nnx opens no scopes, Equinox some for its own layers
-only, which tell neither instances nor the user's modules."""
+"""Layers of packages whose modules are known by their classes: flax nnx opens no scopes, Equinox some for its own
+layers only, which tell neither instances nor the user's modules."""
 _PACKAGES = tuple(f"/{package}/" for package in (*MODULE_SYSTEMS, "equinox"))
 _OF_EQUINOX = "eqx."
 _NO_MODULES = ("PRNGSequence.",)

@@ -26,7 +26,6 @@ from leadline.capture.providers.jax_runs import Key, Runs
 from leadline.capture.providers.jax_windows import Windows
 from leadline.capture.providers.jax_yield import Yielding
 
-
 _FEW_FRAMES = 10
 """What releases up to 0.9 keep of a stack by themselves; only less is worth a sentence."""
 
