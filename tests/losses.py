@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from leadline.profiles import Profile
 from leadline.profiles.records import Loss
 from leadline.schema import LossKind
@@ -15,3 +17,12 @@ def lost(profile: Profile) -> list[Loss]:
         for loss in profile.losses
         if loss.count > 0 and not (loss.kind == LossKind.PROVIDER_UNAVAILABLE and told in loss.detail)
     ]
+
+
+def counts_by_kind(profile: Profile) -> dict[str, int]:
+    """How often each kind was counted, whatever the sentences."""
+    counts: Counter[str] = Counter()
+    for loss in profile.losses:
+        if loss.count > 0:
+            counts[str(loss.kind)] += loss.count
+    return dict(counts)

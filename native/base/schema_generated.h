@@ -692,7 +692,7 @@ struct Devices {
   }
 };
 
-// Everything that was not measured, and why.
+// Everything that was not measured, and why: of each kind a row for each of its first sentences, and one for all others.
 struct Losses {
   static constexpr std::string_view kName = "losses";
   std::vector<std::uint32_t> process;  // where

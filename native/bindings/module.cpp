@@ -62,7 +62,12 @@ nb::dict losses_dict() {
     if (total == 0) continue;
     nb::list entry;
     entry.append(total);
-    entry.append(losses().detail(kind));
+    std::string sentences;
+    for (const LossCounters::Told& one : losses().told(kind)) {
+      if (!sentences.empty() && !one.sentence.empty()) sentences += ' ';
+      sentences += one.sentence;
+    }
+    entry.append(sentences);
     result[nb::str(to_string(kind).data())] = entry;
   }
   return result;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -165,12 +166,14 @@ TEST_CASE("Losses, threads and a broken graft are in the tables") {
   tree.stats().last_ns.store(80);
   tree.stats().cpu_ns.store(20);
   f.losses.count(LossKind::kEventsDropped, 3, "why");
+  f.losses.count(LossKind::kEventsDropped, 2, "why else");
+  f.losses.count(LossKind::kInternalError, 4, "and this");
   const Snapshot snapshot = take_snapshot(f.sources);
-  REQUIRE(snapshot.losses.kind.size() == 2);
-  CHECK(snapshot.losses.kind[0] == static_cast<std::uint8_t>(LossKind::kEventsDropped));
-  CHECK(snapshot.losses.count[0] == 3);
-  CHECK(snapshot.losses.kind[1] == static_cast<std::uint8_t>(LossKind::kInternalError));
-  CHECK(snapshot.losses.count[1] == 1);
+  const auto dropped = static_cast<std::uint8_t>(LossKind::kEventsDropped);
+  const auto error = static_cast<std::uint8_t>(LossKind::kInternalError);
+  CHECK(snapshot.losses.kind == std::vector<std::uint8_t>{dropped, dropped, error, error});
+  CHECK(snapshot.losses.count == std::vector<std::uint64_t>{3, 2, 4, 1});
+  CHECK(std::ranges::count(snapshot.losses.detail, 0U) == 0);  // each has its sentence
   REQUIRE(snapshot.threads.tid.size() == 1);
   CHECK(snapshot.threads.wall_ns[0] == 30);
   CHECK(snapshot.threads.cpu_ns[0] == 20);

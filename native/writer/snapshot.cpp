@@ -181,19 +181,18 @@ void fill_devices(Snapshot& snapshot, MergedTree& tree, const DeviceTable& devic
 void fill_losses(Snapshot& snapshot, MergedTree& tree, const LossCounters& losses) {
   for (std::size_t number = 0; number < kLossKindCount; ++number) {
     const auto kind = static_cast<LossKind>(number);
-    std::uint64_t count = losses.total(kind);
-    std::string detail = losses.detail(kind);
+    std::vector<LossCounters::Told> told = losses.told(kind);
     // Found anew in every snapshot, so it is no business of the counters.
     if (kind == LossKind::kInternalError && tree.broken_grafts() > 0) {
-      count += tree.broken_grafts();
-      if (detail.empty())
-        detail = "a call path pointed at a place that does not exist; its work is shown under its thread";
+      told.push_back({"a call path pointed at a place that does not exist; its work is shown under its thread",
+                      tree.broken_grafts()});
     }
-    if (count == 0) continue;
-    snapshot.losses.process.push_back(0);
-    snapshot.losses.kind.push_back(static_cast<std::uint8_t>(number));
-    snapshot.losses.count.push_back(count);
-    snapshot.losses.detail.push_back(raw(tree.string(detail)));
+    for (const LossCounters::Told& one : told) {
+      snapshot.losses.process.push_back(0);
+      snapshot.losses.kind.push_back(static_cast<std::uint8_t>(number));
+      snapshot.losses.count.push_back(one.count);
+      snapshot.losses.detail.push_back(raw(tree.string(one.sentence)));
+    }
   }
 }
 

@@ -1206,7 +1206,7 @@ TABLES: Final[dict[str, Table]] = {
     ),
     "losses": Table(
         "losses",
-        "Everything that was not measured, and why.",
+        "Everything that was not measured, and why: of each kind a row for each of its first sentences, and one for all others.",
         False,
         (
             Column("process", "<u4", "processes", "where"),

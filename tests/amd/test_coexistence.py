@@ -11,6 +11,7 @@ import pytest
 from tests.amd import fake_gpu
 from tests.amd.test_roctracer import older  # noqa: F401
 
+from leadline.cli.main import main
 from leadline.profiles import Profile, open_profile
 from leadline.schema import LossKind
 
@@ -39,6 +40,7 @@ def test_the_tool_of_rocprofv3_goes_on_beside_leadline(tmp_path: Path, fakes: Pa
 def test_roctracer_is_torch_profilers_while_it_records_and_ours_before_and_after(
     tmp_path: Path,
     older: Path,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed.")
@@ -47,5 +49,9 @@ def test_roctracer_is_torch_profilers_while_it_records_and_ours_before_and_after
     assert status == 0, said
     profile = open_profile(output)
     assert kernels(profile) == {"before": 1, "after": 1}
-    (told,) = (one for one in profile.losses if one.kind == LossKind.PROVIDER_UNAVAILABLE)
-    assert told.count == 2 and "nothing is while torch.profiler records GPU work" in told.detail
+    beforehand, had_it = (one for one in profile.losses if one.kind == LossKind.PROVIDER_UNAVAILABLE)
+    assert beforehand.count == 1 and "nothing is while torch.profiler records GPU work" in beforehand.detail
+    assert had_it.count == 1 and had_it.detail.startswith("While torch.profiler recorded GPU work roctracer")
+    assert main(["report", str(output)]) == 0
+    report = " ".join(capsys.readouterr().out.split())
+    assert had_it.detail in report and beforehand.detail in report

@@ -22,7 +22,12 @@ def run(tmp_path: Path, fakes: Path, *options: str, **environment: str) -> Profi
 
 
 def losses(profile: Profile) -> dict[str, str]:
-    return {loss.kind.name.lower(): loss.detail for loss in profile.losses if loss.count > 0}
+    """All sentences of each kind."""
+    told: dict[str, str] = {}
+    for loss in profile.losses:
+        if loss.count > 0:
+            told[str(loss.kind)] = f"{told.get(str(loss.kind), '')} {loss.detail}".strip()
+    return told
 
 
 @pytest.mark.parametrize("version", ["10000", "600"])

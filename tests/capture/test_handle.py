@@ -119,7 +119,13 @@ def test_start_stop_and_snapshot_over_http(tmp_path: Path) -> None:
         with now.request("GET", "/items/17"): pass
         open("taken.leadline", "wb").write(ask("POST", "/snapshot"))
         assert ask("POST", "/snapshot?format=collapsed") is not None
-        assert b'route="GET /items/{}"' in ask("GET", "/metrics")
+        from leadline import _native
+        _native.count_loss("provider_unavailable", 2, "No GPU.")
+        _native.count_loss("provider_unavailable", 1, "No kernel either.")
+        told = ask("GET", "/metrics").decode().splitlines()
+        assert any('route="GET /items/{}"' in line for line in told)
+        (lost,) = [line for line in told if line.startswith("leadline_losses_total") and "provider_unav" in line]
+        assert lost.endswith(" 3"), lost
         print(json.loads(ask("POST", "/stop"))["file"])
         endpoint.close()
         """,

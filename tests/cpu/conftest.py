@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.capture.conftest import Workplace
+from tests.losses import counts_by_kind
 
 from leadline.profiles import Profile
 
@@ -66,7 +67,7 @@ class Sampled:
 
     def losses(self) -> dict[str, int]:
         """By kind."""
-        return {str(loss.kind): loss.count for loss in self.profile.losses}
+        return counts_by_kind(self.profile)
 
 
 def may_count_tasks() -> bool:

@@ -23,6 +23,7 @@ from leadline.profiles.fold.restore import restored
 from leadline.profiles.fold.state import Fold
 from leadline.profiles.fold.wide import bins
 from leadline.profiles.writer import add_columns
+from leadline.schema import LossKind
 
 
 @st.composite
@@ -58,7 +59,8 @@ def rank_files(choose: st.DrawFn) -> list[Profile]:
             )
             lines.append("  " * depth + frame + f" | {place}={each * count}/{count}")
             depth += 1
-        profile = build("\n".join(lines), losses=[("events_dropped", 1, f"Process {12345 + rank} was full.")])
+        losses = [("events_dropped", 1, f"Process {12345 + rank} was full."), ("events_dropped", 2, "No memory.")]
+        profile = build("\n".join(lines), losses=losses[: choose(st.integers(1, 2))])
         profile.meta["processes"] = [
             {"pid": 100 + rank, "hostname": f"h{rank % 2}", "wall_ns": rank, "launch": {"world_size": 5}}
         ]
@@ -104,6 +106,14 @@ def test_order_and_grouping_cannot_show(profiles: list[Profile], random, by_file
             pending.append(one)
         assert contents(finished(pending[0])) == wanted
         assert whole.tree.root.inclusive("time").count == sum(one.tree.root.inclusive("time").count for one in profiles)
+
+
+def test_a_job_keeps_each_sentence_about_what_its_ranks_lost(tmp_path: Path) -> None:
+    losses = [("events_dropped", 2, "Process 12345 was full."), ("events_dropped", 1, "No memory.")]
+    ranks = [build(f"process train.py | pid={100 + rank} rank={rank}", losses=losses[: rank + 1]) for rank in range(2)]
+    job = finished(join(leaves(tmp_path, ranks)))
+    told = {one.detail: one.count for one in job.losses if one.kind == LossKind.EVENTS_DROPPED}
+    assert told == {"Process * was full.": 4, "No memory.": 1}
 
 
 def test_merging_merged_files_is_merging_all(tmp_path: Path) -> None:

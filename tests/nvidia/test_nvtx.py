@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.losses import counts_by_kind
 
 from leadline.profiles import Profile, open_profile
 
@@ -112,8 +113,7 @@ def test_ranges_of_a_python_program_become_regions(tmp_path: Path, inject: Path)
     assert "outer" in [step.name for step in inner.path()]
     places = [node for node in profile.tree.find(kind="region") if node.name == "varying"]
     assert len(places) <= 33  # distinct payloads stop making distinct places
-    losses = {loss.kind.name: loss.count for loss in profile.losses if loss.count > 0}
-    assert losses == {"RANGE_UNORDERED": 2}  # crossing, and the one handed to another thread
+    assert counts_by_kind(profile) == {"range_unordered": 2}  # crossing, and the one handed to another thread
     status = profile.meta["processes"][0]["available"]["nvidia"]["nvtx"]
     assert status["marks"] == 1
     assert status["domains"]["NCCL"] == {"ranges": 1, "skipped": True}

@@ -41,7 +41,9 @@ def profiles(choose: st.DrawFn, begin: int = 0) -> Profile:
             place = choose(st.sampled_from(["time", "gpu_time@0:1", "gpu_time@1:2", "call_time"]))
             lines.append("  " * depth + frame + (f" | {place}={values}" if values else ""))
             depth += 1
-    return build("\n".join(lines), losses=[("events_dropped", 1, "Full.")] if lines else [])
+    sentences = choose(st.lists(st.sampled_from(["Full.", "No memory.", ""]), max_size=3, unique=True))
+    losses = [("events_dropped", count + 1, sentence) for count, sentence in enumerate(sentences)]
+    return build("\n".join(lines), losses=losses if lines else [])
 
 
 def path(node: Node) -> Hashable:
@@ -100,6 +102,15 @@ def test_any_order_and_grouping_gives_the_same_bytes(one: Profile, two: Profile,
     said = [seen(part) for part in (one, two, three)]
     rows = [row for part in said for row in part["metrics"]]
     assert sorted(rows, key=repr) == seen(merge_profiles([one, two, three]))["metrics"], "none lost, none added up"
+
+
+def test_every_sentence_about_what_was_lost_is_kept_with_its_count() -> None:
+    had_it = "While torch.profiler recorded GPU work roctracer was its own."
+    losses = [("provider_unavailable", 1, "Grids are not measured."), ("provider_unavailable", 2, had_it)]
+    parts = [build(f"process p | pid={pid}", losses=losses[:pid]) for pid in (1, 2)]
+    both = merge_profiles(parts)
+    told = [(both.processes[one.process].pid, one.count, one.detail) for one in both.losses]
+    assert sorted(told) == [(1, 1, "Grids are not measured."), (2, 1, "Grids are not measured."), (2, 2, had_it)]
 
 
 @settings(deadline=None)

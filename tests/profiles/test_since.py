@@ -83,6 +83,13 @@ def test_losses_and_the_tree_are_of_the_stretch() -> None:
     assert piece["losses"]["count"].tolist() == [2]
     assert list(rows(piece)) == [("b", "b")]
     assert piece.rows("nodes") == 5  # root, process, thread, b, b
+    again = ProfileBuilder()
+    process = again.process("train.py", pid=1)
+    for count, sentence in ((4, "Full."), (5, ""), (1, "No memory.")):
+        again.loss(process, "free_unknown", count, sentence)
+    told = between(again.profile().tables, now).tables
+    sentences = [told.strings[detail] for detail in told["losses"]["detail"].tolist()]
+    assert list(zip(sentences, told["losses"]["count"].tolist(), strict=True)) == [("Full.", 4), ("No memory.", 1)]
     nothing = between(now, now).tables
     assert nothing.rows("metrics") == nothing.rows("losses") == 0 and nothing.rows("nodes") == 3
 

@@ -560,7 +560,7 @@ export interface DevicesTable {
   readonly detail: Uint32Array;
 }
 
-/** Everything that was not measured, and why. */
+/** Everything that was not measured, and why: of each kind a row for each of its first sentences, and one for all others. */
 export interface LossesTable {
   /** where */
   readonly process: Uint32Array;

@@ -59,9 +59,9 @@ def _of(routes: list[tuple[str, RouteCounts]], name: str) -> list[tuple[dict[str
 
 
 def _count(told: object) -> int:
-    if isinstance(told, dict):
-        told = told.get("count", 0)
-    return told if isinstance(told, int) else 0
+    """Of the native side's list: how often, and why."""
+    count = told[0] if isinstance(told, list) and told else 0
+    return count if isinstance(count, int) else 0
 
 
 def _labels(labels: dict[str, str]) -> str:

@@ -95,7 +95,8 @@ function Tiles({ opened }: { opened: Opened }) {
     cost === null ? "n/a" : `${cost.toFixed(1)}%`,
     cost === null ? "the file does not say" : "of the run",
   ]);
-  const kinds = `${report.losses.length} kind${report.losses.length === 1 ? "" : "s"}, see Capture`;
+  const found = new Set(report.losses.map((loss) => loss.kind)).size;
+  const kinds = `${found} kind${found === 1 ? "" : "s"}, see Capture`;
   made.push(["Not measured", lost ? number(lost) : "nothing", lost ? kinds : "no losses", lost ? "warn" : "good"]);
   return (
     <div class="tiles">

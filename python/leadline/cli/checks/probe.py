@@ -77,7 +77,10 @@ def probe(folder: Path, framework: str) -> dict[str, Any]:
     leadline.stop()
     profile = leadline.open(str(output))
     values["operators"] = sorted({node.name for node in profile.tree.find(kind="operator")})
-    values["losses"] = {loss.kind.name: loss.detail for loss in profile.losses}
+    losses: dict[str, str] = {}
+    for loss in profile.losses:
+        losses[loss.kind.name] = f"{losses.get(loss.kind.name, '')} {loss.detail}".strip()
+    values["losses"] = losses
     return values
 
 
