@@ -19,19 +19,34 @@ struct ThreadState {
   std::int64_t start_ns = 0;
   std::int64_t cpu_ns = 0;  // CPU time of the thread when its wait began
   leadline_context context = 0;
-  leadline_gpu_api_event event{};  // what BEGIN said, for END
-  bool captured = false;           // the call became a graph node: nothing runs now
+  leadline_gpu_api_event event{};           // what BEGIN said, for END
+  bool captured = false;                    // the call became a graph node: nothing runs now
+  const MarksRegistry* marks_of = nullptr;  // where `marks` is its ring; null: ask MarksOfThread
+  std::uint32_t marks = MarksRegistry::kNone;
+  bool ends = false;  // the thread's objects are gone
 };
-thread_local constinit ThreadState state;
+// Each look at a thread's variable of a library that was loaded late is a call of the loader's, and a launch has some
+// twenty of them; of a variable of this model there is room for few bytes, so it is the address.
+thread_local constinit ThreadState state_of_thread;
+constinit __attribute__((tls_model("initial-exec"))) thread_local ThreadState* known_state = nullptr;
+
+ThreadState& state() noexcept {
+  if (known_state == nullptr) [[unlikely]]
+    known_state = &state_of_thread;
+  return *known_state;
+}
 
 // The calling thread's. A call may begin in one session and end in the next, or never be told to end: what is left of
 // it must not make the thread's further calls look like inner ones.
 ThreadState& state_in(std::uint32_t session) noexcept {
-  if (state.session != session) {
-    state = {};
-    state.session = session;
+  ThreadState& mine = state();
+  if (mine.session != session) {
+    const bool ends = mine.ends;
+    mine = {};
+    mine.session = session;
+    mine.ends = ends;
   }
-  return state;
+  return mine;
 }
 
 // Gives the thread's ring of marks back when the thread ends. It shares the registry, since a thread may outlive the
@@ -54,6 +69,8 @@ struct MarksOfThread {
   }
   ~MarksOfThread() {
     if (registry) registry->give_back(index);
+    state().marks_of = nullptr;
+    state().ends = true;
   }
 };
 thread_local MarksOfThread marks_of_thread;
@@ -76,7 +93,15 @@ std::uint32_t ApiCalls::next_session() noexcept {
   return sessions.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-std::uint32_t ApiCalls::marks_of_this_thread() noexcept { return marks_of_thread.get(marks_); }
+std::uint32_t ApiCalls::marks_of_this_thread() noexcept {
+  ThreadState& mine = state();
+  if (mine.marks_of != marks_.get()) [[unlikely]] {
+    if (mine.ends) return MarksRegistry::kNone;
+    mine.marks = marks_of_thread.get(marks_);
+    mine.marks_of = marks_.get();  // which lives as long as MarksOfThread holds it
+  }
+  return mine.marks;
+}
 
 void ApiCalls::mark(std::int64_t time_ns, leadline_context context) noexcept {
   const std::uint32_t thread = marks_of_this_thread();

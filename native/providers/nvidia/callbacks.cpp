@@ -15,7 +15,8 @@ struct LastDevice {
   void* context = nullptr;
   std::int32_t device = -1;
 };
-thread_local constinit LastDevice last;
+// Read at each call, see ThreadState in gpu/api_calls.cpp.
+constinit __attribute__((tls_model("initial-exec"))) thread_local LastDevice last;
 
 using gpu::argument;
 

@@ -21,7 +21,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPatience{100};  // for callbacks that are running
 
 // Set while our own thread makes a call that does nothing, in whose end CUPTI is finalised.
-thread_local constinit bool finalizing_here = false;
+constinit __attribute__((tls_model("initial-exec"))) thread_local bool finalizing_here = false;
 
 constexpr std::int64_t kSettleNs = 2'000'000'000;  // older records are not on their way any more
 
