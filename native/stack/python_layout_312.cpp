@@ -31,6 +31,7 @@ bool load_frame_layout(FrameLayout* out) noexcept {
   layout.thread_frame = offsetof(PyThreadState, cframe);
   layout.through_cframe = true;
   layout.cframe_frame = offsetof(_PyCFrame, current_frame);
+  layout.cframe_previous = offsetof(_PyCFrame, previous);
   layout.previous = offsetof(Frame312, previous);
   layout.code = offsetof(Frame312, code);
   layout.instruction = offsetof(Frame312, previous_instruction);

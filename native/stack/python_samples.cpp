@@ -27,7 +27,7 @@ std::atomic<uintptr_t> g_dying{0};  // nobody holds it any more, but it is whole
 std::atomic<void (*)()> g_before_code_dies{nullptr};
 destructor g_free_code = nullptr;
 
-constexpr size_t kMostFrames = 1u << 17;  // a chain that is longer goes in a circle
+intptr_t g_distance_of_mark = 0;  // see Capture; set once by begin()
 
 // The first two words of every object.
 struct ObjectHead {
@@ -66,22 +66,99 @@ bool read_frame(SafePages& memory, uintptr_t frame, RawFrame* raw, uintptr_t* pr
   return true;
 }
 
+// Finds a chain that goes in a circle, in which some step meets again where an earlier one stood (Brent).
+class Circle {
+ public:
+  bool closes_at(uintptr_t place) noexcept {
+    if (place == kept_) return true;
+    if (++steps_ == next_) {
+      kept_ = place;
+      next_ *= 2;
+    }
+    return false;
+  }
+
+ private:
+  uintptr_t kept_ = 0;
+  size_t steps_ = 0;
+  size_t next_ = 64;
+};
+
 class Capture {
  public:
   Capture(SafePages& memory, SampledStack& out) noexcept : memory_(memory), out_(out) {}
 
   void run(uintptr_t thread) noexcept {
-    uintptr_t frame = 0;
-    if (!memory_.read(thread + g_layout.thread_frame, &frame)) return;
-    if (g_layout.through_cframe && (frame == 0 || !memory_.read(frame + g_layout.cframe_frame, &frame))) return;
+    uintptr_t innermost = 0;
+    if (!memory_.read(thread + g_layout.thread_frame, &innermost)) return;
     if (g_layout.cframe >= 0 && !memory_.read(thread + static_cast<uint32_t>(g_layout.cframe), &c_frame_)) return;
-    bool innermost = true;
-    for (size_t steps = 0; frame != 0 && steps < kMostFrames; ++steps) {
+    if (!g_layout.through_cframe) {
+      if (!walk(innermost, nullptr)) cut();
+      return;
+    }
+    // CPython 3.11 and 3.12 make the C frame of an evaluation the innermost one before they write into it: until then
+    // it holds what an earlier evaluation left at this place of the stack, and the thread is still in the outer one.
+    for (int tries = 0; tries < 2 && innermost != 0; ++tries) {
+      Evaluation entered{.c_frame = innermost};
+      uintptr_t frame = 0;
+      uintptr_t outer = 0;
+      const bool known = memory_.read(innermost + g_layout.cframe_frame, &frame) &&
+                         memory_.read(innermost + g_layout.cframe_previous, &outer) &&
+                         (outer == 0 || memory_.read(outer + g_layout.cframe_frame, &entered.goes_on));
+      if (g_layout.cframe >= 0) c_frame_ = innermost;
+      if (known && walk(frame, &entered)) return;
+      out_.frame_count = out_.self_count = out_.run_count = 0;
+      in_run_ = 0;
+      innermost = outer;
+    }
+    cut();
+  }
+
+  // On a thread that runs Python: how far the mark of an evaluation lies from its C frame, both on the stack of one
+  // function of the interpreter; 0 where that cannot be told.
+  intptr_t distance_of_mark(uintptr_t thread) noexcept {
+    uintptr_t c_frame = 0;
+    uintptr_t frame = 0;
+    if (!memory_.read(thread + g_layout.thread_frame, &c_frame) ||
+        !memory_.read(c_frame + g_layout.cframe_frame, &frame)) {
+      return 0;
+    }
+    Circle circle;
+    for (; frame != 0 && !circle.closes_at(frame);) {
       RawFrame raw;
       uintptr_t previous = 0;
       bool is_mark = false;
       bool is_entry = false;
-      if (!read_frame(memory_, frame, &raw, &previous, &is_mark, &is_entry)) return;
+      if (!read_frame(memory_, frame, &raw, &previous, &is_mark, &is_entry)) return 0;
+      if (is_mark) return static_cast<intptr_t>(frame - c_frame);
+      frame = previous;
+    }
+    return 0;
+  }
+
+ private:
+  struct Evaluation {
+    uintptr_t c_frame = 0;
+    uintptr_t goes_on = 0;  // the frame in which the evaluation around it stands
+  };
+
+  // False where the frames do not hang together; `entered`: the evaluation that they begin in, if it can be told.
+  bool walk(uintptr_t frame, const Evaluation* entered) noexcept {
+    bool innermost = true;
+    Circle circle;
+    for (; frame != 0;) {
+      RawFrame raw;
+      uintptr_t previous = 0;
+      bool is_mark = false;
+      bool is_entry = false;
+      if (circle.closes_at(frame) || !read_frame(memory_, frame, &raw, &previous, &is_mark, &is_entry)) return false;
+      if (entered != nullptr && (is_mark || is_entry)) {
+        const auto place = entered->c_frame + static_cast<uintptr_t>(g_distance_of_mark);
+        // Nothing goes on around the first evaluation of a greenlet, whatever its C frame follows.
+        if ((previous != 0 && previous != entered->goes_on) || (is_mark && g_distance_of_mark != 0 && frame != place))
+          return false;
+        entered = nullptr;
+      }
       if (is_mark) {
         end_run(frame);
       } else {
@@ -94,9 +171,13 @@ class Capture {
       }
       frame = previous;
     }
+    return entered == nullptr || entered->goes_on == 0;
   }
-
- private:
+  // What is known is no path.
+  void cut() noexcept {
+    out_.frame_count = out_.self_count = out_.run_count = 0;
+    out_.cut = true;
+  }
   void add(const RawFrame& raw) noexcept {
     if (out_.frame_count < out_.frames.size()) {
       out_.frames[out_.frame_count] = raw;
@@ -122,6 +203,7 @@ class Capture {
 
 void capture(SafePages& memory, SampledStack& out) {
   out.frame_count = out.self_count = out.run_count = 0;
+  out.cut = false;
   const auto thread = reinterpret_cast<uintptr_t>(PyGILState_GetThisThreadState());
   if (thread != 0) Capture(memory, out).run(thread);
 }
@@ -158,6 +240,7 @@ uintptr_t state_of(SafePages& memory, pid_t tid) noexcept {
 
 void capture_of(SafePages& memory, pid_t tid, SampledStack& out) {
   out.frame_count = out.self_count = out.run_count = 0;
+  out.cut = false;
   const uintptr_t state = state_of(memory, tid);
   if (state != 0) Capture(memory, out).run(state);
 }
@@ -266,6 +349,12 @@ bool begin(const PythonSource& live) {
   if (g_live != nullptr) return true;
   if (!load_frame_layout(&g_layout)) return false;
   g_live = &live;
+  if (const auto thread = reinterpret_cast<uintptr_t>(PyGILState_GetThisThreadState());
+      g_layout.through_cframe && thread != 0) {
+    static SafePages memory;
+    SampledStack nothing;
+    g_distance_of_mark = Capture(memory, nothing).distance_of_mark(thread);
+  }
   g_source = {
       .top = top,
       .walk = walk,

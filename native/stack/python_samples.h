@@ -39,6 +39,7 @@ struct SampledStack {
   size_t frame_count = 0;      // may be more than there is room for
   size_t self_count = 0;
   size_t run_count = 0;
+  bool cut = false;  // the frames did not hang together, so there are none
 };
 
 struct PythonSamples {

@@ -17,6 +17,7 @@ namespace leadline::cpu {
 namespace {
 
 constexpr size_t kMostBlocks = 1024;
+constexpr uint32_t kMostCut = 4;
 constexpr pthread_key_t kWithoutAllocation = 32;  // keys below it need no memory of the thread's own
 constexpr size_t kRoom = 8192;                    // bytes of stack that taking a sample needs, with plenty to spare
 
@@ -142,7 +143,14 @@ __attribute__((noinline)) void take(SampledThread& thread, int64_t weight_ns, co
     thread.pages.forget();
     SampledStack stack{thread.frames, thread.selves, thread.runs};
     samples->capture(thread.pages, stack);
-    if (stack.frame_count > kMostFrames) losses().count(LossKind::kPythonFramesTruncated);
+    // The interpreter is entering an evaluation: the time goes to the next sample. Not time and again, should one keep
+    // its frames in another way.
+    if (stack.cut && ++thread.cut < kMostCut) {
+      thread.accounted_ns.fetch_sub(weight_ns, std::memory_order_relaxed);
+      return;
+    }
+    thread.cut = 0;
+    if (stack.cut || stack.frame_count > kMostFrames) losses().count(LossKind::kPythonFramesTruncated);
     head.frames = stack.frame_count < kMostFrames ? stack.frame_count : kMostFrames;
     head.selves = stack.self_count;
     head.runs = stack.run_count;

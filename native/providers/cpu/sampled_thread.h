@@ -90,6 +90,7 @@ struct SampledThread {
 
   // --- the handler
   bool marked = false;  // asked to be told of the thread's end
+  uint32_t cut = 0;     // samples in a row whose Python frames did not hang together
   SafePages pages;
   std::array<RawFrame, kMostFrames> frames;
   std::array<SampledSelf, kMostSelves> selves;
