@@ -118,6 +118,7 @@ def test_threads_without_python_are_sampled_too(sample, place) -> None:
         #include <pthread.h>
         #include <signal.h>
         #include <time.h>
+        #include <unistd.h>
         static double cpu(void) {
           struct timespec t;
           clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -129,6 +130,7 @@ def test_threads_without_python_are_sampled_too(sample, place) -> None:
           sigfillset(&all);
           if (deaf) pthread_sigmask(SIG_SETMASK, &all, 0);
           while (cpu() < 0.4) {}
+          if (deaf) sleep(1);  /* what it ran is looked at twenty times a second, and not when it ends */
           return 0;
         }
         void both(void) {
@@ -154,7 +156,7 @@ def test_threads_without_python_are_sampled_too(sample, place) -> None:
         for thread in seen.profile.threads
     }
     assert by_thread["plain"] == pytest.approx(0.4e9, rel=0.05)
-    assert by_thread["deaf"] == pytest.approx(0.4e9, rel=0.25)  # what it ran since it was last looked at is not known
+    assert by_thread["deaf"] == pytest.approx(0.4e9, rel=0.05)
     assert seen.losses() == {"samples_missing": 1}
     assert [loss.detail for loss in seen.profile.losses] == [
         "The thread deaf blocks all signals, so what it ran is booked at the thread itself."
