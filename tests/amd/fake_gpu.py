@@ -22,7 +22,8 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (),
     ),
     "librocprofiler-sdk.so.1": (("fake_sdk.cpp",), ("libhsa-runtime64.so.1",)),
-    "libamdhip64.so.7": (("fake_hip.cpp",), ("libhsa-runtime64.so.1",)),
+    "libamdhip64.so.7": (("fake_hip.cpp", "fake_modules.cpp"), ("libhsa-runtime64.so.1",)),
+    "libhiprtc.so.7": (("fake_hiprtc.cpp",), ("libamdhip64.so.7",)),
     "librccl.so.1": (("fake_rccl.cpp",), ("libhsa-runtime64.so.1", "libamdhip64.so.7")),
     "librocprofiler-sdk-roctx.so.1": (("fake_roctx.cpp",), ("libhsa-runtime64.so.1",)),
     "libroctx64.so.4": (("fake_older_roctx.cpp",), ("libhsa-runtime64.so.1",)),
@@ -39,10 +40,10 @@ def build(folder: Path, compiler: str, optimise: str = "-O1") -> None:
 
 
 def run_program(
-    output: Path, fakes: Path, *options: str, program: str = "fake_program.py", **environment: str
+    output: Path, fakes: Path, *options: str, program: str | Path = "fake_program.py", **environment: str
 ) -> tuple[int, str]:
-    """`leadline run` of a program beside this file, into `output`: exit status and stderr."""
-    program = str(Path(__file__).with_name(program))
+    """`leadline run` of a program, by its path or its name beside this file, into `output`: exit status and stderr."""
+    program = str(Path(__file__).parent / program)
     result = subprocess.run(
         [sys.executable, "-m", "leadline", "run", "-o", str(output), *options, program],
         env={**os.environ, "FAKES": str(fakes), "LD_LIBRARY_PATH": str(fakes), **environment},
