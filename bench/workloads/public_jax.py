@@ -16,9 +16,8 @@ def gpt2() -> Step:
     """GPT-2 of transformers (flax linen), trained with optax's AdamW."""
     import jax
     import jax.numpy as jnp
-    import optax
 
-    transformers = _optional("transformers")
+    optax, transformers = _optional("optax"), _optional("transformers")
     shape = transformers.GPT2Config(n_layer=4, n_embd=128, n_head=4, vocab_size=2000, n_positions=64)
     model = transformers.FlaxGPT2LMHeadModel(shape)
     tokens = jax.random.randint(jax.random.key(0), (4, 64), 0, 2000)
@@ -33,9 +32,8 @@ def gpt2() -> Step:
 def resnet18() -> Step:
     """ResNet-18 of Haiku, with its state of moving averages, trained with optax's SGD with momentum."""
     import jax
-    import optax
 
-    hk = _optional("haiku")
+    hk, optax = _optional("haiku"), _optional("optax")
     network = hk.without_apply_rng(
         hk.transform_with_state(lambda images: hk.nets.ResNet18(10)(images, is_training=True))
     )
@@ -54,8 +52,8 @@ def vit() -> Step:
     """A vision transformer of Equimo (Equinox), mapped over images, trained with optax's Adam."""
     import equinox as eqx
     import jax
-    import optax
 
+    optax = _optional("optax")
     model = _optional("equimo.models").VisionTransformer(
         img_size=32, in_channels=3, dim=96, patch_size=8, num_heads=[3], depths=[3], num_classes=10,
         key=jax.random.key(0),
@@ -76,9 +74,8 @@ def neural_ode() -> Step:
     """An ordinary differential equation whose right side is an MLP (Equinox), solved and differentiated by diffrax."""
     import equinox as eqx
     import jax
-    import optax
 
-    diffrax = _optional("diffrax")
+    diffrax, optax = _optional("diffrax"), _optional("optax")
     field = eqx.nn.MLP(2, 2, 64, 2, key=jax.random.key(0))
     starts = jax.random.normal(jax.random.key(1), (32, 2))
     weights, rest = eqx.partition(field, eqx.is_inexact_array)
@@ -104,7 +101,8 @@ def _optional(package: str) -> Any:
 def _trained(weights: Any, loss_of: Any, optimizer: Any, prepare: Callable[[Any], Any] = lambda leaf: leaf) -> Step:
     """`loss_of(weights, key)`: the loss of the one batch."""
     import jax
-    import optax
+
+    optax = _optional("optax")
 
     @jax.jit
     def train_step(weights: Any, state: Any, key: Any) -> Any:
