@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import os
@@ -21,12 +22,18 @@ import leadline
 _SOURCE = Path(__file__).parents[2] / "native/testing/pjrt/fake_plugin.c"
 _ABI = Path(__file__).parents[2] / "native/providers/pjrt/pjrt_abi.h"
 _STRUCTURES = {
+    "kEventDestroy": "PJRT_Event_Destroy",
     "kEventAwait": "PJRT_Event_Await",
+    "kEventOnReady": "PJRT_Event_OnReady",
     "kClientCreate": "PJRT_Client_Create_Args",
     "kClientPlatformName": "PJRT_Client_PlatformName_Args",
     "kClientCompile": "PJRT_Client_Compile_Args",
     "kBufferFromHostBuffer": "PJRT_Client_BufferFromHostBuffer_Args",
     "kDeviceLocalHardwareId": "PJRT_Device_LocalHardwareId_Args",
+    "kExecutableDestroy": "PJRT_Executable_Destroy_Args",
+    "kExecutableNumOutputs": "PJRT_Executable_NumOutputs_Args",
+    "kLoadedExecutableDestroy": "PJRT_LoadedExecutable_Destroy_Args",
+    "kLoadedExecutableGetExecutable": "PJRT_LoadedExecutable_GetExecutable_Args",
     "kLoadedExecutableExecute": "PJRT_LoadedExecutable_Execute_Args",
     "kExecutableDeserializeAndLoad": "PJRT_Executable_DeserializeAndLoad_Args",
     "kBufferDestroy": "PJRT_Buffer_Destroy_Args",
@@ -34,8 +41,12 @@ _STRUCTURES = {
     "kBufferDevice": "PJRT_Buffer_Device_Args",
     "kBufferCopyToDevice": "PJRT_Buffer_CopyToDevice_Args",
     "kBufferToHostBuffer": "PJRT_Buffer_ToHostBuffer_Args",
+    "kBufferReadyEvent": "PJRT_Buffer_ReadyEvent_Args",
+    "kCopyToDeviceStreamAddChunk": "PJRT_CopyToDeviceStream_AddChunk_Args",
     "kBufferCopyToMemory": "PJRT_Buffer_CopyToMemory_Args",
     "kBufferCopyRawToHost": "PJRT_Buffer_CopyRawToHost_Args",
+    "kTransferManagerTransferData": "PJRT_AsyncHostToDeviceTransferManager_TransferData_Args",
+    "kTransferManagerDevice": "PJRT_AsyncHostToDeviceTransferManager_Device_Args",
 }
 """What a plug-in calls the arguments of each slot, in the error that a structure of a wrong size gets."""
 
@@ -85,13 +96,22 @@ def test_calls_of_a_plugin_stand_on_their_lines_and_its_table_is_given_back(fake
     lines = (PROGRAMS / "plugin.py").read_text().splitlines()
     [execute] = ran.rows("PJRT_LoadedExecutable_Execute")
     path = [lines[ran.line(row) - 1].strip() for row in _above(ran, execute) if ran.profile.tree.node(row).line]
-    assert "call(55, 1, 0, 0, 1, 0, 0, 0, 0)" in path
+    assert "call(55, 1, 0, 0, 1, 0, ctypes.addressof(lists), 0, 0)" in path
     [device] = [one for one in ran.profile.devices if one.index == 3]
     copied = ran.profile.tree.exclusive("copy_bytes", device=device.row)
     by_name = {ran.paths[row]: int(copied.sum[row]) for row in range(len(ran.paths)) if copied.count[row]}
-    assert by_name == {"PJRT_Client_BufferFromHostBuffer": 12_000, "PJRT_Buffer_ToHostBuffer": 4_000}
+    assert by_name == {
+        "PJRT_Client_BufferFromHostBuffer": 12_000,
+        "PJRT_Buffer_ToHostBuffer": 4_000,
+        "PJRT_AsyncHostToDeviceTransferManager_TransferData": 700,
+    }
+    [on_device] = ran.rows("on the device")
+    assert ran.parents[on_device] == execute and said["finished"] == 5
+    lasted = ran.profile.tree.exclusive("call_time", device=device.row)
+    assert lasted.count[on_device] == 5 and lasted.sum[on_device] > 0
     told = ran.profile.meta["processes"][0]["available"]["jax"]["pjrt"]
-    assert told["plugins"] >= 1 and told["executed"] == 5 and told["failed"] == 2 and told["copied_bytes"] == 16_000
+    assert told["plugins"] >= 1 and told["executed"] == 5 and told["failed"] == 2 and told["copied_bytes"] == 17_200
+    assert told["made_bytes"] == 5 * 8_000 and told["ended"] == 5 and told["not_awaited"] == 0
 
 
 def _above(ran: Ran, row: int) -> list[int]:
@@ -148,3 +168,33 @@ def _plugin_of(kind: int) -> Path | None:
 
 def _slots() -> dict[str, str]:
     return dict(re.findall(r"^  (k\w+) = (\d+),$", _ABI.read_text(), re.MULTILINE))
+
+
+def test_copies_are_the_vendors_to_count_from_when_its_provider_begins() -> None:
+    from leadline.capture.providers.jax_plugins import Plugins
+
+    class Native:
+        """Keeps what it was asked."""
+
+        def __init__(self) -> None:
+            self.started: list[dict[str, object]] = []
+
+        def provider_start(self, name: str, options: dict[str, object]) -> dict[str, object]:
+            self.started.append(options)
+            return {"ok": True, "message": ""}
+
+        def provider_stop(self, name: str) -> dict[str, object]:
+            return {}
+
+    native, vendor = Native(), [""]
+    plugins = Plugins(native, lambda: vendor[0], lambda sentence: None)
+    plugins.look()
+    assert native.started == [], "no plug-in, nothing to say"
+    new, keep = ctypes.pythonapi.PyCapsule_New, ctypes.create_string_buffer(8)
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    plugins._loaded(new(ctypes.addressof(keep), None, None))
+    plugins.look()
+    vendor[0] = "nvidia"
+    plugins.look()
+    plugins.look()
+    assert native.started == [{"table": ctypes.addressof(keep), "bytes": True}, {"bytes": False}]

@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "gpu/in_callback.h"
 #include "gpu/measure.h"
+#include "providers/pjrt/runs.h"
 #include "providers/pjrt/table.h"
 
 namespace leadline::pjrt {
@@ -27,11 +28,14 @@ constexpr std::array kCalls{
     Call{kBufferFromHostBuffer, "PJRT_Client_BufferFromHostBuffer", LEADLINE_GPU_COPY},
     Call{kLoadedExecutableExecute, "PJRT_LoadedExecutable_Execute", LEADLINE_GPU_LAUNCH},
     Call{kExecutableDeserializeAndLoad, "PJRT_Executable_DeserializeAndLoad", LEADLINE_GPU_OTHER},
+    Call{kLoadedExecutableDestroy, nullptr, LEADLINE_GPU_OTHER},
     Call{kBufferDestroy, nullptr, LEADLINE_GPU_FREE},
     Call{kBufferCopyToDevice, "PJRT_Buffer_CopyToDevice", LEADLINE_GPU_COPY},
     Call{kBufferToHostBuffer, "PJRT_Buffer_ToHostBuffer", LEADLINE_GPU_COPY},
     Call{kBufferCopyToMemory, "PJRT_Buffer_CopyToMemory", LEADLINE_GPU_COPY},
     Call{kBufferCopyRawToHost, "PJRT_Buffer_CopyRawToHost", LEADLINE_GPU_COPY},
+    Call{kCopyToDeviceStreamAddChunk, "PJRT_CopyToDeviceStream_AddChunk", LEADLINE_GPU_COPY},
+    Call{kTransferManagerTransferData, "PJRT_AsyncHostToDeviceTransferManager_TransferData", LEADLINE_GPU_COPY},
 };
 
 struct KeptErrno {
@@ -41,32 +45,6 @@ struct KeptErrno {
 
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t more = 1) noexcept {
   counter.fetch_add(more, std::memory_order_relaxed);
-}
-
-// Asks the plug-in something of our own; an error is taken away again.
-bool ask(const Followed& of, Slot slot, Arguments* arguments) noexcept {
-  if (!of.has(slot) || !of.has(kErrorDestroy)) return false;
-  Error* const error = of.call(slot, arguments);
-  if (error == nullptr) return true;
-  ErrorDestroy destroy{{sizeof(ErrorDestroy), nullptr}, error};
-  of.call(kErrorDestroy, &destroy);
-  return false;
-}
-
-// -1 where the plug-in does not tell.
-std::int32_t number_of(const Followed& of, void* device) noexcept {
-  HardwareId asked{{kHardwareIdSize, nullptr}, device, -1};
-  return device != nullptr && ask(of, kDeviceLocalHardwareId, &asked) ? asked.id : -1;
-}
-
-std::int32_t device_of_buffer(const Followed& of, void* buffer) noexcept {
-  BufferDevice asked{{{sizeof(BufferDevice), nullptr}, buffer}, nullptr};
-  return buffer != nullptr && ask(of, kBufferDevice, &asked) ? number_of(of, asked.device) : -1;
-}
-
-std::int64_t size_of_buffer(const Followed& of, void* buffer) noexcept {
-  BufferSize asked{{{sizeof(BufferSize), nullptr}, buffer}, 0};
-  return buffer != nullptr && ask(of, kBufferOnDeviceSize, &asked) ? static_cast<std::int64_t>(asked.bytes) : 0;
 }
 
 std::int64_t bytes_of(const BufferFromHost& arguments) noexcept {
@@ -79,32 +57,46 @@ std::int64_t bytes_of(const BufferFromHost& arguments) noexcept {
   return bytes;
 }
 
+std::int32_t device_of_manager(std::size_t table, void* manager) noexcept {
+  GetObject asked{{{sizeof(GetObject), nullptr}, manager}, nullptr};
+  return manager != nullptr && ask(table, kTransferManagerDevice, &asked) ? number_of(table, asked.found) : -1;
+}
+
 struct Facts {
   std::int32_t device = -1;
   std::int64_t bytes = 0;
+  std::int64_t begun_ns = 0;
 };
 
 // Before the call, while its arguments are what the caller gave.
-Facts facts_of(const Followed& of, Slot slot, const Arguments* arguments) noexcept {
+Facts facts_of(std::size_t table, Slot slot, const Arguments* arguments) noexcept {
   switch (slot) {
     case kBufferFromHostBuffer: {
       const auto& from = *static_cast<const BufferFromHost*>(arguments);
-      return {number_of(of, from.device), bytes_of(from)};
+      return {number_of(table, from.device), bytes_of(from)};
     }
     case kLoadedExecutableExecute:
-      return {number_of(of, static_cast<const Execute*>(arguments)->device), 0};
+      return {number_of(table, static_cast<const Execute*>(arguments)->device), 0};
     case kBufferToHostBuffer: {
       const auto& to = *static_cast<const ToHost*>(arguments);
-      return {device_of_buffer(of, to.buffer), to.destination ? static_cast<std::int64_t>(to.bytes) : 0};
+      return {device_of_buffer(table, to.buffer), to.destination ? static_cast<std::int64_t>(to.bytes) : 0};
     }
     case kBufferCopyRawToHost: {
       const auto& to = *static_cast<const RawToHost*>(arguments);
-      return {device_of_buffer(of, to.buffer), to.bytes};
+      return {device_of_buffer(table, to.buffer), to.bytes};
     }
     case kBufferCopyToDevice:
     case kBufferCopyToMemory: {
       void* const buffer = static_cast<const OfBuffer*>(arguments)->buffer;
-      return {device_of_buffer(of, buffer), size_of_buffer(of, buffer)};
+      return {device_of_buffer(table, buffer), size_of_buffer(table, buffer)};
+    }
+    case kCopyToDeviceStreamAddChunk: {
+      const Chunk* const chunk = static_cast<const AddChunk*>(arguments)->chunk;
+      return {-1, chunk != nullptr ? static_cast<std::int64_t>(chunk->bytes) : 0};
+    }
+    case kTransferManagerTransferData: {
+      const auto& part = *static_cast<const TransferData*>(arguments);
+      return {device_of_manager(table, part.object), part.bytes};
     }
     default:
       return {};
@@ -116,9 +108,10 @@ bool is_question(Slot slot, const Arguments* arguments) noexcept {
   return slot == kBufferToHostBuffer && static_cast<const ToHost*>(arguments)->destination == nullptr;
 }
 
-void learn_platform(Followed& of, const ClientCreate& made) noexcept {
+void learn_platform(std::size_t table, const ClientCreate& made) noexcept {
+  Followed& of = followed(table);
   PlatformName asked{{sizeof(PlatformName), nullptr}, made.client, nullptr, 0};
-  if (made.client == nullptr || !ask(of, kClientPlatformName, &asked) || asked.name == nullptr) return;
+  if (made.client == nullptr || !ask(table, kClientPlatformName, &asked) || asked.name == nullptr) return;
   const std::string_view name(asked.name, asked.size);
   constexpr std::int32_t kCuda = 1;
   constexpr std::int32_t kHip = 2;
@@ -141,36 +134,46 @@ void emit(leadline_phase phase, const Call& call, const Facts& facts, const Foll
   leadline_monitor_emit(&event);
 }
 
-void count(Measuring& measuring, Slot slot, const Facts& facts, bool failed) noexcept {
+void count(Measuring& measuring, const Call& call, const Facts& facts, bool failed) noexcept {
   add(measuring.calls);
   if (failed) return add(measuring.failed);
-  if (slot == kLoadedExecutableExecute) add(measuring.executed);
-  if (slot == kClientCompile || slot == kExecutableDeserializeAndLoad) add(measuring.compiled);
-  if (facts.bytes > 0) add(measuring.copied_bytes, static_cast<std::uint64_t>(facts.bytes));
+  if (call.slot == kLoadedExecutableExecute) add(measuring.executed);
+  if (call.slot == kClientCompile || call.slot == kExecutableDeserializeAndLoad) add(measuring.compiled);
+  if (facts.bytes <= 0) return;
+  add(call.kind == LEADLINE_GPU_COPY ? measuring.copied_bytes : measuring.made_bytes,
+      static_cast<std::uint64_t>(facts.bytes));
 }
 
 // What ends in the call: its place is known inside of it only.
-void finish(const Call& call, const Facts& facts, const Followed& of, const void* token, bool failed) noexcept {
+void finish(const Call& call, Facts facts, std::size_t table, const Arguments* arguments, const void* token,
+            bool failed) noexcept {
   const InCallback measuring;
   if (!measuring) return;
-  count(*measuring, call.slot, facts, failed);
-  const bool copied = !failed && facts.bytes > 0 && measuring->counts_bytes.load(std::memory_order_relaxed);
-  if (copied) {
+  const Followed& of = followed(table);
+  if (call.slot == kLoadedExecutableExecute && !failed) {
+    facts.bytes =
+        ran(table, *static_cast<const Execute*>(arguments), leadline_monitor_context(), facts.begun_ns, *measuring);
+  }
+  count(*measuring, call, facts, failed);
+  const bool copied = !failed && call.kind == LEADLINE_GPU_COPY && facts.bytes > 0;
+  if (copied && measuring->counts_bytes.load(std::memory_order_relaxed)) {
     gpu::emit_measure(leadline_monitor_context(), MetricKind::kCopyBytes, facts.bytes, facts.device,
                       leadline_monitor_now(), of.device_type.load(std::memory_order_relaxed));
   }
   emit(LEADLINE_END, call, facts, of, token);
 }
 
-bool begin(const Call& call, const Arguments* arguments, const Followed& of, Facts* facts, const void* token) noexcept {
+bool begin(const Call& call, const Arguments* arguments, std::size_t table, Facts* facts, const void* token) noexcept {
   const InCallback measuring;
   if (!measuring || !measuring->told.load(std::memory_order_acquire) || is_question(call.slot, arguments)) return false;
-  *facts = facts_of(of, call.slot, arguments);
-  emit(LEADLINE_BEGIN, call, *facts, of, token);
+  *facts = facts_of(table, call.slot, arguments);
+  if (call.slot == kLoadedExecutableExecute) facts->begun_ns = leadline_monitor_now();
+  emit(LEADLINE_BEGIN, call, *facts, followed(table), token);
   return true;
 }
 
-void count_freed() noexcept {
+void count_gone(Slot slot, const Arguments* arguments) noexcept {
+  if (slot == kLoadedExecutableDestroy) return forget_executable(static_cast<const OfObject*>(arguments)->object);
   const InCallback measuring;
   if (measuring) add(measuring->buffers_freed);
 }
@@ -178,21 +181,21 @@ void count_freed() noexcept {
 template <std::size_t kTable, std::size_t kCall>
 Error* followed_call(Arguments* arguments) {
   constexpr Call kOne = kCalls[kCall];
-  Followed& of = followed(kTable);
+  const Followed& of = followed(kTable);
   if constexpr (kOne.name == nullptr) {
-    count_freed();
+    count_gone(kOne.slot, arguments);
     return of.call(kOne.slot, arguments);
   } else {
     Facts facts;
     bool told = false;
     {
       const KeptErrno kept;
-      told = begin(kOne, arguments, of, &facts, &facts);
+      told = begin(kOne, arguments, kTable, &facts, &facts);
     }
     Error* const error = of.call(kOne.slot, arguments);
     const KeptErrno kept;
-    if (kOne.slot == kClientCreate && error == nullptr) learn_platform(of, *static_cast<ClientCreate*>(arguments));
-    if (told) finish(kOne, facts, of, &facts, error != nullptr);
+    if (kOne.slot == kClientCreate && error == nullptr) learn_platform(kTable, *static_cast<ClientCreate*>(arguments));
+    if (told) finish(kOne, facts, kTable, arguments, &facts, error != nullptr);
     return error;
   }
 }

@@ -4,6 +4,7 @@
 // as it is.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -24,6 +25,13 @@ struct Measuring {
   std::atomic<std::uint64_t> executed{0};
   std::atomic<std::uint64_t> copied_bytes{0};
   std::atomic<std::uint64_t> buffers_freed{0};
+  std::atomic<std::uint64_t> made_bytes{0};                 // of buffers that runs resulted in
+  std::atomic<std::uint64_t> ended{0};                      // runs, on each of their devices
+  std::atomic<std::uint64_t> ended_failed{0};               // those that ended in an error
+  std::atomic<std::uint64_t> not_awaited{0};                // those for which there was no room or no event
+  std::atomic<std::uint64_t> session{0};                    // ends of an earlier one are none of this
+  std::atomic<std::uint64_t> frame{0};                      // of what stands for a run on its device
+  std::array<std::atomic<std::int64_t>, 64> last_end_ns{};  // of each device
 };
 
 }  // namespace leadline::pjrt

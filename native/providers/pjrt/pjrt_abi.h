@@ -30,12 +30,18 @@ static_assert(offsetof(Table, slots) == 40);
 
 enum Slot : std::uint8_t {
   kErrorDestroy = 0,
+  kEventDestroy = 5,
   kEventAwait = 8,
+  kEventOnReady = 9,
   kClientCreate = 10,
   kClientPlatformName = 12,
   kClientCompile = 20,
   kBufferFromHostBuffer = 22,
   kDeviceLocalHardwareId = 31,
+  kExecutableDestroy = 40,
+  kExecutableNumOutputs = 44,
+  kLoadedExecutableDestroy = 50,
+  kLoadedExecutableGetExecutable = 51,
   kLoadedExecutableExecute = 55,
   kExecutableDeserializeAndLoad = 56,
   kBufferDestroy = 58,
@@ -43,8 +49,12 @@ enum Slot : std::uint8_t {
   kBufferDevice = 65,
   kBufferCopyToDevice = 69,
   kBufferToHostBuffer = 70,
+  kBufferReadyEvent = 72,
+  kCopyToDeviceStreamAddChunk = 78,
   kBufferCopyToMemory = 92,
   kBufferCopyRawToHost = 100,
+  kTransferManagerTransferData = 102,
+  kTransferManagerDevice = 105,
 };
 
 struct ErrorDestroy : Arguments {
@@ -110,6 +120,41 @@ struct RawToHost : OfBuffer {
   void* event;  // out
 };
 static_assert(sizeof(RawToHost) == 56);
+// Calls about one executable, or an event, begin so as well.
+struct OfObject : Arguments {
+  void* object;
+};
+struct GetObject : OfObject {
+  void* found;  // out: of a loaded executable the plain one, of a buffer its event, of a manager its device
+};
+struct OutputCount : OfObject {
+  std::size_t count;  // out
+};
+struct OnReady : OfObject {
+  void (*callback)(Error*, void*);  // which owns the error
+  void* given;
+};
+static_assert(sizeof(OnReady) == 40);
+struct TransferData : OfObject {
+  std::int32_t buffer_index;
+  const void* data;
+  std::int64_t offset;
+  std::int64_t bytes;
+  bool is_last;
+  void* event;  // out
+};
+static_assert(sizeof(TransferData) == 72);
+struct Chunk {
+  void* data;
+  std::size_t bytes;
+  void (*deleter)(void*, void*);
+  void* given;
+};
+struct AddChunk : OfObject {
+  Chunk* chunk;  // gone after the call
+  void* event;   // out
+};
+static_assert(sizeof(AddChunk) == 40);
 struct HardwareId : Arguments {
   void* device;
   std::int32_t id;  // out

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -30,7 +31,48 @@ Error* hardware_id(Arguments* arguments) {
   return fails ? kError : nullptr;
 }
 
-constexpr std::size_t kCount = 101;
+// A device that is done when the test says so.
+struct Waiting {
+  void (*callback)(Error*, void*);
+  void* given;
+};
+std::vector<Waiting> waiting;
+int events_destroyed = 0;
+std::size_t outputs = 2;
+int sizes_asked = 0;
+bool ready_at_once = false;
+
+Error* on_ready(Arguments* arguments) {
+  const auto& asked = *static_cast<OnReady*>(arguments);
+  if (ready_at_once) {
+    asked.callback(nullptr, asked.given);
+  } else {
+    waiting.push_back({asked.callback, asked.given});
+  }
+  return nullptr;
+}
+void finish_all(Error* error = nullptr) {
+  for (const Waiting& each : std::exchange(waiting, {})) each.callback(error, each.given);
+}
+Error* event_destroy(Arguments*) {
+  ++events_destroyed;
+  return nullptr;
+}
+Error* output_count(Arguments* arguments) {
+  static_cast<OutputCount*>(arguments)->count = outputs;
+  return nullptr;
+}
+Error* object(Arguments* arguments) {
+  static_cast<GetObject*>(arguments)->found = &error_object;
+  return nullptr;
+}
+Error* buffer_size(Arguments* arguments) {
+  ++sizes_asked;
+  static_cast<BufferSize*>(arguments)->bytes = 100;
+  return nullptr;
+}
+
+constexpr std::size_t kCount = 106;
 struct Plugin {
   explicit Plugin(std::int32_t major = 0, std::size_t count = kCount) {
     std::memset(bytes, 0, sizeof bytes);
@@ -39,6 +81,12 @@ struct Plugin {
     for (std::size_t i = 0; i < kCount; ++i) set(i, plain);
     set(kErrorDestroy, destroy);
     set(kDeviceLocalHardwareId, hardware_id);
+    set(kEventOnReady, on_ready);
+    set(kEventDestroy, event_destroy);
+    set(kExecutableNumOutputs, output_count);
+    set(kBufferOnDeviceSize, buffer_size);
+    for (const Slot slot : {kBufferReadyEvent, kBufferDevice, kTransferManagerDevice, kLoadedExecutableGetExecutable})
+      set(slot, object);
   }
   Table& table() { return *reinterpret_cast<Table*>(bytes); }
   Function* slots() { return reinterpret_cast<Function*>(bytes + offsetof(Table, slots)); }
@@ -69,6 +117,23 @@ BufferFromHost from_host(const std::int64_t* dimensions, std::size_t count) {
   arguments.device = &error_object;
   return arguments;
 }
+
+// A run of two results on one device. `complete`: whether the caller wants an event, as JAX does where it needs one.
+struct Run {
+  explicit Run(const void* executable, bool complete = false) {
+    arguments.struct_size = sizeof arguments;
+    arguments.executable = const_cast<void*>(executable);
+    arguments.device_count = 1;
+    arguments.results = lists;
+    if (complete) arguments.complete = events;
+  }
+  Error* call() { return plugin().call(kLoadedExecutableExecute, &arguments); }
+  void* made[2] = {&error_object, &error_object};
+  void* events[1] = {&error_object};
+  void** lists[1] = {made};
+  Execute arguments{};
+};
+int64_t told(const char* what) { return status_value(session_provider().status(), what, int64_t{-1}); }
 
 }  // namespace
 
@@ -105,9 +170,97 @@ TEST_CASE("an error comes back as it is, counts no bytes, and those of our own q
   session_provider().stop();
 }
 
+TEST_CASE("a run's results have their bytes at its call, asked once, and its end is booked where it was called") {
+  REQUIRE(status_value(start(plugin()), "ok", false));
+  events_destroyed = sizes_asked = 0;
+  const int executable = 0;
+  Run run(&executable);
+  {
+    const testing::Region line("line");
+    for (int i = 0; i < 3; ++i) CHECK(run.call() == nullptr);
+  }
+  const std::vector<leadline_gpu_api_event> ended = TestMonitor::api_events(LEADLINE_END);
+  REQUIRE(ended.size() == 3);
+  CHECK(ended[2].bytes == 200);
+  CHECK(sizes_asked == 2);
+  CHECK(told("made_bytes") == 600);
+  CHECK(told("copied_bytes") == 0);
+  CHECK(told("ended") == 0);
+  finish_all();
+  CHECK(told("ended") == 3);
+  CHECK(events_destroyed == 3);
+  const std::string folded = TestMonitor::folded();
+  CHECK(folded.find("line;PJRT_LoadedExecutable_Execute;on the device | device 2") != std::string::npos);
+  CHECK(folded.find("call_time count 3") != std::string::npos);
+  CHECK(folded.find("gpu_time") == std::string::npos);
+
+  OfObject destroyed{{sizeof(OfObject), nullptr}, run.arguments.executable};
+  CHECK(plugin().call(kLoadedExecutableDestroy, &destroyed) == nullptr);
+  outputs = 0;  // another program at the same address
+  CHECK(run.call() == nullptr);
+  CHECK(told("made_bytes") == 600);
+  outputs = 2;
+  finish_all();
+  session_provider().stop();
+}
+
+TEST_CASE(
+    "the caller's own event is used and left to it, an event may be there at once, an error is freed and counted") {
+  REQUIRE(status_value(start(plugin()), "ok", false));
+  events_destroyed = destroyed = 0;
+  const int executable = 0;
+  Run run(&executable, true);
+  CHECK(run.call() == nullptr);
+  finish_all(kError);
+  CHECK(told("ended_failed") == 1);
+  CHECK(destroyed == 1);
+  CHECK(events_destroyed == 0);
+  ready_at_once = true;
+  CHECK(run.call() == nullptr);
+  ready_at_once = false;
+  CHECK(told("ended") == 1);
+  session_provider().stop();
+}
+
+TEST_CASE("ends that come after measuring, or in the next session, are in neither; more than may wait are counted") {
+  REQUIRE(status_value(start(plugin()), "ok", false));
+  const int executable = 0;
+  Run run(&executable);
+  CHECK(run.call() == nullptr);
+  session_provider().stop();
+  REQUIRE(status_value(start(plugin()), "ok", false));
+  finish_all();
+  CHECK(told("ended") == 0);
+  CHECK(TestMonitor::folded().empty());
+  constexpr int kRuns = 5000;
+  for (int i = 0; i < kRuns; ++i) CHECK(run.call() == nullptr);
+  const int64_t left = told("not_awaited");
+  CHECK(left > 0);
+  CHECK(left < kRuns);
+  finish_all();
+  CHECK(told("ended") == kRuns - left);
+  session_provider().stop();
+}
+
+TEST_CASE("transfers in chunks are copies of their bytes") {
+  REQUIRE(status_value(start(plugin()), "ok", false));
+  TransferData part{};
+  part.bytes = 48;
+  part.object = &error_object;
+  CHECK(plugin().call(kTransferManagerTransferData, &part) == nullptr);
+  Chunk chunk{nullptr, 16, nullptr, nullptr};
+  AddChunk added{{{sizeof(AddChunk), nullptr}, &error_object}, &chunk, nullptr};
+  CHECK(plugin().call(kCopyToDeviceStreamAddChunk, &added) == nullptr);
+  CHECK(told("copied_bytes") == 64);
+  CHECK(TestMonitor::folded().find("PJRT_AsyncHostToDeviceTransferManager_TransferData | device 2") !=
+        std::string::npos);
+  session_provider().stop();
+}
+
 TEST_CASE("nothing is told in a pause, and a call that it begins in ends") {
   REQUIRE(status_value(start(plugin()), "ok", false));
   Execute arguments{};
+  arguments.device_count = 1;
   session_provider().pause();
   CHECK(plugin().call(kLoadedExecutableExecute, &arguments) == nullptr);
   session_provider().resume();

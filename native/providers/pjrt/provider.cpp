@@ -5,6 +5,7 @@
 
 #include "gpu/in_callback.h"
 #include "providers/pjrt/calls.h"
+#include "providers/pjrt/runs.h"
 #include "providers/pjrt/table.h"
 
 namespace leadline::pjrt {
@@ -21,9 +22,14 @@ class SessionProvider final : public leadline::Provider {
     const std::lock_guard lock(mutex_);
     if (!started_) {
       for (auto* counter : {&measuring_.calls, &measuring_.failed, &measuring_.compiled, &measuring_.executed,
-                            &measuring_.copied_bytes, &measuring_.buffers_freed}) {
+                            &measuring_.copied_bytes, &measuring_.buffers_freed, &measuring_.made_bytes,
+                            &measuring_.ended, &measuring_.ended_failed, &measuring_.not_awaited}) {
         counter->store(0, std::memory_order_relaxed);
       }
+      for (auto& last : measuring_.last_end_ns) last.store(0, std::memory_order_relaxed);
+      forget_all_executables();
+      measuring_.session.fetch_add(1, std::memory_order_relaxed);
+      measuring_.frame.store(leadline_monitor_new_frame(), std::memory_order_relaxed);
     }
     measuring_.counts_bytes.store(options.get("bytes", true), std::memory_order_relaxed);
     const auto address = static_cast<std::uintptr_t>(options.get("table", int64_t{0}));
@@ -71,7 +77,11 @@ class SessionProvider final : public leadline::Provider {
             {"compiled", number(measuring_.compiled)},
             {"executed", number(measuring_.executed)},
             {"copied_bytes", number(measuring_.copied_bytes)},
-            {"buffers_freed", number(measuring_.buffers_freed)}};
+            {"buffers_freed", number(measuring_.buffers_freed)},
+            {"made_bytes", number(measuring_.made_bytes)},
+            {"ended", number(measuring_.ended)},
+            {"ended_failed", number(measuring_.ended_failed)},
+            {"not_awaited", number(measuring_.not_awaited)}};
   }
 
   mutable std::mutex mutex_;

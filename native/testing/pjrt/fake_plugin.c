@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { SLOTS = 101, FIRST = 40 }; /* of a version before errors had payloads, which JAX asks for where it can */
+enum { SLOTS = 106, FIRST = 40, MOST_WAITING = 64 }; /* of a version before errors had payloads, which JAX asks for where it can */
 
 typedef struct {
   char text[96];
@@ -39,6 +40,21 @@ static int device;
 static int event;
 static int executable;
 
+typedef void (*callback_t)(void*, void*);
+static struct {
+  callback_t callback;
+  void* given;
+} waiting[MOST_WAITING];
+static int waits;
+static int holds; /* 1: runs go on until fake_finish */
+
+EXPORT void fake_hold(int hold) { holds = hold; }
+EXPORT int fake_finish(void) {
+  int finished = waits;
+  waits = 0;
+  for (int i = 0; i < finished; ++i) waiting[i].callback(NULL, waiting[i].given);
+  return finished;
+}
 EXPORT uint64_t fake_calls(int slot) { return calls[slot]; }
 EXPORT void fake_fail(int slot) { failing = slot; }
 EXPORT void fake_version(int major) { table.major = major; }
@@ -88,6 +104,22 @@ static void* event_await(arguments_t* arguments) {
   PLAYED(8);
   return NULL;
 }
+static void* event_destroy(arguments_t* arguments) {
+  (void)arguments;
+  PLAYED(5);
+  return NULL;
+}
+static void* event_on_ready(arguments_t* arguments) {
+  PLAYED(9);
+  callback_t callback = (callback_t)WORD(arguments, 24);
+  if (!holds || waits == MOST_WAITING) {
+    callback(NULL, WORD(arguments, 32));
+  } else {
+    waiting[waits].callback = callback;
+    waiting[waits++].given = WORD(arguments, 32);
+  }
+  return NULL;
+}
 static void* client_create(arguments_t* arguments) {
   PLAYED(10);
   WORD(arguments, 72) = &client;
@@ -126,9 +158,51 @@ static void* hardware_id(arguments_t* arguments) {
   *(int32_t*)((char*)arguments + 24) = 3;
   return NULL;
 }
-static void* execute(arguments_t* arguments) {
+static void* get_executable(arguments_t* arguments) {
+  PLAYED(51);
+  WORD(arguments, 24) = &executable;
+  return NULL;
+}
+static void* executable_gone(arguments_t* arguments) {
   (void)arguments;
+  ++calls[40];
+  return NULL;
+}
+static void* output_count(arguments_t* arguments) {
+  PLAYED(44);
+  NUMBER(arguments, 24) = 1;
+  return NULL;
+}
+/* One result of 8,000 bytes on each device, where the caller has room for it. */
+static void* execute(arguments_t* arguments) {
   PLAYED(55);
+  void*** lists = WORD(arguments, 56);
+  for (int64_t i = 0; lists && i < NUMBER(arguments, 40); ++i) {
+    buffer_t* made = calloc(1, sizeof *made);
+    if (!made) abort();
+    made->bytes = 8000;
+    lists[i][0] = made;
+  }
+  return NULL;
+}
+static void* buffer_event(arguments_t* arguments) {
+  PLAYED(72);
+  WORD(arguments, 24) = &event;
+  return NULL;
+}
+static void* add_chunk(arguments_t* arguments) {
+  PLAYED(78);
+  WORD(arguments, 32) = &event;
+  return NULL;
+}
+static void* transfer_data(arguments_t* arguments) {
+  PLAYED(102);
+  WORD(arguments, 64) = &event;
+  return NULL;
+}
+static void* manager_device(arguments_t* arguments) {
+  PLAYED(105);
+  WORD(arguments, 24) = &device;
   return NULL;
 }
 static void* buffer_destroy(arguments_t* arguments) {
@@ -162,6 +236,18 @@ static void* to_host(arguments_t* arguments) {
   return NULL;
 }
 
+/* Nanoseconds of a call, over so many of the same. */
+EXPORT double fake_loop(int slot, arguments_t* arguments, int times) {
+  struct timespec begun;
+  struct timespec ended;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  for (int i = 0; i < times; ++i) {
+    if (((slot_t volatile*)table.slots)[slot](arguments)) return -1;
+  }
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  return ((double)(ended.tv_sec - begun.tv_sec) * 1e9 + (double)(ended.tv_nsec - begun.tv_nsec)) / times;
+}
+
 EXPORT const void* GetPjrtApi(void) {
   if (table.struct_size) return &table;
   table.struct_size = FIRST + SLOTS * sizeof(slot_t);
@@ -173,17 +259,26 @@ EXPORT const void* GetPjrtApi(void) {
   table.slots[2] = error_code;
   table.slots[3] = initialize;
   table.slots[4] = attributes;
+  table.slots[5] = event_destroy;
   table.slots[8] = event_await;
+  table.slots[9] = event_on_ready;
   table.slots[10] = client_create;
   table.slots[12] = platform_name;
   table.slots[20] = compile;
   table.slots[22] = from_host;
   table.slots[31] = hardware_id;
+  table.slots[40] = executable_gone;
+  table.slots[44] = output_count;
+  table.slots[51] = get_executable;
   table.slots[55] = execute;
   table.slots[58] = buffer_destroy;
   table.slots[64] = on_device_size;
   table.slots[65] = buffer_device;
   table.slots[69] = copy_to_device;
   table.slots[70] = to_host;
+  table.slots[72] = buffer_event;
+  table.slots[78] = add_chunk;
+  table.slots[102] = transfer_data;
+  table.slots[105] = manager_device;
   return &table;
 }

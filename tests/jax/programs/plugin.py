@@ -14,7 +14,7 @@ library = ctypes.CDLL(os.environ["FAKE_PLUGIN"])
 library.GetPjrtApi.restype = ctypes.c_void_p
 library.fake_calls.restype = ctypes.c_uint64
 table = library.GetPjrtApi()
-FOLLOWED = (8, 10, 20, 22, 55, 56, 58, 69, 70, 92, 100)
+FOLLOWED = (8, 10, 20, 22, 50, 55, 56, 58, 69, 70, 78, 92, 100, 102)
 
 
 def slot(number):
@@ -50,11 +50,19 @@ def fetch(buffer):
     return call(70, buffer, 0, ctypes.addressof(back), size, 0)
 
 
+results = (ctypes.c_size_t * 1)()
+lists = (ctypes.c_size_t * 1)(ctypes.addressof(results))
+chunk = (ctypes.c_size_t * 4)(0, 500, 0, 0)
+
+
 def work():
     buffers = [send() for _ in range(3)]
     for _ in range(5):
-        call(55, 1, 0, 0, 1, 0, 0, 0, 0)
+        call(55, 1, 0, 0, 1, 0, ctypes.addressof(lists), 0, 0)
+        buffers.append(results[0])
     fetch(buffers[0])
+    call(102, 1, 0, ctypes.addressof(host), 0, 700, 1, 0)
+    call(78, 1, ctypes.addressof(chunk), 0)
     for buffer in buffers:
         call(58, buffer)
 
@@ -62,8 +70,11 @@ def work():
 before = [slot(number) for number in FOLLOWED]
 with leadline.profile(sys.argv[1], quiet=True):
     call(10, *[0] * 9)
+    library.fake_hold(1)
     inside = [slot(number) for number in FOLLOWED]
     work()
+    finished = library.fake_finish()
+    library.fake_hold(0)
     library.fake_fail(20)
     failed, _ = call(20, 1, 0, 0, 0, 0)
     library.fake_fail(-1)
@@ -81,6 +92,7 @@ print(
             "failed": failed,
             "unplayed": unplayed,
             "came_back": list(back) == list(host),
+            "finished": finished,
             "executed": library.fake_calls(55),
             "errors_freed": library.fake_calls(0),
         }

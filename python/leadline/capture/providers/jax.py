@@ -198,6 +198,7 @@ class JaxProvider:
                 self._changed()
             self._compiling.listen_again()
             self._compiling.over()
+            self._plugins.look()
             self._windows.before(name)
         except Exception as error:
             self._loss(f"A run of a compiled program could not be followed ({error!r}).")

@@ -12,7 +12,10 @@ from typing import Any, Protocol
 from leadline.capture.providers import jax_places
 
 _NAME = "pjrt"
-_TOLD = ("calls", "failed", "compiled", "executed", "copied_bytes", "buffers_freed")
+_TOLD = (
+    *("calls", "failed", "compiled", "executed", "copied_bytes", "buffers_freed", "made_bytes"),
+    *("ended", "ended_failed", "not_awaited"),
+)
 
 
 class PluginNative(Protocol):
@@ -30,12 +33,19 @@ class Plugins:
         self._measured_by = measured_by
         self._loss = loss
         self._known: set[int] = set()
+        self._counts_bytes = True
 
     def install(self) -> None:
         """Ask to be told of every plug-in."""
         register = jax_places.member("jax._src.xla_bridge.register_plugin_callbacks")
         if register is not None:
             register(self._loaded)
+
+    def look(self) -> None:
+        """A vendor's provider may begin after the plug-in was loaded: from then on copies are its to count."""
+        if self._known and self._counts_bytes and self._measured_by():
+            self._counts_bytes = False
+            self._native.provider_start(_NAME, {"bytes": False})
 
     def uninstall(self) -> dict[str, int]:
         """Ask no more, and give tables back; what was called, empty where there is no plug-in."""
@@ -51,7 +61,8 @@ class Plugins:
         """Called by JAX, which goes on to use the plug-in, so nothing may escape from here."""
         try:
             table = _address(c_api)
-            answer = self._native.provider_start(_NAME, {"table": table, "bytes": not self._measured_by()})
+            self._counts_bytes = not self._measured_by()
+            answer = self._native.provider_start(_NAME, {"table": table, "bytes": self._counts_bytes})
             if answer.get("message"):
                 self._loss(str(answer["message"]))
             else:
