@@ -8,7 +8,11 @@
 #include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { SLOTS = 106, FIRST = 40, MOST_WAITING = 64 }; /* of a version before errors had payloads, which JAX asks for where it can */
+enum {
+  SLOTS = 106,
+  FIRST = 40,
+  MOST_WAITING = 64
+}; /* of a version before errors had payloads, which JAX asks for where it can */
 
 typedef struct {
   char text[96];
