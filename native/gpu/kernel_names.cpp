@@ -3,6 +3,8 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -42,12 +44,21 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// Of names that are too long, what stands in front.
-std::string demangled_or_cut(const std::string& mangled) {
+// What tells names apart whose beginnings are the same: FNV-1a, as python/leadline/profiles/demangle.py has it.
+std::string digest(std::string_view name) {
+  std::uint32_t value = 0x811c9dc5;
+  for (const char c : name) value = (value ^ static_cast<unsigned char>(c)) * 0x01000193;
+  char text[9];
+  static_cast<void>(std::snprintf(text, sizeof text, "%08x", value));
+  return text;
+}
+
+// Of names that are too long, what stands in front, and a digest of the `whole`.
+std::string demangled_or_cut(const std::string& mangled, std::string_view whole) {
   std::string text = demangled(mangled.c_str());
   if (!text.empty() || mangled.size() <= kLongestName) return text;
   text = demangled(cut_name(mangled).c_str());
-  if (text.ends_with("()")) text.insert(text.size() - 1, "...");
+  if (text.ends_with("()")) text.insert(text.size() - 1, "... #" + digest(whole));
   return text;
 }
 
@@ -55,12 +66,12 @@ std::string demangle(const char* mangled) {
   if (mangled[0] != '_' || mangled[1] != 'Z') return mangled;
   std::string known = mangled;
   for (const NewType& type : kNewTypes) replace_all(known, type.mangled, type.stand_in);
-  std::string text = known == mangled ? "" : demangled_or_cut(known);
+  std::string text = known == mangled ? "" : demangled_or_cut(known, mangled);
   if (!text.empty()) {
     for (const NewType& type : kNewTypes) replace_all(text, type.stand_in_name, type.name);
     return text;
   }
-  text = demangled_or_cut(mangled);
+  text = demangled_or_cut(mangled, mangled);
   return text.empty() ? mangled : text;
 }
 

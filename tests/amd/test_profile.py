@@ -9,9 +9,10 @@ import pytest
 from tests.amd import fake_gpu
 from tests.truth.invariants import contradictions
 
+from leadline.cli.main import main
 from leadline.profiles import Profile, open_profile
 from leadline.report import build_report
-from leadline.schema import LossKind
+from leadline.schema import EventKind, LossKind
 
 
 def run(tmp_path: Path, fakes: Path, *options: str, **environment: str) -> Profile:
@@ -193,3 +194,26 @@ def test_a_block_for_warps_of_32_is_found_on_its_line(tmp_path: Path, fakes: Pat
     assert one.title.startswith("Blocks of 32 threads leave 50 % of the wavefronts' lanes empty")
     assert one.paths and one.lines[0].function == "launch"
     assert not [*analyze(run(tmp_path, fakes, STEPS="12"), ["block_shape"])]
+
+
+def test_a_trace_window_joins_kernels_with_their_calls_and_predictions_rest_on_it(
+    tmp_path: Path, fakes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.leadline"
+    status, said = fake_gpu.run_program(output, fakes, "--trace", "seconds=60,wait=0", STEPS="12", PAUSE="1")
+    assert status == 0, said
+    profile = open_profile(output)
+    events = profile.table("events")
+    kernel, calls = (events["kind"] == int(kind) for kind in (EventKind.KERNEL, EventKind.API))
+    assert kernel.sum() == 24 and sorted(set(events["duration_ns"][kernel])) == [10_000, 50_000]
+    began = dict(zip(events["correlation"][calls], events["start_ns"][calls], strict=True))
+    for correlation, start in zip(events["correlation"][kernel], events["start_ns"][kernel], strict=True):
+        assert 0 < start - began[correlation] < 1_000_000_000
+    assert {profile.tree.node(int(row)).name for row in events["node"][kernel]} == {"gemm(float*)", "relu"}
+    capsys.readouterr()
+    assert main(["stats", "--by", "kernel", str(output)]) == 0
+    stats = capsys.readouterr().out
+    assert [line.split()[:3] for line in stats.splitlines()[1:3]] == [["12", "600", "µs"], ["12", "120", "µs"]]
+    assert main(["whatif", str(output)]) == 0
+    predicted = capsys.readouterr().out
+    assert "faster gpu 2x" in predicted and "compute units" in predicted and "multiprocessor" not in predicted

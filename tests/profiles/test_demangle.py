@@ -18,7 +18,13 @@ def test_a_name_of_composable_kernel_is_read_as_far_as_it_can_be() -> None:
         "void ck::(anonymous namespace)::kernel<ck::Gemm<unsigned short, float const*, (ck::Mode)1, false, "
         "ck::Sequence<0, 1, 2, 3, "
     )
-    assert text.endswith("> > >(...)")
+    assert text.endswith("> > >(... #3fc46f1e)")
+
+
+def test_names_that_differ_only_behind_what_can_be_read_stay_apart() -> None:
+    other = FRONT + NUMBERS + "Li7EEEEEEEvT_PT0_"
+    one, two = map(demangler(), (LONG, other))
+    assert one != two and one.partition("(... #")[0] == two.partition("(... #")[0]
 
 
 def test_types_of_compilers_for_gpus_are_known() -> None:

@@ -128,9 +128,7 @@ Status start(const Options& options) try {
   }
   if (!options.gpu_metrics.empty()) tool.want_counters(options.gpu_metrics);
   if (p.forked_after_hip) {
-    say(p,
-        "This process was forked after HIP had started, and HIP does not survive a fork, so GPU work is not measured "
-        "here; use the start method \"spawn\" or \"forkserver\".");
+    say(p, Tool::kForked);
     return p.status;
   }
   if (!tool.configured() && options.await && !hip_is_loaded()) {
@@ -270,8 +268,10 @@ void after_fork() noexcept {
   // Never destroyed: its destructor would join a thread and free memory that another thread's state may have been
   // using.
   static_cast<void>(p.measuring.release());
-  p.awaiting = p.older = p.yielded = false;
+  p.awaiting = p.awaiting && !p.forked_after_hip;  // else the child may start HIP of its own
+  p.older = p.yielded = false;
   p.status = {};
+  if (p.forked_after_hip) Tool::tell_at_first_work();
 }
 
 void leave_monitor() noexcept {

@@ -53,4 +53,23 @@ TEST_CASE("scenarios of no vendor give the same tree as on NVIDIA's fakes") {
   }
 }
 
+// Occupancy and registers differ with the chip; how long a launch waits and what is queued before it does not.
+TEST_CASE("the queue before a launch and how long it waits are the same as on NVIDIA's fakes") {
+  const auto of_the_queue = [](const std::string& text) {
+    std::string kept;
+    std::istringstream in(in_hip_words(text));
+    for (std::string line; std::getline(in, line);) {
+      if (line.find("| queue_depth ") != std::string::npos || line.find("| launch_latency ") != std::string::npos ||
+          line.find("| grid_blocks ") != std::string::npos || line.find("| block_threads ") != std::string::npos)
+        kept += line + "\n";
+    }
+    return kept;
+  };
+  const ScenarioResult result =
+      rocm::run_scenario(std::string(LEADLINE_NEUTRAL_SCENARIOS) + "/latency.txt", LEADLINE_AMD_FAKES);
+  CHECK(result.error == "");
+  CHECK(of_the_queue(result.got) == of_the_queue(result.wanted));
+  CHECK(of_the_queue(result.wanted).find("queue_depth count 1 sum 2") != std::string::npos);
+}
+
 }  // namespace leadline::testing

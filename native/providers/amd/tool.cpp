@@ -16,6 +16,7 @@ namespace {
 using InCallback = gpu::InCallback<Measuring>;
 
 std::atomic<Tool*> g_known{nullptr};
+std::atomic<bool> g_fork_untold{false};
 
 constexpr std::size_t kBufferBytes = 8u << 20;
 constexpr std::size_t kWatermark = kBufferBytes / 4;  // delivered when so full, else when asked for
@@ -48,13 +49,30 @@ bool read(const sdk::CallbackRecord& record, std::int32_t kind, Told* told) noex
 std::int32_t kind_of(void* data) noexcept { return static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(data)); }
 void* as_data(std::int32_t kind) noexcept { return reinterpret_cast<void*>(static_cast<std::intptr_t>(kind)); }
 
+void tell_of_fork(std::int32_t operation) noexcept {
+  const HipCallKind* kind = Tool::instance().names().calls.find(operation);
+  if (kind == nullptr) return;
+  switch (kind->kind) {
+    case LEADLINE_GPU_LAUNCH:
+    case LEADLINE_GPU_COPY:
+    case LEADLINE_GPU_SET:
+    case LEADLINE_GPU_GRAPH_LAUNCH:
+      if (g_fork_untold.exchange(false, std::memory_order_relaxed))
+        gpu::count_loss(LossKind::kProviderUnavailable, 1, Tool::kForked);
+      break;
+    default:
+      break;
+  }
+}
+
 void on_hip(sdk::CallbackRecord record, sdk::UserData*, void* data) {
   const InCallback self;
+  const bool untold = !self && g_fork_untold.load(std::memory_order_relaxed);
   Told told;
-  if (self && read(record, kind_of(data), &told)) {
-    self->start_thread();
-    self->callbacks().hip(told.operation, told.phase, *static_cast<const sdk::HipCall*>(told.payload));
-  }
+  if ((!self && !untold) || !read(record, kind_of(data), &told)) return;
+  if (untold) return tell_of_fork(told.operation);
+  self->start_thread();
+  self->callbacks().hip(told.operation, told.phase, *static_cast<const sdk::HipCall*>(told.payload));
 }
 
 // Of RCCL and HSA. Kinds of HSA have numbers as low as phases, so the release tells the layout.
@@ -138,6 +156,8 @@ Tool& Tool::instance() {
 }
 
 Tool* Tool::known() noexcept { return g_known.load(std::memory_order_acquire); }
+
+void Tool::tell_at_first_work() noexcept { g_fork_untold.store(true, std::memory_order_relaxed); }
 
 sdk::ToolConfiguration* Tool::configure(std::uint32_t, const char*, std::uint32_t, sdk::ClientId* client) {
   Tool& tool = instance();

@@ -27,6 +27,12 @@ class Tool final : public Source {
   static Tool& instance();
   // nullptr where nobody has asked for it yet; takes neither lock nor memory, as the child of a fork must not.
   static Tool* known() noexcept;
+  // What a child of a fork is told: its parent had started HIP.
+  static constexpr const char* kForked =
+      "This process was forked after HIP had started, and HIP does not survive a fork, so GPU work is not measured "
+      "here; use the start method \"spawn\" or \"forkserver\".";
+  // In such a child: the first call that makes work says so, since only a child that wants HIP has lost something.
+  static void tell_at_first_work() noexcept;
 
   // What the SDK calls for every tool when it configures itself, and rocprofiler_configure() hands on.
   static sdk::ToolConfiguration* configure(std::uint32_t version, const char* description, std::uint32_t priority,

@@ -74,6 +74,14 @@ _NEW_TYPES = (
 native/gpu/kernel_names.cpp."""
 
 
+def _digest(name: str) -> str:
+    """What tells names apart whose beginnings are the same: FNV-1a, as in native/gpu/kernel_names.cpp."""
+    value = 0x811C9DC5
+    for byte in name.encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return f"{value:08x}"
+
+
 def _stand_ins(name: str) -> str:
     for mangled, (stand_in, _), _ in _NEW_TYPES:
         name = name.replace(mangled, stand_in)
@@ -94,7 +102,7 @@ class _Demangler:
         text = self._text(known)
         if not text and len(known) > LONGEST:
             text = self._text(cut_name(known)).removesuffix("()")
-            text += "(...)" if text else ""
+            text += f"(... #{_digest(name)})" if text else ""
         if text and known != name:
             for _, stand_in, words in _NEW_TYPES:
                 text = text.replace(stand_in[1], words)

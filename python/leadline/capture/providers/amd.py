@@ -33,6 +33,12 @@ from leadline.capture.providers.gpu_provider import (
 )
 from leadline.capture.providers.profiler_yield import ProfilerYield
 
+_FORKED = (
+    "This process was forked after HIP had started, and HIP does not survive a fork, so GPU work is not measured here; "
+    'use the start method "spawn" or "forkserver".'
+)
+"""As Tool::kForked of the native side, so that both are one."""
+
 
 class AmdProvider(GpuProvider):
     """One per session; follows HIP from its start in the program to the end of the session."""
@@ -63,10 +69,10 @@ class AmdProvider(GpuProvider):
         self._changed()
 
     def forked(self) -> None:
-        """HIP does not survive a fork; a child that starts it anew is told so by the native side."""
-        if self._attached:
-            self._attached = False
-            self._status = {"ok": None, "version": "", "message": "This process was forked after HIP had started."}
+        """HIP does not survive a fork; a child that calls it all the same is told so by the native side."""
+        if self._left_behind(_FORKED) and self._yielding is not None:
+            self._yielding.uninstall()
+            self._yielding = None
 
     def _details(self) -> Details:
         return self._native.amd_status()

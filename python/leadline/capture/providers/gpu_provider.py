@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -54,6 +55,8 @@ class GpuProvider:
         """The native side begins by itself when the vendor's library starts."""
         self._attached = False
         self._stopped = False
+        self._forked_after = False
+        """In a child whose parent had started the library."""
 
     def _details(self) -> Mapping[str, Any]:
         """What the native side says of itself."""
@@ -97,9 +100,35 @@ class GpuProvider:
             if self._attached or ended["message"]:
                 self._note(ended, ok=bool(self._status["ok"]))
             self._attached = self._awaiting = False
-        if self._status["ok"] is None and (sentence := self._no_gpu()):
+        if self._status["ok"] is None and not self._forked_after and (sentence := self._no_gpu()):
             self._status.update(ok=False, message=sentence)
             self._count_loss("provider_unavailable", 1, sentence)
+
+    def _left_behind(self, sentence: str) -> bool:
+        """In a forked child: whether the parent had started the vendor's library, which does not survive that. Only a
+        child that wants it has lost something, so only then the sentence is a loss."""
+        if self._awaiting and self._details()["awaiting"]:
+            return False  # the child may start one of its own
+        if not (self._attached or self._awaiting):
+            return False
+        self._attached = self._awaiting = False
+        self._forked_after = True
+        self._status = {"ok": None, "version": "", "message": sentence}
+        cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+        start = getattr(cuda, "_lazy_init", None)
+        if start is None:
+            return True
+
+        def _lazy_init(*arguments: Any, **named: Any) -> Any:
+            cuda._lazy_init = start
+            if not self._stopped:
+                self._status.update(ok=False)
+                self._count_loss("provider_unavailable", 1, sentence)
+                self._changed()
+            return start(*arguments, **named)  # torch refuses in its own words
+
+        cuda._lazy_init = _lazy_init
+        return True
 
     def _note(self, answer: Mapping[str, Any], *, ok: bool) -> None:
         details = self._details()

@@ -9,7 +9,6 @@ cannot be measured is one sentence in `status()` and a loss in the file.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -91,28 +90,10 @@ class NvidiaProvider(GpuProvider):
         self._changed()
 
     def forked(self) -> None:
-        """CUDA does not survive a fork. Only a child that wants it has lost something, so only then it is a loss."""
-        if not self._attached:
-            return  # the child may start CUDA of its own
-        self._attached = False
-        if self._yielding is not None:
+        """CUDA does not survive a fork."""
+        if self._left_behind(_FORKED) and self._yielding is not None:
             self._yielding.uninstall()
             self._yielding = None
-        self._status = {"ok": None, "version": "", "message": _FORKED}
-        cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-        start = getattr(cuda, "_lazy_init", None)
-        if start is None:
-            return
-
-        def _lazy_init(*arguments: Any, **named: Any) -> Any:
-            cuda._lazy_init = start
-            if not self._stopped:
-                self._status.update(ok=False)
-                self._count_loss("provider_unavailable", 1, _FORKED)
-                self._changed()
-            return start(*arguments, **named)  # torch refuses in its own words
-
-        cuda._lazy_init = _lazy_init
 
     def _details(self) -> Details:
         return self._native.nvidia_status()

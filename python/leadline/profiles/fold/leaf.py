@@ -54,7 +54,7 @@ _SMALLEST = 100_000
 show."""
 _NUMBERS = re.compile(r"\d{3,}")
 """Pids and times in sentences of losses, which would keep those of all ranks apart."""
-_DEVICE_FACTS = ("type", "compute_capability", "multiprocessors")
+_DEVICE_FACTS = ("type", "compute_capability", "multiprocessors", "vendor", "architecture", "wavefront")
 """What of a device's detail is the same on every rank."""
 
 
