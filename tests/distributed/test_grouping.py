@@ -10,11 +10,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leadline.analysis.analyze import analyze
 from leadline.distributed.merge import merge_files
 from leadline.distributed.plan import make_plan
 from leadline.distributed.tasks import do, tasks_of
 from leadline.profiles import Profile, open_profile, write_profile
 from leadline.profiles.build import build
+from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.check import check_tables
 from leadline.profiles.fold import wide
 from leadline.profiles.fold.finish import finished
@@ -154,3 +156,29 @@ def test_a_value_lies_in_its_bin(value: int) -> None:
     else:
         width = 2 ** (found // 8 - 3)
         assert (8 + found % 8) * width <= value < (9 + found % 8) * width
+
+
+def test_a_job_knows_how_many_threads_its_devices_run_in_step(tmp_path: Path) -> None:
+    """Else no rule could tell that blocks for warps of 32 leave half of AMD's wavefronts empty."""
+    detail = {"vendor": "AMD", "architecture": "gfx942", "wavefront": 64, "multiprocessors": 304, "busy_ns": 7}
+    files = []
+    for rank in range(2):
+        builder = ProfileBuilder()
+        process = builder.process("train.py", pid=100 + rank, rank=rank, end_ns=10**9)
+        device = builder.device(process, 0, "AMD Instinct MI300X", detail=json.dumps(detail))
+        node = builder.node_of_thread(builder.thread(process, "MainThread", tid=100 + rank, wall_ns=10**9))
+        node = builder.child(node, builder.frame("python", "main", file="train.py", line=7))
+        node = builder.child(node, builder.frame("operator", "aten::instance_norm"))
+        kernel = builder.child(node, builder.frame("kernel", "instance_norm"))
+        for _ in range(20):
+            builder.add(node, "time", 100_000)
+            builder.add(node, "call_time", 100_000)
+            builder.add(kernel, "gpu_time", 45_000_000, device, 7)
+            builder.add(kernel, "block_threads", 32, device, 7)
+        write_profile(tmp_path / f"{rank}.leadline", builder.profile())
+        files.append(str(tmp_path / f"{rank}.leadline"))
+    job = finished(join([fold for task in tasks_of(make_plan(files)) if (fold := do(task, "role").fold) is not None]))
+    assert {key: value for key, value in job.devices[0].detail.items() if key != "busy_ns"} == {
+        key: value for key, value in detail.items() if key != "busy_ns"
+    }
+    assert [one.rule for one in analyze(job, ["block_shape"])] == ["block_shape"]
