@@ -12,9 +12,11 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "xla/buffers.h"
 #include "xla/hlo.h"
 #include "xla/origins.h"
 #include "xla/space.h"
@@ -83,6 +85,20 @@ class Program {
       if (!is_free(instruction.opcode)) names.append(text(instruction.name));
     }
     return names;
+  }
+
+  // Of XLA's assignment of buffers: (bytes, whether those are alive together at the peak, [(operation, bytes)]).
+  nb::tuple temporaries(const nb::bytes& assignment, size_t most) const {
+    const Temporaries found = leadline::xla::temporaries(view(assignment));
+    std::unordered_map<int64_t, std::string_view> names;
+    for (const Instruction& instruction : module_->instructions()) names.emplace(instruction.id, instruction.name);
+    nb::list buffers;
+    for (size_t i = 0; i < found.buffers.size() && i < most; ++i) {
+      const Buffer& buffer = found.buffers[i];
+      const auto known = names.find(buffer.instruction);
+      buffers.append(nb::make_tuple(text(known == names.end() ? buffer.name : known->second), buffer.bytes));
+    }
+    return nb::make_tuple(found.bytes, found.at_peak, buffers);
   }
 
  private:
@@ -223,6 +239,7 @@ NB_MODULE(_xla, m) {
                    })
       .def_prop_ro("control_flow", &Program::control_flow)
       .def_prop_ro("entry", &Program::entry)
+      .def("temporaries", &Program::temporaries, nb::arg("assignment"), nb::arg("most"))
       .def("origins", &Program::origins, nb::arg("operation"));
   m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"));
   m.def("profile", &profile, nb::arg("bytes"), nb::arg("numbers"), nb::arg("texts"));

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from tests.jax.conftest import PROGRAMS, Ran
+
+from leadline.report.build import build_report
+from leadline.report.json_report import render_json
+from leadline.report.markdown import render_markdown
+from leadline.report.text import render_text
 
 SOURCE = (PROGRAMS / "linear.py").read_text().splitlines()
 
@@ -36,6 +42,26 @@ def test_runs_are_counted_exactly_and_operations_stand_on_the_users_lines(run: C
     assert all(path.count("train_step") == 1 for path in below)  # no frame twice
     # 3 products forward, 2 for the gradient of each but the first, which needs none for its input.
     assert sum(ran.calls[row] for row in products) == 300 * 8
+
+
+@pytest.mark.skipif(
+    tuple(map(int, version("jax").split(".")[:2])) < (0, 8), reason="JAX before 0.8 does not hand its assignment out so"
+)
+def test_what_holds_the_peak_inside_of_a_program_is_on_the_lines_that_made_it(run: Callable[..., Ran]) -> None:
+    """A network of three layers keeps what each of them results in until the backward pass has come to it."""
+    ran = run("linear.py", "20")
+    report = build_report(ran.profile)
+    [program] = [one for one in report.programs if one.name == "jit(train_step)"]
+    layers = [held for held in program.buffers if held.operation == "tanh"]
+    assert program.at_peak and program.arguments_bytes == (3 * 128 * 128 + 2 * 256 * 128) * 4
+    assert len(layers) == 3 and {held.bytes for held in layers} == {256 * 128 * 4}
+    assert {held.place.line for held in layers if held.place} == {_line("jnp.tanh(x @ w)")}
+    assert sum(held.bytes for held in program.buffers) <= program.temporaries_bytes
+    text = render_text(report, 120)
+    assert "jit(train_step): 512 KiB of temporaries (448 KiB arguments, 192 KiB results), at their peak:" in text
+    assert "128 KiB  linear.py:10 layer  tanh" in text
+    assert "`linear.py:10 layer`" in render_markdown(report)
+    assert json.loads(render_json(report))["programs"][0]["buffers"][0]["bytes"] == 256 * 128 * 4
 
 
 def test_operation_time_is_on_a_line_of_the_program(run: Callable[..., Ran]) -> None:

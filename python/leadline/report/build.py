@@ -18,6 +18,7 @@ from leadline.profiles.tree import present_name
 from leadline.report import devices, provenance, sampled
 from leadline.report.model import Focus, HotPath, OperatorRow, Report, ReportOptions, Total
 from leadline.report.paths import PathWords
+from leadline.report.programs import compiled_programs
 from leadline.report.ranks import ranks_of, with_spreads
 from leadline.report.timeline import wait_sentences
 from leadline.report.timesplit import time_splits
@@ -81,6 +82,7 @@ def build_report(profile: Profile, options: ReportOptions | None = None, file: s
         phases=tuple(breakdown.phases(tree, scope, kept)),
         memory=devices.memory(analysis, words, kept, top),
         gpu=devices.gpu(profile, kept, top),
+        programs=compiled_programs(analysis, words, kept),
         losses=provenance.losses(profile),
         cost=provenance.cost(profile),
         findings=_saved_findings(profile),

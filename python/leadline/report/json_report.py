@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from leadline.analysis.findings import as_object
-from leadline.report.model import CounterLine, Distribution, HotPath, Report, TimeSplit, WaitingLine
+from leadline.report.model import CompiledProgram, CounterLine, Distribution, HotPath, Report, TimeSplit, WaitingLine
 
 FORMAT_VERSION = 1
 
@@ -40,6 +40,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "phases": [vars(row) for row in report.phases],
         "memory": _memory(report),
         "gpu": _gpu(report),
+        "programs": [_program(one) for one in report.programs],
         "waits": list(report.waits),
         "counters": [{**vars(one), "lines": [_counter_line(line) for line in one.lines]} for one in report.counters],
         "waiting": [{**vars(one), "lines": [_waiting_line(line) for line in one.lines]} for one in report.waiting],
@@ -125,6 +126,12 @@ def _memory(report: Report) -> dict[str, Any] | None:
             for peak in memory.peaks
         ],
     }
+
+
+def _program(program: CompiledProgram) -> dict[str, Any]:
+    place = vars(program.place) if program.place else None
+    buffers = [{**vars(held), "place": vars(held.place) if held.place else None} for held in program.buffers]
+    return {**vars(program), "place": place, "buffers": buffers}
 
 
 def _ranks(report: Report) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ def render_markdown(report: Report) -> str:
         _modules(report),
         _phases(report),
         _memory(report),
+        _programs(report),
     ]
     parts += [_findings(report), _quality(report), _next(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -212,6 +213,23 @@ def _memory(report: Report) -> str:
             + table(["path", "share", "bytes"], rows)
         )
     return "\n\n".join(parts)
+
+
+def _programs(report: Report) -> str:
+    parts = ["### Memory inside compiled programs"]
+    for program in report.programs:
+        rows = [
+            [
+                code(phrases.place_text(held.place)) if held.place else "",
+                code(held.operation),
+                share(held.bytes, program.temporaries_bytes),
+                size(held.bytes),
+            ]
+            for held in program.buffers
+        ]
+        told = escaped(phrases.program_memory(program).strip())
+        parts.append(f"{told}\n\n" + table(["line", "operation", "share", "bytes"], rows))
+    return "\n\n".join(parts) if report.programs else ""
 
 
 def _findings(report: Report) -> str:

@@ -196,6 +196,30 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class HeldBuffer:
+    """Memory that an operation of a compiled program writes its result to; `place` is None where it was not seen."""
+
+    bytes: int
+    operation: str
+    place: Place | None
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """Memory of one run of a compiled program as its compiler has planned it. `buffers`: the largest of those that are
+    alive when its temporary memory is fullest, or without `at_peak` the largest that there are."""
+
+    name: str
+    place: Place | None
+    """Where it is called."""
+    arguments_bytes: int
+    results_bytes: int
+    temporaries_bytes: int
+    at_peak: bool
+    buffers: tuple[HeldBuffer, ...]
+
+
+@dataclass(frozen=True)
 class Busy:
     """Unions of what ran on a device, so overlapping work counts once; from the provider's device record.
 
@@ -336,6 +360,8 @@ class Report:
     gpu: Gpu | None
     losses: tuple[LossRow, ...]
     cost: Cost
+    programs: tuple[CompiledProgram, ...] = ()
+    """Compiled programs with the most temporary memory."""
     counters: tuple[Counter, ...] = ()
     waiting: tuple[ThreadWaiting, ...] = ()
     """Where waiting threads were looked at."""

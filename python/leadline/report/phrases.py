@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from leadline.analysis.origin import is_library
 from leadline.report.model import (
+    CompiledProgram,
     Cost,
     Counter,
     Device,
@@ -21,7 +22,7 @@ from leadline.report.model import (
     TimeSplit,
 )
 from leadline.report.source import visible
-from leadline.report.units import duration, in_unit, number, share
+from leadline.report.units import duration, in_unit, number, share, size
 
 STEP = " › "
 CALLED_FROM = " ← "
@@ -62,6 +63,15 @@ def place_text(place: Place | None) -> str:
         return "(no Python line)"
     where = f"{place.short}:{place.line}" if place.line else place.short
     return visible(f"{where} {place.function}".rstrip())
+
+
+def program_memory(program: CompiledProgram) -> str:
+    """`jit(train_step): 512 KiB of temporaries (448 KiB arguments, 192 KiB results), at their peak:`."""
+    which = "at their peak" if program.at_peak else "the largest of them"
+    return (
+        f"  {visible(program.name)}: {size(program.temporaries_bytes)} of temporaries "
+        f"({size(program.arguments_bytes)} arguments, {size(program.results_bytes)} results), {which}:"
+    )
 
 
 def end_of_name(name: str, most: int) -> str:

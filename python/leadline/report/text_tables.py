@@ -284,6 +284,21 @@ def memory(console: Console, report: Report) -> None:
             console.print(line, no_wrap=True)
 
 
+def programs(console: Console, report: Report) -> None:
+    """What compiled programs hold in their temporary memory, by their compiler's plan."""
+    if not report.programs:
+        return
+    title(console, "Memory inside compiled programs", "planned by the compiler, for one run")
+    for program in report.programs:
+        console.print(Text(phrases.program_memory(program)))
+        for held in program.buffers:
+            line = Text(f"      {share(held.bytes, program.temporaries_bytes):>6}  {size(held.bytes):>9}  ")
+            line.append(phrases.place_text(held.place) if held.place else "", style="bold cyan")
+            line.append(f"  {visible(held.operation)}")
+            line.truncate(console.width, overflow="ellipsis")
+            console.print(line, no_wrap=True)
+
+
 def _cut(text: str, most: int = 28) -> str:
     """For columns that do not give way."""
     return text if len(text) <= most else text[: most - 1] + "…"

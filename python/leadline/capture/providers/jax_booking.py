@@ -130,6 +130,8 @@ def _detail(compiled: Compiled | None) -> str:
     facts: dict[str, Any] = {"time": "estimated"}
     if compiled is not None and compiled.memory:
         facts["planned_bytes"] = compiled.memory
+    if compiled is not None and compiled.held:
+        facts["temporaries"] = compiled.held
     if compiled is not None and compiled.cached and compiled.moved:
         stale = f"{compiled.moved} have moved since" if compiled.moved > 0 else "they may have moved since"
         facts["lines"] = f"of the source that filled JAX's cache; {stale}"

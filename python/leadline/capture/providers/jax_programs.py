@@ -39,6 +39,8 @@ class Compiled:
     """Which argument is another one than when a program of this name was last compiled; empty for the first."""
     memory: dict[str, int] = field(default_factory=dict)
     """What XLA has planned for one run, in bytes: arguments, results, temporaries, donated, peak; what it tells."""
+    held: dict[str, Any] = field(default_factory=dict)
+    """The operations whose results take most of its temporary memory: see `held_at_peak`."""
     cached: bool = False
     """Whether it came from JAX's persistent cache, so that its lines may be those of an older source."""
     moved: int = -1
@@ -160,6 +162,7 @@ class Programs:
             if known.program is None:
                 self._hold(known, program, len(read))
             return None
+        planned, assignment = planned_memory(executable)
         compiled = Compiled(
             None,
             program.name,
@@ -169,7 +172,8 @@ class Programs:
             frozenset(program.entry),
             tuple(program.control_flow),
             changed(self._latest.get(program.name), program.parameters),
-            planned_memory(executable),
+            planned,
+            held_at_peak(program, assignment),
         )
         self._known[program.id] = compiled
         self._hold(compiled, program, len(read))
@@ -199,6 +203,8 @@ def _lines_of(compiled: Compiled, *, of_all: bool = True) -> set[tuple[str, str,
     }
 
 
+_MOST_HELD = 8
+_WORTH_BYTES = 64 << 10
 _PLANNED = {
     "argument_size_in_bytes": "arguments",
     "output_size_in_bytes": "results",
@@ -208,15 +214,29 @@ _PLANNED = {
 }
 
 
-def planned_memory(executable: Any) -> dict[str, int]:
-    """Bytes of one run of a program by what they are for, as XLA's buffer assignment has them; empty where it does not
-    tell."""
+def planned_memory(executable: Any) -> tuple[dict[str, int], bytes]:
+    """Bytes of one run of a program by what they are for, as XLA's buffer assignment has them, and that itself (since
+    0.8); empty where it does not tell."""
     try:
         told = executable.get_compiled_memory_stats()
         found = {name: getattr(told, key, None) for key, name in _PLANNED.items()}
+        assignment = getattr(told, "serialized_buffer_assignment_proto", b"")
     except Exception:  # of a client that keeps no assignment
+        return {}, b""
+    kept = {name: value for name, value in found.items() if isinstance(value, int) and value >= 0}
+    return kept, assignment if isinstance(assignment, bytes) else b""
+
+
+def held_at_peak(program: Program, assignment: bytes) -> dict[str, Any]:
+    """Of temporary memory worth a line `largest`, [operation, bytes] of each, and `at_peak`: whether these are alive
+    together when it is fullest. Else empty."""
+    if not assignment:
         return {}
-    return {name: value for name, value in found.items() if isinstance(value, int) and value >= 0}
+    whole, at_peak, largest = program.temporaries(assignment, _MOST_HELD)
+    worth = [[name, size] for name, size in largest if size >= whole // 100]
+    if whole < _WORTH_BYTES or not worth:
+        return {}
+    return {"at_peak": at_peak, "largest": worth}
 
 
 def changed(before: Sequence[tuple[str, str]] | None, now: Sequence[tuple[str, str]]) -> str:
