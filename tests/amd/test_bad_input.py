@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -153,3 +155,41 @@ def test_the_sdk_of_the_program_s_own_torch_comes_before_wheels_and_the_installa
     wanted = [str(folder / "librocprofiler-sdk.so.1") for folder in folders]
     assert [path for path in found if path.startswith(str(tmp_path))] == wanted
     assert found[-2:] == ["librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"]  # as the loader finds them
+
+
+def test_an_sdk_that_gives_leadline_nothing_is_named(tmp_path: Path, fakes: Path) -> None:
+    output = tmp_path / "out.leadline"
+    status, said = fake_gpu.run_program(output, fakes, FAKE_REFUSES="1")
+    assert status == 0, said
+    ((_, count, sentence),) = told(open_profile(output))
+    assert count == 1 and "rocprofiler-sdk refuses" in sentence and "see `leadline doctor`" in sentence
+
+
+ALONE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from fake_gpu import Kernel, hip, launch
+import leadline
+with leadline.profile(sys.argv[2], quiet=True):
+    launch(Kernel(b"gemm", 50_000))
+    hip().hipDeviceSynchronize()
+"""
+
+
+def test_an_sdk_that_another_tool_has_taken_is_named(tmp_path: Path, fakes: Path) -> None:
+    """The program measures itself, and its environment names another tool only, as under `rocprofv3`."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    assert compiler is not None  # the fakes were built with it
+    library, output = tmp_path / "librocprofiler-sdk-tool.so", tmp_path / "out.leadline"
+    here = Path(fake_gpu.__file__).parent
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, here / "other_tool.cpp"], check=True, timeout=100)
+    taken = {"ROCP_TOOL_LIBRARIES": str(library), "OTHER_TOOL": str(tmp_path / "notes")}
+    subprocess.run(
+        [sys.executable, "-c", ALONE, str(here), str(output)], check=True, timeout=100,
+        env={**os.environ, "FAKES": str(fakes), "LD_LIBRARY_PATH": str(fakes), **taken},
+    )  # fmt: skip
+    profile = open_profile(output)
+    assert (tmp_path / "notes").read_text().startswith("initialized ") and kernels(profile) == {}
+    sentences = [sentence for _, _, sentence in told(profile)]
+    assert len(sentences) == 1 and "without rocprofiler-sdk asking for Leadline" in sentences[0], sentences
+    assert "ROCP_TOOL_LIBRARIES naming another tool only" in sentences[0]

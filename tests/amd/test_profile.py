@@ -84,6 +84,14 @@ def test_the_device_and_its_busy_time_are_in_the_file(tmp_path: Path, fakes: Pat
     assert memory == 1 << 20
 
 
+def test_parts_of_one_card_are_devices_of_their_own(tmp_path: Path, fakes: Path) -> None:
+    """As an MI300 in a partition mode shows itself: two devices at one place of the bus."""
+    profile = run(tmp_path, fakes, FAKE_DEVICES="2")
+    assert [one.detail["partition"] for one in profile.devices] == ["1 of 2", "2 of 2"]
+    busy = [one.detail.get("busy_ns", 0) for one in profile.devices]
+    assert busy[0] > 0 == busy[1]  # the program uses the first
+
+
 def test_scratch_memory_that_the_driver_took_is_in_the_report(tmp_path: Path, fakes: Path) -> None:
     gpu = build_report(run(tmp_path, fakes)).gpu
     assert gpu is not None

@@ -77,6 +77,13 @@ TEST_CASE("how full known launches make known chips") {
   const gpu::DeviceInfo rx6800 = device(10, 3, 0, 32, 60);
   CHECK(theoretical_occupancy(shape(1, 256, 64, 0), rx6800).occupancy_millionths == 1'000'000);
   CHECK(theoretical_occupancy(shape(1, 256, 65, 0), rx6800).occupancy_millionths == 750'000);
+  // The ends of what is known: MI50, and Radeon RX 9070.
+  const gpu::DeviceInfo mi50 = device(9, 0, 6, 64, 60);
+  CHECK(theoretical_occupancy(shape(1, 256, 24, 0), mi50).occupancy_millionths == 1'000'000);
+  CHECK(theoretical_occupancy(shape(1, 256, 128, 0), mi50).occupancy_millionths == 200'000);
+  const gpu::DeviceInfo rx9070 = device(12, 0, 1, 32, 64);
+  CHECK(theoretical_occupancy(shape(1, 256, 96, 0), rx9070).occupancy_millionths == 1'000'000);
+  CHECK(theoretical_occupancy(shape(1, 256, 97, 0), rx9070).occupancy_millionths == 750'000);
 
   CHECK(theoretical_occupancy(shape(1, 256, 32, 0), device(13, 0, 0, 32, 60)).blocks_per_multiprocessor == 0);
   CHECK(theoretical_occupancy(shape(1, 256, 32, 0), gpu::DeviceInfo{}).blocks_per_multiprocessor == 0);

@@ -65,6 +65,7 @@ FakeRocm& FakeRocm::instance() {
 
 void FakeRocm::read_environment() {
   blind = std::getenv("FAKE_BLIND") != nullptr;
+  refuses = std::getenv("FAKE_REFUSES") != nullptr;
   read_counters_of_environment();
   if (const char* version = std::getenv("FAKE_SDK")) sdk_version = static_cast<std::uint32_t>(std::atoi(version));
   if (const char* count = std::getenv("FAKE_DEVICES"))
