@@ -158,8 +158,8 @@ class FakeRocm {
   void tell(std::int32_t kind, std::int32_t operation, sdk::Phase phase, void* payload);
   void flush();
   void reset();
-  // FAKE_BLIND, FAKE_REFUSES, FAKE_SDK (10000), FAKE_DEVICES (2), FAKE_ARCH (gfx1100), FAKE_SAMPLES (kernel,offset,reason,count ...),
-  // FAKE_SAMPLING (host-trap, or a status that refuses it).
+  // FAKE_BLIND, FAKE_REFUSES, FAKE_SDK (10000), FAKE_DEVICES (2), FAKE_ARCH (gfx1100), FAKE_SAMPLES
+  // (kernel,offset,reason,count ...), FAKE_SAMPLING (host-trap, or a status that refuses it).
   void read_environment();
 
   // roctracer's side, which serves one tool at a time.
