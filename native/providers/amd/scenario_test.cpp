@@ -41,16 +41,24 @@ TEST_CASE("AMD's scenarios fold to what they say") {
   }
 }
 
+// A line that only CUPTI has a meaning for makes a scenario NVIDIA's; all others are of no vendor, but two: which nodes
+// ran of a graph that was captured before measuring is told by CUPTI's numbers only, and chips differ (below).
 TEST_CASE("scenarios of no vendor give the same tree as on NVIDIA's fakes") {
-  const std::string folder = LEADLINE_NEUTRAL_SCENARIOS;
-  for (const char* name : {"again", "collectives", "dropped", "events", "failed_launch", "graphs", "idle",
-                           "many_devices", "memory", "out_of_order", "paused", "shuffled", "threads"}) {
+  const std::set<std::string> others = {"late_start", "latency"};
+  std::set<std::string> same;
+  for (const auto& entry : std::filesystem::directory_iterator(LEADLINE_NEUTRAL_SCENARIOS)) {
+    const std::string name = entry.path().stem().string();
     CAPTURE(name);
-    const ScenarioResult result = rocm::run_scenario(folder + "/" + name + ".txt", LEADLINE_AMD_FAKES);
+    const ScenarioResult result = rocm::run_scenario(entry.path().string(), LEADLINE_AMD_FAKES);
+    if (others.contains(name) || result.error.find("says nothing known") != std::string::npos) continue;
     CHECK(result.error == "");
     CHECK(in_hip_words(result.got) == in_hip_words(result.wanted));
     CHECK(result.got_losses == result.wanted_losses);
+    same.insert(name);
   }
+  CHECK(same == std::set<std::string>{"again", "collectives", "dropped", "events", "failed_launch", "graphs", "idle",
+                                      "launches", "many_devices", "memory", "out_of_order", "paused", "shuffled",
+                                      "threads"});
 }
 
 // Occupancy and registers differ with the chip; how long a launch waits and what is queued before it does not.
