@@ -7,20 +7,29 @@ import subprocess
 import sys
 
 WORKER = "worker"
+FIRST, LAST = 10_240, 32_000
 
 
-def held_port():
-    """A socket that keeps its port from everybody else; gRPC's servers share one that is held like this."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind(("127.0.0.1", 0))
-    return held
+def own_ports(count):
+    """Ports below those that the system gives to whoever asks for any, so that nobody gets one of them between this and
+    the servers' start; by the number of this process, so that no other test of this kind asks for the same."""
+    found = []
+    for place in range(count * 10):
+        port = FIRST + (os.getpid() * count * 10 + place) % (LAST - FIRST)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:  # a server of this machine has it
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise SystemExit("no free ports")
 
 
 def main():
     if len(sys.argv) == 1:
-        held = [held_port() for _ in range(2)]
-        hosts = [f"127.0.0.1:{one.getsockname()[1]}" for one in held]
+        hosts = [f"127.0.0.1:{port}" for port in own_ports(2)]
         workers = []
         for index in range(2):
             config = json.dumps({"cluster": {"worker": hosts}, "task": {"type": "worker", "index": index}})
