@@ -27,6 +27,7 @@
 #   make test-foreign  invariants over programs of other people: transformers, diffusers, torch_geometric, ... (downloads)
 #   make bench         measure cost on this machine; writes bench/results/
 #   make fuzz stress   long-running tests, outside CI
+#   make storm         ten minutes of walks in signal handlers, 10,000 a second, under the address sanitizer, then ten of `--cpu-sample` (STORM=600)
 #   make long-run      a million small steps: memory and file stay as they were (an hour or more)
 #   make format        rewrite sources in the project's format
 #   make clean         remove what was built (keeps .venv)
@@ -51,7 +52,7 @@ NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.to
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
 .PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-tf test-triton test-foreign test-vscode test-package \
-  test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress long-run nightly clean
+  test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm long-run nightly clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -104,6 +105,9 @@ format: $(STAMPS)/test
 	clang-format -i $(CPP_FILES)
 	tests/js/node_modules/.bin/prettier --write "ui/**/*.{ts,tsx,mjs}" "tests/js/*.mjs"
 
+comma := ,
+ADDRESS := -DLEADLINE_SANITIZE=address$(comma)undefined -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1"
+
 # $(call cpp_tests,FOLDER,CMAKE OPTIONS,TARGET)
 define cpp_tests
 	cmake -S . -B build/$(1) -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON $(2) >/dev/null
@@ -114,10 +118,8 @@ endef
 # Optimised as far as the sanitizers' authors advise, with lines for their reports: half the time that -O2 -g takes.
 # Benchmarks and libraries without tests are compiled once, with the first.
 test-cpp: $(STAMPS)/test
-	@$(call cpp_tests,address,-DLEADLINE_SANITIZE=address$(comma)undefined -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1",all)
+	@$(call cpp_tests,address,$(ADDRESS),all)
 	$(call cpp_tests,thread,-DLEADLINE_SANITIZE=thread -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1",leadline_tests)
-
-comma := ,
 
 test-aarch64: $(STAMPS)/test
 	@$(call cpp_tests,aarch64,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1,leadline_tests)
@@ -232,12 +234,21 @@ fuzz: $(STAMPS)/test $(STAMPS)/build
 stress: $(STAMPS)/test $(STAMPS)/build
 	$(BIN)/python -m pytest -q -m slow -k "not fuzz"
 
+# What tests do for seconds, for minutes.
+STORM ?= 600
+storm: export LEADLINE_STORM_SECONDS := $(STORM)
+storm: $(STAMPS)/test $(STAMPS)/build
+	cmake -S . -B build/address -G Ninja -DLEADLINE_PYTHON=OFF -DLEADLINE_TESTS=ON $(ADDRESS) >/dev/null
+	cmake --build build/address -j $(JOBS) --target test_unwind
+	build/address/native/unwind/test_unwind --test-case="a storm*"
+	$(BIN)/python -m pytest -q tests/cpu/test_storm.py
+
 # A million steps need what a thousand do: memory, file.
 long-run: $(STAMPS)/build
 	$(BIN)/python bench/long_run.py --results build/long-run
 
 # Each job for itself: one that fails does not hide what the others would say. Torch releases: those of README's support table.
-NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress long-run wheel cross-wheel test-wheel
+NIGHTLY := test lint-deep test-vscode test-pythons test-torch test-jax test-tf test-triton test-rocm61 test-pjrt test-foreign fuzz stress storm long-run wheel cross-wheel test-wheel
 nightly:
 	failed=""
 	for job in $(NIGHTLY); do

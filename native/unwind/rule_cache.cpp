@@ -27,6 +27,7 @@ struct Table {
 };
 
 std::atomic<Table*> g_table{nullptr};
+std::atomic<Table*> g_before{nullptr};  // the table that it took the place of
 std::atomic<uint64_t> g_renewals{0};
 std::atomic<uint64_t> g_changes{0};  // loads and unloads of libraries that the table knows of
 
@@ -38,7 +39,7 @@ Rule computed(uintptr_t pc) noexcept {
   return find_sections(pc, &sections) ? find_rule(pc, sections) : Rule{};
 }
 
-// Never given back: somebody may be reading it. Mapped, so that what is not used costs nothing.
+// Its addresses are never given back: somebody may be reading it. Mapped, so that what is not used costs nothing.
 Table* new_table() noexcept {
   void* const memory = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<Table*>(memory);
@@ -66,7 +67,8 @@ Rule rule_at(uintptr_t pc) noexcept {
     Entry& entry = table->entries[slot];
     uint64_t known = entry.pc.load(std::memory_order_acquire);
     if (known == 0) {
-      if (table->used.load(std::memory_order_relaxed) >= kMostUsed) break;
+      if (table->used.load(std::memory_order_relaxed) >= kMostUsed || g_table.load(std::memory_order_relaxed) != table)
+        break;
       if (entry.pc.compare_exchange_strong(known, pc, std::memory_order_acq_rel)) {
         table->used.fetch_add(1, std::memory_order_relaxed);
         const Rule rule = computed(pc);
@@ -90,6 +92,9 @@ void renew() noexcept {
   if (table == nullptr) return;
   g_changes.store(changes, std::memory_order_relaxed);
   g_table.store(table, std::memory_order_release);
+  // To whoever still reads the one before that it is empty: he computes.
+  if (Table* const old = g_before.exchange(before, std::memory_order_relaxed); old != nullptr)
+    madvise(old, sizeof(Table), MADV_DONTNEED);
   g_renewals.fetch_add(1, std::memory_order_release);
 }
 

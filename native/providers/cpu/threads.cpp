@@ -102,18 +102,18 @@ void Threads::stop() noexcept {
   set_sampling(false);
 }
 
-// Threads that began and ended between two listings are in no figure.
+// What threads without samples ran before the first listing that meets them, or after the last, is in no figure.
 void Threads::count_unseen(int64_t process_ns) noexcept {
   if (!paused_) look_at_own();
   const int64_t ran_ns = process_ns - process_begin_ns_;
   const int64_t unseen_ns = ran_ns - own_ns_ - helper_ns_.load() - handlers_ns_ - booker_.sum_ns();
   if (unseen_ns < std::max<int64_t>(kLeastUnseen, ran_ns / 100))
     return;  // clocks of threads are read one after another
-  char sentence[160];
-  snprintf(
-      sentence, sizeof sentence,
-      "%.3g s of CPU time were run by threads that ended before they were seen (within %d ms); they are in no figure.",
-      static_cast<double>(unseen_ns) / 1e9, static_cast<int>(kListing.count() / 1000));
+  char sentence[200];
+  snprintf(sentence, sizeof sentence,
+           "%.3g s of CPU time were run by threads that ended before they were seen (within %d ms), or that block all "
+           "signals and ended after they were seen last; they are in no figure.",
+           static_cast<double>(unseen_ns) / 1e9, static_cast<int>(kListing.count() / 1000));
   losses().count(LossKind::kSamplesMissing, 1, sentence);
 }
 
