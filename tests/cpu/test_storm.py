@@ -102,11 +102,9 @@ def test_a_storm_of_samples_beside_libraries_threads_forks_exceptions_and_other_
     build(place, "storm", STORM, "-pthread")
     for number, frame in enumerate((24, 1000)):
         build(place, f"library{number}", LIBRARY % frame)
-    seen = sample(
-        """
+    program = """
         import _ctypes, ctypes, itertools, os, signal, subprocess, sys, warnings
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of forks beside threads
-        SECONDS = float(os.environ.get("LEADLINE_STORM_SECONDS", "3"))
         storm = ctypes.CDLL("./storm.so")
         assert storm.begin_alarms() == 0
         alarmed = []
@@ -158,10 +156,8 @@ def test_a_storm_of_samples_beside_libraries_threads_forks_exceptions_and_other_
         for one in workers:
             one.join()
         print(json.dumps([done, len(alarmed), storm.count_alarms()]))
-        """,
-        "--native",
-        hz=9999,
-    )
+        """
+    seen = sample(program.replace("SECONDS", str(SECONDS)), "--native", hz=9999)
     done, alarmed, alarms = seen.said
     assert set(done) == {"libraries", "exceptions", "threads", "children", "signals"} and all(done.values()), done
     assert 0 < alarmed <= done["signals"] and alarms > 0
