@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import pytest
 from tests.jax.conftest import PROGRAMS, Ran, measured
@@ -10,6 +11,10 @@ from tests.truth.invariants import contradictions
 
 SOURCE = (PROGRAMS / "transforms.py").read_text().splitlines()
 RUNS, TURNS = 30, 5
+frames_inside = pytest.mark.skipif(
+    tuple(map(int, version("jax").split(".")[:2])) < (0, 10),
+    reason="JAX 0.8 writes the frames of the call alone for what loops, branches, remat and Pallas kernels hold",
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +70,9 @@ def test_programs_under_every_transform_are_counted_exactly_and_hold_together(ra
     ("program", "backward", "calls", "functions", "transforms"),
     [
         ("scanned", False, RUNS * TURNS, ("scanned", "loss", "<lambda>", "cell"), {"scan"}),
-        ("looped", False, RUNS * TURNS, ("looped", "body", "cell"), {"while"}),
-        ("chosen", False, RUNS, ("chosen", "loss", "positive", "cell"), {"cond"}),
-        ("chosen", True, RUNS, ("chosen", "loss", "positive", "cell"), {"cond"}),
+        pytest.param("looped", False, RUNS * TURNS, ("looped", "body", "cell"), {"while"}, marks=frames_inside),
+        pytest.param("chosen", False, RUNS, ("chosen", "loss", "positive", "cell"), {"cond"}, marks=frames_inside),
+        pytest.param("chosen", True, RUNS, ("chosen", "loss", "positive", "cell"), {"cond"}, marks=frames_inside),
         ("sharded", False, 2 * RUNS, ("sharded", "per_device", "cell"), {"shard_map"}),
         ("custom", False, RUNS, ("custom", "<lambda>", "clipped_forward", "clipped", "cell"), set()),
         ("mapped", False, RUNS, ("mapped", "cell"), {"vmap"}),
@@ -83,6 +88,7 @@ def test_a_product_stands_below_the_functions_that_lead_to_it(
     assert product.transforms == transforms
 
 
+@frames_inside
 def test_a_scan_is_told_from_a_loop_and_its_gradient_runs_backward_through_it(ran: Ran) -> None:
     backward = [one for one in _seen(ran, "scanned", "dot_general") if one.backward]
     assert sum(one.calls for one in backward) == 2 * RUNS * TURNS  # for the state and for the weights
@@ -112,6 +118,7 @@ def test_the_gradient_that_a_program_wrote_itself_is_backward_at_the_call_it_is_
     assert clip.backward
 
 
+@frames_inside
 def test_what_remat_computes_again_is_marked_so_and_what_it_keeps_is_not(ran: Ran) -> None:
     products = _seen(ran, "saved", "dot_general")
     assert {one.line for one in products} == {"return jnp.tanh(x @ w)"}
@@ -122,6 +129,7 @@ def test_what_remat_computes_again_is_marked_so_and_what_it_keeps_is_not(ran: Ra
     assert sum(one.calls for one in gradients) == 3 * RUNS, "for w twice, and for what lies between"
 
 
+@frames_inside
 def test_operations_of_an_interpreted_pallas_kernel_stand_on_its_lines(ran: Ran) -> None:
     [tanh] = _seen(ran, "halved", "tanh")
     assert (tanh.calls, tanh.functions) == (RUNS, ("halved", "halved_kernel"))
