@@ -48,9 +48,8 @@ class Workplace:
         options.setdefault("stdin", None if "input" in options else subprocess.DEVNULL)
         if options["stdin"] is None:
             del options["stdin"]
-        return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, timeout=120, check=False, **options
-        )
+        options.setdefault("timeout", 120)
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, check=False, **options)
 
     def python(self, *arguments: str, **options) -> subprocess.CompletedProcess[bytes]:
         """Run this Python plainly."""

@@ -100,9 +100,9 @@ def place(tmp_path: Path) -> Workplace:
 def sample(place: Workplace):
     """Runs a program that begins with SPIN; it must succeed and say nothing on stderr."""
 
-    def run(program: str, *options: str, hz: int = 250, returncode: int = 0) -> Sampled:
+    def run(program: str, *options: str, hz: int = 250, returncode: int = 0, timeout: float = 120) -> Sampled:
         (place.folder / "script.py").write_text(SPIN + textwrap.dedent(program))
-        result = place.leadline("run", "-q", "--cpu-sample", str(hz), *options, "script.py")
+        result = place.leadline("run", "-q", "--cpu-sample", str(hz), *options, "script.py", timeout=timeout)
         assert (result.returncode, result.stderr.decode()) == (returncode, "")
         return Sampled(place.open("script.leadline"), result.stdout.decode())
 

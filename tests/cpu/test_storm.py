@@ -157,7 +157,7 @@ def test_a_storm_of_samples_beside_libraries_threads_forks_exceptions_and_other_
             one.join()
         print(json.dumps([done, len(alarmed), storm.count_alarms()]))
         """
-    seen = sample(program.replace("SECONDS", str(SECONDS)), "--native", hz=9999)
+    seen = sample(program.replace("SECONDS", str(SECONDS)), "--native", hz=9999, timeout=SECONDS * 2 + 120)
     done, alarmed, alarms = seen.said
     assert set(done) == {"libraries", "exceptions", "threads", "children", "signals"} and all(done.values()), done
     assert 0 < alarmed <= done["signals"] and alarms > 0
