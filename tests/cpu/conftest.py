@@ -66,8 +66,12 @@ class Sampled:
         return int(self.profile.tree.exclusive("cpu_sample").count.sum())
 
     def losses(self) -> dict[str, int]:
-        """By kind."""
-        return counts_by_kind(self.profile)
+        """By kind, without what is said where torch is built for CUDA and the machine has no GPU."""
+        told = counts_by_kind(self.profile)
+        without = sum("shows it no NVIDIA GPU" in loss.detail for loss in self.profile.losses)
+        if without and told["provider_unavailable"] == without:
+            del told["provider_unavailable"]
+        return told
 
 
 def may_count_tasks() -> bool:

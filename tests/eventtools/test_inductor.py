@@ -105,7 +105,8 @@ def test_a_softmax_reads_its_rows_again(ran: Ran) -> None:
 
 def test_loads_of_what_was_loaded_before_are_named(ran: Ran) -> None:
     line = 1 + PROGRAM.splitlines().index("    return table[index].sin(), torch.softmax(x, dim=-1)")
-    (row,) = [row for row in ran.table("redundant_load") if row["tensor"].startswith("input float32[130, 1001]")]
+    rows = [row for row in ran.table("redundant_load") if row["tensor"].startswith("input float32[130, 1001]")]
+    row = max(rows, key=lambda row: row["again"])  # before torch 2.5 its results are inputs of the kernel, too
     assert (row["instruction"], row["launches"], row["each byte"]) == (f"program.py:{line}", 2, "2 times")
     assert row["again"] == 50
 

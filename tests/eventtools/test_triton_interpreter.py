@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ def line(marker: str) -> str:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     pytest.importorskip("torch", reason="these tests measure real PyTorch; install torch==2.13.0 to run them")
+    if importlib.metadata.version("triton").startswith("3.0."):
+        pytest.skip("Triton 3.0's interpreter computes another matrix product than it should, with Leadline or without.")
     arguments = ("--tool", "divergence", "--tool", "redundant_load", "--backend", "triton-interpreter")
     return Runner(tmp_path_factory.mktemp("triton"))(PROGRAM.read_text(), *arguments, tools=TOOLS)
 

@@ -12,6 +12,8 @@ constexpr const char* kObserving[] = {
     "nctionSchemaEEEEl",
     "_ZN2at14RecordFunction6beforeEPKcl",
     "_ZN2at14RecordFunction6beforeENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEl",
+    "_ZN2at14RecordFunction6beforeESsl",
+    "_ZN2at14RecordFunction6beforeESt17reference_wrapperIKN3c1014FunctionSchemaEEl",
     "_ZN2at14RecordFunction6beforeESt17reference_wrapperIKN3c1014FunctionSchemaEENS2_8ArrayRefIKNS2_6IValueEEEl",
     "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE",
     "_ZN2at14RecordFunctionC1ENS_11RecordScopeE",
