@@ -195,6 +195,9 @@ std::int64_t thread_cpu_ns(clockid_t clock) noexcept {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// As the kernel numbers them (posix-timers.h: CPUCLOCK_PERTHREAD | SCHED).
+clockid_t cpu_clock_of(pid_t tid) noexcept { return (~static_cast<clockid_t>(tid) << 3) | 6; }
+
 ClockSource clock_source() noexcept {
   if (clock_state.fake.load(std::memory_order_relaxed)) return ClockSource::kFake;
   now_ns();  // decides at the first call

@@ -5,6 +5,7 @@
 // the kernel itself uses it; elsewhere now_ns() is clock_gettime.
 #pragma once
 
+#include <sys/types.h>
 #include <time.h>
 
 #include <atomic>
@@ -33,6 +34,9 @@ std::int64_t realtime_ns() noexcept;
 std::int64_t thread_cpu_ns() noexcept;
 // The same of another thread, by its clock; -1 where it has ended.
 std::int64_t thread_cpu_ns(clockid_t clock) noexcept;
+
+// The CPU clock of any thread of this process.
+clockid_t cpu_clock_of(pid_t tid) noexcept;
 
 ClockSource clock_source() noexcept;
 

@@ -10,10 +10,12 @@
 #include <tuple>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/device_table.h"
 #include "base/schema_generated.h"
 #include "bindings/bindings.h"
 #include "leadline/monitor.h"
+#include "monitor/monitor.h"
 #include "session/session.h"
 
 namespace nb = nanobind;
@@ -66,6 +68,17 @@ uint64_t book(int64_t below, const std::vector<Frame>& frames, const std::vector
   return booked;
 }
 
+// Into the trace window: what a thread did at a place, as somebody else has timed it. False where nobody listens.
+bool timed(uint64_t place, uint64_t thread, uint64_t correlation, const std::vector<int64_t>& begins_ns,
+           const std::vector<int64_t>& durations_ns) {
+  return Monitor::instance().timed({place, thread, correlation, begins_ns, durations_ns});
+}
+
+// A place of the thread of that number; 0 where nobody listens.
+uint64_t thread_place(uint64_t tid, const std::string& name) {
+  return Monitor::instance().thread_place(tid, name, cpu_clock_of(static_cast<pid_t>(tid)), false);
+}
+
 // What is known of a device that bookings name.
 void describe_device(const std::string& device_type, int32_t index, const std::string& name, int64_t memory_bytes,
                      const std::string& detail) {
@@ -84,6 +97,9 @@ void define_booking(nb::module_& m) {
   m.def("place", &leadline_monitor_context);
   m.def("book", &book, nb::arg("below"), nb::arg("frames"), nb::arg("totals"), nb::arg("device_type"),
         nb::arg("device"), nb::arg("stream"));
+  m.def("thread_place", &thread_place, nb::arg("tid"), nb::arg("name"));
+  m.def("timed", &timed, nb::arg("place"), nb::arg("thread"), nb::arg("correlation"), nb::arg("begins_ns"),
+        nb::arg("durations_ns"));
   m.def("describe_device", &describe_device, nb::arg("device_type"), nb::arg("index"), nb::arg("name"),
         nb::arg("memory_bytes"), nb::arg("detail"));
 }

@@ -35,4 +35,24 @@ leadline_status Collector::on_booking(const leadline_booking& booking, ThreadSta
   return LEADLINE_OK;
 }
 
+bool Collector::on_timed(const TimedOperators& operators, ThreadState& thread) noexcept {
+  if (!is_place(operators.place) || !is_place(operators.thread)) return false;
+  Lane* const own = lane(thread);
+  if (own == nullptr) return false;
+  TraceEvent row;
+  row.kind = EventKind::kOperator;
+  row.tree = tree_of(operators.place);
+  row.node = node_of(operators.place);
+  row.thread = tree_of(operators.thread);
+  row.correlation = operators.correlation;
+  for (size_t i = 0; i < operators.begins_ns.size() && i < operators.durations_ns.size(); ++i) {
+    row.start_ns = operators.begins_ns[i];
+    row.duration_ns = operators.durations_ns[i];
+    if (row.duration_ns < 0 || !window_.opened_before(row.start_ns)) continue;
+    row.step = static_cast<int32_t>(step_at(row.start_ns));
+    own->events.add(row, true);
+  }
+  return true;
+}
+
 }  // namespace leadline

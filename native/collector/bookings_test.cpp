@@ -1,6 +1,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "testing/recorded_program.h"
 
 using namespace leadline;
@@ -142,4 +143,31 @@ TEST_CASE("A booking of an older header is read as far as it goes") {
   program.take();
   CHECK(program.paths() == std::vector<std::string>{"main", "main/k"});
   CHECK(program.collector.devices().rows().empty());
+}
+
+TEST_CASE("What somebody else has timed is in the window if it was asked for in it, on the thread that did it") {
+  RecordedProgram program;
+  FakeClock clock(1'000);
+  const leadline_context train = place_of("train");
+  leadline_context sine = 0;
+  REQUIRE(book(train, {frame(FrameKind::kOperator, "sine")}, {}, &sine) == LEADLINE_OK);
+  Monitor& monitor = Monitor::instance();
+  const leadline_context pool = monitor.thread_place(uint64_t{1} << 62, "pool", 0, false);
+  REQUIRE(pool != 0);
+  const std::vector<int64_t> begins{1'500, 2'000, 2'500, 4'000};
+  const std::vector<int64_t> durations{10, 20, -1, 40};
+  CHECK(monitor.timed({sine, pool, 7, begins, durations}));  // there was no window yet
+  clock.set(2'000);
+  program.collector.window().open(100);
+  clock.set(3'000);
+  program.collector.window().close();
+  CHECK(monitor.timed({sine, pool, 7, begins, durations}));
+  CHECK_FALSE(monitor.timed({sine + (leadline_context{1} << 60), pool, 7, begins, durations}));
+  std::vector<TraceEvent> found;
+  program.collector.window().for_each_event([&](const TraceEvent& event) { found.push_back(event); });
+  REQUIRE(found.size() == 2);  // the one from before has no part in it, and what has no end is none
+  CHECK((found[0].start_ns == 2'000 && found[0].duration_ns == 20 && found[0].correlation == 7));
+  CHECK((found[1].start_ns == 4'000 && found[1].duration_ns == 40));
+  CHECK(found[0].thread != found[0].tree);
+  CHECK(found[0].kind == EventKind::kOperator);
 }

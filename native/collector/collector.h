@@ -50,6 +50,7 @@ class Collector final : public Subscriber {
   bool context_in_file(leadline_context context, std::string_view file) const noexcept override;
   leadline_status path_to(leadline_context context, leadline_frame* frames, size_t* count) const noexcept override;
   void on_thread_exit(ThreadState& thread) noexcept override;
+  bool on_timed(const TimedOperators& operators, ThreadState& thread) noexcept override;
   leadline_context thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept override;
   void thread_over(uint64_t tid, int64_t cpu_ns) noexcept override;
 

@@ -25,8 +25,8 @@ void tell(const std::string& path) noexcept {
 
 }  // namespace
 
-bool EventLane::add(const TraceEvent& event) noexcept {
-  if (!window_->is_open() && !window_->covers(event.start_ns)) return false;
+bool EventLane::add(const TraceEvent& event, bool asked_inside) noexcept {
+  if (!asked_inside && !window_->is_open() && !window_->covers(event.start_ns)) return false;
   if (portion_ == 0) portion_ = window_->take_portion();
   const bool kept = portion_ != 0 && (PlainEvent::fits(event) ? plain_.emplace_back(PlainEvent::of(event)) != nullptr
                                                               : whole_.emplace_back(event) != nullptr);

@@ -32,8 +32,9 @@ class EventLane {
  public:
   explicit EventLane(EventWindow& window) noexcept : window_(&window) {}
 
-  // False when the window is closed and was not open at the event's start (no loss), or full (a loss).
-  bool add(const TraceEvent& event) noexcept;
+  // False when the window is closed and was not open at the event's start (no loss), or full (a loss). `asked_inside`:
+  // it began later than what asked for it, which the window covers.
+  bool add(const TraceEvent& event, bool asked_inside = false) noexcept;
 
   std::uint64_t size() const noexcept { return std::uint64_t{plain_.size()} + whole_.size(); }
   std::size_t held_bytes() const noexcept { return plain_.held_bytes() + whole_.held_bytes(); }
@@ -61,6 +62,12 @@ class EventWindow final : public TraceEventSource {
     }
     const WindowTimes* followed = leader();
     return followed != nullptr && followed->covers(start_ns);
+  }
+  // Whether it began in the last opening or later.
+  bool opened_before(std::int64_t start_ns) const noexcept {
+    if (opened_.load(std::memory_order_relaxed) && start_ns >= from_ns_.load(std::memory_order_relaxed)) return true;
+    const WindowTimes* followed = leader();
+    return followed != nullptr && start_ns >= followed->from_ns.load(std::memory_order_relaxed);
   }
   bool is_open() const noexcept {
     if (open_.load(std::memory_order_relaxed)) return true;

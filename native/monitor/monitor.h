@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string_view>
 
 #include "leadline/monitor.h"
@@ -23,6 +24,15 @@ namespace leadline {
 // The core's own subscriber, the collector: the paths of all threads hold its state (PathEntry::slot, members of Scope,
 // ThreadState::subscriber and published), so there is one at a time. All others are callbacks, with leadline_event's
 // scope_data and thread_data for what they keep.
+// What a thread did at one place, as somebody else has timed it.
+struct TimedOperators {
+  leadline_context place = 0;
+  leadline_context thread = 0;         // a place of the thread's
+  uint64_t correlation = 0;            // events of one run of a program have one; 0: none
+  std::span<const int64_t> begins_ns;  // CLOCK_MONOTONIC
+  std::span<const int64_t> durations_ns;
+};
+
 class Subscriber {
  public:
   virtual ~Subscriber() = default;
@@ -50,6 +60,8 @@ class Subscriber {
     return LEADLINE_ERROR_UNAVAILABLE;
   }
   virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
+  // Operators of the trace window that another source has timed. False where a place is not one of this session's.
+  virtual bool on_timed(const TimedOperators&, ThreadState&) noexcept { return true; }
   // See Monitor::thread_place() and thread_over().
   virtual leadline_context thread_place(uint64_t /*tid*/, std::string_view /*name*/, clockid_t /*cpu*/,
                                         bool /*new_born*/) noexcept {
@@ -116,6 +128,8 @@ class Monitor {
   // The place of a thread itself, for who measures threads from outside; one without events becomes known by it. `cpu`:
   // its CPU clock; `new_born`: it began while measuring ran. 0: nobody listens.
   leadline_context thread_place(uint64_t tid, std::string_view name, clockid_t cpu, bool new_born) noexcept;
+  // Into the trace window, for what was asked for while it was open; what began before it is left out.
+  bool timed(const TimedOperators& operators) noexcept;
   // A thread whose place was asked for has ended. `cpu_ns`: what it ran in all, as far as known.
   void thread_over(uint64_t tid, int64_t cpu_ns) noexcept;
   leadline_context context() noexcept;

@@ -78,6 +78,11 @@ leadline_context Monitor::thread_place(uint64_t tid, std::string_view name, cloc
   });
 }
 
+bool Monitor::timed(const TimedOperators& operators) noexcept {
+  return ask_core(false,
+                  [&](Subscriber& subscriber, ThreadState& state) { return subscriber.on_timed(operators, state); });
+}
+
 void Monitor::thread_over(uint64_t tid, int64_t cpu_ns) noexcept {
   ask_core(false, [&](Subscriber& subscriber, ThreadState&) {
     subscriber.thread_over(tid, cpu_ns);

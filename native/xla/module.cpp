@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "xla/buffers.h"
+#include "xla/dataflow.h"
 #include "xla/hlo.h"
 #include "xla/origins.h"
 #include "xla/space.h"
@@ -99,6 +100,16 @@ class Program {
       buffers.append(nb::make_tuple(text(known == names.end() ? buffer.name : known->second), buffer.bytes));
     }
     return nb::make_tuple(found.bytes, found.at_peak, buffers);
+  }
+
+  // ([operation], [maker, user, maker, user, ...]): places in the list, of what is seen running.
+  nb::tuple dataflow() const {
+    const Dataflow found = leadline::xla::dataflow(*module_);
+    nb::list names;
+    nb::list edges;
+    for (const uint32_t row : found.operations) names.append(text(module_->instructions()[row].name));
+    for (const uint32_t place : found.edges) edges.append(place);
+    return nb::make_tuple(names, edges);
   }
 
  private:
@@ -240,6 +251,7 @@ NB_MODULE(_xla, m) {
       .def_prop_ro("control_flow", &Program::control_flow)
       .def_prop_ro("entry", &Program::entry)
       .def("temporaries", &Program::temporaries, nb::arg("assignment"), nb::arg("most"))
+      .def("dataflow", &Program::dataflow)
       .def("origins", &Program::origins, nb::arg("operation"));
   m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"));
   m.def("profile", &profile, nb::arg("bytes"), nb::arg("numbers"), nb::arg("texts"));

@@ -54,11 +54,17 @@ class Ran:
         return sum(self.calls[row] for row in self.rows(name))
 
 
-def measured(folder: Path, name: str, *arguments: str, environment: dict[str, str] | None = None) -> Ran:
-    """Run a program of `programs/` under `leadline run` in a folder, with arguments."""
+def measured(
+    folder: Path,
+    name: str,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    options: tuple[str, ...] = (),
+) -> Ran:
+    """Run a program of `programs/` under `leadline run` with options in a folder, with arguments of its own."""
     output = folder / f"{name}.leadline"
     done = subprocess.run(
-        [sys.executable, "-m", "leadline", "run", "-o", str(output), str(PROGRAMS / name), *arguments],
+        [sys.executable, "-m", "leadline", "run", "-o", str(output), *options, str(PROGRAMS / name), *arguments],
         capture_output=True,
         text=True,
         timeout=240,

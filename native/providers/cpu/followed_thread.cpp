@@ -50,23 +50,20 @@ bool blocks(pid_t tid, int signal) {
 
 }  // namespace
 
-// As the kernel numbers them (posix-timers.h: CPUCLOCK_PERTHREAD | SCHED).
-clockid_t clock_of(pid_t tid) noexcept { return (~static_cast<clockid_t>(tid) << 3) | 6; }
-
 bool is_our_name(pid_t tid) { return name_of(tid).starts_with(kOwnThreads); }
 
 void Threads::meet(pid_t tid, bool new_born) {
   if (is_own(tid)) return;
   std::string name = name_of(tid);
   if (name.starts_with(kOwnThreads))
-    return own_.push_back({tid, new_born ? 0 : std::max<int64_t>(thread_cpu_ns(clock_of(tid)), 0)});
+    return own_.push_back({tid, new_born ? 0 : std::max<int64_t>(thread_cpu_ns(cpu_clock_of(tid)), 0)});
   SampledThread* const thread = fresh();
   if (thread == nullptr) {
     losses().count(LossKind::kSamplesMissing, 1, "more threads at a time than are sampled");
     return;
   }
   thread->name = tid == getpid() ? "main" : std::move(name);
-  thread->clock = clock_of(tid);
+  thread->clock = cpu_clock_of(tid);
   const int64_t ran_ns = std::max<int64_t>(thread_cpu_ns(thread->clock), 0);
   thread->accounted_ns.store(new_born && !paused_ ? 0 : ran_ns);
   thread->handlers_ns.store(0);

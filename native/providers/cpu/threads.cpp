@@ -136,7 +136,7 @@ void Threads::resume() noexcept {
   const std::lock_guard lock(booker_.lock());
   if (!running_ || !paused_) return;
   paused_ = false;
-  for (Own& one : own_) one.ran_ns = thread_cpu_ns(clock_of(one.tid));
+  for (Own& one : own_) one.ran_ns = thread_cpu_ns(cpu_clock_of(one.tid));
   for (SampledThread* thread : all_) {
     const int64_t ran_ns = thread_cpu_ns(thread->clock);
     if (thread->tid.load(std::memory_order_relaxed) == 0) continue;
@@ -283,7 +283,7 @@ bool Threads::is_own(pid_t tid) const noexcept {
 void Threads::look_at_own() noexcept {
   const bool anew = ++listings_ % kForgetOwn == 0;
   for (Own& one : own_) {
-    const int64_t ran_ns = thread_cpu_ns(clock_of(one.tid));
+    const int64_t ran_ns = thread_cpu_ns(cpu_clock_of(one.tid));
     const bool other = ran_ns < one.ran_ns || (anew && !is_our_name(one.tid));
     if (!other && one.tid != helper_tid_.load()) own_ns_ += ran_ns - one.ran_ns;
     one = other ? Own{0, 0} : Own{one.tid, ran_ns};

@@ -19,8 +19,6 @@
 
 namespace leadline::cpu {
 
-// The CPU clock of any thread of this process.
-clockid_t clock_of(pid_t tid) noexcept;
 // Whether a thread is called as ours are.
 bool is_our_name(pid_t tid);
 

@@ -56,6 +56,15 @@ class Native(Protocol):
         device: int,
         stream: int,
     ) -> int: ...
+    def thread_place(self, tid: int, name: str) -> int:
+        """A place of the thread of that number, which is any that is always the thread's; 0 where nothing is put."""
+
+    def timed(
+        self, place: int, thread: int, correlation: int, begins_ns: Sequence[int], durations_ns: Sequence[int]
+    ) -> bool:
+        """Into the trace window: what a thread (any place of it) did at a place that `book` has made, as somebody else
+        has timed it. `correlation`: events of one run of a program have one; 0: none."""
+
     def step(self, n: int = -1) -> None: ...
     def step_begin(self, n: int) -> None: ...
     def trace_take_back(self) -> None: ...

@@ -14,6 +14,7 @@ from leadline.profiles import Profile
 from leadline.report.source import visible
 from leadline.report.units import duration, share
 from leadline.trace.states import State
+from leadline.trace.steps import main_thread
 from leadline.trace.tables import Kind, Thread, Trace, TraceError
 from leadline.trace.timeline import BETWEEN, WHOLE, Row, Timeline, kernel_sentence, timelines
 from leadline.trace.waits import Cause, Spent, ThreadTime
@@ -28,6 +29,7 @@ _LETTERS = {
     "data loading": "D",
     "compile": "K",
 }
+_OPERATORS = "x"
 _STATES = {State.RUNNING: "#", State.RUNNABLE: "~", State.BLOCKED: "."}
 _MOST_STEPS = 10
 _MOST_SENTENCES = 6
@@ -104,6 +106,7 @@ def as_text(profile: Profile, found: Sequence[Timeline]) -> str:
             lines += ["", f"{len(line.steps) - _MOST_STEPS} more steps; --step N shows one, --csv all."]
         lines.append("")
     letters = ", ".join(f"{letter} {name}" for name, letter in _LETTERS.items())
+    letters += f", {_OPERATORS} operators of a thread without phases"
     lines.append(f"lanes: {letters}, _ between phases; below: # running, ~ could have run, . blocked, ? unseen")
     return "\n".join(visible(one) for one in lines) + "\n"
 
@@ -125,6 +128,10 @@ def _phases(trace: Trace, thread: int, begin: int, end: int) -> str:
     lane = ["_"] * _LANE
     rows = trace.of_kind(Kind.PHASE)
     rows = rows[trace.events["thread"][rows] == thread]
+    without = not rows.size and thread != main_thread(trace)
+    if without:
+        rows = trace.of_kind(Kind.OPERATOR)
+        rows = rows[trace.events["thread"][rows] == thread]
     for row in rows.tolist():
         low = (int(trace.events["start_ns"][row]) - begin) * _LANE / max(end - begin, 1)
         high = (int(trace.end_ns[row]) - begin) * _LANE / max(end - begin, 1)
@@ -132,7 +139,8 @@ def _phases(trace: Trace, thread: int, begin: int, end: int) -> str:
             continue
         first, last = max(round(low), 0), min(max(round(high), round(low) + 1), _LANE)
         name = trace.name(row)
-        lane[first:last] = _LETTERS.get(name, name[:1] or "?") * (last - first)
+        letter = _OPERATORS if without else _LETTERS.get(name, name[:1] or "?")
+        lane[first:last] = letter * (last - first)
     return "".join(lane)
 
 

@@ -1,13 +1,14 @@
 """What each event of a window waited for: edges between events, and the moment at which each was ready.
 
-Five sources: a launch and its device work (correlation), the nodes of a backward pass (the graph that was walked when
+Six sources: a launch and its device work (correlation), the nodes of a backward pass (the graph that was walked when
 it began, joined with events by name and sequence number), collectives (`exchanges.py`), tensors between devices and
-processes (`tensors.py`), and batches of data loaders.
+processes (`tensors.py`), operations of compiled programs (`compiled.py`, `programs.py`), and batches of data loaders.
 Latency is begin minus the end of the last input. Rows are those of the profile's table `events`; times on its clock.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -21,6 +22,7 @@ from leadline.profiles.profile import Profile
 from leadline.schema import EventKind
 from leadline.trace.compiled import compiled_edges
 from leadline.trace.exchanges import LAUNCH, Exchange, Pass, exchanges
+from leadline.trace.programs import program_edges
 from leadline.trace.tensors import tensors
 
 Numbers = NDArray[np.int64]
@@ -203,14 +205,23 @@ def _compiled(profile: Profile) -> tuple[Numbers, Numbers, Numbers]:
     events = profile.events
     owner = np.array([thread.process for thread in profile.threads] + [-1], dtype=np.int64)[events["thread"]]
     rows: list[tuple[int, int]] = []
+    launched: list[tuple[int, int]] = []
     for process, record in enumerate(record_of_rows(profile)):
-        told = (record.get("available") or {}).get("torch.compile")
+        available = record.get("available") or {}
+        told = available.get("torch.compile")
         graphs = told.get("graphs") if isinstance(told, Mapping) else None
         if isinstance(graphs, list) and graphs:
             mine = np.flatnonzero(owner == process)
             rows += compiled_edges(events, mine, _names(profile, mine), graphs)
-    source, target = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    return source, target, np.full(len(rows), int(EdgeKind.COMPILED))
+        told = available.get("jax")
+        if isinstance(told, Mapping) and "dataflow" in told:
+            mine = np.flatnonzero(owner == process)
+            inner, outer = program_edges(events, mine, _operations(profile, mine), told["dataflow"])
+            rows += inner
+            launched += outer
+    source, target = np.array(rows + launched, dtype=np.int64).reshape(-1, 2).T
+    kinds = [int(EdgeKind.COMPILED)] * len(rows) + [int(EdgeKind.LAUNCH)] * len(launched)
+    return source, target, np.array(kinds, dtype=np.int64)
 
 
 def _collectives(found: list[Exchange]) -> tuple[Numbers, Numbers, Numbers]:
@@ -261,6 +272,22 @@ def _names(profile: Profile, rows: Numbers) -> NDArray[Any]:
     texts = np.array([profile.tree.text("name", int(frame)) for frame in distinct.tolist()], dtype=object)
     named: NDArray[Any] = texts[of.ravel()] if distinct.size else np.empty(0, dtype=object)
     return named
+
+
+def _operations(profile: Profile, rows: Numbers) -> list[str]:
+    """XLA's names of what events execute; empty for other events."""
+    frames = profile.tree.frame_of[profile.events["node"][rows]]
+    distinct, of = np.unique(frames, return_inverse=True)
+    texts = [_hlo(profile.tree.text("detail", int(frame))) for frame in distinct.tolist()]
+    return [texts[row] for row in of.ravel().tolist()]
+
+
+def _hlo(detail: str) -> str:
+    try:
+        found = json.loads(detail) if detail else None
+    except ValueError:
+        return ""
+    return str(found.get("hlo", "")) if isinstance(found, dict) else ""
 
 
 def _backward(

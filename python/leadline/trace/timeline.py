@@ -18,6 +18,8 @@ from leadline.trace.waits import Spent, ThreadTime
 
 WHOLE = "step"
 BETWEEN = "between phases"
+OPERATORS = "operators"
+"""What a thread without phases did: one of a framework's pool, to which work is handed."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,13 @@ def _rows(trace: Trace, step: Step, times: dict[int, ThreadTime], shift: int) ->
     for thread in [main, *(row for row in range(len(trace.threads)) if row != main)]:
         mine = phases[events["thread"][phases] == thread]
         names = dict.fromkeys(events["name"][mine].tolist())
+        if not names and thread != main:
+            ran = trace.of_kind(Kind.OPERATOR)
+            ran = ran[events["thread"][ran] == thread]
+            ran = ran[(events["start_ns"][ran] < end) & (trace.end_ns[ran] > begin)]
+            if ran.size:
+                low, high = union(np.maximum(events["start_ns"][ran], begin), np.minimum(trace.end_ns[ran], end))
+                yield _row(trace, step, thread, OPERATORS, low, high, times, shift)
         for name in names:
             named = mine[events["name"][mine] == name]
             low, high = union(np.maximum(events["start_ns"][named], begin), np.minimum(trace.end_ns[named], end))

@@ -67,6 +67,14 @@ class CanRest(Protocol):
         """Measure again."""
 
 
+@runtime_checkable
+class HearsSteps(Protocol):
+    """A provider that wants to know when the trace window may have begun or ended."""
+
+    def stepped(self) -> None:
+        """The program has said that a step ends (`leadline.step()`)."""
+
+
 class Awaited:
     """Stands for the provider of a framework, which is neither loaded nor made before the program imports that."""
 
@@ -93,6 +101,11 @@ class Awaited:
             hook.uninstall()
         if self._provider is not None:
             self._provider.stop()
+
+    def stepped(self) -> None:
+        """See `HearsSteps.stepped`."""
+        if isinstance(self._provider, HearsSteps):
+            self._provider.stepped()
 
     def forked(self) -> None:
         """See `Provider.forked`."""

@@ -22,13 +22,15 @@ class Booked:
         self, place: int, frames: tuple[Frame, ...], totals: list[Total], where: tuple[str, int, int] = _CPU
     ) -> None:
         """Where measuring is paused or has ended, nothing is put. `where`: device type, device and stream."""
-        node = self._nodes.get((place, frames))
-        if node is None:
-            node = self._native.book(place, frames, (), "cpu", -1, -1)
-            if not node:
-                return
+        if node := self.node(place, frames):
+            self._native.book(node, (), totals, *where)
+
+    def node(self, place: int, frames: tuple[Frame, ...]) -> int:
+        """The place of these frames, made when it is not there yet; 0 where nothing is put."""
+        node = self._nodes.get((place, frames)) or self._native.book(place, frames, (), "cpu", -1, -1)
+        if node:
             self._nodes[place, frames] = node
-        self._native.book(node, (), totals, *where)
+        return node
 
 
 def own_total(count: int, own: int, whole: int, longest: int) -> Total:

@@ -23,6 +23,7 @@ from leadline.capture.providers.jax_memory import LiveArrays
 from leadline.capture.providers.jax_plugins import Plugins
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key, Runs
+from leadline.capture.providers.jax_trace import TracedRuns
 from leadline.capture.providers.jax_windows import Windows
 from leadline.capture.providers.jax_yield import Yielding
 
@@ -51,7 +52,9 @@ class JaxProvider:
         self._said: set[str] = set()
         self._runs: Runs | None = None
         self._programs = Programs(self._loss)
-        self._windows = Windows(self._programs, self._loss, lambda: jax_devices.measured_by(native))
+        self._traced = TracedRuns(native, self._programs)
+        trace = (native.trace_is_open, self._traced) if options.trace is not None else None
+        self._windows = Windows(self._programs, self._loss, lambda: jax_devices.measured_by(native), trace)
         self._booking = Booking(native, self._programs, self._windows)
         self._compiling = Compiling(native, self._programs, self._loss)
         self._memory = LiveArrays(native, self._loss) if options.memory else None
@@ -90,6 +93,8 @@ class JaxProvider:
         self._say_what_is_stale()
         if self._devices:
             self._status["devices"] = self._devices
+        if traced := self._traced.told():
+            self._status["dataflow"] = traced
         self._status |= {
             "programs": self._compiling.compiled,
             "windows": self._windows.count,
@@ -101,6 +106,15 @@ class JaxProvider:
             self._status["estimated"] = (
                 f"Times of compiled programs are estimates from {timed:,} timed runs of {every:,}; counts are exact."
             )
+
+    def stepped(self) -> None:
+        """See `HearsSteps`."""
+        if self._runs is None:
+            return
+        try:
+            self._windows.stepped()
+        except Exception as error:
+            self._loss(f"JAX's programs could not be followed into the trace window ({error!r}).")
 
     def forked(self) -> None:
         """JAX's threads are not in the child, and what it counted is the parent's."""

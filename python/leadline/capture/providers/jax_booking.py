@@ -21,7 +21,7 @@ _LIBRARIES = ("nccl", "void nccl", "rccl")
 _UNTIMED = json.dumps({"time": "not measured"})
 
 
-_POOL: Frame = ("phase", "on another thread", "", "", json.dumps({"pool": "XLA"}), 0, 0, 0)
+POOL: Frame = ("phase", "on another thread", "", "", json.dumps({"pool": "XLA"}), 0, 0, 0)
 """Operations run on threads of XLA's own, which are not among those of the profile."""
 
 
@@ -80,7 +80,7 @@ class Booking:
 
     def _book_program(self, key: Key, runs: int, number: int, timed: Timed) -> None:
         compiled = self._programs.get(number)
-        top = _program(key[1], _detail(compiled))
+        top = program_frame(key[1], compiled)
         if timed.work:  # the host only hands it over, and how long that takes is not known here
             self._booked.put(key[0], (top,), [("call_time", runs, 0, 0, 0, 0.0)])
         else:
@@ -101,7 +101,7 @@ class Booking:
                     own_total(times, own_ns, part_ns, longest_ns),
                     total("call_time", times, part_ns, shortest_ns, longest_ns),
                 ]
-                self._booked.put(key[0], (top, _POOL, *part.frames), totals)
+                self._booked.put(key[0], (top, POOL, *part.frames), totals)
 
     def _book_work(self, key: Key, top: Frame, runs: int, compiled: Compiled | None, timed: Timed) -> None:
         """What devices did, below the operations that it was for."""
@@ -136,6 +136,11 @@ def _detail(compiled: Compiled | None) -> str:
         stale = f"{compiled.moved} have moved since" if compiled.moved > 0 else "they may have moved since"
         facts["lines"] = f"of the source that filled JAX's cache; {stale}"
     return json.dumps(facts)
+
+
+def program_frame(name: str, compiled: Compiled | None) -> Frame:
+    """The call of a program, `jit(f)`, with what is known of it."""
+    return _program(name, _detail(compiled))
 
 
 def _program(name: str, detail: str) -> Frame:

@@ -47,11 +47,15 @@ class Compiled:
     """How many of its lines are not among those of today's source, of one from the cache; -1 where nothing tells."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
 
+    def read(self) -> Program | None:
+        """The program, read once more where it was let go and is still loaded."""
+        return self.program or self.again(self.number)
+
     def parts_of(self, operation: str) -> tuple[Part, ...]:
         """What an executed operation was made from; one part without a stack where nothing is known."""
         known = self.parts.get(operation)
         if known is None:
-            program = self.program or self.again(self.number)
+            program = self.read()
             found = [unknown(operation)] if program is None else parts_of(program, operation, self.above)
             known = self.parts[operation] = tuple(found)
         return known

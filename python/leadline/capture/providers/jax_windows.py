@@ -16,13 +16,16 @@ import importlib
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.capture.providers import jax_devices, jax_places
 from leadline.capture.providers.jax_programs import Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.capture.providers.profiler_windows import ProfilerWindows
 from leadline.xla.parts import program_name
+
+if TYPE_CHECKING:
+    from leadline.capture.providers.jax_trace import TracedRuns
 
 _UNNUMBERED = -(2**63)
 Work = tuple[str, int, int, str]
@@ -69,9 +72,19 @@ class Windows(ProfilerWindows):
     SHORTEST_S = 0.02
     COST_SHARE = 0.01
 
-    def __init__(self, programs: Programs, loss: Callable[[str], None], measured_by: Callable[[], str]) -> None:
-        """`measured_by`: which vendor provider of ours measures the devices."""
+    def __init__(
+        self,
+        programs: Programs,
+        loss: Callable[[str], None],
+        measured_by: Callable[[], str],
+        trace: tuple[Callable[[], bool], TracedRuns] | None = None,
+    ) -> None:
+        """`measured_by`: which vendor provider of ours measures the devices. `trace`: whether the trace window is open,
+        and what puts runs into it, where there is one."""
         super().__init__(loss)
+        self._trace = trace
+        self._traces = False
+        """Whether the session that is open lasts as long as the trace window."""
         self._measured_by = measured_by
         self._programs = programs
         self._seen: list[Key] = []
@@ -99,15 +112,42 @@ class Windows(ProfilerWindows):
     def after(self, key: Key, output: Any) -> None:
         """A program has been dispatched; `output` is what it will result in."""
         if self._session is None:
+            if self._trace is not None:
+                self._last = _weak(output)
+                if self._trace_turns():
+                    return self._turn(output)
             if not self.off and (self._is_due() or (key[1] not in self._settled and self._is_wanted(key[1]))):
                 self._settled.add(key[1])
                 self._wait(output)
                 self._open(first_run=False)
-            return
+            return None
         self._seen.append(key)
         self._last = _weak(output)
-        if self._is_over():
+        if self._trace_turns():
+            self._turn(output)
+        elif self._is_over():
             self.close(output)
+        return None
+
+    def stepped(self) -> None:
+        """A step ends here; the trace window may have begun with it, or ended."""
+        if self._trace_turns():
+            self._turn(None)
+
+    def _trace_turns(self) -> bool:
+        return self._trace is not None and not self.off and self._trace[0]() != self._traces
+
+    def _turn(self, output: Any) -> None:
+        """The trace window has opened, from when on one session lasts until it is seen to have closed, or has closed.
+        Without steps it is seen at a program's call, which is not in the session then."""
+        self.close(output)
+        self._traces = not self._traces
+        if self._traces:
+            self._wait(self._last() if output is None else output)
+            self._open(first_run=False)
+
+    def _is_over(self) -> bool:
+        return not self._traces and super()._is_over()
 
     def _is_wanted(self, name: str) -> bool:
         """Whether a function that has just run is to be timed in its next run."""
@@ -178,6 +218,8 @@ class Windows(ProfilerWindows):
         data = self._stop(session)
         if not data:
             return
+        if self._trace is not None and self._traces:
+            self._trace[1].add(data, seen)
         if self._fold is None:
             self._fold = importlib.import_module("leadline._xla").fold
         _, runs, _ = self._fold(data, {})

@@ -1,0 +1,166 @@
+"""XLA's operations in the trace window: what each run of a program executed, when, and on which thread.
+
+While the window is open XLA's profiler runs all the time (`jax_windows.py`). What it has seen of the host becomes
+events at the nodes that the program's times are booked at, and what the program says of its operands is kept for the
+edges between them. Work of devices is not in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from leadline.capture.native import Native
+from leadline.capture.providers.booked import Booked
+from leadline.capture.providers.jax_booking import POOL, program_frame
+from leadline.capture.providers.jax_programs import Compiled, Programs
+from leadline.capture.providers.jax_runs import Key
+from leadline.xla.parts import program_name
+
+MOST_OPERATIONS = 20_000
+"""Of a program whose operands are kept."""
+_TID = re.compile(r"/-?(\d{1,20})(?:/|$)")
+_ENVIRONMENT = "Task Environment"
+_DAY_NS = 24 * 3600 * 10**9
+_Times = tuple[list[int], list[int]]
+_Operation = tuple[int, str]
+"""Row of the thread, and the operation."""
+_Run = tuple[int, int]
+"""Number of the program, and of its run."""
+_Call = tuple[int, int, int]
+"""Begin and duration in ns, and row of the thread."""
+_CALL = "PjitFunction("
+"""How the profiler names a call of a program from Python; it tells some twice, one inside of the other."""
+
+
+class TracedRuns:
+    """Puts runs into the window, and knows which operation waited for which."""
+
+    def __init__(self, native: Native, programs: Programs) -> None:
+        self._native = native
+        self._programs = programs
+        self._booked = Booked(native)
+        self._graphs: list[dict[str, Any]] = []
+        self._graph_of: dict[int, int] = {}
+        """By the number of a program; -1 where it does not say."""
+        self._runs: list[int] = []
+        """Of each run that was put in its graph."""
+        self.unplaced = 0
+        """Runs of which no call was seen."""
+
+    def told(self) -> dict[str, Any]:
+        """For whoever derives edges: `runs` holds the row of `graphs` for each run, whose events have
+        its place in the list plus one as their correlation."""
+        return {"graphs": self._graphs, "runs": self._runs} if self._runs else {}
+
+    def add(self, data: bytes, seen: Sequence[Key]) -> None:
+        """What a session of XLA's profiler recorded; `seen`: what was dispatched meanwhile, in order."""
+        found = importlib.import_module("leadline._xla").profile(
+            data, ["program_id", "run_id"], ["hlo_op", "hlo_module"]
+        )
+        columns, stats, strings = found["events"], found["stats"], found["strings"]
+        if "hlo_op" not in stats or "program_id" not in stats:
+            return
+        shift_ns = _origin_ns(found) + time.monotonic_ns() - time.time_ns()
+        threads = [_thread(line) for line in found["lines"]]
+        run_of = stats.get("run_id")
+        runs: dict[_Run, dict[_Operation, _Times]] = {}
+        modules: dict[int, str] = {}
+        begun: dict[_Run, int] = {}
+        operation, program, module = stats["hlo_op"], stats["program_id"], stats.get("hlo_module")
+        line, start_ps, lasted_ps = columns["line"], columns["start_ps"], columns["duration_ps"]
+        called: dict[str, list[_Call]] = {}
+        functions = {row: text[len(_CALL) : -1] for row, text in enumerate(strings) if text.startswith(_CALL)}
+        for row in range(len(operation)):
+            start_ns = start_ps[row] // 1000
+            duration_ns = (start_ps[row] + lasted_ps[row]) // 1000 - start_ns
+            if operation[row] and threads[line[row]] is not None:
+                key = (program[row], run_of[row] if run_of is not None else 0)
+                begins, durations = runs.setdefault(key, {}).setdefault((line[row], strings[operation[row]]), ([], []))
+                begins.append(start_ns + shift_ns)
+                durations.append(duration_ns)
+                begun[key] = min(begun.get(key, start_ns), start_ns)
+                if module is not None and key[0] not in modules:
+                    modules[key[0]] = strings[module[row]]
+            elif columns["name"][row] in functions:
+                of_name = called.setdefault(program_name(f"jit({functions[columns['name'][row]]})"), [])
+                of_name.append((start_ns + shift_ns, duration_ns, line[row]))
+        dispatched: dict[str, list[Key]] = {}
+        for one in seen:
+            dispatched.setdefault(program_name(one[1]), []).append(one)
+        calls = {name: _outermost(called.get(name, [])) for name in dispatched}
+        for name, found_calls in calls.items():
+            if len(found_calls) != len(dispatched[name]):
+                found_calls.clear()  # which is which cannot be told
+        for key in sorted(runs, key=begun.__getitem__):
+            name = modules.get(key[0], "")
+            if dispatched.get(name):
+                call = calls[name].pop(0) if calls[name] else None
+                self._put(dispatched[name].pop(0), key[0], name, runs[key], threads, call)
+            else:
+                self.unplaced += 1
+
+    def _put(
+        self,
+        key: Key,
+        number: int,
+        module: str,
+        operations: Mapping[_Operation, _Times],
+        threads: Sequence[tuple[int, str] | None],
+        call: _Call | None,
+    ) -> None:
+        compiled = self._programs.get(number, module)
+        self._runs.append(self._graph(number, compiled))
+        top = program_frame(key[1], compiled)
+        events = [((top,), key[0], [call[0]], [call[1]])] if call is not None else []
+        for (line, name), (begins, durations) in operations.items():
+            parts = compiled.parts_of(name) if compiled is not None else ()
+            frames = max(parts, key=lambda part: part.share).frames if parts else ()
+            thread = threads[line]
+            place = 0 if thread is None else self._native.thread_place(*thread)
+            events.append(((top, POOL, *frames), place, begins, durations))
+        for path, place, begins, durations in events:
+            node = self._booked.node(key[0], path)
+            if node and place:
+                self._native.timed(node, place, len(self._runs), begins, durations)
+
+    def _graph(self, number: int, compiled: Compiled | None) -> int:
+        known = self._graph_of.get(number)
+        if known is None:
+            known = -1
+            program = None if compiled is None else compiled.read()
+            calls, edges = program.dataflow() if program is not None else ([], [])
+            if compiled is not None and 0 < len(calls) <= MOST_OPERATIONS:
+                known = len(self._graphs)
+                self._graphs.append({"program": compiled.name, "calls": calls, "edges": edges})
+            self._graph_of[number] = known
+        return known
+
+
+def _outermost(calls: list[_Call]) -> list[_Call]:
+    """Those that lie in no other one, in order."""
+    found: list[_Call] = []
+    for one in sorted(calls, key=lambda call: (call[0], -call[1])):
+        if not found or one[0] >= found[-1][0] + found[-1][1] or one[2] != found[-1][2]:
+            found.append(one)
+    return found
+
+
+def _thread(line: tuple[int, int, str, int, int]) -> tuple[int, str] | None:
+    """Its number in the kernel and its name; None for a line of a device."""
+    _, number, name, device, stream = line
+    if device >= 0 or stream >= 0:
+        return None
+    told = _TID.search(name)
+    return (int(told[1]) if told else number) & (2**63 - 1), name.partition("/")[0]
+
+
+def _origin_ns(found: Mapping[str, Any]) -> int:
+    """CLOCK_REALTIME at time 0 of the columns."""
+    base_ns = int(found["base_ns"])
+    told = next((stats for name, stats in found["planes"] if name == _ENVIRONMENT), {})
+    started = str(told.get("profile_start_time", ""))
+    return int(started) + base_ns if started.isdigit() and base_ns < _DAY_NS else base_ns

@@ -1,0 +1,59 @@
+"""Edges inside of compiled programs of XLA: which operation needed the result of which other.
+
+The process recorded what each program says of its operands (`dataflow` of the provider), and for each run of one that
+is in the window, to which the events' correlation leads, which program it was. An operation may run often in one run of
+a program, in a loop: it then needed what its makers did last.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.schema import EventKind
+
+Numbers = NDArray[np.int64]
+
+
+def program_edges(
+    events: Mapping[str, NDArray[Any]], rows: Numbers, operations: Sequence[str], told: Mapping[str, Any]
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """(source, target) rows of events: of operations, and from the call of a program to what waited for nothing else
+    in its run. `rows`: those of one process, `operations`: the names of the operations that
+    they execute, empty for events that execute none; `told`: graphs and runs."""
+    graphs, graph_of = _listed(told, "graphs"), _listed(told, "runs")
+    begins = events["start_ns"][rows]
+    runs = np.where(events["kind"][rows] == EventKind.OPERATOR, events["correlation"][rows].astype(np.int64) - 1, -1)
+    calls: dict[int, int] = {}
+    inside: dict[int, dict[str, list[tuple[int, int]]]] = {}
+    for at in np.lexsort((begins, runs)).tolist():
+        run = int(runs[at])
+        if 0 <= run < len(graph_of) and not operations[at]:
+            calls.setdefault(run, int(rows[at]))
+        elif 0 <= run < len(graph_of):
+            inside.setdefault(run, {}).setdefault(operations[at], []).append((int(begins[at]), int(rows[at])))
+    found: list[tuple[int, int]] = []
+    launched: list[tuple[int, int]] = []
+    for run, executed in inside.items():
+        graph = graphs[graph_of[run]] if 0 <= graph_of[run] < len(graphs) else {}
+        names, pairs = _listed(graph, "calls"), _listed(graph, "edges")
+        fed: set[int] = set()
+        for maker, user in zip(pairs[::2], pairs[1::2], strict=False):
+            made, used = executed.get(names[maker], []), executed.get(names[user], [])
+            for begin, row in used:
+                before = bisect.bisect_left(made, (begin, -1))
+                if before:
+                    found.append((made[before - 1][1], row))
+                    fed.add(row)
+        if run in calls:
+            launched += [(calls[run], row) for times in executed.values() for _, row in times if row not in fed]
+    return found, launched
+
+
+def _listed(told: Any, name: str) -> list[Any]:
+    found = told.get(name) if isinstance(told, Mapping) else None
+    return found if isinstance(found, list) else []
