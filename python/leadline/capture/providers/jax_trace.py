@@ -18,7 +18,7 @@ from leadline.capture.providers.booked import Booked
 from leadline.capture.providers.jax_booking import POOL, program_frame
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
-from leadline.xla.parts import program_name
+from leadline.xla.parts import Frame, program_name
 
 MOST_OPERATIONS = 20_000
 """Of a program whose operands are kept."""
@@ -115,7 +115,9 @@ class TracedRuns:
         compiled = self._programs.get(number, module)
         self._runs.append(self._graph(number, compiled))
         top = program_frame(key[1], compiled)
-        events = [((top,), key[0], [call[0]], [call[1]])] if call is not None else []
+        events: list[tuple[tuple[Frame, ...], int, list[int], list[int]]] = []
+        if call is not None:
+            events.append(((top,), key[0], [call[0]], [call[1]]))
         for (line, name), (begins, durations) in operations.items():
             parts = compiled.parts_of(name) if compiled is not None else ()
             frames = max(parts, key=lambda part: part.share).frames if parts else ()
@@ -161,6 +163,6 @@ def _thread(line: tuple[int, int, str, int, int]) -> tuple[int, str] | None:
 def _origin_ns(found: Mapping[str, Any]) -> int:
     """CLOCK_REALTIME at time 0 of the columns."""
     base_ns = int(found["base_ns"])
-    told = next((stats for name, stats in found["planes"] if name == _ENVIRONMENT), {})
+    told: Mapping[str, str] = next((stats for name, stats in found["planes"] if name == _ENVIRONMENT), {})
     started = str(told.get("profile_start_time", ""))
     return int(started) + base_ns if started.isdigit() and base_ns < _DAY_NS else base_ns
