@@ -25,6 +25,9 @@ from leadline.trace.kernel.window import states_of
 from leadline.trace.states import State
 from leadline.trace.waits import Spent, ThreadTime
 
+SLEEP = "clock_nanosleep" if sys.version_info >= (3, 11) else "pselect6"
+"""The system call of `time.sleep`."""
+
 
 @pytest.fixture(scope="session")
 def instances() -> Path:
@@ -56,7 +59,7 @@ def test_states_cover_every_region(waits) -> None:
 
 def test_a_sleep_names_its_system_call(waits) -> None:
     cause = spent(waits, "sleeps").causes[0]
-    assert cause.call == "clock_nanosleep"
+    assert cause.call == SLEEP
     assert cause.who == "", "a timer's interrupt woke it, and no thread"
     assert 49e6 < cause.time_ns < 60e6
 
@@ -183,7 +186,7 @@ def test_a_clock_of_its_own_is_related(instances: Path, tmp_path: Path) -> None:
     found, said = recorded(tmp_path, WAITS, "syscalls", "unshare", "--time", "--monotonic", "1000", "--fork")
     assert about(found)["source"] == "tracefs", said
     assert about(found)["sentences"] == []
-    for region, call in (("sleeps", "clock_nanosleep"), ("locks", "futex")):
+    for region, call in (("sleeps", SLEEP), ("locks", "futex")):
         seen = spent(found, region)
         assert seen.unseen_ns <= 0.001 * seen.wall_ns
         assert call in {cause.call for cause in seen.causes}
