@@ -44,7 +44,9 @@ def line(marker: str) -> str:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     pytest.importorskip("torch", reason="these tests measure real PyTorch; install torch==2.13.0 to run them")
     if importlib.metadata.version("triton").startswith("3.0."):
-        pytest.skip("Triton 3.0's interpreter computes another matrix product than it should, with Leadline or without.")
+        pytest.skip(
+            "Triton 3.0's interpreter computes another matrix product than it should, with Leadline or without."
+        )
     arguments = ("--tool", "divergence", "--tool", "redundant_load", "--backend", "triton-interpreter")
     return Runner(tmp_path_factory.mktemp("triton"))(PROGRAM.read_text(), *arguments, tools=TOOLS)
 
