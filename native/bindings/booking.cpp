@@ -10,12 +10,10 @@
 #include <tuple>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/device_table.h"
 #include "base/schema_generated.h"
 #include "bindings/bindings.h"
 #include "leadline/monitor.h"
-#include "monitor/monitor.h"
 #include "session/session.h"
 
 namespace nb = nanobind;
@@ -71,13 +69,11 @@ uint64_t book(int64_t below, const std::vector<Frame>& frames, const std::vector
 // Into the trace window: what a thread did at a place, as somebody else has timed it. False where nobody listens.
 bool timed(uint64_t place, uint64_t thread, uint64_t correlation, const std::vector<int64_t>& begins_ns,
            const std::vector<int64_t>& durations_ns) {
-  return Monitor::instance().timed({place, thread, correlation, begins_ns, durations_ns});
+  return Session::instance().timed({place, thread, correlation, begins_ns, durations_ns});
 }
 
 // A place of the thread of that number; 0 where nobody listens.
-uint64_t thread_place(uint64_t tid, const std::string& name) {
-  return Monitor::instance().thread_place(tid, name, cpu_clock_of(static_cast<pid_t>(tid)), false);
-}
+uint64_t thread_place(uint64_t tid, const std::string& name) { return Session::instance().place_of_thread(tid, name); }
 
 // What is known of a device that bookings name.
 void describe_device(const std::string& device_type, int32_t index, const std::string& name, int64_t memory_bytes,

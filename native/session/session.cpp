@@ -240,6 +240,10 @@ bool Session::trace_is_open() const noexcept {
   return collector != nullptr && collector->window().is_open();
 }
 
+leadline_context Session::place_of_thread(uint64_t tid, std::string_view name) noexcept {
+  return Monitor::instance().thread_place(tid, name, cpu_clock_of(static_cast<pid_t>(tid)), false);
+}
+
 void Session::take_back_trace() noexcept {
   if (const auto collector = this->collector()) collector->window().take_back();
 }

@@ -76,6 +76,10 @@ class Session {
   bool trace_is_open() const noexcept;
   // Forgets what the window has kept so far.
   void take_back_trace() noexcept;
+  // What another source has timed of a thread, into the window; and a place of a thread by any number that is always
+  // its.
+  bool timed(const TimedOperators& operators) noexcept { return Monitor::instance().timed(operators); }
+  leadline_context place_of_thread(uint64_t tid, std::string_view name) noexcept;
   // A training step begins now; -1: its number will be told at its end.
   void begin_step(int64_t number) noexcept;
   // Keeps single events of `count` training steps after the first `wait`.
