@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
@@ -122,6 +122,14 @@ class Awaited:
     def place(self) -> tuple[int, int] | None:
         """The provider's, where it has one."""
         return getattr(self._provider, "place", None)
+
+
+def tell_of_step(providers: Iterable[Provider], options: Options) -> None:
+    """The program has said that a step ends; with it a trace window may begin or end."""
+    if options.trace is not None:
+        for provider in providers:
+            if isinstance(provider, HearsSteps):
+                provider.stepped()
 
 
 def create_providers(native: Native, options: Options, changed: Callable[[], None]) -> tuple[Provider, ...]:
