@@ -27,7 +27,7 @@ from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import MeasuredProcess, first_record, native_info, take_rank
-from leadline.capture.providers import CanRest, Provider, create_providers, tell_of_step
+from leadline.capture.providers import CanRest, Provider, create_providers, end_step
 from leadline.capture.records import StartedBy, Stats
 from leadline.capture.schedule import TimedWindow
 from leadline.capture.source_hashes import source_hashes
@@ -208,8 +208,7 @@ class Session:
     def step(self, number: int | None) -> None:
         """A training step has ended; `number` is its number, None to count up."""
         if self._native is not None:
-            self._native.step(-1 if number is None else number)
-            tell_of_step(self._providers, self.options)
+            end_step(self._native, self._providers, self.options, number)
 
     def _environment(self) -> dict[str, str]:
         """What children find; empty when they are not to be followed."""

@@ -124,8 +124,9 @@ class Awaited:
         return getattr(self._provider, "place", None)
 
 
-def tell_of_step(providers: Iterable[Provider], options: Options) -> None:
-    """The program has said that a step ends; with it a trace window may begin or end."""
+def end_step(native: Native, providers: Iterable[Provider], options: Options, number: int | None) -> None:
+    """The program has said that a step ends, and with it a trace window may begin or end. `number`: None to count."""
+    native.step(-1 if number is None else number)
     if options.trace is not None:
         for provider in providers:
             if isinstance(provider, HearsSteps):
