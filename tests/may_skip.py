@@ -125,7 +125,8 @@ def rows() -> list[Row]:
         why = "torch 2.4 brings Triton 3.0"
         found.append(("tests/eventtools/test_triton_interpreter.py", "Triton 3.0's interpreter", why))
     if _torch() < (2, 6):
-        found.append(("tests/torch/test_distributed.py", "no fully_shard", "FSDP2 for the CPU came with torch 2.6"))
+        for place in ("tests/torch/test_distributed.py", "tests/trace/test_exchanges.py"):
+            found.append((place, "no fully_shard", "FSDP2 for the CPU came with torch 2.6"))
         found.append(("tests/trace/test_dataflow.py", "keeps every order", "in_order came with torch 2.6"))
         found.append(("tests/distributed/test_real_ranks.py", "do not name their groups", "as torch 2.4.1 has them"))
         found.append(("tests/training/test_flops_packed.py", "no flex attention", "it came with torch 2.5"))

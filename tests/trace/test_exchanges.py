@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,17 @@ def test_work_that_would_begin_before_its_launch_is_matched_with_nothing() -> No
     assert [one.wire for one in collectives(drawn.profile())] == [-1, -1]
 
 
+def test_an_operator_that_torch_dispatches_twice_is_one_launch() -> None:
+    drawn = Drawn()
+    for begin in (10, 30):
+        drawn.event("main", "c10d::_allgather_base_", begin, 5)
+        drawn.event("main", "c10d::_allgather_base_", begin + 1, 1)
+        drawn.event("gloo", "gloo:all_gather", begin + 6, 4, "region")
+        drawn.event("gloo", "gloo:all_gather", begin + 9, 0, "region")
+    found = collectives(drawn.profile())
+    assert [(one.launched_ns, one.begun_ns, one.done_ns) for one in found] == [(10, 16, 20), (30, 36, 40)]
+
+
 def test_a_window_without_collectives_has_none() -> None:
     drawn = Drawn()
     drawn.event("main", "aten::add", 0, 5)
@@ -199,6 +211,59 @@ def test_the_ranks_that_wait_are_told_from_what_the_wire_takes(tmp_path: Path) -
     assert waits[0] and waits[1]
     # rank 0 is there 200 ms early; its first bucket is done when rank 1 comes, whose own takes what the wire takes
     assert min(waits[0]) > 0.15e9 > min(waits[1])
+
+
+SHARDED = """
+import torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("gloo")
+torch.set_num_threads(1)
+model = nn.Sequential(*[nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32)) for _ in range(3)])
+for block in model:
+    fully_shard(block, mesh=init_device_mesh("cpu", (2,)))
+fully_shard(model, mesh=init_device_mesh("cpu", (2,)))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(5):
+    optimizer.zero_grad()
+    model(torch.randn(4, 32)).square().mean().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_shards_are_ready_when_their_gradients_or_the_optimizer_are(tmp_path: Path) -> None:
+    if not hasattr(importlib.import_module("torch.distributed.fsdp"), "fully_shard"):
+        pytest.skip("This torch has no fully_shard in torch.distributed.fsdp; it came with 2.6.")
+    (tmp_path / "shards.py").write_text(SHARDED, encoding="utf-8")
+    run = ["-m", "leadline", "run", "--quiet", "--trace", "steps=2,wait=2", "-o", "job.leadline", "--"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "shards.py"]
+    done = subprocess.run(
+        [sys.executable, *run, *launch], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    profile = open_profile(tmp_path / "job.leadline")
+    events, tree = profile.events, profile.tree
+    found = collectives(profile)
+    for process in {one.process for one in found}:
+        gathers, scatters = (
+            [one for one in found if one.process == process and word in one.name] for word in ("allgather", "scatter")
+        )
+        assert len(gathers) == 2 * (3 + 3) and len(scatters) == 2 * 3  # in each step forward and backward, and once
+        for one in gathers:
+            assert 0 < one.ready_ns <= one.launched_ns <= one.begun_ns <= one.done_ns <= one.used_ns
+        for one in scatters:
+            assert len(one.inputs) == 4  # two layers' weights and biases
+            assert {tree.text("name", int(tree.frame_of[events["node"][row]])) for row in one.inputs} == {
+                "torch::autograd::AccumulateGrad"
+            }
+            assert one.ready_ns <= one.launched_ns <= one.begun_ns <= one.done_ns
+        used = [one.used_ns for one in scatters if one.used_ns >= 0]
+        assert len(used) >= 3 and len(set(used)) * 3 == len(used)  # all of a step's by one call of the optimizer
+    stats = [sys.executable, "-m", "leadline", "stats", "job.leadline", "--by", "stage"]
+    shown = subprocess.run(stats, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert "reduce_scatter_base: ready until launched" in shown and "allgather_base: ready until launched" in shown
 
 
 TWO_MODULES = """

@@ -4,6 +4,9 @@ Of DistributedDataParallel a collective is a bucket of gradients. It is ready wh
 added up: which those are its reducer says (`buckets` of a backward pass's graph), and before that is known the
 gradients since the launch before. They are launched in their order, so one that is ready may wait for an earlier one of
 its reducer; a reducer launches at once what it can, so of several the launch is that of the last whose turn it became.
+A shard's gradients (FSDP) are ready when the last of them has been added up since the shard before was sent; parameters
+are ready to be gathered since the optimizer last changed them. Both are used as soon as they are there, gradients by
+the optimizer.
 Work on the wire is a collective on a device that the launch's calls launched, or what a thread of gloo did: the k-th
 launch of a name is the k-th work of that name; where a work would begin before its launch nothing is matched.
 """
@@ -28,7 +31,9 @@ _ADDED = "torch::autograd::AccumulateGrad"
 _COPIED = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 _AT_ONCE_NS = 2_000
 _MESSAGES = ("send", "recv", "recvanysource")
-_GATHERED = "FSDP::all_gather_copy_out"
+_FSDP, _FSDP1 = "FSDP::", "FullyShardedDataParallel."
+_GATHERED = f"{_FSDP}all_gather_copy_out"
+_OPTIMIZER = "optimizer"
 _WORDS = re.compile(r"coalesced|into_tensor|tensor|base|[^a-z]")
 
 
@@ -80,10 +85,24 @@ def _of_process(
     events = profile.events
     start = events["start_ns"].astype(np.int64)
     end = start + np.maximum(events["duration_ns"], 0)
+    launches = _outermost(launches, texts, np.asarray(events["thread"]), start, end)
     made = [Exchange(process, str(texts[row]), row, int(start[row])) for row in launches.tolist()]
     made = _with_wires(made, profile, texts, rows, start, end)
     made = _with_inputs(made, events, texts, rows, end, passes)
+    made = _with_shards(made, events, texts, rows, start, end)
     return _with_uses(made, texts, rows, start)
+
+
+def _outermost(launches: Numbers, texts: NDArray[Any], thread: Numbers, start: Numbers, end: Numbers) -> Numbers:
+    """Without those inside of one of the same name: torch dispatches some operators twice."""
+    last: dict[tuple[int, str], int] = {}
+    kept = []
+    for row in launches[np.lexsort((-end[launches], start[launches]))].tolist():
+        key = (int(thread[row]), str(texts[row]))
+        if key not in last or start[row] >= end[last[key]]:
+            kept.append(row)
+            last[key] = row
+    return np.array(kept, dtype=np.int64)
 
 
 def _with_wires(
@@ -97,6 +116,8 @@ def _with_wires(
         word = _word(str(texts[row]).removeprefix(_GLOO))
         works = by_word.setdefault(word, [])
         follows = works and events["thread"][works[-1]] == events["thread"][row]
+        if follows and start[row] < end[works[-1]] and word not in _MESSAGES:
+            continue  # its end, told from inside of it
         if follows and word in _MESSAGES and 0 <= start[row] - end[works[-1]] < _AT_ONCE_NS:
             begins[row] = begins[works.pop()]  # a message has two ranges: what begins it, and until it is through
         works.append(row)
@@ -164,6 +185,38 @@ def _with_inputs(
     return found
 
 
+def _with_shards(
+    made: list[Exchange], events: Any, texts: NDArray[Any], rows: Numbers, start: Numbers, end: Numbers
+) -> list[Exchange]:
+    """Reduce-scatters that are launched while gradients are added up, and FSDP's gathers of parameters."""
+    added = rows[texts[rows] == _ADDED]
+    steps = rows[(texts[rows] == _OPTIMIZER) & (events["kind"][rows] == EventKind.PHASE)]
+    sharded = any(np.char.startswith(texts[rows], one).any() for one in (_FSDP, _FSDP1))
+    since: dict[int, int] = {}
+    found = []
+    for one in made:
+        word, thread = _word(one.name.removeprefix(LAUNCH)), int(events["thread"][one.launch])
+        if word == "reducescatter":
+            mine = (events["thread"][added] == thread) & (end[added] <= one.launched_ns)
+            inputs = added[mine & (end[added] > since.get(thread, 0))]
+            since[thread] = one.launched_ns
+            if inputs.size:
+                later = steps[start[steps] >= max(one.done_ns, one.launched_ns)] if one.done_ns >= 0 else steps[:0]
+                one = replace(
+                    one,
+                    inputs=tuple(inputs.tolist()),
+                    ready_ns=int(end[inputs].max()),
+                    use=int(later[0]) if later.size else -1,
+                    used_ns=int(start[later[0]]) if later.size else -1,
+                )
+        elif sharded and "gather" in word:
+            changed = steps[end[steps] <= one.launched_ns]
+            if changed.size:
+                one = replace(one, ready_ns=int(end[changed].max()))
+        found.append(one)
+    return found
+
+
 class _Turns:
     """Which bucket of each reducer comes next in one backward pass."""
 
@@ -205,7 +258,7 @@ def _with_uses(made: list[Exchange], texts: NDArray[Any], rows: Numbers, start: 
         later = [
             row for row in (copies if one.bucket >= 0 else gathered) if start[row] >= max(one.done_ns, one.launched_ns)
         ]
-        if one.done_ns < 0 or not later or (one.bucket < 0 and "gather" not in one.name):
+        if one.done_ns < 0 or not later or (one.bucket < 0 and "gather" not in one.name.replace("_", "")):
             found.append(one)
             continue
         found.append(replace(one, use=later[0], used_ns=int(start[later[0]])))
