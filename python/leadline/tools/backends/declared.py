@@ -205,9 +205,10 @@ class DeclaredBackend:
                 self._aside("value", (launch, number, nan, inf, tensor.numel(), clean, time_ns, signed))
         for text in self._compiled:
             for tensor in tensors_in(result):
-                counted = text.count(tensor)
-                if counted < 0:
-                    self.count_lost("results that the tool's `gpu` text could not read (not on the CPU)")
+                why = text.why_not(tensor)
+                counted = 0 if why else text.count(tensor)
+                if why:
+                    self.count_lost(f"results that the tool's `gpu` text could not read ({why})")
                 elif counted:
                     self._aside("count", (launch, self._storages.number(tensor), counted, time_ns, signed))
 

@@ -11,10 +11,12 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from leadline.tools.backends.values import is_eight_bit_float
 from leadline.tools.errors import ToolError
 
 _HEADER = r"""
@@ -50,7 +52,9 @@ static uint64_t ll_each(const T* data, int64_t elements, int is_float, const Rea
     ll_on_store(ll_access{object, reinterpret_cast<uint64_t>(data + i), sizeof(T), read(data[i])});
   return counted;
 }
-extern "C" int64_t ll_run(const void* data, int64_t elements, int type) {
+// `table`: what each value of a byte stands for, where it is a float of eight bits.
+extern "C" int64_t ll_run(const void* data, int64_t elements, int type, const double* table) {
+  const auto looked_up = [table](uint8_t bits) { return table[bits]; };
   const auto plain = [](auto value) { return static_cast<double>(value); };
   switch (type) {
     case 0: return ll_each(static_cast<const float*>(data), elements, 1, plain);
@@ -62,6 +66,10 @@ extern "C" int64_t ll_run(const void* data, int64_t elements, int type) {
     case 6: return ll_each(static_cast<const int16_t*>(data), elements, 0, plain);
     case 7: return ll_each(static_cast<const int32_t*>(data), elements, 0, plain);
     case 8: return ll_each(static_cast<const int64_t*>(data), elements, 0, plain);
+    case 9: return ll_each(static_cast<const uint16_t*>(data), elements, 0, plain);
+    case 10: return ll_each(static_cast<const uint32_t*>(data), elements, 0, plain);
+    case 11: return ll_each(static_cast<const uint64_t*>(data), elements, 0, plain);
+    case 12: return ll_each(static_cast<const uint8_t*>(data), elements, 1, looked_up);
   }
   return 0;
 }
@@ -77,7 +85,11 @@ _TYPES = {
     "torch.int16": 6,
     "torch.int32": 7,
     "torch.int64": 8,
+    "torch.uint16": 9,
+    "torch.uint32": 10,
+    "torch.uint64": 11,
 }
+_BY_TABLE = 12
 
 
 class HostText:
@@ -86,15 +98,27 @@ class HostText:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._run = library.ll_run
         self._run.restype = ctypes.c_int64
-        self._run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int)
+        self._run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p)
+        self._tables: dict[Any, Any] = {}
+
+    def why_not(self, tensor: Any) -> str:
+        """Why the text cannot read a tensor, or empty."""
+        if tensor.device.type != "cpu" or hasattr(tensor, "fake_mode"):
+            return "not on the CPU"
+        known = str(tensor.dtype) in _TYPES or is_eight_bit_float(tensor)
+        return "" if known else f"values of the type {str(tensor.dtype).removeprefix('torch.')}"
 
     def count(self, tensor: Any) -> int:
-        """How often the text counted over the elements of a tensor; -1 where it cannot be read."""
-        kind = _TYPES.get(str(tensor.dtype))
-        if kind is None or tensor.device.type != "cpu" or hasattr(tensor, "fake_mode"):
-            return -1
+        """How often the text counted over the elements of a tensor that it can read."""
         data = tensor.detach().contiguous()
-        return int(self._run(data.data_ptr(), data.numel(), kind))
+        kind, table = _TYPES.get(str(tensor.dtype), _BY_TABLE), None
+        if kind == _BY_TABLE:
+            table = self._tables.get(tensor.dtype)
+            if table is None:
+                torch: Any = sys.modules["torch"]
+                table = torch.arange(256, dtype=torch.uint8).view(tensor.dtype).double()
+                self._tables[tensor.dtype] = table
+        return int(self._run(data.data_ptr(), data.numel(), kind, None if table is None else table.data_ptr()))
 
 
 def compile_text(tool: str, text: str) -> HostText:

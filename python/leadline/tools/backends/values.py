@@ -11,6 +11,16 @@ from leadline.tools.backends.declared_operators import OperatorFacts, tensors_in
 _NO_VALUES = ("meta",)
 
 
+def is_eight_bit_float(tensor: Any) -> bool:
+    """Whether it is one of torch's float8 types, for most of which it cannot say what is finite."""
+    return bool(tensor.is_floating_point()) and tensor.element_size() == 1
+
+
+def _looked_at(tensor: Any) -> Any:
+    """The same values in a type that can be asked whether they are finite."""
+    return tensor.float() if is_eight_bit_float(tensor) else tensor
+
+
 class ValueCheck:
     """Looks at floating-point results. On a GPU every look waits for the device."""
 
@@ -22,7 +32,10 @@ class ValueCheck:
         for tensor in tensors_in(result):
             if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.device.type in _NO_VALUES:
                 continue
-            if tensor.numel() == 0 or hasattr(tensor, "fake_mode") or bool(torch.isfinite(tensor).all()):
+            if tensor.numel() == 0 or hasattr(tensor, "fake_mode"):
+                continue
+            values = _looked_at(tensor)
+            if bool(torch.isfinite(values).all()):
                 continue
             inputs = [
                 one for place, value in enumerate(args) if place not in facts.mutated for one in tensors_in(value)
@@ -30,8 +43,10 @@ class ValueCheck:
             inputs += [
                 one for name, value in kwargs.items() if name not in facts.mutated_names for one in tensors_in(value)
             ]
-            floating = [one for one in inputs if one.is_floating_point() and one.numel()]
-            nan, inf = int(torch.isnan(tensor).sum()), int(torch.isinf(tensor).sum())
+            floating = [
+                _looked_at(one) for one in inputs if (one.is_floating_point() or one.is_complex()) and one.numel()
+            ]
+            nan, inf = int(torch.isnan(values).sum()), int(torch.isinf(values).sum())
             scalars = [one for one in (*args, *kwargs.values()) if isinstance(one, float)]
             if nan:  # also where it comes of infinities, as when all that a softmax sees is masked
                 arose = not any(bool(torch.isnan(one).any()) for one in floating)
