@@ -29,7 +29,8 @@ def span_ns(profile: Profile) -> tuple[int, int]:
 
 
 def states_of(profile: Profile, *, every: bool = False) -> States:
-    """States of the profile's own threads, or of `every` thread that the kernel's events name."""
-    tids = None if every else np.unique(np.array([thread.tid for thread in profile.threads], dtype=np.int64)).tolist()
+    """States of the profile's own threads, or of `every` thread that the kernel's events name, as of a program that was
+    killed before it had written down a thread."""
+    tids = None if every or not len(profile.threads) else np.unique(np.array([thread.tid for thread in profile.threads], dtype=np.int64)).tolist()
     states = thread_states(profile.table("kernel_events"), profile.tables.strings, span_ns(profile), tids)
     return replace(states, names={**{thread.tid: thread.name for thread in profile.threads}, **states.names})
