@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from leadline.profiles.profile import Profile
 from leadline.trace.states import States, thread_states
 
@@ -31,6 +29,7 @@ def span_ns(profile: Profile) -> tuple[int, int]:
 def states_of(profile: Profile, *, every: bool = False) -> States:
     """States of the profile's own threads, or of `every` thread that the kernel's events name, as of a program that was
     killed before it had written down a thread."""
-    tids = None if every or not len(profile.threads) else np.unique(np.array([thread.tid for thread in profile.threads], dtype=np.int64)).tolist()
+    known = sorted({thread.tid for thread in profile.threads})
+    tids = None if every or not known else known
     states = thread_states(profile.table("kernel_events"), profile.tables.strings, span_ns(profile), tids)
     return replace(states, names={**{thread.tid: thread.name for thread in profile.threads}, **states.names})
