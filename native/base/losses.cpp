@@ -68,12 +68,17 @@ std::vector<LossCounters::Told> LossCounters::told(LossKind kind) const {
     if (text.empty()) {  // another thread is just writing it
       without += count;
     } else {
-      all.push_back({std::move(text), count});
+      Told& next = all.emplace_back();
+      next.sentence = std::move(text);
+      next.count = count;
     }
   }
-  if (without > 0) all.push_back({{}, without});
-  if (const std::uint64_t others = counter.others.load(std::memory_order_relaxed); others > 0)
-    all.push_back({std::string(kOthers), others});
+  if (without > 0) all.emplace_back().count = without;
+  if (const std::uint64_t others = counter.others.load(std::memory_order_relaxed); others > 0) {
+    Told& last = all.emplace_back();
+    last.sentence = kOthers;
+    last.count = others;
+  }
   return all;
 }
 
