@@ -184,8 +184,9 @@ void fill_losses(Snapshot& snapshot, MergedTree& tree, const LossCounters& losse
     std::vector<LossCounters::Told> told = losses.told(kind);
     // Found anew in every snapshot, so it is no business of the counters.
     if (kind == LossKind::kInternalError && tree.broken_grafts() > 0) {
-      told.push_back({"a call path pointed at a place that does not exist; its work is shown under its thread",
-                      tree.broken_grafts()});
+      LossCounters::Told& lost = told.emplace_back();
+      lost.sentence = "a call path pointed at a place that does not exist; its work is shown under its thread";
+      lost.count = tree.broken_grafts();
     }
     for (const LossCounters::Told& one : told) {
       snapshot.losses.process.push_back(0);
