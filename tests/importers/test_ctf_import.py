@@ -35,7 +35,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("reading CTF needs the program babeltrace2 (Debian: babeltrace2)")
     folder = tmp_path_factory.mktemp("ctf")
     with tarfile.open(RECORDED) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # from 3.11.4 on
     return folder
 
 

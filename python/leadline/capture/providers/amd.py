@@ -100,7 +100,7 @@ class AmdProvider(GpuProvider):
         """At the end of the program's `import torch`. Nothing may escape from here."""
         try:
             self._look()
-            if self._stopped or getattr(torch.version, "hip", None) is None or not hip_loaded():
+            if self._stopped or getattr(getattr(torch, "version", None), "hip", None) is None or not hip_loaded():
                 return
             if not self._attached:
                 self._attach(wait=False)

@@ -126,7 +126,7 @@ class NvidiaProvider(GpuProvider):
     def _torch_imported(self, torch: ModuleType) -> None:
         """At the end of the program's `import torch`: wait for its CUDA to start. Nothing may escape from here."""
         try:
-            if getattr(torch.version, "cuda", None) is None:
+            if getattr(getattr(torch, "version", None), "cuda", None) is None:
                 self._status["message"] = "This build of torch has no CUDA."
                 return
             native = self._native
