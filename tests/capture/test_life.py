@@ -224,7 +224,7 @@ def test_children_that_are_not_followed_find_nothing(place, way: str) -> None:
         """
         import subprocess
         work("first")
-        print(subprocess.check_output(["env"]).decode())
+        print(subprocess.check_output(["env"]).decode(), flush=True)
         if os.fork() == 0:
             print(os._exit.__module__, os.execv.__module__, flush=True)
             os._exit(0)

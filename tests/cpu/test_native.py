@@ -85,7 +85,7 @@ def test_native_frames_stand_between_the_python_frames_that_called_and_were_call
 def test_frames_of_the_interpreter_are_there_when_asked_for(sample, place) -> None:
     seen = sample("sorted(range(10), key=lambda n: spin(0.03))", "--native=all")
     names = {name for path in paths(seen) for name in path}
-    assert any("sort" in name.lower() for name in names), names
+    assert any(name.startswith(("Py", "_Py")) for name in names), names  # where it is stripped only these have names
     assert any(name == "spin" for name in names)
     assert "_PyEval_EvalFrameDefault" not in names  # it is its Python frames
 
