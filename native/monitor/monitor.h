@@ -60,7 +60,7 @@ class Subscriber {
     return LEADLINE_ERROR_UNAVAILABLE;
   }
   virtual void on_thread_exit(ThreadState& thread) noexcept = 0;
-  // Operators of the trace window that another source has timed. False where a place is not one of this session's.
+  // Operators of the trace window that another source has timed. False where a place is unknown.
   virtual bool on_timed(const TimedOperators&, ThreadState&) noexcept { return true; }
   // See Monitor::thread_place() and thread_over().
   virtual leadline_context thread_place(uint64_t /*tid*/, std::string_view /*name*/, clockid_t /*cpu*/,

@@ -91,8 +91,8 @@ class Capture {
   void run(uintptr_t thread) noexcept {
     uintptr_t innermost = 0;
     if (!memory_.read(thread + g_layout.thread_frame, &innermost)) return;
-    if (g_layout.cframe >= 0 && !memory_.read(thread + static_cast<uint32_t>(g_layout.cframe), &c_frame_)) return;
     if (!g_layout.through_cframe) {
+      if (g_layout.cframe >= 0 && !memory_.read(thread + static_cast<uint32_t>(g_layout.cframe), &c_frame_)) return;
       if (!walk(innermost, nullptr)) cut();
       return;
     }
@@ -107,7 +107,7 @@ class Capture {
                          (outer == 0 || memory_.read(outer + g_layout.cframe_frame, &entered.goes_on));
       if (g_layout.cframe >= 0) c_frame_ = innermost;
       if (known && walk(frame, &entered)) return;
-      out_.frame_count = out_.self_count = out_.run_count = 0;
+      out_.clear();
       in_run_ = 0;
       innermost = outer;
     }
@@ -124,7 +124,7 @@ class Capture {
       return 0;
     }
     Circle circle;
-    for (; frame != 0 && !circle.closes_at(frame);) {
+    while (frame != 0 && !circle.closes_at(frame)) {
       RawFrame raw;
       uintptr_t previous = 0;
       bool is_mark = false;
@@ -146,7 +146,7 @@ class Capture {
   bool walk(uintptr_t frame, const Evaluation* entered) noexcept {
     bool innermost = true;
     Circle circle;
-    for (; frame != 0;) {
+    while (frame != 0) {
       RawFrame raw;
       uintptr_t previous = 0;
       bool is_mark = false;
@@ -175,7 +175,7 @@ class Capture {
   }
   // What is known is no path.
   void cut() noexcept {
-    out_.frame_count = out_.self_count = out_.run_count = 0;
+    out_.clear();
     out_.cut = true;
   }
   void add(const RawFrame& raw) noexcept {
@@ -202,8 +202,7 @@ class Capture {
 };
 
 void capture(SafePages& memory, SampledStack& out) {
-  out.frame_count = out.self_count = out.run_count = 0;
-  out.cut = false;
+  out.clear();
   const auto thread = reinterpret_cast<uintptr_t>(PyGILState_GetThisThreadState());
   if (thread != 0) Capture(memory, out).run(thread);
 }
@@ -239,8 +238,7 @@ uintptr_t state_of(SafePages& memory, pid_t tid) noexcept {
 }
 
 void capture_of(SafePages& memory, pid_t tid, SampledStack& out) {
-  out.frame_count = out.self_count = out.run_count = 0;
-  out.cut = false;
+  out.clear();
   const uintptr_t state = state_of(memory, tid);
   if (state != 0) Capture(memory, out).run(state);
 }

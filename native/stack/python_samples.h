@@ -40,6 +40,11 @@ struct SampledStack {
   size_t self_count = 0;
   size_t run_count = 0;
   bool cut = false;  // the frames did not hang together, so there are none
+
+  void clear() noexcept {
+    frame_count = self_count = run_count = 0;
+    cut = false;
+  }
 };
 
 struct PythonSamples {

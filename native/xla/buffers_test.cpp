@@ -83,13 +83,9 @@ TEST_CASE("damaged bytes are read as far as they go, and sums of hostile sizes s
   const std::string whole = message.message(3, allocation(3, UINT64_MAX >> 1, {2})).text();
   CHECK(temporaries(whole).bytes > 0);
   for (size_t length = 0; length < whole.size(); ++length) CHECK(temporaries(whole.substr(0, length)).bytes >= 0);
-  uint32_t random = 1;
+  test::Damage damage;
   for (int round = 0; round < 20'000; ++round) {
-    std::string changed = whole;
-    for (int i = 0; i < 4; ++i) {
-      random = random * 1664525 + 1013904223;
-      changed[random % changed.size()] = static_cast<char>(random >> 24);
-    }
+    const std::string changed = damage.of(whole);
     for (const Buffer& each : temporaries(changed).buffers) CHECK(each.bytes > 0);
   }
 }

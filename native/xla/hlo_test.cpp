@@ -177,13 +177,9 @@ TEST_CASE("what is cut off or changed is refused or read, and never read beyond"
     const Module module(std::string(whole, 0, length), &problem);
     CHECK((problem.empty() || module.instructions().empty()));
   }
-  uint32_t random = 1;
+  test::Damage damage;
   for (int round = 0; round < 20'000; ++round) {
-    std::string changed = whole;
-    for (int i = 0; i < 4; ++i) {
-      random = random * 1664525 + 1013904223;
-      changed[random % changed.size()] = static_cast<char>(random >> 24);
-    }
+    const std::string changed = damage.of(whole);
     std::string problem;
     const Module module(changed, &problem);
     const OriginFinder finder(module);

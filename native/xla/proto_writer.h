@@ -31,4 +31,19 @@ class Message {
   std::string text_;
 };
 
+// Four bytes of a text changed, elsewhere each time and alike in each run.
+class Damage {
+ public:
+  std::string of(std::string changed) {
+    for (int i = 0; i < 4; ++i) {
+      random_ = random_ * 1664525 + 1013904223;
+      changed[random_ % changed.size()] = static_cast<char>(random_ >> 24);
+    }
+    return changed;
+  }
+
+ private:
+  uint32_t random_ = 1;
+};
+
 }  // namespace leadline::xla::test

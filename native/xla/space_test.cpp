@@ -74,13 +74,9 @@ TEST_CASE("a profile that is cut off or changed is said to be damaged, and never
     const Space space(std::string_view(whole).substr(0, length), window_wanted(), &problem);
     sums(space, {});
   }
-  uint32_t random = 1;
+  test::Damage damage;
   for (int round = 0; round < 20'000; ++round) {
-    std::string changed = whole;
-    for (int i = 0; i < 4; ++i) {
-      random = random * 1664525 + 1013904223;
-      changed[random % changed.size()] = static_cast<char>(random >> 24);
-    }
+    const std::string changed = damage.of(whole);
     std::string problem;
     const Space space(changed, window_wanted(), &problem);
     sums(space, {});

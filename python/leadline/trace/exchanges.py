@@ -258,7 +258,7 @@ def _with_uses(made: list[Exchange], texts: NDArray[Any], rows: Numbers, start: 
         later = [
             row for row in (copies if one.bucket >= 0 else gathered) if start[row] >= max(one.done_ns, one.launched_ns)
         ]
-        if one.done_ns < 0 or not later or (one.bucket < 0 and "gather" not in one.name.replace("_", "")):
+        if one.done_ns < 0 or not later or (one.bucket < 0 and "gather" not in one.name):
             found.append(one)
             continue
         found.append(replace(one, use=later[0], used_ns=int(start[later[0]])))

@@ -22,9 +22,10 @@ from leadline.trace.meaning import call_kind, device_kind
 from leadline.trace.source import Source
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_allocator import NUMBERS, TEXT, allocators
-from leadline.trace.xspace_details import copy_name, facts_of, host_of, launch, moved, program_number, whole
+from leadline.trace.xspace_details import copy_name, facts_of, host_of, launch, moved, program_number
 from leadline.trace.xspace_stats import NOT_SAID, Rows, Stats, Told, in_order, of_lines
 from leadline.xla.events import REGION_BEGINS, REGION_ENDS, Event, Named, named
+from leadline.xla.recorded import DAY_NS, origin_ns, thread_of, whole
 
 Few = NDArray[np.int32]
 
@@ -37,16 +38,13 @@ _TEXTS = (
     *("hlo_op", "hlo_module", "tf_op", "kernel_details", "memcpy_details", "memset_details", TEXT),
     *xspace_tensors.TEXTS,
 )
-_ENVIRONMENT = "Task Environment"
 _METADATA = "/host:metadata"
 _DEVICE = re.compile(r"^/device:(?P<type>[A-Za-z_]+):(?P<index>\d{1,4})$")
 _STEPS = "Steps"
-_TID = re.compile(r"/-?(\d{1,20})(?:/|$)")
 _BEGUN_BY_PYTHON = (Event.CALL, Event.PYTHON, Event.BUILTIN, Event.RANGE)
 _DRIVER = re.compile(r"^(?:cu|cuda|hip|nccl|rccl)[A-Z]")
 _HOST = "/host:"
 _REGION = (REGION_BEGINS, REGION_ENDS)
-_DAY_NS = 86_400 * 10**9
 _LARGEST = 2**31 - 1
 """Bytes that one of these files can hold: a message of protocol buffers."""
 
@@ -137,7 +135,7 @@ class _Reader:
         shown = (on_host & ~(quiet & (meaning >= 0) & ~self._stats.flows())) | on_device | stepping
         del quiet, marks, has_step, on_device
         start_ps, lasted_ps = self._events["start_ps"], self._events["duration_ps"]
-        usable = (start_ps >= 0) & (start_ps < _DAY_NS * 1000) & (lasted_ps < _DAY_NS * 1000)
+        usable = (start_ps >= 0) & (start_ps < DAY_NS * 1000) & (lasted_ps < DAY_NS * 1000)
         lost = int((shown & ~usable).sum())
         rows = in_order(np.flatnonzero(shown & usable), start_ps, lasted_ps)
         del shown, usable
@@ -214,9 +212,7 @@ class _Reader:
             host = self._planes[plane][0]
             if not host.startswith(_HOST) or host == _METADATA or host.startswith("/host:__"):
                 continue
-            told = _TID.search(name)
-            tid = (int(told[1]) if told else number) & (2**63 - 1)
-            text = name.partition("/")[0] if told else name
+            tid, text, told = thread_of(number, name)
             text = "" if text == "Host Threads" else text
             key = (tid, "" if told else text)
             first = key not in known
@@ -249,9 +245,7 @@ class _Reader:
 
     def _origin_ns(self) -> int:
         """CLOCK_REALTIME at time 0 of the columns, as far as the profile says."""
-        stats = next((stats for name, stats in self._planes if name == _ENVIRONMENT), {})
-        started = whole(stats.get("profile_start_time", ""))
-        return started + self._base_ns if started and self._base_ns < _DAY_NS else self._base_ns
+        return origin_ns(self._planes, self._base_ns)
 
     # ------------------------------------------------------------------ events
 

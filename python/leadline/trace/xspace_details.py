@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from leadline.xla.recorded import whole
+
 _DETAIL = re.compile(r"(\w+):(\S+)")
 _SUFFIX = re.compile(r"\.xplane\.pb(?:\.gz)?$")
 _NUMBERED = re.compile(r"\((\d{1,20})\)$")
@@ -36,11 +38,6 @@ def copy_name(name: str, facts: Mapping[str, Any]) -> str:
     if name.lower().startswith("memset"):
         return f"Memset ({facts['from'].title() or 'Unknown'})"
     return f"Memcpy {direction} ({facts['from'].title() or 'Unknown'} -> {facts['to'].title() or 'Unknown'})"
-
-
-def whole(text: str) -> int:
-    """The number, 0 where it is none."""
-    return int(text) if text.isdigit() and len(text) < 20 else 0
 
 
 def _is_number(text: str) -> bool:

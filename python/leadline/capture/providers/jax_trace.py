@@ -8,7 +8,6 @@ edges between them. Work of devices is not in it.
 from __future__ import annotations
 
 import importlib
-import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,12 +18,10 @@ from leadline.capture.providers.jax_booking import POOL, program_frame
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.xla.parts import Frame, program_name
+from leadline.xla.recorded import origin_ns, thread_of
 
 MOST_OPERATIONS = 20_000
 """Of a program whose operands are kept."""
-_TID = re.compile(r"/-?(\d{1,20})(?:/|$)")
-_ENVIRONMENT = "Task Environment"
-_DAY_NS = 24 * 3600 * 10**9
 _Times = tuple[list[int], list[int]]
 _Operation = tuple[int, str]
 """Row of the thread, and the operation."""
@@ -64,7 +61,7 @@ class TracedRuns:
         columns, stats, strings = found["events"], found["stats"], found["strings"]
         if "hlo_op" not in stats or "program_id" not in stats:
             return
-        shift_ns = _origin_ns(found) + time.monotonic_ns() - time.time_ns()
+        shift_ns = origin_ns(found["planes"], found["base_ns"]) + time.monotonic_ns() - time.time_ns()
         threads = [_thread(line) for line in found["lines"]]
         run_of = stats.get("run_id")
         runs: dict[_Run, dict[_Operation, _Times]] = {}
@@ -152,17 +149,8 @@ def _outermost(calls: list[_Call]) -> list[_Call]:
 
 
 def _thread(line: tuple[int, int, str, int, int]) -> tuple[int, str] | None:
-    """Its number in the kernel and its name; None for a line of a device."""
+    """Its number and its name; None for a line of a device."""
     _, number, name, device, stream = line
     if device >= 0 or stream >= 0:
         return None
-    told = _TID.search(name)
-    return (int(told[1]) if told else number) & (2**63 - 1), name.partition("/")[0]
-
-
-def _origin_ns(found: Mapping[str, Any]) -> int:
-    """CLOCK_REALTIME at time 0 of the columns."""
-    base_ns = int(found["base_ns"])
-    told: Mapping[str, str] = next((stats for name, stats in found["planes"] if name == _ENVIRONMENT), {})
-    started = str(told.get("profile_start_time", ""))
-    return int(started) + base_ns if started.isdigit() and base_ns < _DAY_NS else base_ns
+    return thread_of(number, name)[:2]
