@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from leadline.capture.native import Native
@@ -25,12 +26,20 @@ MOST_OPERATIONS = 20_000
 _Times = tuple[list[int], list[int]]
 _Operation = tuple[int, str]
 """Row of the thread, and the operation."""
-_Run = tuple[int, int]
-"""Number of the program, and of its run."""
 _Call = tuple[int, int, int]
 """Begin and duration in ns, and row of the thread."""
 _CALL = "PjitFunction("
 """How the profiler names a call of a program from Python; it tells some twice, one inside of the other."""
+
+
+@dataclass
+class _Run:
+    """Of a program: when its first operation began, and what it executed."""
+
+    program: int
+    module: str
+    begun_ns: int
+    operations: dict[_Operation, _Times] = field(default_factory=dict)
 
 
 class TracedRuns:
@@ -45,13 +54,15 @@ class TracedRuns:
         """By the number of a program; -1 where it does not say."""
         self._runs: list[int] = []
         """Of each run that was put in its graph."""
-        self.unplaced = 0
-        """Runs of which no call was seen."""
+        self._unplaced = 0
 
     def told(self) -> dict[str, Any]:
         """For whoever derives edges: `runs` holds the row of `graphs` for each run, whose events have
-        its place in the list plus one as their correlation."""
-        return {"graphs": self._graphs, "runs": self._runs} if self._runs else {}
+        its place in the list plus one as their correlation. `unplaced`: runs that are in no window for want of a
+        call."""
+        if not self._runs and not self._unplaced:
+            return {}
+        return {"graphs": self._graphs, "runs": self._runs, "unplaced": self._unplaced}
 
     def add(self, data: bytes, seen: Sequence[Key]) -> None:
         """What a session of XLA's profiler recorded; `seen`: what was dispatched meanwhile, in order."""
@@ -64,9 +75,7 @@ class TracedRuns:
         shift_ns = origin_ns(found["planes"], found["base_ns"]) + time.monotonic_ns() - time.time_ns()
         threads = [_thread(line) for line in found["lines"]]
         run_of = stats.get("run_id")
-        runs: dict[_Run, dict[_Operation, _Times]] = {}
-        modules: dict[int, str] = {}
-        begun: dict[_Run, int] = {}
+        runs: dict[tuple[int, int], _Run] = {}
         operation, program, module = stats["hlo_op"], stats["program_id"], stats.get("hlo_module")
         line, start_ps, lasted_ps = columns["line"], columns["start_ps"], columns["duration_ps"]
         called: dict[str, list[_Call]] = {}
@@ -76,12 +85,13 @@ class TracedRuns:
             duration_ns = (start_ps[row] + lasted_ps[row]) // 1000 - start_ns
             if operation[row] and threads[line[row]] is not None:
                 key = (program[row], run_of[row] if run_of is not None else 0)
-                begins, durations = runs.setdefault(key, {}).setdefault((line[row], strings[operation[row]]), ([], []))
+                run = runs.get(key)
+                if run is None:
+                    run = runs[key] = _Run(key[0], strings[module[row]] if module is not None else "", start_ns)
+                run.begun_ns = min(run.begun_ns, start_ns)
+                begins, durations = run.operations.setdefault((line[row], strings[operation[row]]), ([], []))
                 begins.append(start_ns + shift_ns)
                 durations.append(duration_ns)
-                begun[key] = min(begun.get(key, start_ns), start_ns)
-                if module is not None and key[0] not in modules:
-                    modules[key[0]] = strings[module[row]]
             elif columns["name"][row] in functions:
                 of_name = called.setdefault(program_name(f"jit({functions[columns['name'][row]]})"), [])
                 of_name.append((start_ns + shift_ns, duration_ns, line[row]))
@@ -92,30 +102,21 @@ class TracedRuns:
         for name, found_calls in calls.items():
             if len(found_calls) != len(dispatched[name]):
                 found_calls.clear()  # which is which cannot be told
-        for key in sorted(runs, key=begun.__getitem__):
-            name = modules.get(key[0], "")
-            if dispatched.get(name):
-                call = calls[name].pop(0) if calls[name] else None
-                self._put(dispatched[name].pop(0), key[0], name, runs[key], threads, call)
+        for run in sorted(runs.values(), key=lambda one: one.begun_ns):
+            if dispatched.get(run.module):
+                call = calls[run.module].pop(0) if calls[run.module] else None
+                self._put(dispatched[run.module].pop(0), run, threads, call)
             else:
-                self.unplaced += 1
+                self._unplaced += 1
 
-    def _put(
-        self,
-        key: Key,
-        number: int,
-        module: str,
-        operations: Mapping[_Operation, _Times],
-        threads: Sequence[tuple[int, str] | None],
-        call: _Call | None,
-    ) -> None:
-        compiled = self._programs.get(number, module)
-        self._runs.append(self._graph(number, compiled))
+    def _put(self, key: Key, run: _Run, threads: Sequence[tuple[int, str] | None], call: _Call | None) -> None:
+        compiled = self._programs.get(run.program, run.module)
+        self._runs.append(self._graph(run.program, compiled))
         top = program_frame(key[1], compiled)
         events: list[tuple[tuple[Frame, ...], int, list[int], list[int]]] = []
         if call is not None:
             events.append(((top,), key[0], [call[0]], [call[1]]))
-        for (line, name), (begins, durations) in operations.items():
+        for (line, name), (begins, durations) in run.operations.items():
             parts = compiled.parts_of(name) if compiled is not None else ()
             frames = max(parts, key=lambda part: part.share).frames if parts else ()
             thread = threads[line]
