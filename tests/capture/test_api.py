@@ -201,14 +201,15 @@ def test_a_profile_that_cannot_be_written_costs_only_itself(
 
 
 def test_stop_is_quick_and_leaves_no_thread(tmp_path: Path) -> None:
-    threads = len(list(Path("/proc/self/task").iterdir()))
+    threads = set(Path("/proc/self/task").iterdir())
     leadline.start(tmp_path / "a.leadline")
     for number in range(1000):
         work(f"region {number}")
     before = time.monotonic()
     leadline.stop()
     assert time.monotonic() - before < 1
-    assert len(list(Path("/proc/self/task").iterdir())) == threads
+    while set(Path("/proc/self/task").iterdir()) - threads:  # one that was joined is listed for a moment longer
+        assert time.monotonic() - before < 30
 
 
 def test_children_of_a_program_that_measures_itself(place) -> None:

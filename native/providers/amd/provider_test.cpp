@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "providers/amd/chips.h"
 #include "providers/amd/provider.h"
 #include "testing/amd/fakes.h"
+#include "testing/own_threads.h"
 #include "testing/test_monitor.h"
 
 namespace leadline::testing {
@@ -272,17 +272,13 @@ TEST_CASE("the SDK ends before measuring does: windows of samples end, and nothi
     CHECK(status == 0);
     return;
   }
-  const auto threads = [] {
-    const auto all = std::filesystem::directory_iterator("/proc/self/task");
-    return std::distance(begin(all), end(all));
-  };
   TestMonitor::reset([] { return FakeRocm::instance().now_ns.load(); });
   amd::Options options = quick();
   options.instructions = "on";
   options.instruction_budget = 1;
   options.sample_window_s = 3600;  // ends when it is told to
   std::thread([] {}).join();       // sanitizers begin a thread of their own with the first
-  const auto before = threads();
+  const auto before = own_threads();
   REQUIRE(amd::start(options).measuring);
   {
     Fakes fakes(LEADLINE_AMD_FAKES);
@@ -296,7 +292,7 @@ TEST_CASE("the SDK ends before measuring does: windows of samples end, and nothi
     amd::stop();
     CHECK(fakes.rocm().sampling_on.load());  // the SDK was not called any more
   }
-  CHECK(threads() == before);
+  CHECK(none_left_since(before));
 }
 #endif
 

@@ -20,6 +20,7 @@
 #include "providers/nvidia/occupancy.h"
 #include "providers/nvidia/provider.h"
 #include "testing/nvidia/fakes.h"
+#include "testing/own_threads.h"
 #include "testing/test_monitor.h"
 
 namespace leadline::testing {
@@ -42,11 +43,6 @@ std::string text_of(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
-}
-
-std::size_t own_threads() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
 long resident_kib() {
@@ -193,21 +189,21 @@ TEST_CASE("CUDA that starts later is measured from its first call; without a con
   FakeGpu& gpu = fakes.gpu();
   fresh(gpu);
   gpu.started = false;
-  const std::size_t threads = own_threads();
+  const auto threads = own_threads();
   CHECK(nvidia::await_cuda(quick()).awaiting);
   CHECK_FALSE(nvidia::is_measuring());
   CHECK(leadline_cuda_initialize() == 1);  // the driver, inside the program's cuInit
   CHECK(nvidia::is_measuring());
   gpu.started = true;
-  CHECK(own_threads() == threads);
+  CHECK(threads_since(threads) == 0);
   {
     const Region region("train");
     FakeKernel kernel;
     fakes.launch(&kernel, {132, 1, 1}, {256, 1, 1}, nullptr, 0, gpu.stream(7));
   }
-  CHECK(own_threads() == threads + 1);
+  CHECK(threads_since(threads) == 1);
   CHECK(nvidia::stop().message == "");
-  CHECK(own_threads() == threads);
+  CHECK(none_left_since(threads));
   CHECK(TestMonitor::folded({"gpu_time", "occupancy"}) ==
         "train;cudaLaunchKernel;kernel | device 0 stream 7 | gpu_time count 1 sum 1000\n"
         "train;cudaLaunchKernel;kernel | device 0 stream 7 | occupancy count 1 sum 1000000\n");
