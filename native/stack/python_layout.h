@@ -12,6 +12,7 @@ struct FrameLayout {
   // In PyThreadState: the innermost C frame, an object on the C stack of each evaluation (3.10, 3.11); -1: evaluations
   // are told by marks between frames.
   int32_t cframe = -1;
+  uint32_t root_cframe = 0;      // 3.10: in PyThreadState; what the first evaluation follows
   uint32_t cframe_previous = 0;  // in a C frame: that of the evaluation around it
   uint32_t previous = 0;
   uint32_t code = 0;

@@ -14,6 +14,7 @@ bool load_frame_layout(FrameLayout* out) noexcept {
   FrameLayout layout;
   layout.thread_frame = offsetof(PyThreadState, frame);
   layout.cframe = offsetof(PyThreadState, cframe);
+  layout.root_cframe = offsetof(PyThreadState, root_cframe);
   layout.cframe_previous = offsetof(CFrame, previous);
   layout.previous = offsetof(PyFrameObject, f_back);
   layout.code = offsetof(PyFrameObject, f_code);

@@ -93,6 +93,7 @@ class Capture {
     if (!memory_.read(thread + g_layout.thread_frame, &innermost)) return;
     if (!g_layout.through_cframe) {
       if (g_layout.cframe >= 0 && !memory_.read(thread + static_cast<uint32_t>(g_layout.cframe), &c_frame_)) return;
+      if (g_layout.cframe >= 0 && walk_as_many(innermost, thread + g_layout.root_cframe)) return;
       if (!walk(innermost, nullptr)) cut();
       return;
     }
@@ -142,6 +143,25 @@ class Capture {
     uintptr_t goes_on = 0;  // the frame in which the evaluation around it stands
   };
 
+  // CPython 3.10 has two chains, of frames and of their C frames. An evaluation links its C frame just before its
+  // frame, and takes that back just before it: between, one chain is a link longer, and taken in pairs each Python
+  // function would stand where the one that called it is. `root` ends the C frames. False where they fit in no way.
+  bool walk_as_many(uintptr_t innermost, uintptr_t root) noexcept {
+    const uintptr_t c_innermost = c_frame_;
+    uintptr_t c_outer = 0;
+    uintptr_t outer = 0;
+    memory_.read(c_innermost + g_layout.cframe_previous, &c_outer);
+    if (innermost != 0) memory_.read(innermost + g_layout.previous, &outer);
+    const uintptr_t ways[][2] = {{innermost, c_innermost}, {innermost, c_outer}, {outer, c_innermost}};
+    for (const auto& [frame, c_frame] : ways) {
+      c_frame_ = c_frame;
+      if (walk(frame, nullptr) && c_frame_ == root) return true;
+      out_.clear();
+      in_run_ = 0;
+    }
+    c_frame_ = c_innermost;
+    return false;
+  }
   // False where the frames do not hang together; `entered`: the evaluation that they begin in, if it can be told.
   bool walk(uintptr_t frame, const Evaluation* entered) noexcept {
     bool innermost = true;

@@ -7,6 +7,7 @@ from leadline.analysis.analyze import analyze
 from leadline.analysis.case import Case
 from leadline.profiles.build import build
 from leadline.report.build import build_report
+from leadline.report.model import ReportOptions
 
 MS = 1_000_000
 
@@ -101,3 +102,30 @@ def test_the_report_ranks_by_samples_without_imports():
     assert [path.place.line for path in report.paths[:2]] == [6, 42]
     assert report.imports_ns == 500 * MS
     assert report.path_total.sum == 90 * MS
+
+
+IMPORTS = (
+    "python main @ /home/ada/train.py:1",
+    f"  python _find_and_load @ <frozen importlib._bootstrap>:5 | cpu_sample={500 * MS}/500",
+    f"    python <module> @ /usr/lib/python3/site-packages/big/__init__.py:9 | cpu_sample={200 * MS}/200",
+)
+
+
+def test_what_a_module_took_to_import_is_no_findings():
+    case = Case(program(*SLOW, *IMPORTS, step=False))
+    assert case.loop.step_ns == 9 * MS
+    found = python_overhead(program(*SLOW, *IMPORTS))
+    assert [one.title.split(" takes ")[0] for one in found] == ["tokenise"]
+
+
+def test_a_path_is_named_by_the_function_in_which_half_of_it_is():
+    line = "python main @ /home/ada/train.py:41"
+    library = "/usr/lib/python3/site-packages/trainer/loop.py"
+    around = ("  python Trainer.fit @ " + library + ":5",)
+    many = [f"    python part{one} @ {library}:{one} | cpu_sample={10 * MS}/10" for one in range(6)]
+    path = build_report(program(line, *around, *many)).paths[0]
+    assert (path.place.line, path.inner, path.values["cpu_sample"]) == (41, "Trainer.fit", 60 * MS)
+    most = f"    python much @ {library}:90 | cpu_sample={70 * MS}/70"
+    assert build_report(program(line, *around, *many, most)).paths[0].inner == "much"
+    assert build_report(program(line, *(text[2:] for text in many))).paths[0].inner == ""
+    assert build_report(program(*IMPORTS), ReportOptions(sort="cpu_sample")).paths[0].inner == "import"

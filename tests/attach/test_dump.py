@@ -139,6 +139,9 @@ def test_threads_that_want_the_interpreter_are_told(busy_program: subprocess.Pop
         if {"running", "waiting for the interpreter's lock (GIL)"} <= seen:
             break
     assert {"running", "waiting for the interpreter's lock (GIL)", "waiting for a lock"} <= seen
+    while " running, " not in (said := leadline("dump", str(busy_program.pid), "--native").stdout):
+        assert busy_program.poll() is None
+    assert "(its native frames can be read only while it waits)" in said.partition(" running, ")[2].split("\n\n")[0]
     assert busy_program.poll() is None
 
 

@@ -347,3 +347,38 @@ def test_a_disk_that_fills_in_mid_run(place) -> None:
     assert "leadline recover" in error
     losses = place.open("x.leadline").losses
     assert "PROCESS_INCOMPLETE" in [loss.kind.name for loss in losses]
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_children_that_run_on_do_not_make_a_run_that_did_not_end_in_order(place, written: bool) -> None:
+    place.write(
+        "script.py",
+        f"""
+        import leadline, os, pathlib, time
+        here, there = os.pipe(), os.pipe()
+        with leadline.profile("out.leadline", flush_interval_s={0.02 if written else 1000}):
+            with leadline.region("parent"):
+                pass
+            child = os.fork()
+            if child == 0:
+                with leadline.region("child"):
+                    pass
+                os.write(there[1], b"x")
+                os.read(here[0], 1)
+                os._exit(0)
+            os.read(there[0], 1)
+            while {written} and not list(pathlib.Path("out.leadline.part").rglob(f"{{child}}-*.segment")):
+                time.sleep(0.01)
+        os.write(here[1], b"x")
+        os.waitpid(child, 0)
+        """,
+    )
+    result = place.python("script.py")
+    assert result.returncode == 0, result.stderr
+    profile = place.open("out.leadline")
+    assert profile.meta["complete"]
+    told = [one.detail for one in profile.losses if one.kind.name == "PROCESS_INCOMPLETE"]
+    assert len(told) == 1 and "was still running when measuring ended" in told[0]
+    assert ("had written nothing yet" in told[0]) != written
+    regions = {node.name for node in profile.tree.find(kind="region")}
+    assert regions >= {"parent"} and ("child" in regions) <= written

@@ -13,7 +13,8 @@ import pytest
 from leadline.profiles import Profile
 from leadline.profiles.builder import ProfileBuilder
 from leadline.profiles.elf import ElfError, ElfFile
-from leadline.profiles.symbols import readable, symbolized
+from leadline.profiles.names import readable
+from leadline.profiles.symbols import symbolized
 
 SOURCE = """
 namespace shop { namespace { __attribute__((noinline)) int hidden(int n) { return n * 3; } }
@@ -128,6 +129,39 @@ def test_spoilt_files_never_crash_the_reader(library: Path, tmp_path: Path) -> N
         ("std::function<void (int)>::operator()(int) const", "std::function<>::operator()"),
         ("mkl_blas_def_sgemm_kernel_0_zen", "mkl_blas_def_sgemm_kernel_0_zen"),
         ("", ""),
+        (
+            "void c10::function_ref<void (char**, long const*, long, long)>::callback_fn<at::AVX2::VectorizedLoop2d"
+            "<at::native::(anonymous namespace)::mul_kernel(at::Tensor&)::{lambda()#1}::operator()() const::{lambda(c10::"
+            "quint8)#1}, at::native::(anonymous namespace)::mul_kernel(at::Tensor&)::{lambda()#1}::operator()() const::"
+            "{lambda(at::vec::Vectorized<c10::quint8>)#1}> >(long, char**, long const*, long, long)",
+            "at::native::{anonymous}::mul_kernel::{lambda}",
+        ),
+        (
+            "void c10::function_ref<void (long)>::callback_fn<auto at::loop_2d_from_1d<void at::cpu_serial_kernel<void "
+            "at::(anonymous namespace)::uniform_kernel<at::Generator*>(at::Base&, double)::'lambda'()::operator()() const"
+            "::'lambda'()>(at::Base&)::'lambda'(char**)>(at::Generator* const&)::'lambda'(char**)>(long, char**)",
+            "at::{anonymous}::uniform_kernel<>::{lambda}",
+        ),
+        (
+            "void at::parallel_for<at::native::softmax(at::Tensor const&, long)::{lambda(long, long)#1}>(long, long, long, "
+            "at::native::softmax(at::Tensor const&, long)::{lambda(long, long)#1} const&)",
+            "at::parallel_for<at::native::softmax::{lambda}>",
+        ),
+        (
+            "std::_Function_handler<void (int), shop::count(int)::{lambda(int)#1}>::_M_invoke(std::_Any_data const&)",
+            "shop::count::{lambda}",
+        ),
+        ("void sort<int*, bool (*)(int, int)>(int*, int*, bool (*)(int, int))", "sort<>"),
+        ("shop::operator< <int>(shop::Till<int> const&, f(int)::{lambda()#1})", "shop::operator< <>"),
+        (
+            "_ZN1a3refIFvPcEE8callbackIZN2at4loopIZZZNSB_3cpu12_GLOBAL__N_112uniform_kernIPNS8_3GenEEEvRS9_ddT_ENKUlvE_"
+            "clEvEUlvE_EEDaRKSL_EUlS2_E_EEvl",
+            "cpu::{anonymous}::uniform_kern::{lambda}",
+        ),
+        ("void f<int>(int)::{lambda(int)#1}::_FUN(int)", "f<>::{lambda#1}::_FUN"),
+        ("f(int)::{lambda(int)#2}", "f::{lambda#2}"),
+        ("_ZNQQ", "_ZNQQ"),
+        ("_ZZN99x", "_ZZN99x"),
     ],
 )
 def test_names_fit_on_a_line(name: str, shown: str) -> None:

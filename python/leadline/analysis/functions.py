@@ -16,6 +16,8 @@ from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
 METRIC = "cpu_sample"
+IMPORTLIB = "<frozen importlib._bootstrap"
+"""Begins the files of the interpreter's import system."""
 _ADDRESS = re.compile(r"\+0x[0-9a-f]+$")
 _PLACES = (FrameKind.ROOT, FrameKind.PROCESS, FrameKind.MODULE, FrameKind.PHASE)
 """Frames that say where something runs and are no functions themselves."""
@@ -59,7 +61,7 @@ def functions(tree: Tree, kept: Mask) -> list[FunctionRow]:
 def imports(tree: Tree) -> Mask:
     """Nodes at or below the interpreter's import system, which runs once and crowds a short program's samples."""
     frames = np.unique(tree.frames["file"])
-    files = [row for row in frames.tolist() if tree.tables.strings[row].startswith("<frozen importlib._bootstrap")]
+    files = [row for row in frames.tolist() if tree.tables.strings[row].startswith(IMPORTLIB)]
     importing = np.isin(tree.frames["file"], np.array(files, np.int64))
     mask: Mask = nearest(tree.shape, importing[tree.frame_of]) >= 0
     return mask

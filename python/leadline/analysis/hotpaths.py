@@ -7,7 +7,7 @@ entries that are asked for become objects, and they name nodes: words are the re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +18,20 @@ from leadline.analysis.scopes import Scopes
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
 
+_FUNCTIONS = (int(FrameKind.PYTHON), int(FrameKind.NATIVE))
+_LOOKED_AT = 500
+"""Paths of an entry, those with most of it first, among which the function is looked for that they share."""
+
 
 @dataclass(frozen=True)
 class Entry:
-    """`row`: the node with the largest value, which stands for the group. `modules`: one node of each distinct module
-    name. `calls`: of the outermost operators. `paths`: distinct call paths merged. `values`: metric to exclusive
+    """`row`: the node with the largest value, which stands for the group. `common`: the innermost function on its path
+    in or below which at least half of the group is; the user's line where none is. `modules`: one node of each distinct
+    module name. `calls`: of the outermost operators. `paths`: distinct call paths merged. `values`: metric to exclusive
     sum."""
 
     row: int
+    common: int
     modules: tuple[int, ...]
     calls: int
     paths: int
@@ -85,7 +91,27 @@ class HotPaths:
         names = self._tree.frames["name"][self._tree.frame_of[modules]]
         one_of_each = modules[np.unique(names, return_index=True)[1]]
         calls = self._tree.exclusive("call_time").count[outer[outer >= 0]]
-        return Entry(int(rows[np.argmax(sums[rows])]), tuple(one_of_each.tolist()), int(calls.sum()), len(rows), values)
+        row = int(rows[np.argmax(sums[rows])])
+        common = self._common(row, rows, sums)
+        return Entry(row, common, tuple(one_of_each.tolist()), int(calls.sum()), len(rows), values)
+
+    def _common(self, row: int, rows: Rows, sums: Rows) -> int:
+        held: dict[int, int] = {}
+        for one in rows[np.argsort(-sums[rows], kind="stable")][:_LOOKED_AT].tolist():
+            for name in {int(self._tree.frames["name"][self._tree.frame_of[at]]) for at in self._functions(one)}:
+                held[name] = held.get(name, 0) + int(sums[one])
+        half = int(sums[rows].sum()) / 2
+        for at in self._functions(row):
+            if held[int(self._tree.frames["name"][self._tree.frame_of[at]])] >= half:
+                return at
+        return max(int(self._scopes.user[row]), 0) if self._tree.kinds[row] in _FUNCTIONS else row
+
+    def _functions(self, row: int) -> Iterator[int]:
+        """The Python and native functions from this node up to the user's line."""
+        user = int(self._scopes.user[row])
+        while row > 0 and row != user and self._tree.kinds[row] in _FUNCTIONS:
+            yield row
+            row = int(self._tree.parent[row])
 
 
 def _of_group(values: dict[str, dict[int, int]], group: int) -> dict[str, int]:

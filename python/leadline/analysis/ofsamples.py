@@ -10,7 +10,7 @@ import numpy as np
 
 from leadline.analysis import Analysis
 from leadline.analysis.columns import Mask, Rows
-from leadline.analysis.functions import METRIC
+from leadline.analysis.functions import METRIC, imports
 from leadline.analysis.gains import Gains
 from leadline.analysis.loop import Loop
 from leadline.analysis.sampled import SampledFunction, sampled_functions
@@ -34,7 +34,7 @@ class OfSamples(Gains):
     def _timed_by_samples(self, found: Loop) -> Loop:
         """The loop with the CPU time of its thread as the length of a step, where no clock has told that."""
         thread = self.analysis.scopes.thread
-        mine = found.inside & (thread == thread[found.anchors[0]])
+        mine = found.inside & (thread == thread[found.anchors[0]]) & ~imports(self.tree)
         ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
         if found.measured_by or ran <= found.work_ns:
             return found
@@ -42,8 +42,9 @@ class OfSamples(Gains):
 
     @cached_property
     def samples(self) -> Rows:
-        """CPU time by samples per node of the loop, in operators and outside; zeros where none were taken."""
-        return np.where(self.loop.inside, self.tree.exclusive(METRIC).sum, 0)
+        """CPU time by samples per node of the loop, in operators and outside, without what its modules were imported in
+        (once, mostly within the first step); zeros where none were taken."""
+        return np.where(self.loop.inside & ~imports(self.tree), self.tree.exclusive(METRIC).sum, 0)
 
     @cached_property
     def sampled_ns(self) -> int:
@@ -64,4 +65,4 @@ class OfSamples(Gains):
         operators = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
             self.tree.kinds == int(FrameKind.OPERATOR)
         )
-        return sampled_functions(self.tree, self.analysis.scopes, where, operators, most)
+        return sampled_functions(self.tree, self.analysis.scopes, where & ~imports(self.tree), operators, most)

@@ -93,8 +93,9 @@ def _look(target: Target, names: Names | None, every: bool) -> Dump:
     return Dump(target.pid, target.command, version, tuple(threads), age_s)
 
 
-def text_of(found: Dump, every: bool = False) -> str:
-    """As a person reads it; threads without Python only where they run, or where `every` is true."""
+def text_of(found: Dump, every: bool = False, native: bool = False) -> str:
+    """As a person reads it; threads without Python only where they run, or where `every` is true. `native`: native
+    frames were asked for, so a thread that has none says why."""
     lines = [f"process {found.pid}  {_printable(found.command)}  (Python {found.python})"]
     hidden = 0
     age = "" if found.scopes_age_s is None else f"  ({found.scopes_age_s:.1f} s ago)"
@@ -109,6 +110,8 @@ def text_of(found: Dump, every: bool = False) -> str:
         shown = thread.joined or thread.frames
         for one, times in ((one, len(list(same))) for one, same in itertools.groupby(shown, key=_text)):
             lines.append(f"    {_printable(one)}" + (f"  (x {times})" if times > 1 else ""))
+        if native and not thread.joined and thread.state == "running":
+            lines.append("    (its native frames can be read only while it waits)")
         if not shown:
             lines.append("    (no Python)" if not thread.python else "    (no Python frame)")
     if hidden:

@@ -15,6 +15,7 @@ from pathlib import Path
 from leadline._package import MARKS, PackageError, Part, pack_single, read_part
 from leadline.capture.config import VARIABLES
 from leadline.capture.errors import ProfileError
+from leadline.capture.identity import Life, ProcessIdentity
 from leadline.capture.output import free_names, may_replace
 from leadline.capture.part import PartDirectory
 
@@ -70,7 +71,7 @@ def finish(part: PartDirectory, rest: Path | None = None) -> Finished:
             )
         if content.single and rest is None:
             pack_single(content, output)
-        elif not _merge(part, output):
+        elif not _merge(part, output, _still_running(content)):
             part.remove()
             return Finished(None, "")
     except (PackageError, ProfileError, OSError, MemoryError) as error:
@@ -79,11 +80,21 @@ def finish(part: PartDirectory, rest: Path | None = None) -> Finished:
     return Finished(output, _not_written(content))
 
 
-def _merge(part: PartDirectory, output: Path) -> bool:
+def _still_running(content: Part) -> list[str]:
+    """Stems of the processes that have not stopped and live; those of other machines count as ended."""
+    found = []
+    for process in content.processes:
+        identity = ProcessIdentity.parse(str(process.record.get("identity", "")))
+        if not process.complete and identity is not None and identity.life() is Life.ALIVE:
+            found.append(process.stem)
+    return found
+
+
+def _merge(part: PartDirectory, output: Path, running: list[str]) -> bool:
     """In a process of its own: NumPy stays out of the profiled one, and its failure costs only the file. False where
     files of this session hold all of it already."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    command = [sys.executable, "-c", _MERGE, str(part.directory), str(output)]
+    command = [sys.executable, "-c", _MERGE, str(part.directory), str(output), *running]
     result = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if result.returncode == NOTHING_NEW:
         return False

@@ -48,7 +48,7 @@ def _names(pid: int) -> Names:
 
     from leadline.profiles.demangle import demangler
     from leadline.profiles.elf import ElfError, ElfFile
-    from leadline.profiles.symbols import readable
+    from leadline.profiles.names import readable
 
     demangle = demangler()
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(json.dumps({**found.as_object(), **flight_object(flight)}, indent=2))
     else:
-        print("\n".join([text_of(found, arguments.all).rstrip("\n"), *_collectives(flight)]))
+        print("\n".join([text_of(found, arguments.all, bool(arguments.native)).rstrip("\n"), *_collectives(flight)]))
     return 0
 
 

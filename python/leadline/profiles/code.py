@@ -22,9 +22,9 @@ from leadline.profiles.codetables import CodeLine, CodeTables
 from leadline.profiles.demangle import demangler
 from leadline.profiles.inlined import with_frames_above
 from leadline.profiles.merge import merge_tables
+from leadline.profiles.names import readable
 from leadline.profiles.profile import Profile
 from leadline.profiles.sass import can_disassemble, instruction_texts
-from leadline.profiles.symbols import readable
 from leadline.profiles.tables import StringBuilder, Tables
 from leadline.profiles.tree import json_object
 from leadline.schema import FrameKind

@@ -10,7 +10,7 @@ Where the session has rolled its files (`marks`), the result is what came after 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from leadline.schema import LossKind
 _PART_SUFFIX = ".part"
 _SUFFIX = ".leadline"
 _UINT32_MAX = 2**32 - 1
+_NOTHING_YET = "Process {} was still running when measuring ended, and had written nothing yet."
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,12 @@ class NothingNewError(ProfileFileError):
     """Everything in a part directory is in its files already."""
 
 
-def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) -> Recovered:
+def recover_part(
+    directory: str | os.PathLike[str], mark: Path | None = None, running: Collection[str] = ()
+) -> Recovered:
     """The profile in a part directory, from `mark` on (by default its last one, if it has marks, once the file that
     ends there has been written). Raises ProfileFileError when it is none, or when no segment in it can be read,
-    NothingNewError when none is new."""
+    NothingNewError when none is new. `running`: stems of processes that live and were measured on."""
     mark = mark or settled_mark(Path(directory))
     earlier = segments_at(mark)
     try:
@@ -66,10 +69,11 @@ def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) ->
     except _package.PackageError as error:
         raise ProfileFileError(str(error)) from error
     part = _with_those_that_go_on(part, going_on(Path(directory)))
+    running = frozenset(one.stem for one in part.processes if one.stem in running and not one.complete)
     found: list[Tables] = []
     absent: list[Tables] = []
     reasons: list[str] = []
-    complete = 0
+    complete, absent_in_vain = 0, False
     rolled = _Rolled()
     for process in part.processes:
         before = earlier.get(process.stem)
@@ -85,15 +89,18 @@ def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) ->
                 raise ProfileFileError(
                     reason
                     if isinstance(reason, str) and reason
+                    else _NOTHING_YET.format(process.stem)
+                    if process.stem in running
                     else f"Process {process.stem} ended before it had written anything."
                 )
             tables = rolled.rest_of(process, before, _opened(process.segment, process.events))
         except ProfileFileError as error:
             reasons.append(str(error))
             absent.append(_only_the_loss(process, str(error)))
+            absent_in_vain |= process.stem not in running
             continue
         complete += process.complete
-        tables = _with_completeness(tables, process)
+        tables = _with_completeness(tables, process, process.stem in running)
         by_itself = process.record.get("complete") is True  # a launcher ends the ranks that one takes with it
         found.append(tables if by_itself else _with_collectives(tables, process.flight))
     if not found and rolled.finished and not absent:
@@ -101,10 +108,12 @@ def recover_part(directory: str | os.PathLike[str], mark: Path | None = None) ->
     if not found:
         why = reasons[0] if reasons else "it holds no segment."
         raise ProfileFileError(f"Nothing can be recovered from {os.fspath(directory)}: {why}")
+    if complete:  # whoever began it has ended it: those that it left running do not make that untrue
+        part = _with_those_that_go_on(part, running)
     meta = _package.build_meta(rolled.described(part))
     if mark is not None or (Path(directory) / _package.MARK_FILE).exists():
         meta.update(rolled.meta(meta, found))
-    meta["complete"] = bool(meta["complete"]) and not absent
+    meta["complete"] = bool(meta["complete"]) and not (absent_in_vain or (absent and not complete))
     profile = on_one_clock(Profile(merge_tables([*found, *absent]), complete_meta(meta)))
     if part.code is not None:
         profile = with_code(profile, part.code)
@@ -171,7 +180,9 @@ def _unchanged(process: _package.ProcessPart, before: _package.ProcessPart) -> b
         return False
 
 
-def write_recovered(directory: str | os.PathLike[str], output: str | os.PathLike[str]) -> Recovered:
+def write_recovered(
+    directory: str | os.PathLike[str], output: str | os.PathLike[str], running: Collection[str] = ()
+) -> Recovered:
     """As `recover_part`, and writes the file. Raises ProfileFileError, also for an `output` that is there and no
     profile; it is then as it was."""
     try:
@@ -179,7 +190,7 @@ def write_recovered(directory: str | os.PathLike[str], output: str | os.PathLike
             raise ProfileFileError(f"Will not replace {os.fspath(output)}: it is not a profile; choose another file.")
     except OSError as error:
         raise ProfileFileError(f"Cannot write {os.fspath(output)}: {error.strerror}.") from None
-    recovered = recover_part(directory)
+    recovered = recover_part(directory, running=running)
     write_profile(output, recovered.profile)
     return recovered
 
@@ -208,18 +219,20 @@ def _opened(segment: Path, events: Path | None) -> Tables:
         return _with_loss(open_segment(segment), 0, LossKind.EVENTS_DROPPED, f"The trace window is missing: {error}")
 
 
-def _with_completeness(tables: Tables, process: _package.ProcessPart) -> Tables:
+def _with_completeness(tables: Tables, process: _package.ProcessPart, running: bool) -> Tables:
     """`complete` as the process's side file says, and a loss for every process that did not stop in order."""
     count = tables.rows("processes")
     processes = {**tables["processes"], "complete": np.full(count, process.complete, "|u1")}
     changed = Tables({**tables.columns, "processes": processes})
     for row in [] if process.complete else range(count):
-        changed = _with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process))
+        changed = _with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process, running))
     return changed
 
 
-def _incomplete_sentence(process: _package.ProcessPart) -> str:
+def _incomplete_sentence(process: _package.ProcessPart, running: bool) -> str:
     pid = process.stem.partition("-")[0]  # a name of ours or of anybody's, so it stays a text
+    if running:
+        return f"Process {pid} was still running when measuring ended; what it did after its last segment is missing."
     not_written = process.record.get("not_written")
     if isinstance(not_written, str) and not_written:
         return f"The last segment of process {pid} could not be written: {not_written}"

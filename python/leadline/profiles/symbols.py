@@ -7,7 +7,6 @@ as they are. Frames of one function become one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from leadline.profiles.dwarf import DebugLines, SourceLine, debug_file, debug_li
 from leadline.profiles.elf import ElfError, ElfFile
 from leadline.profiles.inlined import with_frames_above
 from leadline.profiles.merge import merge_tables
+from leadline.profiles.names import readable
 from leadline.profiles.profile import Profile
 from leadline.profiles.tables import Array, StringBuilder, Tables
 from leadline.schema import FrameKind
@@ -157,45 +157,3 @@ def _name(columns: dict[str, Array], rows: Array, files: Sequence[ElfFile], stri
                 columns["address"][rows[place]] = start
                 left[place] = False
     return int(np.count_nonzero(~left))
-
-
-_CLONE = re.compile(r"\s*\[clone [^\]]*\]")
-_MOST = 200
-
-
-def readable(name: str) -> str:
-    """A C++ name without parameters, what it returns and the parameters of its templates, which fill screens."""
-    name = _CLONE.sub("", name).replace("(anonymous namespace)", "{anonymous}")
-    plain, depth = [], 0
-    for index, letter in enumerate(name):
-        if letter == "<" and not name[:index].endswith("operator") and not name[:index].endswith("operator<"):
-            depth += 1
-            plain.append("<>" if depth == 1 else "")
-        elif letter == ">" and depth and name[index - 1] != "-":
-            depth -= 1
-        elif not depth:
-            plain.append(letter)
-    text = "".join(plain)
-    text = _without_parameters(text)
-    if "operator" not in text:
-        text = text.rsplit(" ", 1)[-1]
-    return (text if len(text) <= _MOST else text[: _MOST - 1] + "…") or name[:_MOST]
-
-
-def _without_parameters(text: str) -> str:
-    """Up to the last list in brackets that is not followed by more of the name (`f(int)::{lambda()#1}::operator()`)."""
-    depth, begin = 0, -1
-    pieces: list[str] = []
-    last = 0
-    for index, letter in enumerate(text):
-        if letter == "(":
-            if depth == 0:
-                begin = index
-            depth += 1
-        elif letter == ")" and depth:
-            depth -= 1
-            if depth == 0 and not text[:begin].endswith("operator"):
-                pieces.append(text[last:begin])
-                last = index + 1
-    rest = text[last:]
-    return "".join(pieces) + (rest if rest.startswith(("::", "(")) or not pieces else "")

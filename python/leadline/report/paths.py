@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from leadline.analysis import Analysis
+from leadline.analysis.functions import IMPORTLIB
 from leadline.analysis.hotpaths import Entry
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.origin import is_library
@@ -55,7 +56,7 @@ class PathWords:
             modules=len(names),
             phase=self._name(int(scopes.phase[row])),
             operator=self._name(outer),
-            inner=self._inner(row),
+            inner=self._inner(entry.common),
             calls=entry.calls,
             paths=entry.paths,
             values=entry.values,
@@ -64,10 +65,12 @@ class PathWords:
         )
 
     def _inner(self, row: int) -> str:
-        """The innermost Python or native function of the path that says more than the user's line does."""
+        """The innermost Python or native function at or above this node that says more than the user's line does."""
         user, kinds = int(self._scopes.user[row]), (int(FrameKind.PYTHON), int(FrameKind.NATIVE))
         while row > 0 and row != user and self._tree.kinds[row] in kinds:
-            if says_something(self._name(row)):
+            if self._tree.text("file", int(self._tree.frame_of[row])).startswith(IMPORTLIB):
+                return "import"
+            if self._name(row) != "<module>" and says_something(self._name(row)):
                 return present(self._name(row))
             row = int(self._tree.parent[row])
         return ""

@@ -74,31 +74,37 @@ def program_memory(program: CompiledProgram) -> str:
     )
 
 
-def end_of_name(name: str, most: int) -> str:
-    """The end of a module's name in `most` characters, which says more than its beginning: `…h.*.mlp.c_fc`."""
-    if len(name) <= most:
+def end_of_name(name: str, most: int, between: str = ".") -> str:
+    """The end of a module's name in `most` characters, which says more than its beginning: `…h.*.mlp.c_fc`. With `::`
+    of a C++ function's, and no other's: `…mul_kernel::{lambda}`."""
+    if len(name) <= most or between not in name:
         return name
     end = name[len(name) - max(most - 1, 1) :]
-    return "…" + (end[end.index(".") + 1 :] if "." in end[:-1] else end)
+    return "…" + (end[end.index(between) + len(between) :] if between in end[:-1] else end)
 
 
 _LEAST_OF_NAME = 16
+_LEAST_OF_FUNCTION = 32
 
 
 def below_text(path: HotPath, notes: bool = True, width: int = 0) -> str:
     """What lies below the user's line: `transformer.h.*.mlp (MLP, 12 modules) › backward › aten::mm`; may be empty.
 
     `notes`: with the module's class and the number of modules merged; `width`: characters that there are, for which
-    the beginning of the module's name is given up, and 0 for any number.
+    the beginnings of the native function's and the module's names are given up, and 0 for any number.
     """
-    text = _below(path, path.module, notes)
-    over = len(text) - width
-    if width and over > 0 and path.module:
-        return _below(path, end_of_name(path.module, max(len(path.module) - over, _LEAST_OF_NAME)), notes)
+    module, inner = path.module, path.inner
+    text = _below(path, module, inner, notes)
+    if width and len(text) > width and inner:
+        inner = end_of_name(inner, max(len(inner) - (len(text) - width), _LEAST_OF_FUNCTION), "::")
+        text = _below(path, module, inner, notes)
+    if width and len(text) > width and module:
+        module = end_of_name(module, max(len(module) - (len(text) - width), _LEAST_OF_NAME))
+        text = _below(path, module, inner, notes)
     return text
 
 
-def _below(path: HotPath, module: str, notes: bool) -> str:
+def _below(path: HotPath, module: str, inner: str, notes: bool) -> str:
     parts = []
     if module:
         about = [path.module_class] if notes and path.module_class else []
@@ -106,7 +112,7 @@ def _below(path: HotPath, module: str, notes: bool) -> str:
             about.append(f"{path.modules} modules")
         parts.append(module + (f" ({', '.join(about)})" if about else ""))
     phase = "" if path.module and path.phase == "forward" else path.phase  # a module's forward is what one expects
-    parts += [part for part in (phase, operator_text(path.operator), path.inner) if part]
+    parts += [part for part in (phase, operator_text(path.operator), inner) if part]
     return visible(STEP.join(parts))
 
 

@@ -30,10 +30,10 @@ def table(
     columns: Sequence[tuple[str, str]],
     rows: Sequence[Sequence[str | Text]],
     *,
-    of_modules: bool = False,
+    between: str = "",
 ) -> None:
-    """Columns are (heading, justify). Only the first one gives way where the window is narrow; `of_modules`: at its
-    front. No rows, no table."""
+    """Columns are (heading, justify). Only the first one gives way where the window is narrow; at its front with
+    `between`, which stands between the parts of its names. No rows, no table."""
     if not rows:
         return
     grid = Table(box=None, pad_edge=False, header_style="bright_black", padding=(0, 2, 0, 0))
@@ -50,7 +50,7 @@ def table(
             min_width=max(row[i].cell_len for row in cells) if i else None,
         )
     for row in cells:
-        grid.add_row(*([phrases.end_of_name(row[0].plain, room), *row[1:]] if of_modules else row))
+        grid.add_row(*([phrases.end_of_name(row[0].plain, room, between), *row[1:]] if between else row))
     console.print(Padding(grid, (0, 0, 0, 2)))
 
 
@@ -172,7 +172,7 @@ def functions(console: Console, report: Report) -> None:
     for row in report.functions:
         cells = [text for ns in (row.self_ns, row.total_ns) for text in (duration(ns), share(ns, whole))]
         rows.append([phrases.function_text(row), _cut_front(phrases.function_place(row)), *cells])
-    table(console, columns, rows)
+    table(console, columns, rows, between="::")
     more(console, report.functions_hidden, "more functions")
 
 
@@ -231,7 +231,7 @@ def modules(console: Console, report: Report) -> None:
         cells = [phrases.name_text(row.name), _cut(visible(row.class_name))]
         cells += [duration(v) for v in (row.time_ns, row.forward_ns, row.backward_ns, row.self_ns)]
         rows.append(cells + ([duration(row.gpu_time_ns)] if gpu else []))
-    table(console, columns, rows, of_modules=True)
+    table(console, columns, rows, between=".")
     more(console, report.modules_hidden, "more modules")
 
 
