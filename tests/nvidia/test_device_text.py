@@ -114,7 +114,11 @@ def test_one_file_for_every_gpu_is_small() -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_both_ways_give_the_declared_functions(architecture: int, tmp_path: Path) -> None:
-    cubin = patches((architecture,), compiler=one("nvrtc"))
+    compiler = one("nvrtc")
+    assert compiler.nvrtc is not None
+    if architecture not in compiler.nvrtc.architectures:
+        pytest.skip(f"{compiler.name} is older than GPUs of compute capability {architecture / 10:.1f}.")
+    cubin = patches((architecture,), compiler=compiler)
     assert functions(cubin) == set(PATCHES)
     by_nvcc = tmp_path / "nvcc.cubin"
     source = tmp_path / "patches.cu"
@@ -122,6 +126,11 @@ def test_both_ways_give_the_declared_functions(architecture: int, tmp_path: Path
     command = [one("nvcc").nvcc, "-std=c++17", "-cubin", "--compile-as-tools-patch", f"-arch=sm_{architecture}"]
     assert device_text._run([*command, "-o", str(by_nvcc), str(source)]) == ""
     assert functions(by_nvcc.read_bytes()) == set(PATCHES)
+
+
+def test_a_gpu_that_the_compiler_does_not_know_is_a_sentence() -> None:
+    with pytest.raises(ToolError, match=r"NVRTC 1\d\.\d makes no code for compute capability 3\.0; a newer one may"):
+        patches((30,), compiler=one("nvrtc"))
 
 
 @pytest.mark.parametrize("kind", ["nvcc", "nvrtc"])

@@ -168,6 +168,11 @@ def _by_nvrtc(compiler: Compiler, text: str, architectures: Sequence[int]) -> by
     if len(architectures) != 1:
         raise ToolError("Code for several architectures at once needs nvcc; NVRTC makes it for one.")
     assert compiler.nvrtc is not None
+    if architectures[0] not in compiler.nvrtc.architectures:
+        raise ToolError(
+            f"NVRTC {compiler.nvrtc.version} makes no code for compute capability {architectures[0] / 10:.1f}; "
+            "a newer one may (`pip install -U nvidia-cuda-nvrtc`), or nvcc of a newer toolkit."
+        )
     ptx, told = compiler.nvrtc.ptx(text, architectures[0])
     if ptx is None:
         raise ToolError(_sentence(told))

@@ -23,6 +23,12 @@ class Nvrtc:
         major, minor = ctypes.c_int(), ctypes.c_int()
         library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
         self.version = f"{major.value}.{minor.value}"
+        count = ctypes.c_int()
+        library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+        known = (ctypes.c_int * max(count.value, 1))()
+        library.nvrtcGetSupportedArchs(known)
+        self.architectures = frozenset(known)
+        """Those that it compiles for, as 90 for compute capability 9.0."""
 
     def ptx(self, source: str, architecture: int) -> tuple[str | None, str]:
         """PTX, or None; and what the compiler said."""
