@@ -33,6 +33,8 @@ if [ "${1:-build}" = test ]; then
   need_program npm npm
   need_program mpirun openmpi-bin
   need_program debuginfod debuginfod
+  # Ubuntu's perf belongs to a kernel and has other names; the test that compares with it skips where there is none.
+  grep -qi ubuntu /etc/os-release 2>/dev/null || need_program perf linux-perf
 fi
 if [ "${1:-build}" = vscode ]; then
   need_program rg ripgrep

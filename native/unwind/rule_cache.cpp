@@ -108,7 +108,9 @@ bool available() noexcept {
   if (found) renew();
   return found;
 #else
-  return false;
+  stack_end(0, true);
+  renew();
+  return true;
 #endif
 }
 

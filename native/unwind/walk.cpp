@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "unwind/libgcc_walk.h"
 #include "unwind/rule_cache.h"
 #include "unwind/walker.h"
 
@@ -93,6 +94,15 @@ size_t walk(Registers from, uintptr_t stack_end, NativeFrame* out, size_t room, 
 
 size_t walk_between(Registers from, uintptr_t stack_end, uintptr_t above, uintptr_t stop, uintptr_t* out, size_t room,
                     bool* whole, WordsRead* read) noexcept {
+#ifndef __x86_64__
+  (void)from;
+  (void)stack_end;
+  if (read != nullptr) {
+    read->count = 0;
+    read->whole = false;  // what libgcc read it does not say
+  }
+  return walk_between_by_libgcc(above, stop, out, room, whole);
+#endif
   if (read == nullptr) return between(Walker<Own>(from, stack_end), above, stop, out, room, whole, read);
   read->count = 0;
   read->whole = true;

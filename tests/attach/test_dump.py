@@ -103,8 +103,15 @@ def look(pid: int) -> dict[str, dict]:
     return found
 
 
+def look_when_asleep(program: subprocess.Popen[str]) -> dict[str, dict]:
+    """As `look`, once its main thread sleeps; that imports before what it sleeps in."""
+    while "inner" not in (threads := look(program.pid)):
+        assert program.poll() is None
+    return threads
+
+
 def test_stacks_lines_and_what_is_waited_for(program: subprocess.Popen[str]) -> None:
-    threads = look(program.pid)
+    threads = look_when_asleep(program)
     lines = PROGRAM.splitlines()
     assert {name: threads[name]["state"] for name in ("held", "reading", "inner")} == {
         "held": "waiting for a lock",
@@ -124,6 +131,26 @@ def test_stacks_lines_and_what_is_waited_for(program: subprocess.Popen[str]) -> 
     names = [frame["name"] for frame in main["frames"]]
     assert names[0] == "inner" and names.count("asleep") == 41 and names[-1] == "<module>"
     assert program.poll() is None
+
+
+def test_py_spy_finds_the_same_stacks(program: subprocess.Popen[str]) -> None:
+    spy = Path(sys.executable).with_name("py-spy")
+    if not spy.exists():
+        pytest.skip("py-spy is not installed here")
+    threads = look_when_asleep(program)
+    asked = [str(spy), "dump", "--json", "--pid", str(program.pid)]
+    spied = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    assert spied.returncode == 0, spied.stderr
+    theirs = {
+        one["os_thread_id"]: [(frame["name"].rpartition(".")[2], frame["line"]) for frame in one["frames"]]
+        for one in json.loads(spied.stdout)
+    }
+    ours = {
+        thread["tid"]: [(frame["name"].rpartition(".")[2], frame["line"]) for frame in thread["frames"]]
+        for thread in threads.values()
+        if thread["frames"]
+    }
+    assert len(ours) == 4 and ours == theirs
 
 
 def test_threads_that_want_the_interpreter_are_told(busy_program: subprocess.Popen[str]) -> None:

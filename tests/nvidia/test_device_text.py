@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import re
 import stat
@@ -136,7 +137,9 @@ def test_a_gpu_that_the_compiler_does_not_know_is_a_sentence() -> None:
 @pytest.mark.parametrize("kind", ["nvcc", "nvrtc"])
 def test_a_users_text_comes_along_or_says_where_it_fails(kind: str) -> None:
     compiler = one(kind)
+    encoding = locale.nl_langinfo(locale.CODESET)
     plain = patches((90,), compiler=compiler)
+    assert locale.nl_langinfo(locale.CODESET) == encoding  # NVRTC changes that of the thread that calls it
     assert patches((90,), NANS, "NaNs", compiler) != plain
     wrong = NANS.replace("ll_isnan(a)", "ll_isnan(b)")
     with pytest.raises(

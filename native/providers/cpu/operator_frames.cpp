@@ -29,6 +29,8 @@ __attribute__((always_inline)) inline unwind::Registers registers_here() noexcep
   unwind::Registers here;
 #ifdef __x86_64__
   asm volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+#elif defined(__aarch64__)
+  asm volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29" : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
 #endif
   return here;
 }

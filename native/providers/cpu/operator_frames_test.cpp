@@ -19,9 +19,15 @@
 
 using namespace leadline;
 
-#ifdef __x86_64__
 namespace {
 
+#ifdef __x86_64__
+#define LEADLINE_ALIGNS __attribute__((noinline, force_align_arg_pointer))
+constexpr bool kRemembered = true;
+#else  // libgcc does not say what a walk rests on
+#define LEADLINE_ALIGNS __attribute__((noinline))
+constexpr bool kRemembered = false;
+#endif
 constexpr size_t kRoom = 256;
 constexpr uintptr_t kBelow = 48 * 1024;  // where operators begin, below what calls them all
 
@@ -122,7 +128,7 @@ __attribute__((noinline)) void with_room(Run& run, int depth) {
   down(run, depth - 1);
   some[1] = 2;
 }
-__attribute__((noinline, force_align_arg_pointer)) void aligned(Run& run, int depth) {
+LEADLINE_ALIGNS void aligned(Run& run, int depth) {
   alignas(64) [[maybe_unused]] volatile char buffer[128];
   buffer[0] = 1;
   down(run, depth - 1);
@@ -182,8 +188,8 @@ TEST_CASE("What is remembered of walks is what libgcc finds, whichever way the p
     CAPTURE(ways);
     CHECK(run.wrong == 0);
     CHECK(run.walked >= 3000);
-    if (ways <= 3) CHECK(run.as_before > run.walked * 9 / 10);
-    if (ways == 40) CHECK(run.as_before > 100);
+    if (kRemembered && ways <= 3) CHECK(run.as_before > run.walked * 9 / 10);
+    if (kRemembered && ways == 40) CHECK(run.as_before > 100);
   }
 }
 
@@ -192,7 +198,7 @@ TEST_CASE("The same on a thread, to the end of its stack") {
     Run run;
     calls_all(run, 1000, 5);
     CHECK(run.wrong == 0);
-    CHECK(run.as_before > 500);
+    if (kRemembered) CHECK(run.as_before > 500);
   }).join();
 }
 
@@ -223,6 +229,5 @@ TEST_CASE("A way that differs in one return address is another one") {
   }
   CHECK(run.wrong == 0);
   CHECK(run.as_before == run.walked - static_cast<int>(run.results.size()));
-  CHECK(run.results.size() <= 8);
+  if (kRemembered) CHECK(run.results.size() <= 8);
 }
-#endif

@@ -66,16 +66,24 @@ std::string start_native(const std::string& wanted) {
   booker().forget_places();
   if (wanted.empty()) return "";
   if (!unwind::available()) {
-    std::string why =
-        "Native frames are not read here: they need an x86-64 processor and the GNU C library 2.35 or later.";
+    std::string why = "Native frames are not read here: they need the GNU C library 2.35 or later.";
     losses().count(LossKind::kProviderUnavailable, 1, why);
     return why;
   }
   const auto interpreter = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "PyEval_EvalCode"));
   booker().set_native(wanted == "all", interpreter);
   Monitor::instance().set_native(operator_frames(wanted == "all", interpreter));
+#ifdef __x86_64__
   set_native(true);
   return "";
+#else
+  std::string why =
+      "Operators have native frames on this processor and CPU samples have none: libgcc's unwinder cannot be asked in "
+      "a "
+      "signal handler.";
+  losses().count(LossKind::kProviderUnavailable, 1, why);
+  return why;
+#endif
 }
 
 // Names of events by the metrics that count them: "named_counter_1=r1c2 named_counter_2=...".

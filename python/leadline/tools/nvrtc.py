@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ _OPTIONS = (
 
 
 class Nvrtc:
-    """One library. A program is compiled on the calling thread; the interpreter runs on meanwhile."""
+    """One library. A program is compiled on a thread of its own: NVRTC 12.1 leaves the thread that calls it in the locale
+    "C", in which Python opens files as ASCII."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library: Any = library
@@ -32,6 +34,10 @@ class Nvrtc:
 
     def ptx(self, source: str, architecture: int) -> tuple[str | None, str]:
         """PTX, or None; and what the compiler said."""
+        with ThreadPoolExecutor(1, "leadline-nvrtc") as thread:
+            return thread.submit(self._ptx, source, architecture).result()
+
+    def _ptx(self, source: str, architecture: int) -> tuple[str | None, str]:
         library = self._library
         program = ctypes.c_void_p()
         made = library.nvrtcCreateProgram(
