@@ -17,8 +17,8 @@ _OPTIONS = (
 
 
 class Nvrtc:
-    """One library. A program is compiled on a thread of its own: NVRTC 12.1 leaves the thread that calls it in the locale
-    "C", in which Python opens files as ASCII."""
+    """One library. A program is compiled on a thread of its own: NVRTC 12.1 leaves the thread that calls it in the
+    locale "C", in which Python opens files as ASCII."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library: Any = library
