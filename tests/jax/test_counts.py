@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.jax.conftest import Ran
@@ -14,6 +15,17 @@ def test_every_way_to_run_a_program_counts_once(run: Callable[..., Ran], setting
     plain, outer = map(int, ran.output.split())
     assert ran.runs("jit(f)") == plain
     assert ran.runs("jit(outer)") == outer
+
+
+@pytest.mark.parametrize("settings", [(), ("nans",)])
+def test_counts_are_those_of_the_executions_that_xla_traced(
+    run: Callable[..., Ran], tmp_path: Path, settings: tuple[str, ...]
+) -> None:
+    """Of all programs, those among them that JAX makes for itself; in a trace of the program's own."""
+    ran = run("executions.py", str(tmp_path / "trace"), *settings)
+    executions = int(ran.output.splitlines()[-1])
+    assert executions > 150
+    assert sum(ran.runs(name) for name in set(ran.paths) if name.startswith("jit(")) == executions
 
 
 def test_operations_of_a_program_with_disabled_jit_are_counted_and_the_reason_is_said(run: Callable[..., Ran]) -> None:
