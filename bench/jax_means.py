@@ -38,7 +38,8 @@ def run(seconds: float, folder: Path) -> None:
         nonlocal matrices
         while time.monotonic() < until:
             matrices = step(matrices)
-            jax.block_until_ready(matrices)
+            for each in matrices:
+                each.block_until_ready()
 
     steps(time.monotonic() + seconds)
     with jax.profiler.trace(str(folder / "trace")):

@@ -9,16 +9,17 @@ from pathlib import Path
 
 from leadline.capture.providers.nvidia_files import CUDA_VARIABLE, NVTX_VARIABLE, inject_library, injection_environment
 from leadline.profiles import Profile, open_profile
+from leadline.report.tools import tool_results
 
 PROGRAM = Path(__file__).with_name("late_cuda_program.py")
 
 
-def run(tmp_path: Path, what: str, **environment: str) -> Profile:
+def run(tmp_path: Path, what: str, *options: str, **environment: str) -> Profile:
     output = tmp_path / "out.leadline"
     # As leadline.pth does in an installation, which these tests do not need.
     (tmp_path / "sitecustomize.py").write_text("import leadline._autostart\n")
     search = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "leadline", "run", "-o", str(output), "-q", str(PROGRAM), what]
+    command = [sys.executable, "-m", "leadline", "run", "-o", str(output), "-q", *options, str(PROGRAM), what]
     variables = {**os.environ, "PYTHONPATH": search, **environment}
     result = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
@@ -35,6 +36,16 @@ def test_a_program_without_torch_is_measured_from_its_first_kernel(tmp_path: Pat
     assert [device.name for device in profile.devices] == ["NVIDIA H200 (fake)"]
     assert profile.meta["processes"][0]["available"]["nvidia"]["ok"] is True
     assert [loss for loss in profile.losses if loss.count > 0] == []
+
+
+def test_a_tool_counts_the_kernels_that_cupti_reports(tmp_path: Path, fakes: Path, inject: Path) -> None:
+    asked = ("--tool", "kernel_frequency", "--backend", "kernels")
+    profile = run(tmp_path, "launch", *asked, FAKES=str(fakes), CUDA_INJECTION64_PATH=str(inject))
+    (result,) = tool_results(profile, "kernel_frequency")
+    (table,) = (one for one in result.found["outputs"] if one["kind"] == "table")
+    names = [column["name"] for column in table["columns"]]
+    (row,) = (dict(zip(names, values, strict=True)) for values in table["rows"])
+    assert (row["kernel"], row["launches"], row["time"]) == ("gemm(float*)", 3, 150_000)
 
 
 def test_a_program_that_makes_no_context_has_no_device_in_its_profile(

@@ -27,7 +27,7 @@ from leadline.capture.messages import say
 from leadline.capture.native import Native, load_native
 from leadline.capture.part import PartDirectory
 from leadline.capture.process_info import MeasuredProcess, first_record, native_info, take_rank
-from leadline.capture.providers import CanRest, Provider, create_providers, end_step
+from leadline.capture.providers import CanRest, Provider, create_providers, end_step, in_order_of_stopping
 from leadline.capture.records import StartedBy, Stats
 from leadline.capture.schedule import TimedWindow
 from leadline.capture.source_hashes import source_hashes
@@ -148,7 +148,7 @@ class Session:
             if self._endpoint is not None:
                 self._endpoint.close()
             self._follower.uninstall()
-            for provider in reversed(self._providers):
+            for provider in in_order_of_stopping(self._providers):
                 with _contained(native, f"The provider {provider.name} could not stop"):
                     provider.stop()
                 self._record.tools += getattr(provider, "results", [])

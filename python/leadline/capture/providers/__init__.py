@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
@@ -73,6 +73,14 @@ class HearsSteps(Protocol):
 
     def stepped(self) -> None:
         """The program has said that a step ends (`leadline.step()`)."""
+
+
+def in_order_of_stopping(providers: Sequence[Provider]) -> list[Provider]:
+    """The last one first, but for those that say `stops_last`: they hear what the others tell while they stop, as a
+    vendor's library hands over its last records then."""
+    last_first = [*reversed(providers)]
+    waiting = [one for one in last_first if getattr(one, "stops_last", False)]
+    return [one for one in last_first if one not in waiting] + waiting
 
 
 class Awaited:

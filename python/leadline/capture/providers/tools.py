@@ -24,6 +24,7 @@ class ToolsProvider:
     """One per session; idle where no tool was asked for."""
 
     name = "tools"
+    stops_last = True
 
     def __init__(self, native: Native, options: Options, changed: Callable[[], None]) -> None:
         self._native = native

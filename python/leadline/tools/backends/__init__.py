@@ -61,6 +61,7 @@ BACKENDS: dict[str, str] = {
     "declared": "leadline.tools.backends.declared",
     "inductor-cpu": "leadline.tools.backends.inductor_cpu",
     "triton-interpreter": "leadline.tools.backends.triton_interpreter",
+    "kernels": "leadline.tools.backends.kernels",
     "sanitizer": "leadline.tools.backends.sanitizer",
     "replay": "leadline.tools.backends.replay",
     "fake": "leadline.tools.backends.fake",
@@ -71,8 +72,8 @@ _AUTO = ("monitor", "declared")
 """Asked in this order without `--backend`; the others change how the program runs, so they are taken by name only."""
 _ALIASES = {"inductor": "inductor-cpu", "triton": "triton-interpreter"}
 _WITH_FILE = ("replay", "fake")
-_WITHOUT_OTHERS = "sanitizer"
-"""Sees every launch itself and numbers them: what another backend tells would come twice, by other numbers."""
+_WITHOUT_OTHERS = ("sanitizer", "kernels")
+"""Each sees every launch itself and numbers them: what another backend tells would come twice, by other numbers."""
 
 
 def parse_backend(asked: str) -> tuple[tuple[str, ...], str]:
@@ -84,7 +85,7 @@ def parse_backend(asked: str) -> tuple[tuple[str, ...], str]:
             raise ToolError(f"There is no backend {name!r}; there are auto, {', '.join(BACKENDS)}.")
         if name in _WITH_FILE and len(names) > 1:
             raise ToolError(f"The backend {name} reads a whole run from a file; it goes with no other.")
-        if name == _WITHOUT_OTHERS and set(names) - {name, "monitor"}:
+        if name in _WITHOUT_OTHERS and set(names) - {name, "monitor"}:
             raise ToolError(
                 f"The backend {name} sees every launch itself, so another would tell it twice; name it alone."
             )

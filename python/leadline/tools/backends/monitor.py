@@ -18,7 +18,7 @@ TRAITS = ("host events", "graphs", "library kernels", "exact")
 DOC = "operators, tensor memory, regions, steps; with a GPU its calls and finished work"
 NOTHING = "nothing of the kind happened while they looked"
 
-_OPERATOR, _MEMORY, _REGION, _API, _ACTIVITY = range(5)
+_OPERATOR, _MEMORY, _REGION, _API, ACTIVITY = range(5)
 _DOMAIN = {
     "operator": _OPERATOR,
     "memory": _MEMORY,
@@ -27,8 +27,8 @@ _DOMAIN = {
     "api": _API,
     "synchronize": _API,
     "device_memory": _API,
-    "copy": _ACTIVITY,
-    "set": _ACTIVITY,
+    "copy": ACTIVITY,
+    "set": ACTIVITY,
 }
 _STEP, _COPY, _SET = 2, 6, 7
 _SYNCHRONISE, _ALLOCATE, _FREE = 3, 4, 5

@@ -1,0 +1,66 @@
+"""Event tools over kernels of the fake AMD GPU: each launch once, with its name, time and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.amd import fake_gpu
+
+from leadline.profiles import open_profile
+from leadline.report.tools import tool_results
+
+
+def found(output: Path) -> dict[str, Any]:
+    (result,) = tool_results(open_profile(output), "kernel_frequency")
+    return dict(result.found)
+
+
+def kernels(output: Path) -> dict[str, tuple[int, int, dict[str, Any]]]:
+    """Launches, time and first line by kernel."""
+    (table,) = (one for one in found(output)["outputs"] if one["kind"] == "table")
+    names = [column["name"] for column in table["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in table["rows"]]
+    return {row["kernel"]: (row["launches"], row["time"], row["first from"]) for row in rows}
+
+
+def test_a_tool_counts_the_kernels_of_a_gpu(tmp_path: Path, fakes: Path) -> None:
+    output = tmp_path / "out.leadline"
+    status, said = fake_gpu.run_program(output, fakes, "--tool", "kernel_frequency", "--backend", "kernels")
+    assert status == 0, said
+    counted = kernels(output)
+    assert {name: (launches, time) for name, (launches, time, _) in counted.items()} == {
+        "gemm(float*)": (3, 150_000),
+        "relu": (3, 30_000),
+    }
+    for _, _, place in counted.values():
+        assert any(frame.startswith("forward (fake_program.py:") for frame in place["path"]), place
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "left_out"),
+    [
+        (("--kernel-name", "gemm"), {"gemm(float*)": 3}, 3),
+        (("--launch-range", "2:"), {"gemm(float*)": 2, "relu": 2}, 2),
+    ],
+)
+def test_only_the_launches_that_were_asked_for(
+    tmp_path: Path, fakes: Path, asked: tuple[str, ...], expected: dict[str, int], left_out: int
+) -> None:
+    output = tmp_path / "out.leadline"
+    status, said = fake_gpu.run_program(output, fakes, "--tool", "kernel_frequency", "--backend", "kernels", *asked)
+    assert status == 0, said
+    assert {name: launches for name, (launches, _, _) in kernels(output).items()} == expected
+    assert found(output)["launches_left_out"] == left_out
+
+
+def test_a_program_without_a_gpu_says_that_there_was_no_kernel(tmp_path: Path, fakes: Path) -> None:
+    program = tmp_path / "none.py"
+    program.write_text("sum(range(1000))\n")
+    output = tmp_path / "out.leadline"
+    asked = ("--tool", "kernel_frequency", "--backend", "kernels")
+    status, said = fake_gpu.run_program(output, fakes, *asked, program=program)
+    assert status == 0 and "no kernel of a GPU was reported" in said
+    status, said = fake_gpu.run_program(output, fakes, *asked[:3], "kernels+declared", program=program)
+    assert status == 2 and "sees every launch itself" in said
