@@ -53,6 +53,25 @@ def test_bottom_up_begins_with_what_spent_it():
     assert seen.line("aten::mm").split()[:3] == ["900", "µs", "90.0%"]
 
 
+def test_native_frames_that_only_call_others_are_left_out_with_library_frames():
+    profile = build(
+        """
+process train.py | pid=10
+  thread MainThread | tid=10 wall_ns=1000000 operator_ns=1000000
+    python step @ /home/ada/train.py:5
+      native at::_ops::view::call
+        native c10::Dispatcher::callWithDispatchKeySlowPath<>
+          native torch::autograd::VariableType::{anonymous}::view
+            native at::native::view
+              operator aten::view | time=100000/1 call_time=100000/1
+"""
+    )
+    first, all_of_them = look(profile, "2").text, look(profile, "2", "h").text
+    assert "at::native::view" in first and "aten::view" in first
+    assert not any(name in first for name in ("_ops", "Dispatcher", "VariableType"))
+    assert all(name in all_of_them for name in ("_ops", "Dispatcher", "VariableType", "at::native::view"))
+
+
 def test_library_frames_and_layer_numbers_are_left_out_until_they_are_asked_for():
     first = look(build(PROGRAM), "2")
     assert "wrapped" not in first.text

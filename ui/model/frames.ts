@@ -49,6 +49,14 @@ export function isLibrary(file: string): boolean {
   return origin(file) !== Origin.user;
 }
 
+const DISPATCH =
+  /^(?:c10::(?:Dispatcher|KernelFunction|BoxedKernel|OperatorHandle|TypedOperatorHandle|impl::(?:wrap_kernel|make_boxed|call_functor|BoxedKernelWrapper))|at::_ops::\w+::(?:call|redispatch)$|at::redispatch::|torch::(?:autograd::VariableType|ADInplaceOrView|TraceType)::|at::(?:functorch::)?\{anonymous\}::wrapper_|torch::autograd::TypeError_to_NotImplemented_|pybind11::cpp_function::)/;
+
+/** Whether a native function only finds and calls another one; as `is_dispatch` of analysis/origin.py. */
+export function isDispatch(name: string): boolean {
+  return DISPATCH.test(name);
+}
+
 /** The part of the path that names library code: from its package on; empty for code that was not installed. */
 export function packagePath(file: string): string {
   const path = file.replaceAll("\\", "/");

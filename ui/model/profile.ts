@@ -1,6 +1,6 @@
 // A profile as plain data: its tables, its texts, its tree. Everything that is shown is a pure function of it.
 
-import { isLibrary, kindName } from "./frames";
+import { isDispatch, isLibrary, kindName } from "./frames";
 import { Metrics } from "./metrics";
 import type { Tables } from "./schema.generated";
 
@@ -89,13 +89,14 @@ export class Profile {
     return this.tables.frames.line[frame];
   }
 
-  /** Whether a frame is Python code of the standard library or of a package. */
+  /** Whether a frame is Python code of the standard library or of a package, or native code that only calls other. */
   library(frame: FrameRow): boolean {
     if (!this.libraries) {
-      const { kind, file } = this.tables.frames;
+      const { kind, file, name } = this.tables.frames;
       const known = new Map<number, boolean>();
       this.libraries = new Uint8Array(kind.length);
       for (let i = 0; i < kind.length; i++) {
+        if (kindName(kind[i]) === "native") this.libraries[i] = isDispatch(this.text(name[i])) ? 1 : 0;
         if (kindName(kind[i]) !== "python") continue;
         let of = known.get(file[i]);
         if (of === undefined) known.set(file[i], (of = isLibrary(this.text(file[i]))));

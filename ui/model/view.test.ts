@@ -80,6 +80,20 @@ test("libraries hidden, layers folded, processes joined", async () => {
     relu 2`);
 });
 
+test("native frames that only call others are hidden with libraries", async () => {
+  const profile = await drawn(`
+    python f @ /u/t.py:1
+      native at::_ops::view::call
+        native c10::Dispatcher::callWithDispatchKeySlowPath<>
+          native torch::autograd::VariableType::{anonymous}::view
+            native at::native::view
+              operator view | time=3/1`);
+  const shown = text(new TreeView(profile, { ...PLAIN, hideLibrary: true }));
+  expect(shown).toContain("at::native::view");
+  expect(shown).not.toMatch(/Dispatcher|VariableType|_ops/);
+  expect(text(new TreeView(profile, PLAIN))).toMatch(/Dispatcher/);
+});
+
 test("bottom-up: what spent it, below its callers; every level adds up", async () => {
   const profile = await drawn(MODEL);
   const options = { ...PLAIN, inverted: true, foldLayers: true, joinProcesses: true, hideLibrary: true };

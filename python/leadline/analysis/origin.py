@@ -59,6 +59,20 @@ def is_library(file: str) -> bool:
     return origin(file) != Origin.USER
 
 
+_DISPATCH = re.compile(
+    r"^(?:c10::(?:Dispatcher|KernelFunction|BoxedKernel|OperatorHandle|TypedOperatorHandle|impl::(?:wrap_kernel|make_boxed"
+    r"|call_functor|BoxedKernelWrapper))|at::_ops::\w+::(?:call|redispatch)$|at::redispatch::|torch::(?:autograd::"
+    r"VariableType|ADInplaceOrView|TraceType)::|at::(?:functorch::)?\{anonymous\}::wrapper_|torch::autograd::"
+    r"TypeError_to_NotImplemented_|pybind11::cpp_function::)"
+)
+
+
+def is_dispatch(name: str) -> bool:
+    """Whether a native function only finds and calls another one, for PyTorch's dispatcher or pybind11. Hidden with
+    library frames, as by ui/model/frames.ts."""
+    return _DISPATCH.match(name) is not None
+
+
 def is_called_as_function(file: str) -> bool:
     """Whether code of this framework is called for one result, as a function of the program is, and does not run it."""
     path = file.replace("\\", "/")

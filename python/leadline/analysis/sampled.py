@@ -15,7 +15,7 @@ import numpy as np
 
 from leadline.analysis.columns import Mask, Rows, at_rows, factorized, group_sums, nearest, subtree_sums
 from leadline.analysis.functions import METRIC
-from leadline.analysis.origin import Origin, is_called_as_function
+from leadline.analysis.origin import Origin, is_called_as_function, is_dispatch
 from leadline.analysis.scopes import Scopes, frame_origins
 from leadline.profiles import Tree
 from leadline.schema import FrameKind
@@ -120,7 +120,7 @@ _SAYS_NOTHING = re.compile(r"\+0x[0-9a-f]+$|^\[|^_?Py|vectorcall|^dispatcher|^_a
 
 def says_something(name: str) -> bool:
     """Whether a function's name tells a user more than that Python called it."""
-    return not _SAYS_NOTHING.search(name)
+    return not (_SAYS_NOTHING.search(name) or is_dispatch(name))
 
 
 def present(name: str, most: int = 60) -> str:

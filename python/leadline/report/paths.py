@@ -10,7 +10,7 @@ from leadline.analysis import Analysis
 from leadline.analysis.functions import IMPORTLIB
 from leadline.analysis.hotpaths import Entry
 from leadline.analysis.layers import merged_layers
-from leadline.analysis.origin import is_library
+from leadline.analysis.origin import is_dispatch, is_library
 from leadline.analysis.rows import FunctionRow
 from leadline.analysis.sampled import present, says_something
 from leadline.report.model import FrameLine, FunctionTime, HotPath, Place
@@ -24,6 +24,11 @@ MOST_TEXT = 1 << 28
 """Characters that the frames of all paths together may need."""
 CUT = "cut"
 """Kind of the line that stands for frames left out."""
+
+
+def _is_hidden(line: FrameLine) -> bool:
+    """With `--hide-library-frames`."""
+    return (line.kind == "python" and is_library(line.file)) or (line.kind == "native" and is_dispatch(line.name))
 
 
 class TooLargeError(ValueError):
@@ -102,7 +107,7 @@ class PathWords:
             above = [int(column[row]) for column in (self._scopes.process, self._scopes.thread)]
             heads = [self._line(one) for one in above if one >= 0 and one not in rows]
             lines = [*heads, FrameLine(CUT, f"({left - len(rows) - len(heads):,} more frames)", "", 0), *lines]
-        shown = tuple(line for line in lines if not (self._hide and line.kind == "python" and is_library(line.file)))
+        shown = tuple(line for line in lines if not (self._hide and _is_hidden(line)))
         self._text += sum(64 + len(line.name) + 2 * len(line.file) + len(line.module) for line in shown)
         if self._text > MOST_TEXT:
             raise TooLargeError(

@@ -179,7 +179,7 @@ class TreeTable(Lines):
         line.append(_indent(depth, width) + ("▾ " if node.opened and below else "▸ " if below else "  "), "dim")
         kind = FrameKind(view.tree.frames["kind"][frame])
         quiet = self._library is not None and bool(self._library[frame])
-        line.append(view.label(node), Style.parse(KIND_COLOURS.get(kind, "none") + (" dim" if quiet else "")))
+        line.append(view.label(node), Style.parse(KIND_COLOURS.get(kind, "") + (" dim" if quiet else "")))
         return line
 
 

@@ -7,6 +7,7 @@ whole-array steps, so a view of any size costs what is opened of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from leadline.analysis.columns import Mask, Rows, distinct, factorized, nearest
 from leadline.analysis.layers import merged_layers
-from leadline.analysis.origin import is_library
+from leadline.analysis.origin import is_dispatch, is_library
 from leadline.profiles import Profile, Tree
 from leadline.report.phrases import name_text, operator_text
 from leadline.schema import FrameKind, MetricInfo
@@ -200,11 +201,15 @@ def folded_frames(tree: Tree) -> Rows:
 
 
 def library_frames(tree: Tree) -> Mask:
-    """Which frames are Python code that is not the user's."""
-    files, of_frame = np.unique(tree.frames["file"], return_inverse=True)
-    library = np.array([is_library(tree.tables.strings[row]) for row in files.tolist()], np.bool_)[of_frame]
-    found: Mask = library & (tree.frames["kind"] == int(FrameKind.PYTHON))
-    return found
+    """Which frames are Python code that is not the user's, or native code that only calls other."""
+
+    def those(column: str, kind: FrameKind, is_one: Callable[[str], bool]) -> Mask:
+        of_kind: Mask = tree.frames["kind"] == int(kind)
+        texts, of_frame = np.unique(tree.frames[column][of_kind], return_inverse=True)
+        of_kind[of_kind] = np.array([is_one(tree.tables.strings[row]) for row in texts.tolist()], np.bool_)[of_frame]
+        return of_kind
+
+    return those("file", FrameKind.PYTHON, is_library) | those("name", FrameKind.NATIVE, is_dispatch)
 
 
 def _hidden(tree: Tree, options: ViewOptions) -> NDArray[np.bool_]:
