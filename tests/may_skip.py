@@ -44,6 +44,11 @@ ALWAYS: list[Row] = [
         "nvcc is a toolkit, and NVRTC with ptxas a download of 190 MB; that sources run and give the right sums is tested everywhere",
     ),
     (
+        "tests/cpu/test_other_profilers.py",
+        "perf is not installed here|perf may not record here",
+        "perf belongs to a kernel, and many containers let nobody count; py-spy compares the Python side everywhere",
+    ),
+    (
         "tests/nvidia/test_device_text.py",
         "is older than GPUs of compute capability",
         "the NVRTC that comes with an older torch; newer ones and nvcc compile for all",
