@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.amd import fake_gpu
+from tests.eventtools.conftest import rows_of
 
 from leadline.profiles import open_profile
 from leadline.report.tools import tool_results
@@ -19,10 +20,7 @@ def found(output: Path) -> dict[str, Any]:
 
 def kernels(output: Path) -> dict[str, tuple[int, int, dict[str, Any]]]:
     """Launches, time and first line by kernel."""
-    (table,) = (one for one in found(output)["outputs"] if one["kind"] == "table")
-    names = [column["name"] for column in table["columns"]]
-    rows = [dict(zip(names, row, strict=True)) for row in table["rows"]]
-    return {row["kernel"]: (row["launches"], row["time"], row["first from"]) for row in rows}
+    return {row["kernel"]: (row["launches"], row["time"], row["first from"]) for row in rows_of(found(output))}
 
 
 def test_a_tool_counts_the_kernels_of_a_gpu(tmp_path: Path, fakes: Path) -> None:
@@ -36,6 +34,34 @@ def test_a_tool_counts_the_kernels_of_a_gpu(tmp_path: Path, fakes: Path) -> None
     }
     for _, _, place in counted.values():
         assert any(frame.startswith("forward (fake_program.py:") for frame in place["path"]), place
+
+
+def test_a_tool_knows_kernel_and_line_of_a_launch_by_its_number(tmp_path: Path, fakes: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        """
+from leadline.tools import Tool
+class Named(Tool):
+    events = {"launch": ["launch"]}
+    seen = 0
+    def launch(self, b):
+        self.seen += len(b)
+    def finish(self, out):
+        rows = [
+            {"launch": one, "kernel": self.names[self.launches.kernel[one]], "from": out.path(int(self.launches.place[one]))}
+            for one in range(self.seen)
+        ]
+        out.table("launches", rows)
+"""
+    )
+    output = tmp_path / "out.leadline"
+    asked = ("--tool", str(tmp_path / "mine.py"), "--backend", "kernels")
+    status, said = fake_gpu.run_program(output, fakes, *asked)
+    assert status == 0, said
+    (result,) = tool_results(open_profile(output), "Named")
+    rows = rows_of(result.found)
+    assert [row["launch"] for row in rows] == list(range(6))
+    assert sorted(row["kernel"] for row in rows) == ["gemm(float*)"] * 3 + ["relu"] * 3
+    assert all("hipLaunchKernel" in row["from"]["path"] for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,13 @@ import pytest
 
 import leadline
 from leadline.report.tools import tool_results
+
+
+def rows_of(found: Mapping[str, Any], name: str = "") -> list[dict[str, Any]]:
+    """The rows of the first table among what a tool has found, or of that name, each by column."""
+    output = next(o for o in found["outputs"] if o["kind"] == "table" and name in ("", o["name"]))
+    columns = [column["name"] for column in output["columns"]]
+    return [dict(zip(columns, row, strict=True)) for row in output["rows"]]
 
 
 @dataclass
@@ -32,9 +40,7 @@ class Ran:
 
     def table(self, tool: str, name: str = "") -> list[dict[str, Any]]:
         """The rows of a tool's table, each by column."""
-        output = next(o for o in self.found(tool)["outputs"] if o["kind"] == "table" and name in ("", o["name"]))
-        columns = [column["name"] for column in output["columns"]]
-        return [dict(zip(columns, row, strict=True)) for row in output["rows"]]
+        return rows_of(self.found(tool), name)
 
 
 class Runner:

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.eventtools.conftest import Runner
+from tests.eventtools.conftest import Runner, rows_of
 
 from leadline.cli.main import main
 from leadline.tools.backends.recording import Recording
@@ -184,9 +184,7 @@ def test_memory_and_times_of_two_runs_meet_by_call_path(run: Runner, capsys: pyt
 
     profile = leadline.open(joined)
     (found,) = tool_results(profile, "kernel_frequency")
-    table = found.found["outputs"][0]
-    names = [column["name"] for column in table["columns"]]
-    rows = {row[0]: dict(zip(names, row, strict=True)) for row in table["rows"]}
+    rows = {row["kernel"]: row for row in rows_of(found.found)}
     matmul = next(node for node in timing.profile.tree.find(name="aten::matmul"))
     (below,) = [node for node in matmul.walk() if node.name == "aten::mm"]
     assert rows["aten::mm"]["calls there"] == 5

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.eventtools.conftest import rows_of
+
 from leadline.capture.providers.nvidia_files import CUDA_VARIABLE, NVTX_VARIABLE, inject_library, injection_environment
 from leadline.profiles import Profile, open_profile
 from leadline.report.tools import tool_results
@@ -42,9 +44,7 @@ def test_a_tool_counts_the_kernels_that_cupti_reports(tmp_path: Path, fakes: Pat
     asked = ("--tool", "kernel_frequency", "--backend", "kernels")
     profile = run(tmp_path, "launch", *asked, FAKES=str(fakes), CUDA_INJECTION64_PATH=str(inject))
     (result,) = tool_results(profile, "kernel_frequency")
-    (table,) = (one for one in result.found["outputs"] if one["kind"] == "table")
-    names = [column["name"] for column in table["columns"]]
-    (row,) = (dict(zip(names, values, strict=True)) for values in table["rows"])
+    (row,) = rows_of(result.found)
     assert (row["kernel"], row["launches"], row["time"]) == ("gemm(float*)", 3, 150_000)
 
 

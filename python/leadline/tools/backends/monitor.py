@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.schema import EventKind
 from leadline.tools.backends import Wants
+from leadline.tools.backends.tap import ACTIVITY, API, MEMORY, OPERATOR, REGION, Tap
 from leadline.tools.batch import Batch, batch_of
-from leadline.tools.errors import ToolError
 from leadline.tools.tool import Context
 
 EVENTS = frozenset({"operator", "memory", "region", "step", "api", "copy", "set", "synchronize", "device_memory"})
@@ -18,42 +19,22 @@ TRAITS = ("host events", "graphs", "library kernels", "exact")
 DOC = "operators, tensor memory, regions, steps; with a GPU its calls and finished work"
 NOTHING = "nothing of the kind happened while they looked"
 
-_OPERATOR, _MEMORY, _REGION, _API, ACTIVITY = range(5)
 _DOMAIN = {
-    "operator": _OPERATOR,
-    "memory": _MEMORY,
-    "region": _REGION,
-    "step": _REGION,
-    "api": _API,
-    "synchronize": _API,
-    "device_memory": _API,
+    "operator": OPERATOR,
+    "memory": MEMORY,
+    "region": REGION,
+    "step": REGION,
+    "api": API,
+    "synchronize": API,
+    "device_memory": API,
     "copy": ACTIVITY,
     "set": ACTIVITY,
 }
-_STEP, _COPY, _SET = 2, 6, 7
+_STEP, _COPY, _SET = 2, EventKind.COPY, EventKind.SET
 _SYNCHRONISE, _ALLOCATE, _FREE = 3, 4, 5
-ROW = np.dtype(
-    [
-        ("time", "<i8"),
-        ("place", "<i8"),
-        ("duration", "<i8"),
-        ("a", "<i8"),
-        ("b", "<i8"),
-        ("c", "<i8"),
-        ("device", "<i4"),
-        ("thread", "<u4"),
-        ("domain", "u1"),
-        ("kind", "u1"),
-        ("device_type", "u1"),
-        ("phase", "u1"),
-        ("name", "<u4"),
-    ]
-)
-"""EventRow of native/tools/event_tap.h."""
-_ROOM = 1 << 18
 
 
-class MonitorBackend:
+class MonitorBackend(Tap):
     """Drains the native rings."""
 
     name = "monitor"
@@ -61,33 +42,12 @@ class MonitorBackend:
     traits = TRAITS
 
     def __init__(self, native: Any, context: Context, wants: Wants) -> None:
-        self._context = context
         self._wanted = wants.events & EVENTS
-        domains = sum({1 << _DOMAIN[event] for event in self._wanted})
-        self._tap = native.EventTap(domains, 1 << 17)
-        self._names: dict[int, int] = {}
-
-    def start(self) -> None:
-        if not self._tap.start():
-            raise ToolError(
-                "The monitor has no room for one more listener, so tools get no events; stop other profilers."
-            )
-
-    def stop(self) -> None:
-        self._tap.stop()
-
-    def wait(self, seconds: float) -> None:
-        self._tap.wait(int(seconds * 1e9))
-
-    def lost(self) -> dict[str, int]:
-        lost = self._tap.lost()
-        return {"events that found their ring full": lost} if lost else {}
+        super().__init__(native, context, sum({1 << _DOMAIN[event] for event in self._wanted}))
 
     def drain(self) -> Iterable[Batch]:
-        rows = np.frombuffer(self._tap.drain(_ROOM), ROW)
-        while len(rows):
+        for rows in self._rows():
             yield from self._batches(rows)
-            rows = np.frombuffer(self._tap.drain(_ROOM), ROW) if len(rows) == _ROOM else rows[:0]
 
     def _batches(self, rows: NDArray[Any]) -> Iterable[Batch]:
         domain, kind = rows["domain"], rows["kind"]
@@ -125,14 +85,8 @@ class MonitorBackend:
             case _:
                 columns |= {"duration": rows["duration"], "bytes": rows["b"], "stream": rows["c"]}
                 columns |= {"device": rows["device"], "correlation": rows["a"], "kind": rows["kind"]}
-                columns["kernel"] = np.array([self._name(number) for number in rows["name"].tolist()], np.int64)
+                columns["kernel"] = self._kernels(rows)
         return batch_of(event, columns)
-
-    def _name(self, number: int) -> int:
-        known = self._names.get(number)
-        if known is None:
-            known = self._names[number] = self._context.names.number(self._tap.name(number))
-        return known
 
 
 def probe() -> str:
