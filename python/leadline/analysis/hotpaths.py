@@ -98,20 +98,25 @@ class HotPaths:
     def _common(self, row: int, rows: Rows, sums: Rows) -> int:
         held: dict[int, int] = {}
         for one in rows[np.argsort(-sums[rows], kind="stable")][:_LOOKED_AT].tolist():
-            for name in {int(self._tree.frames["name"][self._tree.frame_of[at]]) for at in self._functions(one)}:
+            for name in {self._name(at) for at in functions_below_line(self._tree, self._scopes, one)}:
                 held[name] = held.get(name, 0) + int(sums[one])
         half = int(sums[rows].sum()) / 2
-        for at in self._functions(row):
-            if held[int(self._tree.frames["name"][self._tree.frame_of[at]])] >= half:
+        for at in functions_below_line(self._tree, self._scopes, row):
+            if held[self._name(at)] >= half:
                 return at
         return max(int(self._scopes.user[row]), 0) if self._tree.kinds[row] in _FUNCTIONS else row
 
-    def _functions(self, row: int) -> Iterator[int]:
-        """The Python and native functions from this node up to the user's line."""
-        user = int(self._scopes.user[row])
-        while row > 0 and row != user and self._tree.kinds[row] in _FUNCTIONS:
-            yield row
-            row = int(self._tree.parent[row])
+    def _name(self, row: int) -> int:
+        return int(self._tree.frames["name"][self._tree.frame_of[row]])
+
+
+def functions_below_line(tree: Tree, scopes: Scopes, row: int) -> Iterator[int]:
+    """The Python and native functions from this node up to, but without, the user's line; none where the node is no
+    function."""
+    user = int(scopes.user[row])
+    while row > 0 and row != user and tree.kinds[row] in _FUNCTIONS:
+        yield row
+        row = int(tree.parent[row])
 
 
 def _of_group(values: dict[str, dict[int, int]], group: int) -> dict[str, int]:

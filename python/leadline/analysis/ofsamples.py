@@ -31,10 +31,14 @@ class OfSamples(Gains):
     @abstractmethod
     def time(self) -> Rows: ...
 
+    @cached_property
+    def _importing(self) -> Mask:
+        return imports(self.tree)
+
     def _timed_by_samples(self, found: Loop) -> Loop:
         """The loop with the CPU time of its thread as the length of a step, where no clock has told that."""
         thread = self.analysis.scopes.thread
-        mine = found.inside & (thread == thread[found.anchors[0]]) & ~imports(self.tree)
+        mine = found.inside & (thread == thread[found.anchors[0]]) & ~self._importing
         ran = float(self.tree.exclusive(METRIC).sum[mine].sum()) / found.steps
         if found.measured_by or ran <= found.work_ns:
             return found
@@ -44,7 +48,7 @@ class OfSamples(Gains):
     def samples(self) -> Rows:
         """CPU time by samples per node of the loop, in operators and outside, without what its modules were imported in
         (once, mostly within the first step); zeros where none were taken."""
-        return np.where(self.loop.inside & ~imports(self.tree), self.tree.exclusive(METRIC).sum, 0)
+        return np.where(self.loop.inside & ~self._importing, self.tree.exclusive(METRIC).sum, 0)
 
     @cached_property
     def sampled_ns(self) -> int:
@@ -65,4 +69,4 @@ class OfSamples(Gains):
         operators = (self.analysis.scopes.outer == np.arange(len(self.tree))) & (
             self.tree.kinds == int(FrameKind.OPERATOR)
         )
-        return sampled_functions(self.tree, self.analysis.scopes, where & ~imports(self.tree), operators, most)
+        return sampled_functions(self.tree, self.analysis.scopes, where & ~self._importing, operators, most)

@@ -84,7 +84,7 @@ def _still_running(content: Part) -> list[str]:
     """Stems of the processes that have not stopped and live; those of other machines count as ended."""
     found = []
     for process in content.processes:
-        identity = ProcessIdentity.parse(str(process.record.get("identity", "")))
+        identity = ProcessIdentity.in_record(process.record)
         if not process.complete and identity is not None and identity.life() is Life.ALIVE:
             found.append(process.stem)
     return found

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import binascii
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 HOST_VARIABLE = "LEADLINE_HOST_ID"
 """Environment: any text that names this machine where its boot id does not, as on virtual machines that go on from one
@@ -63,6 +65,11 @@ class ProcessIdentity:
 
     def __str__(self) -> str:
         return f"{self.machine}.{self.namespace}.{self.pid}.{self.start_ticks}"
+
+    @classmethod
+    def in_record(cls, record: Mapping[str, Any]) -> ProcessIdentity | None:
+        """Of what a process says of itself in its side file; None where it does not say."""
+        return cls.parse(str(record.get("identity", "")))
 
     def life(self) -> Life:
         """Whether it runs. A process that has ended and that nobody has waited for is gone."""

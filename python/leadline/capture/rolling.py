@@ -276,7 +276,7 @@ class Rolling:
 
 def _ended(process: ProcessPart) -> bool:
     """As far as can be seen from here; one on another machine goes on."""
-    identity = ProcessIdentity.parse(str(process.record.get("identity", "")))
+    identity = ProcessIdentity.in_record(process.record)
     return identity is not None and identity.life() is Life.GONE
 
 

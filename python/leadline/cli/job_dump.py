@@ -239,7 +239,7 @@ def _one_each(found: Sequence[RankNow]) -> list[RankNow]:
 
 def _process(process: ProcessPart) -> RankNow | None:
     record = process.record
-    identity = ProcessIdentity.parse(str(record.get("identity", "")))
+    identity = ProcessIdentity.in_record(record)
     rank, pid = record.get("rank"), record.get("pid")
     if identity is None or not isinstance(rank, int) or not isinstance(pid, int):
         return None

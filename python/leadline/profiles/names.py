@@ -48,7 +48,7 @@ def _plain(name: str) -> tuple[str, list[str]]:
     arguments: list[str] = []
     depth, brackets, begin = 0, 0, 0
     for index, letter in enumerate(name):
-        if letter == "<" and not name[:index].endswith("operator") and not name[:index].endswith("operator<"):
+        if letter == "<" and not name.endswith(("operator", "operator<"), 0, index):
             depth += 1
             if depth == 1:
                 plain.append("<>")
@@ -65,20 +65,18 @@ def _plain(name: str) -> tuple[str, list[str]]:
 
 def _owner_of_lambda(arguments: list[str]) -> str:
     """The function whose lambda stands innermost in these arguments of templates; empty where none does."""
-    best, deepest = "", -1
+    best, deepest = "", 0
     for text in arguments:
-        depth, begins = 0, [0]
+        begins = [0]  # of what stands at each depth of brackets
         for index, letter in enumerate(text):
             if letter in "<(":
-                depth += 1
                 begins.append(index + 1)
-            elif letter in ">)" and depth and text[index - 1] != "-":
-                depth -= 1
+            elif letter in ">)" and len(begins) > 1 and text[index - 1] != "-":
                 begins.pop()
-            elif letter == "," and text[index : index + 2] == ", ":
+            elif text.startswith(", ", index):
                 begins[-1] = index + 2
-            elif depth > deepest and text.startswith(_LAMBDA, index):
-                best, deepest = text[begins[-1] : index], depth
+            elif len(begins) > deepest and text.startswith(_LAMBDA, index):
+                best, deepest = text[begins[-1] : index], len(begins)
     return readable(best) if best else ""
 
 
@@ -109,7 +107,7 @@ def _without_parameters(text: str) -> str:
             depth += 1
         elif letter == ")" and depth:
             depth -= 1
-            if depth == 0 and not text[:begin].endswith("operator"):
+            if depth == 0 and not text.endswith("operator", 0, begin):
                 pieces.append(text[last:begin])
                 last = index + 1
     rest = text[last:]

@@ -36,7 +36,6 @@ from leadline.schema import LossKind
 _PART_SUFFIX = ".part"
 _SUFFIX = ".leadline"
 _UINT32_MAX = 2**32 - 1
-_NOTHING_YET = "Process {} was still running when measuring ended, and had written nothing yet."
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,8 @@ def recover_part(
     found: list[Tables] = []
     absent: list[Tables] = []
     reasons: list[str] = []
-    complete, absent_in_vain = 0, False
+    complete = 0
+    without: set[str] = set()
     rolled = _Rolled()
     for process in part.processes:
         before = earlier.get(process.stem)
@@ -85,19 +85,12 @@ def recover_part(
             continue
         try:
             if process.segment is None:
-                reason = process.record.get("not_measured")
-                raise ProfileFileError(
-                    reason
-                    if isinstance(reason, str) and reason
-                    else _NOTHING_YET.format(process.stem)
-                    if process.stem in running
-                    else f"Process {process.stem} ended before it had written anything."
-                )
+                raise ProfileFileError(_nothing_sentence(process, process.stem in running))
             tables = rolled.rest_of(process, before, _opened(process.segment, process.events))
         except ProfileFileError as error:
             reasons.append(str(error))
             absent.append(_only_the_loss(process, str(error)))
-            absent_in_vain |= process.stem not in running
+            without.add(process.stem)
             continue
         complete += process.complete
         tables = _with_completeness(tables, process, process.stem in running)
@@ -108,12 +101,12 @@ def recover_part(
     if not found:
         why = reasons[0] if reasons else "it holds no segment."
         raise ProfileFileError(f"Nothing can be recovered from {os.fspath(directory)}: {why}")
-    if complete:  # whoever began it has ended it: those that it left running do not make that untrue
-        part = _with_those_that_go_on(part, running)
-    meta = _package.build_meta(rolled.described(part))
+    # Where whoever began it has ended it, those that were left running do not make that untrue.
+    left_running = running if complete else frozenset()
+    meta = _package.build_meta(rolled.described(_with_those_that_go_on(part, left_running)))
     if mark is not None or (Path(directory) / _package.MARK_FILE).exists():
         meta.update(rolled.meta(meta, found))
-    meta["complete"] = bool(meta["complete"]) and not (absent_in_vain or (absent and not complete))
+    meta["complete"] = bool(meta["complete"]) and without <= left_running
     profile = on_one_clock(Profile(merge_tables([*found, *absent]), complete_meta(meta)))
     if part.code is not None:
         profile = with_code(profile, part.code)
@@ -227,6 +220,16 @@ def _with_completeness(tables: Tables, process: _package.ProcessPart, running: b
     for row in [] if process.complete else range(count):
         changed = _with_loss(changed, row, LossKind.PROCESS_INCOMPLETE, _incomplete_sentence(process, running))
     return changed
+
+
+def _nothing_sentence(process: _package.ProcessPart, running: bool) -> str:
+    """Of a process without a segment."""
+    reason = process.record.get("not_measured")
+    if isinstance(reason, str) and reason:
+        return reason
+    if running:
+        return f"Process {process.stem} was still running when measuring ended, and had written nothing yet."
+    return f"Process {process.stem} ended before it had written anything."
 
 
 def _incomplete_sentence(process: _package.ProcessPart, running: bool) -> str:

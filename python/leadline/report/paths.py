@@ -8,7 +8,7 @@ import numpy as np
 
 from leadline.analysis import Analysis
 from leadline.analysis.functions import IMPORTLIB
-from leadline.analysis.hotpaths import Entry
+from leadline.analysis.hotpaths import Entry, functions_below_line
 from leadline.analysis.layers import merged_layers
 from leadline.analysis.origin import is_dispatch, is_library
 from leadline.analysis.rows import FunctionRow
@@ -71,13 +71,11 @@ class PathWords:
 
     def _inner(self, row: int) -> str:
         """The innermost Python or native function at or above this node that says more than the user's line does."""
-        user, kinds = int(self._scopes.user[row]), (int(FrameKind.PYTHON), int(FrameKind.NATIVE))
-        while row > 0 and row != user and self._tree.kinds[row] in kinds:
-            if self._tree.text("file", int(self._tree.frame_of[row])).startswith(IMPORTLIB):
+        for at in functions_below_line(self._tree, self._scopes, row):
+            if self._tree.text("file", int(self._tree.frame_of[at])).startswith(IMPORTLIB):
                 return "import"
-            if self._name(row) != "<module>" and says_something(self._name(row)):
-                return present(self._name(row))
-            row = int(self._tree.parent[row])
+            if self._name(at) != "<module>" and says_something(self._name(at)):
+                return present(self._name(at))
         return ""
 
     def function(self, row: FunctionRow) -> FunctionTime:

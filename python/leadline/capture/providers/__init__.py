@@ -78,9 +78,7 @@ class HearsSteps(Protocol):
 def in_order_of_stopping(providers: Sequence[Provider]) -> list[Provider]:
     """The last one first, but for those that say `stops_last`: they hear what the others tell while they stop, as a
     vendor's library hands over its last records then."""
-    last_first = [*reversed(providers)]
-    waiting = [one for one in last_first if getattr(one, "stops_last", False)]
-    return [one for one in last_first if one not in waiting] + waiting
+    return sorted(providers, key=lambda provider: not getattr(provider, "stops_last", False))[::-1]
 
 
 class Awaited:
