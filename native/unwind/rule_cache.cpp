@@ -104,14 +104,12 @@ bool available() noexcept {
 #ifdef __x86_64__
   Sections sections;
   const bool found = find_sections(reinterpret_cast<uintptr_t>(&available), &sections);
+#else
+  const bool found = true;  // libgcc's unwinder
+#endif
   stack_end(0, true);  // what it looks up once is looked up now
   if (found) renew();
   return found;
-#else
-  stack_end(0, true);
-  renew();
-  return true;
-#endif
 }
 
 uint64_t rules_known() noexcept {

@@ -102,13 +102,14 @@ size_t walk_between(Registers from, uintptr_t stack_end, uintptr_t above, uintpt
     read->whole = false;  // what libgcc read it does not say
   }
   return walk_between_by_libgcc(above, stop, out, room, whole);
-#endif
+#else
   if (read == nullptr) return between(Walker<Own>(from, stack_end), above, stop, out, room, whole, read);
   read->count = 0;
   read->whole = true;
   read->bp = false;
   read->floor = 0;
   return between(Walker<Noted>(from, stack_end, Noted{read}), above, stop, out, room, whole, read);
+#endif
 }
 
 uintptr_t stack_end(uintptr_t sp, bool main) noexcept {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.terminal.looking import look, looks
 
+from leadline.analysis import origin
 from leadline.profiles.build import build
 
 PROGRAM = """
@@ -70,6 +72,12 @@ process train.py | pid=10
     assert "at::native::view" in first and "aten::view" in first
     assert not any(name in first for name in ("_ops", "Dispatcher", "VariableType"))
     assert all(name in all_of_them for name in ("_ops", "Dispatcher", "VariableType", "at::native::view"))
+
+
+def test_the_page_hides_the_same_native_frames():
+    page = Path(__file__).parents[2] / "ui" / "model" / "frames.ts"
+    found = re.search(r"const DISPATCH =\n\s+/(.*)/;", page.read_text(encoding="utf-8"))
+    assert found is not None and found[1] == origin._DISPATCH.pattern
 
 
 def test_library_frames_and_layer_numbers_are_left_out_until_they_are_asked_for():

@@ -93,14 +93,18 @@ export class Profile {
   library(frame: FrameRow): boolean {
     if (!this.libraries) {
       const { kind, file, name } = this.tables.frames;
-      const known = new Map<number, boolean>();
+      const files = new Map<number, boolean>();
+      const names = new Map<number, boolean>();
+      const asked = (known: Map<number, boolean>, text: number, isOne: (text: string) => boolean) => {
+        let answer = known.get(text);
+        if (answer === undefined) known.set(text, (answer = isOne(this.text(text))));
+        return answer;
+      };
       this.libraries = new Uint8Array(kind.length);
       for (let i = 0; i < kind.length; i++) {
-        if (kindName(kind[i]) === "native") this.libraries[i] = isDispatch(this.text(name[i])) ? 1 : 0;
-        if (kindName(kind[i]) !== "python") continue;
-        let of = known.get(file[i]);
-        if (of === undefined) known.set(file[i], (of = isLibrary(this.text(file[i]))));
-        this.libraries[i] = of ? 1 : 0;
+        const of = kindName(kind[i]);
+        if (of === "python") this.libraries[i] = Number(asked(files, file[i], isLibrary));
+        if (of === "native") this.libraries[i] = Number(asked(names, name[i], isDispatch));
       }
     }
     return this.libraries[frame] === 1;

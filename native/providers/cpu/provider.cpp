@@ -78,9 +78,8 @@ std::string start_native(const std::string& wanted) {
   return "";
 #else
   std::string why =
-      "Operators have native frames on this processor and CPU samples have none: libgcc's unwinder cannot be asked in "
-      "a "
-      "signal handler.";
+      "Operators have native frames on this processor and CPU samples have none: libgcc's unwinder cannot be asked "
+      "in a signal handler.";
   losses().count(LossKind::kProviderUnavailable, 1, why);
   return why;
 #endif
