@@ -74,9 +74,20 @@ def test_the_summary_shows_the_other_thread_that_worked():
     [
         ("gpu_metrics", ["dram"], "Hardware counters of GPU kernels were asked for and there are none: No CUDA."),
         ("instructions", "continuous", "Instructions of GPU kernels were asked for and there are none: No CUDA."),
+        (
+            "trace",
+            {"steps": 3, "seconds": None, "wait": 1},
+            "The trace window never opened, as the program did not end 2 steps: mark them by leadline.step(), or take "
+            "--trace seconds=S,wait=0.",
+        ),
+        (
+            "trace",
+            {"steps": None, "seconds": 5, "wait": 0},
+            "The trace window has no event: nothing that is measured ran while it was open.",
+        ),
     ],
 )
-def test_what_was_asked_of_kernels_and_did_not_come_is_said(option, value, said):
+def test_what_was_asked_for_and_did_not_come_is_said(option, value, said):
     profile = training()
     profile.meta["asked"] = {option: value}
     profile.meta["available"] = {"nvidia": {"ok": None, "version": "", "message": "No CUDA."}}

@@ -40,12 +40,12 @@ class Ran:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., Ran]:
-    """Run a program of `programs/` under `leadline run`, with arguments."""
+    """Run a program of `programs/` under `leadline run`, with arguments and options."""
 
-    def run(name: str, *arguments: str) -> Ran:
+    def run(name: str, *arguments: str, options: tuple[str, ...] = ()) -> Ran:
         output = tmp_path / f"{name}.leadline"
         done = subprocess.run(
-            [sys.executable, "-m", "leadline", "run", "-o", str(output), str(PROGRAMS / name), *arguments],
+            [sys.executable, "-m", "leadline", "run", "-o", str(output), *options, str(PROGRAMS / name), *arguments],
             capture_output=True,
             text=True,
             timeout=200,

@@ -124,9 +124,23 @@ _INSIDE_KERNELS = (
 """What may be asked of kernels: option, what it measures, words."""
 
 
+def _no_window(steps: int, wait: int) -> str:
+    """Why there is no event: `steps` of the window, 0 for one in seconds."""
+    if steps and wait:
+        return (
+            f"The trace window never opened, as the program did not end {wait + 1} steps: mark them by "
+            "leadline.step(), or take --trace seconds=S,wait=0."
+        )
+    return "The trace window has no event: nothing that is measured ran while it was open."
+
+
 def _unmet(profile: Profile) -> Iterator[str]:
-    """What was asked of GPU kernels and nothing came of, with what the provider says."""
+    """What was asked for and nothing came of: a trace window, what is inside of GPU kernels (with what the provider
+    says)."""
     asked, available = _mapping(profile.meta.get("asked")), _mapping(profile.meta.get("available"))
+    window = _mapping(asked.get("trace"))
+    if window and not len(profile.events["start_ns"]):
+        yield _no_window(_integer(window.get("steps")), _integer(window.get("wait")))
     measured = {info.kind for info in profile.tree.measured}
     for option, metric, what in _INSIDE_KERNELS:
         if asked.get(option) and metric not in measured:

@@ -27,6 +27,8 @@ from leadline.trace.tensors import tensors
 
 Numbers = NDArray[np.int64]
 _CALLS = (EventKind.API, EventKind.GRAPH_LAUNCH)
+_PROGRAMS = {"jax": "hlo", "tensorflow": "node"}
+"""Frameworks that tell the operands of what their programs execute, and the detail of a frame that names it."""
 _WORK = (EventKind.KERNEL, EventKind.COPY, EventKind.SET, EventKind.COLLECTIVE)
 _EVALUATE = "autograd::engine::evaluate_function: "
 _ACCUMULATE = "torch::autograd::AccumulateGrad"
@@ -213,12 +215,13 @@ def _compiled(profile: Profile) -> tuple[Numbers, Numbers, Numbers]:
         if isinstance(graphs, list) and graphs:
             mine = np.flatnonzero(owner == process)
             rows += compiled_edges(events, mine, _names(profile, mine), graphs)
-        told = available.get("jax")
-        if isinstance(told, Mapping) and "dataflow" in told:
-            mine = np.flatnonzero(owner == process)
-            inner, outer = program_edges(events, mine, _operations(profile, mine), told["dataflow"])
-            rows += inner
-            launched += outer
+        for framework, naming in _PROGRAMS.items():
+            told = available.get(framework)
+            if isinstance(told, Mapping) and "dataflow" in told:
+                mine = np.flatnonzero(owner == process)
+                inner, outer = program_edges(events, mine, _operations(profile, mine, naming), told["dataflow"])
+                rows += inner
+                launched += outer
     source, target = np.array(rows + launched, dtype=np.int64).reshape(-1, 2).T
     kinds = [int(EdgeKind.COMPILED)] * len(rows) + [int(EdgeKind.LAUNCH)] * len(launched)
     return source, target, np.array(kinds, dtype=np.int64)
@@ -274,20 +277,20 @@ def _names(profile: Profile, rows: Numbers) -> NDArray[Any]:
     return named
 
 
-def _operations(profile: Profile, rows: Numbers) -> list[str]:
-    """XLA's names of what events execute; empty for other events."""
+def _operations(profile: Profile, rows: Numbers, naming: str) -> list[str]:
+    """The framework's names of what events execute, from that key of their details; empty for other events."""
     frames = profile.tree.frame_of[profile.events["node"][rows]]
     distinct, of = np.unique(frames, return_inverse=True)
-    texts = [_hlo(profile.tree.text("detail", int(frame))) for frame in distinct.tolist()]
+    texts = [_named(profile.tree.text("detail", int(frame)), naming) for frame in distinct.tolist()]
     return [texts[row] for row in of.ravel().tolist()]
 
 
-def _hlo(detail: str) -> str:
+def _named(detail: str, naming: str) -> str:
     try:
         found = json.loads(detail) if detail else None
     except ValueError:
         return ""
-    return str(found.get("hlo", "")) if isinstance(found, dict) else ""
+    return str(found.get(naming, "")) if isinstance(found, dict) else ""
 
 
 def _backward(

@@ -1,4 +1,4 @@
-"""Edges inside of compiled programs of XLA: which operation needed the result of which other.
+"""Edges inside of programs that XLA compiled, and of TensorFlow's graphs: which operation needed the result of which.
 
 The process recorded what each program says of its operands (`dataflow` of the provider), and for each run of one that
 is in the window, to which the events' correlation leads, which program it was. An operation may run often in one run of
@@ -23,11 +23,14 @@ def program_edges(
     events: Mapping[str, NDArray[Any]], rows: Numbers, operations: Sequence[str], told: Mapping[str, Any]
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """(source, target) rows of events: of operations, and from the call of a program to what waited for nothing else
-    in its run. `rows`: those of one process, `operations`: the names of the operations that
-    they execute, empty for events that execute none; `told`: graphs and runs."""
+    in its run, when it first ran. `rows`: those of one process, `operations`: the names of the operations that
+    they execute, empty for events that execute none; `told`: graphs, runs, and `first`, the number of the first run."""
     graphs, graph_of = _listed(told, "graphs"), _listed(told, "runs")
+    first = told.get("first", 1) if isinstance(told, Mapping) else 1
     begins = events["start_ns"][rows]
-    runs = np.where(events["kind"][rows] == EventKind.OPERATOR, events["correlation"][rows].astype(np.int64) - 1, -1)
+    runs = np.where(
+        events["kind"][rows] == EventKind.OPERATOR, events["correlation"][rows].astype(np.int64) - first, -1
+    )
     calls: dict[int, int] = {}
     inside: dict[int, dict[str, list[tuple[int, int]]]] = {}
     for at in np.lexsort((begins, runs)).tolist():
@@ -50,7 +53,10 @@ def program_edges(
                     found.append((made[before - 1][1], row))
                     fed.add(row)
         if run in calls:
-            launched += [(calls[run], row) for times in executed.values() for _, row in times if row not in fed]
+            untold = {names[row] for row in _listed(graph, "unknown")}
+            # what runs again, in a later turn of a loop, waited for something that is not told
+            first_times = (min(times)[1] for name, times in executed.items() if name not in untold)
+            launched += [(calls[run], row) for row in first_times if row not in fed]
     return found, launched
 
 

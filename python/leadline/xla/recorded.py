@@ -17,6 +17,12 @@ def thread_of(number: int, name: str) -> tuple[int, str, bool]:
     return (int(told[1]) if told else number) & (2**63 - 1), name.partition("/")[0] if told else name, told is not None
 
 
+def host_thread(line: tuple[int, int, str, int, int]) -> tuple[int, str] | None:
+    """Number and name of a line's thread; None for a line of a device. `line`: plane, number, name, device, stream."""
+    _, number, name, device, stream = line
+    return None if device >= 0 or stream >= 0 else thread_of(number, name)[:2]
+
+
 def origin_ns(planes: Iterable[tuple[str, Mapping[str, str]]], base_ns: int) -> int:
     """CLOCK_REALTIME at time 0 of the columns, as far as the profile says."""
     stats = next((stats for name, stats in planes if name == _ENVIRONMENT), {})

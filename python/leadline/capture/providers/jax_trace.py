@@ -19,7 +19,7 @@ from leadline.capture.providers.jax_booking import POOL, program_frame
 from leadline.capture.providers.jax_programs import Compiled, Programs
 from leadline.capture.providers.jax_runs import Key
 from leadline.xla.parts import Frame, program_name
-from leadline.xla.recorded import origin_ns, thread_of
+from leadline.xla.recorded import host_thread, origin_ns
 
 MOST_OPERATIONS = 20_000
 """Of a program whose operands are kept."""
@@ -62,7 +62,7 @@ class TracedRuns:
         call."""
         if not self._runs and not self._unplaced:
             return {}
-        return {"graphs": self._graphs, "runs": self._runs, "unplaced": self._unplaced}
+        return {"first": 1, "graphs": self._graphs, "runs": self._runs, "unplaced": self._unplaced}
 
     def add(self, data: bytes, seen: Sequence[Key]) -> None:
         """What a session of XLA's profiler recorded; `seen`: what was dispatched meanwhile, in order."""
@@ -73,7 +73,7 @@ class TracedRuns:
         if "hlo_op" not in stats or "program_id" not in stats:
             return
         shift_ns = origin_ns(found["planes"], found["base_ns"]) + time.monotonic_ns() - time.time_ns()
-        threads = [_thread(line) for line in found["lines"]]
+        threads = [host_thread(line) for line in found["lines"]]
         run_of = stats.get("run_id")
         runs: dict[tuple[int, int], _Run] = {}
         operation, program, module = stats["hlo_op"], stats["program_id"], stats.get("hlo_module")
@@ -147,11 +147,3 @@ def _outermost(calls: list[_Call]) -> list[_Call]:
         if not found or one[0] >= found[-1][0] + found[-1][1] or one[2] != found[-1][2]:
             found.append(one)
     return found
-
-
-def _thread(line: tuple[int, int, str, int, int]) -> tuple[int, str] | None:
-    """Its number and its name; None for a line of a device."""
-    _, number, name, device, stream = line
-    if device >= 0 or stream >= 0:
-        return None
-    return thread_of(number, name)[:2]

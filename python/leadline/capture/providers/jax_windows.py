@@ -81,10 +81,8 @@ class Windows(ProfilerWindows):
     ) -> None:
         """`measured_by`: which vendor provider of ours measures the devices. `trace`: whether the trace window is open,
         and what puts runs into it, where there is one."""
-        super().__init__(loss)
-        self._trace = trace
-        self._traces = False
-        """Whether the session that is open lasts as long as the trace window."""
+        super().__init__(loss, None if trace is None else trace[0])
+        self._traced = None if trace is None else trace[1]
         self._measured_by = measured_by
         self._programs = programs
         self._seen: list[Key] = []
@@ -112,7 +110,7 @@ class Windows(ProfilerWindows):
     def after(self, key: Key, output: Any) -> None:
         """A program has been dispatched; `output` is what it will result in."""
         if self._session is None:
-            if self._trace is not None:
+            if self._traced is not None:
                 self._last = _weak(output)
                 if self._trace_turns():
                     return self._turn(output)
@@ -128,26 +126,6 @@ class Windows(ProfilerWindows):
         elif self._is_over():
             self.close(output)
         return None
-
-    def stepped(self) -> None:
-        """A step ends here; the trace window may have begun with it, or ended."""
-        if self._trace_turns():
-            self._turn(None)
-
-    def _trace_turns(self) -> bool:
-        return self._trace is not None and not self.off and self._trace[0]() != self._traces
-
-    def _turn(self, output: Any) -> None:
-        """The trace window has opened, from when on one session lasts until it is seen to have closed, or has closed.
-        Without steps it is seen at a program's call, which is not in the session then."""
-        self.close(output)
-        self._traces = not self._traces
-        if self._traces:
-            self._wait(self._last() if output is None else output)
-            self._open(first_run=False)
-
-    def _is_over(self) -> bool:
-        return not self._traces and super()._is_over()
 
     def _is_wanted(self, name: str) -> bool:
         """Whether a function that has just run is to be timed in its next run."""
@@ -174,6 +152,9 @@ class Windows(ProfilerWindows):
     def last_run(self, output: Any) -> None:
         self._wait(self._last() if output is None else output)
         self._last = _nothing
+
+    def settle(self, output: Any) -> None:
+        self._wait(self._last() if output is None else output)
 
     def add_up(self, session: Any) -> None:
         seen, self._seen = self._seen, []
@@ -218,8 +199,8 @@ class Windows(ProfilerWindows):
         data = self._stop(session)
         if not data:
             return
-        if self._trace is not None and self._traces:
-            self._trace[1].add(data, seen)
+        if self._traced is not None and self._traces:
+            self._traced.add(data, seen)
         if self._fold is None:
             self._fold = importlib.import_module("leadline._xla").fold
         _, runs, _ = self._fold(data, {})

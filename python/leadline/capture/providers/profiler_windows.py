@@ -31,8 +31,12 @@ class ProfilerWindows:
     COST_SHARE: ClassVar[float]
     """A window may cost this share of the time until the next."""
 
-    def __init__(self, loss: Callable[[str], None]) -> None:
+    def __init__(self, loss: Callable[[str], None], trace_is_open: Callable[[], bool] | None = None) -> None:
+        """`trace_is_open`: whether the trace window is open, where there may be one."""
         self._loss = loss
+        self._trace_is_open = trace_is_open
+        self._traces = False
+        """Whether the session that is open lasts as long as the trace window."""
         self._lock = threading.Lock()
         self._stopping = threading.Lock()
         self._session: Any = None
@@ -64,6 +68,9 @@ class ProfilerWindows:
     def discard(self, session: Any) -> int:
         """Stop the profiler and forget what it has seen; how many bytes that was."""
         raise NotImplementedError
+
+    def settle(self, output: Any) -> None:
+        """A session for the trace window is about to begin: wait for what must not be in it."""
 
     @contextlib.contextmanager
     def closed(self) -> Iterator[None]:
@@ -99,6 +106,29 @@ class ProfilerWindows:
         finally:
             self._lock.release()
 
+    def stepped(self) -> None:
+        """A step ends here; the trace window may have begun with it, or ended."""
+        if self._trace_turns():
+            self._turn(None)
+
+    def _trace_turns(self) -> bool:
+        return self._trace_is_open is not None and not self.off and self._trace_is_open() != self._traces
+
+    def _turn(self, output: Any) -> None:
+        """The trace window has opened, from when on one session lasts until it is seen to have closed, or has closed.
+        Without steps it is seen at a call into the framework, which is not in the session then."""
+        self.close(output)
+        self._traces = not self._traces
+        if not self._traces:
+            return
+        self.settle(output)
+        self._open(first_run=False)
+        if self._session is None and not self.off:
+            self._loss(
+                f"The trace window has nothing of what {self.PROFILER} ran, since its profiler was in use when the "
+                "window opened; take only one of the two at a time."
+            )
+
     def _may_time_first(self) -> bool:
         return self._first_runs_s <= 0.05 + FIRST_RUNS_SHARE * (time.monotonic() - self._began_s)
 
@@ -106,6 +136,8 @@ class ProfilerWindows:
         return time.monotonic() >= self._next_s
 
     def _is_over(self) -> bool:
+        if self._traces:
+            return False
         return self._for_first_run or time.monotonic() - self._opened_s >= self.SHORTEST_S
 
     def _open(self, *, first_run: bool) -> None:

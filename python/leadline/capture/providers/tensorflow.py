@@ -21,7 +21,8 @@ from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.tf_booking import Booking
 from leadline.capture.providers.tf_graphs import Graphs
 from leadline.capture.providers.tf_memory import Memory
-from leadline.capture.providers.tf_runs import Runs
+from leadline.capture.providers.tf_runs import Key, Runs
+from leadline.capture.providers.tf_trace import TracedCalls
 from leadline.capture.providers.tf_windows import Windows
 
 OLDEST = (2, 16)
@@ -50,7 +51,7 @@ class TensorFlowProvider:
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import TensorFlow."}
         self._said: set[str] = set()
         self._replaced = Replacements()
-        self._windows = Windows(self._loss)
+        self._windows = Windows(self._loss, native.trace_is_open if options.trace is not None else None)
         self._graphs = Graphs("")
         self._booking = Booking(native, self._graphs, self._windows)
         self._memory = Memory(native) if options.memory else None
@@ -74,6 +75,8 @@ class TensorFlowProvider:
         self._replaced.undo()
         runs.uninstall()
         self._graphs.uninstall()
+        if self._windows.traced is not None and (traced := self._windows.traced.told()):
+            self._status["dataflow"] = traced
         untimed = self._booking.book(runs.totals, last=True)
         self._booking.book_stages()
         if self._memory is not None:
@@ -131,6 +134,7 @@ class TensorFlowProvider:
         self._graphs = Graphs(folder)
         self._windows.inputs = self._graphs.inputs
         self._booking = Booking(self._native, self._graphs, self._windows)
+        self._windows.traced = TracedCalls(self._native, self._graphs, self._windows)
         if not runs.install(sys.modules.get("tensorflow.python.pywrap_tfe")):
             self._refuse(tensorflow, f"TensorFlow {version} is not measured: what it runs cannot be followed.")
             return
@@ -173,15 +177,25 @@ class TensorFlowProvider:
             def on_train_batch_end(this: Any, *arguments: Any, **named: Any) -> Any:
                 result = original(this, *arguments, **named)
                 step()
+                self.stepped()
                 return result
 
             self._replaced.attribute(callbacks, "on_train_batch_end", on_train_batch_end)
         except Exception as error:
             self._loss(f"Steps of Keras are not marked ({error!r}).")
 
-    def _after(self, name: str) -> None:
+    def stepped(self) -> None:
+        """See `HearsSteps`."""
+        if self._runs is None:
+            return
         try:
-            self._windows.after(name)
+            self._windows.stepped()
+        except Exception as error:
+            self._loss(f"TensorFlow's calls could not be followed into the trace window ({error!r}).")
+
+    def _after(self, key: Key, began_ns: int, took_ns: int) -> None:
+        try:
+            self._windows.after(key, began_ns, took_ns)
             if self._windows.count != self._booked_windows and self._runs is not None:
                 self._booked_windows = self._windows.count
                 self._booking.book(self._runs.totals, last=False)

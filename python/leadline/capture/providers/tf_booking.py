@@ -59,10 +59,9 @@ class Booking:
     def book_stages(self) -> None:
         """Put in the stages of tf.data, which run on threads of their own, as windows saw them."""
         for stage, (count, whole_ps, own_ps, shortest_ps, longest_ps) in self._windows.stages.items():
-            frames: tuple[Frame, ...] = (*_PIPELINE, ("operator", stage, "", "", "", 0, 0, 0))
             own = own_total(count, own_ps // 1000, whole_ps // 1000, longest_ps // 1000)
             call = total("call_time", count, whole_ps // 1000, shortest_ps // 1000, longest_ps // 1000)
-            self._booked.put(-1, frames, [own, call])
+            self._booked.put(-1, stage_frames(stage), [own, call])
         self._windows.stages = {}
 
     def book_memory(self, memory: Memory) -> None:
@@ -74,11 +73,7 @@ class Booking:
             alive, alive_bytes = memory.at_peak.get(key, (0, 0))
             if alive:
                 totals.append(total("peak_live_bytes", alive, alive_bytes, held.smallest, held.largest))
-            function = function_name(key[1])
-            timed = self._windows.functions.get(key[1])
-            known = "estimated" if timed is not None and timed.nodes else "measured as a whole"
-            frames = _of_operation(key[1]) if function is None else (_function(function, known),)
-            self._booked.put(key[0], frames, totals)
+            self._booked.put(key[0], call_frames(key[1], self._windows), totals)
 
     def _operation(self, key: Key, whole: Total) -> None:
         self._booked.put(key[0], _of_operation(key[1]), [whole, ("time", *whole[1:])])
@@ -98,19 +93,16 @@ class Booking:
             times = max(round(count * new / timed.runs), 1)
             own_ns = round(own_ps * scale)
             call_ns = round(whole_ps * scale)
-            frames = self._graphs.frames(key[1], node, kind)
-            if kind in _LOADING:
-                frames = (_PIPELINE[0], *frames)
             booked = [
                 own_total(times, own_ns, call_ns, longest_ps // 1000),
                 total("call_time", times, call_ns, shortest_ps // 1000, longest_ps // 1000),
                 *_beside(timed, (node, kind), new / timed.runs),
             ]
-            self._booked.put(key[0], (top, _POOL, *frames), booked)
+            self._booked.put(key[0], (top, *node_frames(self._graphs, key[1], node, kind)), booked)
         for (node, kind), values in timed.elsewhere.items():
             waited = _scaled("wait_time", values, new / timed.runs, 1000)
-            frames = self._graphs.frames(key[1], node, kind)
-            self._booked.put(key[0], (top, _POOL, *frames), [waited, ("call_time", *waited[1:])])
+            frames = (top, *node_frames(self._graphs, key[1], node, kind))
+            self._booked.put(key[0], frames, [waited, ("call_time", *waited[1:])])
 
 
 def _beside(timed: Sums, key: tuple[str, str], scale: float) -> list[Total]:
@@ -127,6 +119,26 @@ def _scaled(metric: str, values: list[int], scale: float, unit: int) -> Total:
     """Count, sum, smallest and largest of windows as a total of all calls."""
     count, value, smallest, largest = values
     return total(metric, max(round(count * scale), 1), round(value * scale / unit), smallest // unit, largest // unit)
+
+
+def call_frames(name: str, windows: Windows) -> tuple[Frame, ...]:
+    """What Python called: an operation, or a function, which says whether its nodes have times."""
+    function = function_name(name)
+    if function is None:
+        return _of_operation(name)
+    timed = windows.functions.get(name)
+    return (_function(function, "estimated" if timed is not None and timed.nodes else "measured as a whole"),)
+
+
+def node_frames(graphs: Graphs, function: str, node: str, kind: str) -> tuple[Frame, ...]:
+    """Of a node below the call of its function."""
+    frames = graphs.frames(function, node, kind)
+    return (_POOL, _PIPELINE[0], *frames) if kind in _LOADING else (_POOL, *frames)
+
+
+def stage_frames(stage: str) -> tuple[Frame, ...]:
+    """Of a stage of tf.data, which belongs to no call."""
+    return (*_PIPELINE, ("operator", stage, "", "", "", 0, 0, 0))
 
 
 def _of_operation(kind: str) -> tuple[Frame, ...]:

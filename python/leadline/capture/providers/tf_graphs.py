@@ -11,10 +11,11 @@ import functools
 import json
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from leadline.capture.providers.replaced import Replacements
+from leadline.capture.providers.tf_calls import Calls
 from leadline.xla.events import graph_scopes
 from leadline.xla.parts import Frame
 
@@ -41,7 +42,8 @@ class Graphs:
         self._replaced = Replacements()
         self._graphs: dict[str, Any] = {}
         self._operations: dict[str, dict[str, Any]] = {}
-        self._inputs: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._calls = Calls(self._graph, self._of)
+        self._inputs: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self._frames: dict[tuple[str, str, str], tuple[Frame, ...]] = {}
         self.nodes = 0
         self.without_line = 0
@@ -129,7 +131,7 @@ class Graphs:
 
     def _find(self, function: str, node: str, *, near: bool = True) -> Any:
         """The operation of that name; else one in the same scope, for nodes that TensorFlow's optimizer made."""
-        found, _ = self._named(function, node, 0 if near else 2)
+        found = self._calls.find(function, node) or self._named(function, node, 0 if near else 2)
         if found is not None or not near:
             return found
         parts = node.split("/")
@@ -142,22 +144,26 @@ class Graphs:
         last = parts[-1].partition("-")[0]
         return operations.get(last)
 
-    def _named(self, function: str, node: str, most: int = 0) -> tuple[Any, str]:
-        """The operation of that name, and the call that was put in place around it: in the function's graph, else in
-        any, where the names of such calls are left off; in its own graph all or `most` - 1 of them."""
+    def _named(self, function: str, node: str, most: int = 0) -> Any:
+        """The operation of that name: in the function's graph, else in any, where the names of calls in whose place it
+        was put are left off; in its own graph all or `most` - 1 of them."""
         parts = node.split("/")
         for name in (function, *(one for one in self._graphs if one != function)):
             operations = self._of(name)
             for start in range(len(parts))[: most or None] if name == function else range(len(parts)):
                 found = operations.get("/".join(parts[start:]))
                 if found is not None:
-                    return found, "/".join(parts[:start])
-        return None, ""
+                    return found
+        return None
+
+    def _graph(self, function: str) -> Any:
+        known = self._graphs.get(function)
+        return known() if known is not None else None
 
     def _of(self, function: str) -> dict[str, Any]:
         known = self._operations.get(function)
         if known is None:
-            graph = self._graphs[function]() if function in self._graphs else None
+            graph = self._graph(function)
             operations = graph.get_operations() if graph is not None else []
             known = {str(one.name): one for one in operations}
             self._operations[function] = known
@@ -172,20 +178,12 @@ class Graphs:
         inside = next((place for place, one in enumerate(whole) if one[1] == _INSIDE), -1)
         return [one for one in whole[inside + 1 :] if not one[0].startswith(self._library) and _GENERATED not in one[0]]
 
-    def inputs(self, function: str, node: str) -> tuple[str, ...]:
-        """Names of the nodes that a node waits for; empty for one that is not found."""
+    def inputs(self, function: str, node: str, ran: Collection[str]) -> tuple[str, ...] | None:
+        """See `Calls.inputs`."""
         key = (function, node)
-        known = self._inputs.get(key)
-        if known is None:
-            known = self._inputs[key] = self._inputs_of(function, node)
-        return known
-
-    def _inputs_of(self, function: str, node: str) -> tuple[str, ...]:
-        found, inside = self._named(function, node)
-        if found is None:
-            return ()
-        before = [str(one.op.name) for one in found.inputs] + [str(one.name) for one in found.control_inputs]
-        return tuple(f"{inside}/{one}" if inside else one for one in before)
+        if key not in self._inputs:
+            self._inputs[key] = self._calls.inputs(function, node, ran)
+        return self._inputs[key]
 
     def forget(self) -> None:
         """Let go of operations, which hold their graphs."""

@@ -27,14 +27,14 @@ def function_name(name: str) -> str | None:
 
 
 class Runs:
-    """`before(name)` and `after(name)` are called around each run, `made` with what it was given and gave. `totals`:
-    count, sum, shortest and longest in ns."""
+    """`before(name)` and `after(key, begin, duration)` are called around each run, `made` with what it was given and
+    gave. `totals`: count, sum, shortest and longest in ns. Times are of CLOCK_MONOTONIC."""
 
     def __init__(
         self,
         native: Native,
         before: Callable[[str], None],
-        after: Callable[[str], None],
+        after: Callable[[Key, int, int], None],
         made: Callable[[Key, tuple[Any, ...], Any], None] | None = None,
     ) -> None:
         self._native = native
@@ -58,7 +58,7 @@ class Runs:
 
     def _wrapped(self, original: Callable[..., Any], place_of_name: int) -> Callable[..., Any]:
         totals, place, before, after = self.totals, self._native.place, self._before, self._after
-        clock, made = time.perf_counter_ns, self._made
+        clock, made = time.monotonic_ns, self._made
 
         def execute(*arguments: Any) -> Any:
             token = place()
@@ -71,9 +71,10 @@ class Runs:
             began_ns = clock()
             output = original(*arguments)
             took_ns = clock() - began_ns
-            total = totals.get((token, name))
+            key = (token, name)
+            total = totals.get(key)
             if total is None:
-                totals[token, name] = [1, took_ns, took_ns, took_ns]
+                totals[key] = [1, took_ns, took_ns, took_ns]
             else:
                 total[0] += 1
                 total[1] += took_ns
@@ -82,8 +83,8 @@ class Runs:
                 elif took_ns > total[3]:
                     total[3] = took_ns
             if made is not None:
-                made((token, name), arguments, output)
-            after(name)
+                made(key, arguments, output)
+            after(key, began_ns, took_ns)
             return output
 
         return execute

@@ -4,7 +4,7 @@ what memory nodes asked for, and how long they lay ready before a thread took th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ _PROCESS = "ExecutorState::Process"
 _FARTHEST = 8
 """Nodes that TensorFlow's optimizer took out, one behind the other, past which an input is looked for."""
 
+Inputs = Callable[[str, Collection[str]], tuple[str, ...] | None]
+"""Names of the nodes that a node waits for, given those that ran; None where it is not known."""
 Node = tuple[int, str, str]
 """Number of the step, name, type of the operation."""
 
@@ -31,10 +33,24 @@ class _Ran:
     times: int = 1
 
 
+@dataclass(frozen=True)
+class Span:
+    """Of a node, or of a stage of tf.data, which has no step and no node. Times in picoseconds."""
+
+    line: int
+    """-1 for a node that holds no thread until it is done."""
+    step: int
+    node: str
+    kind: str
+    start: int
+    duration: int
+
+
 class Sweep:
     """Spans of all lines are to come ordered by line and start, outer first. Times in picoseconds."""
 
-    def __init__(self, strings: list[str], meanings: list[Named]) -> None:
+    def __init__(self, strings: list[str], meanings: list[Named], *, keep: bool = False) -> None:
+        """`keep`: each span of a node or stage is wanted by itself, in `spans`."""
         self._strings = strings
         self._meanings = meanings
         self._line = -1
@@ -45,6 +61,10 @@ class Sweep:
         self._done: dict[Node, list[int]] = {}
         self.steps: dict[int, str] = {}
         """The function that Python called, by the number of the step."""
+        self.began: dict[int, tuple[int, int]] = {}
+        """When the step began, and on which line."""
+        self.spans: list[Span] = []
+        self._keep = keep
         self.nodes: dict[Node, list[int]] = {}
         """Count, whole, own, shortest, longest."""
         self.taken: dict[Node, list[int]] = {}
@@ -61,12 +81,15 @@ class Sweep:
         if text.startswith(_LOCAL) and FUNCTION.match(text.removeprefix(_LOCAL)):
             function = text.removeprefix(_LOCAL)
         elif text == "FunctionRun" and function and step != NOT_SAID:
-            self.steps.setdefault(step, function)
+            if self.steps.setdefault(step, function) == function:
+                self.began.setdefault(step, (start, line))
         elif text == _PROCESS:
             around = step
         elif one.event == Event.NODE and one.scope and around != NOT_SAID:
             inside = (around, one.scope, one.name)
             holder = _count(self.nodes, inside, duration, holder)
+            if self._keep:
+                self.spans.append(Span(line, around, one.scope, one.name, start, duration))
             ran = self._ran.setdefault(around, {})
             known = ran.get(one.scope)
             if known is None:
@@ -75,25 +98,30 @@ class Sweep:
                 known.times += 1
         elif one.event == Event.PIPELINE and text.startswith("Iterator::"):
             holder, inside = _count(self.stages, text, duration, holder), None
+            if self._keep:
+                self.spans.append(Span(line, NOT_SAID, "", text, start, duration))
         self._open.append((start + duration, function, around, holder, inside))
 
-    def asynchronous(self, event: str, node: Node, start: int, end: int) -> None:
+    def asynchronous(self, event: str, node: Node, start: int) -> None:
         """A node that holds no thread began (`...::Start`) or was done, on whatever threads."""
         if event.endswith("Async::Start"):
             self._begun.setdefault(node, []).append(start)
         elif event.endswith("Async::Done"):
-            self._done.setdefault(node, []).append(end)
+            self._done.setdefault(node, []).append(start)  # what waited for it runs inside of this
 
     def finish(self) -> None:
         """All spans have come."""
         for node, begun in self._begun.items():
-            self.nodes.pop(node, None)  # before 2.20 its begin has a span of its own on the thread that asked
+            step, name, kind = node
+            if self.nodes.pop(node, None) is not None:  # before 2.20 its begin has a span on the thread that asked
+                self.spans = [one for one in self.spans if (one.step, one.node, one.kind) != node]
             for start, end in zip(sorted(begun), sorted(self._done.get(node, [])), strict=False):
                 if end < start:
                     continue
                 took = end - start
                 add_values(self.elsewhere, node, (1, took, took, took))
-                step, name, kind = node
+                if self._keep:
+                    self.spans.append(Span(-1, step, name, kind, start, took))
                 self._ran.setdefault(step, {})[name] = _Ran(kind, start, end, len(begun))
 
     def taken_by_node(self, line: int, start: int, size: int) -> None:
@@ -103,7 +131,7 @@ class Sweep:
         if inside is not None and size > 0:
             add_values(self.taken, inside, (1, size, size, size))
 
-    def waits(self, step: int, inputs: Callable[[str], tuple[str, ...]]) -> Iterator[tuple[tuple[str, str], int]]:
+    def waits(self, step: int, inputs: Inputs) -> Iterator[tuple[tuple[str, str], int]]:
         """Nodes of a step and how long after the end of their last input they began. Nodes that ran several times (in
         loops) are left out, since nothing tells which run had which input, and nodes that no input is known of."""
         ran = self._ran.get(step, {})
@@ -126,7 +154,7 @@ class Sweep:
 def _ready(
     name: str,
     ran: dict[str, _Ran],
-    inputs: Callable[[str], tuple[str, ...]],
+    inputs: Inputs,
     known: dict[str, int | None],
     farthest: int,
 ) -> int | None:
@@ -136,7 +164,7 @@ def _ready(
         return known[name]
     known[name] = None  # of a node that waits for itself nothing is known
     latest: int | None = None
-    for one in inputs(name):
+    for one in inputs(name, ran) or ():
         found = ran.get(one)
         if found is not None and found.times > 1:
             return None
@@ -148,6 +176,20 @@ def _ready(
             latest = end
     known[name] = latest
     return latest
+
+
+def makers(name: str, ran: Collection[str], inputs: Inputs) -> list[str]:
+    """What a node waited for, of what ran. Of inputs that did not run their own inputs count: TensorFlow's optimizer
+    took them out."""
+    found: dict[str, None] = {}
+    passed: set[str] = set()
+    at = [name]
+    for _ in range(_FARTHEST + 1):
+        before = dict.fromkeys(one for node in at for one in inputs(node, ran) or () if one not in passed)
+        passed.update(before)
+        found.update((one, None) for one in before if one in ran)
+        at = [one for one in before if one not in ran]
+    return list(found)
 
 
 def add_values(sums: dict[Any, list[int]], key: Any, values: Sequence[int]) -> None:

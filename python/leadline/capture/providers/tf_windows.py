@@ -7,15 +7,19 @@ its second call, and once more some calls later, since early calls make what lat
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.capture.providers.profiler_windows import ProfilerWindows
-from leadline.capture.providers.tf_runs import FUNCTION
+from leadline.capture.providers.tf_runs import FUNCTION, Key
 from leadline.capture.providers.tf_sweep import NOT_SAID, Sweep, add_times, add_values
 from leadline.xla.events import Event, named
+from leadline.xla.recorded import origin_ns
+
+if TYPE_CHECKING:
+    from leadline.capture.providers.tf_trace import TracedCalls
 
 _FOLDER = "ram://leadline"
 _LATER = 8
@@ -49,8 +53,10 @@ class Windows(ProfilerWindows):
     SHORTEST_S = 0.03
     COST_SHARE = 0.02
 
-    def __init__(self, loss: Callable[[str], None]) -> None:
-        super().__init__(loss)
+    def __init__(self, loss: Callable[[str], None], trace_is_open: Callable[[], bool] | None = None) -> None:
+        super().__init__(loss, trace_is_open)
+        self.traced: TracedCalls | None = None
+        """What puts calls into the trace window, where there is one."""
         self._ran: set[str] = set()
         self._until_again: dict[str, int] = {}
         """Calls of functions that were timed early, until they are timed once more."""
@@ -58,11 +64,13 @@ class Windows(ProfilerWindows):
         self.functions: dict[str, Sums] = {}
         """By function as TensorFlow calls it."""
         self.stages: dict[str, list[int]] = {}
-        self.inputs: Callable[[str, str], tuple[str, ...]] = _none
-        """Names of the nodes that a node of a function waits for."""
+        self.inputs: Callable[[str, str, Collection[str]], tuple[str, ...] | None] = _none
+        """Names of the nodes that a node of a function waits for, given those that ran."""
 
     def before(self, name: str) -> None:
         """An operation or a function is about to run."""
+        if self._trace_turns():
+            self._turn(None)
         if self._session is not None or self.off:
             return
         first = name in self._ran and name not in self.functions and FUNCTION.match(name) is not None
@@ -78,11 +86,16 @@ class Windows(ProfilerWindows):
             self._until_again[name] = left - 1
         return left == 1
 
-    def after(self, name: str) -> None:
+    def after(self, key: Key, began_ns: int, took_ns: int) -> None:
         """It has ended."""
         if self._session is None:
-            if name.startswith("__"):
-                self._ran.add(name)
+            if key[1].startswith("__"):
+                self._ran.add(key[1])
+            return
+        if self._traces and self.traced is not None:
+            self.traced.called(key, began_ns, took_ns)
+        if self._trace_turns():
+            self._turn(None)
         elif self._is_over():
             self.close()
 
@@ -119,17 +132,19 @@ class Windows(ProfilerWindows):
         node, kind = (stats.get(one, [0] * len(line)) for one in ("name", "kernel_type"))
         meanings = [named(text) for text in strings]
         order = sorted(range(len(line)), key=lambda row: (line[row], start[row], -duration[row]))
-        sweep = Sweep(strings, meanings)
+        sweep = Sweep(strings, meanings, keep=self._traces)
         for row in order:
             if meanings[name[row]].event == Event.ALLOCATE:
                 sweep.taken_by_node(line[row], start[row], taken[row])
             elif node[row] and kind[row] and run[row] != NOT_SAID:
                 called = (run[row], strings[node[row]], strings[kind[row]])
-                sweep.asynchronous(strings[name[row]], called, start[row], start[row] + duration[row])
+                sweep.asynchronous(strings[name[row]], called, start[row])
             else:
                 sweep.span(line[row], name[row], start[row], duration[row], step[row])
         sweep.finish()
         self._take(sweep)
+        if self._traces and self.traced is not None:
+            self.traced.add(sweep, found["lines"], origin_ns(found["planes"], found["base_ns"]))
 
     def _take(self, sweep: Sweep) -> None:
         for function in sweep.steps.values():
@@ -158,8 +173,8 @@ class Windows(ProfilerWindows):
             add_times(self.stages, stage, values)
 
 
-def _none(function: str, node: str) -> tuple[str, ...]:
-    return ()
+def _none(function: str, node: str, ran: Collection[str]) -> tuple[str, ...] | None:
+    return None
 
 
 def _exported(session: Any) -> bytes:
