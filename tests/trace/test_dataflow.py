@@ -15,7 +15,7 @@ import pytest
 from leadline.cli.main import main
 from leadline.profiles import Profile, open_profile
 from leadline.profiles.build import build
-from leadline.trace.dataflow import Batch, batches, edges, ready_ns
+from leadline.trace.dataflow import Batch, EdgeKind, batches, edges, ready_ns
 from leadline.trace.statistics import held_for_order_ns, statistics
 
 BRANCHES = """
@@ -32,6 +32,21 @@ fast, slow = (torch.randn(16, 16, requires_grad=True) for _ in range(2))
 optimizer = torch.optim.SGD([fast, slow], lr=0.01)
 for step in range(6):
     loss = torch.relu(fast).sum() + Slow.apply(slow * 2).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+RANDOM = """
+import random, torch
+random.seed(7)
+weight = torch.randn(8, 8, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1e-6)
+for step in range(102):
+    made = [weight * 1.0, torch.sin(weight)]
+    for _ in range(random.randrange(3, 12)):
+        way, one, other = random.randrange(4), random.choice(made), random.choice(made)
+        made.append([torch.add, torch.mul, torch.matmul, torch.maximum][way](torch.tanh(one), other))
+    loss = sum(tensor.mean() for tensor in random.sample(made, 2))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -111,6 +126,18 @@ def test_the_graph_has_the_edges_of_autograd(branches: Profile) -> None:
     columns = branches.window.edges
     assert set(columns["kind"].tolist()) == {"backward"}
     assert len(columns["source"]) == 4 * 7
+
+
+def test_in_a_hundred_random_graphs_no_node_starts_before_it_is_ready(tmp_path: Path) -> None:
+    profile = run(tmp_path, RANDOM, 100)
+    found = edges(profile)
+    backward = found.kind == EdgeKind.BACKWARD
+    assert found.unmatched == 0 and int(backward.sum()) > 1000
+    steps = set(profile.events["step"][found.target[backward]].tolist())
+    assert len(steps) == 100
+    ready, begin = ready_ns(profile, found), profile.events["start_ns"]
+    known = np.unique(found.target[backward])
+    assert np.all(ready[known] <= begin[known])
 
 
 def test_statistics_are_those_of_the_events(branches: Profile) -> None:

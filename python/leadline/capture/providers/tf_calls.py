@@ -40,6 +40,8 @@ class Calls:
     def __init__(self, graph_of: Callable[[str], Any], operations: Callable[[str], dict[str, Any]]) -> None:
         self._graph_of = graph_of
         self._operations = operations
+        self._ran: Collection[str] = ()
+        self._numbers: dict[str, str] = {}
 
     def find(self, function: str, node: str) -> Any:
         """The operation of that name, None where the path leads to none."""
@@ -51,7 +53,9 @@ class Calls:
         scope, operation = self._find(function, node)
         if scope is None:
             return None
-        numbers = {name[: one.start(1)]: name[: one.end(1)] for name in ran for one in _NUMBERED.finditer(name)}
+        if ran is not self._ran:
+            self._ran, self._numbers = ran, _numbers(ran)
+        numbers = self._numbers
         found = {scope.prefix + str(one.name): None for one in operation.control_inputs}
         for tensor in operation.inputs:
             found.update(dict.fromkeys(self._makers(tensor, scope, numbers)))
@@ -135,6 +139,11 @@ class Calls:
         if body is not None and place < len(body.graph.outputs):
             found.append((body.graph.outputs[place], body))
         return found
+
+
+def _numbers(ran: Collection[str]) -> dict[str, str]:
+    """`while/body/_3/` by `while/body/`, for every loop and branch that ran."""
+    return {name[: one.start(1)]: name[: one.end(1)] for name in ran for one in _NUMBERED.finditer(name)}
 
 
 def _callee(operation: Any, attribute: str) -> str:
