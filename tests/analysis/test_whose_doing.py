@@ -145,6 +145,24 @@ process train.py | pid=5
     assert names(told) == (["recompilation"] if found else [])
 
 
+def test_a_phase_of_compiling_that_never_ran_by_itself_does_not_make_steps_long():
+    """Phases of compiling have parts, and the node above these may have no call of its own."""
+    profile = build(
+        f"""
+process train.py | pid=5
+  thread main | tid=5
+    phase step | call_time={100 * MS}/10
+    python main @ /home/ada/train.py:40
+      phase compile
+        phase XLA | time={40 * MS}/1 call_time={40 * MS}/1
+    python main @ /home/ada/train.py:44
+      operator aten::mm | time={90 * MS}/10 call_time={90 * MS}/10
+      phase optimizer | time={MS}/10 call_time={MS}/10
+""".lstrip("\n")
+    )
+    assert analyze(profile).step_ns == pytest.approx(11 * MS)  # ten steps and the one before the first mark
+
+
 def test_an_optimizer_inside_of_compiled_code_is_no_loop_and_tf_data_has_remedies_of_its_own():
     def step(above: str, indent: str) -> Profile:
         updates = "\n".join(

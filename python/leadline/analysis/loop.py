@@ -284,8 +284,8 @@ def compiled_again(profile: Profile, scopes: Scopes, anchor: int) -> int:
     tree = profile.tree
     compiling = tree.frame_rows(FrameKind.PHASE, "compile")[tree.frame_of]
     outer = compiling & (nearest(tree.shape, compiling)[np.maximum(tree.parent, 0)] < 0)
-    rows = np.flatnonzero(outer & (scopes.thread == scopes.thread[anchor]))
     calls = tree.exclusive("call_time")
+    rows = np.flatnonzero(outer & (scopes.thread == scopes.thread[anchor]) & (calls.count > 0))
     return int((calls.sum[rows] - calls.max[rows]).sum())
 
 

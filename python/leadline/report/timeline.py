@@ -96,7 +96,7 @@ def as_text(profile: Profile, found: Sequence[Timeline]) -> str:
     lines: list[str] = []
     for line in found:
         who = f"rank {line.trace.rank}, " if line.trace.rank >= 0 else ""
-        lines += [f"{who}{len(line.steps)} steps; {kernel_sentence(profile)}"]
+        lines += [f"{who}{len(line.steps)} step{'s' * (len(line.steps) != 1)}; {kernel_sentence(profile)}"]
         lines += [f"note: {line.doubt}"] if line.doubt else []
         lines += [f"note: {warning}" for warning in line.trace.warnings]
         for step in line.steps[:_MOST_STEPS]:
