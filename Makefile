@@ -20,6 +20,7 @@
 #   make nightly       everything that takes too long for each change, one after the other; says at the end what failed
 #   make test-torch TORCH=2.4.1   the whole suite on another release of PyTorch (downloads gigabytes)
 #   make test-jax VERSION=0.8.0   tests/jax on another release of JAX (downloads 100 MB)
+#   make test-jax-short   part of tests/jax on an older release of JAX, as in `make test` (OLDER_JAX=0.8.0)
 #   make test-tf       tests/tensorflow on real TensorFlow (TENSORFLOW=2.21.0; downloads 300 MB)
 #   make test-triton   real Triton, and Inductor for a GPU, over the fake GPU (downloads Triton, 190 MB)
 #   make test-rocm61   AMD's declarations against the headers of ROCm 6.1 (downloads 200 MB)
@@ -51,7 +52,7 @@ CONSTRAINTS := requirements/test-constraints.txt
 NATIVE_SOURCES := $(shell find native cmake -type f) CMakeLists.txt pyproject.toml leadline.pth
 CPP_FILES = $(filter-out %_generated.h,$(shell find native -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cpp'))
 
-.PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-tf test-triton test-foreign test-vscode test-package \
+.PHONY: help ui vsix test-ui build demo test lint lint-deep format test-cpp test-aarch64 test-python test-pythons test-torch test-jax test-jax-short test-tf test-triton test-foreign test-vscode test-package \
   test-rocm61 test-pjrt wheel cross-wheel test-wheel bench fuzz stress storm long-run nightly clean
 
 help:
@@ -90,7 +91,7 @@ demo: build
 
 # What is shipped is compiled without a warning; a user's newer compiler may have new ones.
 test: WERROR := ON
-test: lint test-cpp test-aarch64 test-package test-ui test-python
+test: lint test-cpp test-aarch64 test-package test-ui test-python test-jax-short
 
 lint: $(STAMPS)/test
 	@tools/lint.sh $(BIN) $(JOBS)
@@ -167,6 +168,16 @@ test-jax: $(STAMPS)/test
 	.venv-jax-$(VERSION)/bin/python -m pip install -q jax==$(VERSION) jaxlib==$(VERSION)
 	.venv-jax-$(VERSION)/bin/python -m pip install -q --no-build-isolation --no-deps -e .
 	.venv-jax-$(VERSION)/bin/python -m pytest -q tests/jax
+
+# An older JAX before that of the test environment, with everything else as it is there: part of tests/jax, in half a minute.
+OLDER_JAX ?= 0.8.0
+OLDER_JAX_IN := .cache/jax-$(OLDER_JAX)
+SHORT_OF_JAX := $(addprefix tests/jax/test_,counts.py programs.py trace_window.py settings.py)
+test-jax-short: $(STAMPS)/test $(STAMPS)/build
+	if ! $(BIN)/python -c "import jax" 2>/dev/null; then echo "skipped: JAX is not installed for this Python"; exit 0; fi; \
+	rm -rf $(OLDER_JAX_IN) && \
+	$(BIN)/python -m pip install -q --no-deps --target $(OLDER_JAX_IN) jax==$(OLDER_JAX) jaxlib==$(OLDER_JAX) && \
+	PYTHONPATH="$(CURDIR)/$(OLDER_JAX_IN)" $(BIN)/python -m pytest -q -n $(JOBS) $(SHORT_OF_JAX)
 
 TENSORFLOW ?= 2.21.0
 test-tf: $(STAMPS)/test

@@ -78,9 +78,10 @@ def test_damaged_windows_are_one_sentence() -> None:
 
 
 def test_runs_are_counted_whatever_they_end_with_and_everything_is_put_back() -> None:
-    native, ended = Native(), []
+    native = Native()
+    ended: list[str] = []
     originals = dict(vars(Layer))
-    runs = Runs(native, lambda name: None, ended.append)  # type: ignore[arg-type]
+    runs = Runs(native, lambda name: None, lambda key, began_ns, took_ns: ended.append(key[1]))  # type: ignore[arg-type]
     assert runs.install(Layer)
     for _ in range(3):
         assert Layer.TFE_Py_FastPathExecute(None, "MatMul", 1) == "ran MatMul"
@@ -118,14 +119,14 @@ def test_a_collective_waits_and_what_asked_for_it_counts_once() -> None:
     node = (7, "loss/reduce", "CollectiveReduceV2")
     sweep.span(0, 1, 0, 100, 7)
     sweep.span(0, 2, 10, 5, 7)  # releases before 2.20 show what begins it
-    sweep.asynchronous("ExecutorState::ProcessAsync::Start", node, 10, 12)
-    sweep.asynchronous("ExecutorState::ProcessAsync::Done", node, 900, 901)
+    sweep.asynchronous("ExecutorState::ProcessAsync::Start", node, 10)
+    sweep.asynchronous("ExecutorState::ProcessAsync::Done", node, 900)
     sweep.finish()
-    assert sweep.elsewhere == {node: [1, 891, 891, 891]}
+    assert sweep.elsewhere == {node: [1, 890, 890, 890]}
     assert node not in sweep.nodes
     cut = Sweep(strings, [named(text) for text in strings])
     cut.span(0, 1, 0, 100, 7)
     cut.span(0, 2, 10, 5, 7)
-    cut.asynchronous("ExecutorState::ProcessAsync::Start", node, 10, 12)  # done after the window
+    cut.asynchronous("ExecutorState::ProcessAsync::Start", node, 10)  # done after the window
     cut.finish()
     assert cut.elsewhere == {} and node not in cut.nodes
