@@ -94,3 +94,11 @@ def test_what_was_asked_for_and_did_not_come_is_said(option, value, said):
     assert build_report(profile).meta.estimates == (said,)
     profile.meta["asked"] = {option: type(value)()}
     assert build_report(profile).meta.estimates == ()
+
+
+@pytest.mark.parametrize("of_a_part", [{"fold": {"ranks": 8}}, {"rolled": {"number": 1}}, {"complete": False}])
+def test_a_file_that_need_not_hold_the_window_says_nothing_of_it(of_a_part):
+    profile = training()
+    profile.meta["asked"] = {"trace": {"steps": 3, "seconds": None, "wait": 1}}
+    profile.meta |= of_a_part
+    assert not any("trace window" in sentence for sentence in build_report(profile).meta.estimates)

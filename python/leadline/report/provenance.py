@@ -124,8 +124,12 @@ _INSIDE_KERNELS = (
 """What may be asked of kernels: option, what it measures, words."""
 
 
-def _no_window(steps: int, wait: int) -> str:
-    """Why there is no event: `steps` of the window, 0 for one in seconds."""
+def _no_window(profile: Profile, steps: int, wait: int) -> str:
+    """Why a whole run has no event: `steps` of the window, 0 for one in seconds. Empty for what need not hold any: a
+    folded job, a part of a run, one that did not end in order."""
+    meta = profile.meta
+    if len(profile.events["start_ns"]) or meta.get("fold") or meta.get("rolled") or not _complete(profile):
+        return ""
     if steps and wait:
         return (
             f"The trace window never opened, as the program did not end {wait + 1} steps: mark them by "
@@ -138,9 +142,8 @@ def _unmet(profile: Profile) -> Iterator[str]:
     """What was asked for and nothing came of: a trace window, what is inside of GPU kernels (with what the provider
     says)."""
     asked, available = _mapping(profile.meta.get("asked")), _mapping(profile.meta.get("available"))
-    window = _mapping(asked.get("trace"))
-    if window and not len(profile.events["start_ns"]):
-        yield _no_window(_integer(window.get("steps")), _integer(window.get("wait")))
+    if window := _mapping(asked.get("trace")):
+        yield _no_window(profile, _integer(window.get("steps")), _integer(window.get("wait")))
     measured = {info.kind for info in profile.tree.measured}
     for option, metric, what in _INSIDE_KERNELS:
         if asked.get(option) and metric not in measured:

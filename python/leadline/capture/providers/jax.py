@@ -109,12 +109,8 @@ class JaxProvider:
 
     def stepped(self) -> None:
         """See `HearsSteps`."""
-        if self._runs is None:
-            return
-        try:
+        if self._runs is not None:
             self._windows.stepped()
-        except Exception as error:
-            self._loss(f"JAX's programs could not be followed into the trace window ({error!r}).")
 
     def forked(self) -> None:
         """JAX's threads are not in the child, and what it counted is the parent's."""

@@ -150,7 +150,7 @@ class Windows(ProfilerWindows):
         return profiler.ProfilerSession(options)
 
     def last_run(self, output: Any) -> None:
-        self._wait(self._last() if output is None else output)
+        self.settle(output)
         self._last = _nothing
 
     def settle(self, output: Any) -> None:

@@ -108,8 +108,11 @@ class ProfilerWindows:
 
     def stepped(self) -> None:
         """A step ends here; the trace window may have begun with it, or ended."""
-        if self._trace_turns():
-            self._turn(None)
+        try:
+            if self._trace_turns():
+                self._turn(None)
+        except Exception as error:
+            self._loss(f"What {self.PROFILER} runs could not be followed into the trace window ({error!r}).")
 
     def _trace_turns(self) -> bool:
         return self._trace_is_open is not None and not self.off and self._trace_is_open() != self._traces

@@ -186,12 +186,8 @@ class TensorFlowProvider:
 
     def stepped(self) -> None:
         """See `HearsSteps`."""
-        if self._runs is None:
-            return
-        try:
+        if self._runs is not None:
             self._windows.stepped()
-        except Exception as error:
-            self._loss(f"TensorFlow's calls could not be followed into the trace window ({error!r}).")
 
     def _after(self, key: Key, began_ns: int, took_ns: int) -> None:
         try:
