@@ -92,18 +92,28 @@ class Selector:
 
     def chooses(self, launch: int, kernel: str, place: int) -> bool:
         """Whether this launch is measured."""
-        ranges = self._ranges
-        if ranges.everything:
+        if self._ranges.everything:
             return True
+        chosen = self._matches(launch, kernel, place)
+        if chosen and self._ranges.every > 1:
+            chosen = self._matched % self._ranges.every == 0
+            self._matched += 1
+        self.skipped += not chosen
+        return chosen
+
+    def would_choose(self, launch: int, kernel: str, place: int) -> bool:
+        """What `chooses` would answer, with nothing counted."""
+        return self._ranges.everything or (
+            self._matches(launch, kernel, place) and self._matched % self._ranges.every == 0
+        )
+
+    def _matches(self, launch: int, kernel: str, place: int) -> bool:
+        ranges = self._ranges
         chosen = launch >= ranges.first and (ranges.end is None or launch < ranges.end)
         if chosen and self._kernel is not None:
             chosen = self._by_kernel[kernel] if kernel in self._by_kernel else self._ask_kernel(kernel)
         if chosen and (self._layer is not None or ranges.phase):
             chosen = self._by_place[place] if place in self._by_place else self._ask_place(place)
-        if chosen and ranges.every > 1:
-            chosen = self._matched % ranges.every == 0
-            self._matched += 1
-        self.skipped += not chosen
         return chosen
 
     def _ask_kernel(self, kernel: str) -> bool:

@@ -61,6 +61,7 @@ BACKENDS: dict[str, str] = {
     "declared": "leadline.tools.backends.declared",
     "inductor-cpu": "leadline.tools.backends.inductor_cpu",
     "triton-interpreter": "leadline.tools.backends.triton_interpreter",
+    "pages": "leadline.tools.backends.pages",
     "kernels": "leadline.tools.backends.kernels",
     "sanitizer": "leadline.tools.backends.sanitizer",
     "replay": "leadline.tools.backends.replay",
@@ -91,6 +92,8 @@ def parse_backend(asked: str) -> tuple[tuple[str, ...], str]:
             )
         if name in _WITH_FILE and not file:
             raise ToolError(f"The backend {name} reads events from a file; write --backend {name}:FILE.")
+        if name == "pages" and "declared" in names:
+            raise ToolError("The backends declared and pages both tell every operator; name one of them.")
         if colon and name not in _WITH_FILE:
             raise ToolError(f"The backend {name} reads no file; write --backend {name}.")
     return names, file

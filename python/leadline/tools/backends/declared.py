@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from leadline.tools.backends import Wants
-from leadline.tools.backends.declared_operators import OperatorFacts, Storages, facts_of, tensors_in
+from leadline.tools.backends.declared_operators import OperatorFacts, Storages, Use, facts_of, tensors_in
 from leadline.tools.backends.inputs import InputHashes
 from leadline.tools.backends.values import ValueCheck
 from leadline.tools.batch import Batch, batch_of
@@ -45,7 +45,7 @@ class DeclaredBackend:
 
     name = "declared"
     events = EVENTS
-    traits = TRAITS
+    traits: tuple[str, ...] = TRAITS
 
     def __init__(self, native: Any, context: Context, wants: Wants) -> None:
         self._place = native.published_place
@@ -56,6 +56,7 @@ class DeclaredBackend:
         self._storages: Storages  # once torch is there
         self._flop_formulas: Any = {}
         self._numbers = context.numbers
+        self._numbers_seen = 0
         self._local = _Rings()
         self._rings: list[tuple[Ring, Ring]] = []
         self._side: list[tuple[str, tuple[int, ...]]] = []
@@ -104,9 +105,9 @@ class DeclaredBackend:
             found["rows that found their ring full"] = full
         return found
 
-    def count_lost(self, what: str) -> None:
+    def count_lost(self, what: str, count: int = 1) -> None:
         """Something that could not be seen; the dictionary stays small."""
-        self._lost[what] = self._lost.get(what, 0) + 1
+        self._lost[what] = self._lost.get(what, 0) + count
 
     @property
     def skipped(self) -> int:
@@ -147,13 +148,17 @@ class DeclaredBackend:
         place = self._place()
         inputs = self._hashes.of(func, args, kwargs) if self._hashes else 0  # before any is written
         before_ns = time.monotonic_ns()
-        result = func(*args, **kwargs)
+        result = self.call(facts, func, args, kwargs, place)
         after_ns = time.monotonic_ns()
         try:
             self._note(facts, args, kwargs, result, place, before_ns, after_ns - before_ns, inputs)
         except Exception as error:
             self.count_lost(f"operators whose tensors could not be looked at ({type(error).__name__})")
         return result
+
+    def call(self, facts: OperatorFacts, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> Any:
+        """Only run it; its result. A backend that sees more than what is declared looks on here."""
+        return func(*args, **kwargs)
 
     def _note(
         self,
@@ -170,6 +175,7 @@ class DeclaredBackend:
         if not any(use.reads or use.writes for use in uses):
             return
         launch = next(self._numbers)
+        self._numbers_seen = launch + 1
         if not self._selector.chooses(launch, facts.name, place):
             return
         rings = self._local
@@ -182,19 +188,7 @@ class DeclaredBackend:
         signed = place if place < 2**63 else place - 2**64
         full = rings.launch.put(launch, facts.number, time_ns, duration_ns, flops, inputs, rings.tid, device, signed)
         if self._touched_wanted:
-            for use in uses:
-                full |= rings.touched.put(
-                    launch,
-                    use.object,
-                    use.first,
-                    use.end,
-                    use.bytes,
-                    use.elements,
-                    use.reads,
-                    use.writes,
-                    time_ns,
-                    signed,
-                )
+            full |= self.put_touched(launch, uses, time_ns, signed)
         if full:
             self._wake.set()
         for check in self._checks:
@@ -211,6 +205,16 @@ class DeclaredBackend:
                     self.count_lost(f"results that the tool's `gpu` text could not read ({why})")
                 elif counted:
                     self._aside("count", (launch, self._storages.number(tensor), counted, time_ns, signed))
+
+    def put_touched(self, launch: int, uses: list[Use], time_ns: int, place: int) -> bool:
+        """Rows of what a launch touched; whether they want to be drained."""
+        ring = self._local.touched
+        assert ring is not None
+        full = False
+        for use in uses:
+            first, end, size, elements, reads, writes = use[1:]
+            full |= ring.put(launch, use.object, first, end, size, elements, reads, writes, time_ns, place)
+        return full
 
     def _flops(self, facts: OperatorFacts, args: Any, kwargs: Any, result: Any) -> int:
         try:

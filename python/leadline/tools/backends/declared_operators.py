@@ -74,6 +74,14 @@ class Use(NamedTuple):
     writes: int
 
 
+class Extent(NamedTuple):
+    """Bytes of a storage from `first` up to `end`, of which a tensor has `distinct` elements."""
+
+    first: int
+    end: int
+    distinct: int
+
+
 def facts_of(func: Any, names: Names, flop_formulas: Mapping[Any, Any]) -> OperatorFacts:
     """Of an OpOverload, or of any other thing that can be called (a higher-order operator)."""
     schema = getattr(func, "_schema", None)
@@ -180,17 +188,24 @@ class Storages:
 
     def _use(self, tensor: Any, place: int, category: str, *, reads: bool) -> Use:
         number = self.number(tensor, place, category)
+        first, end, distinct = self.extent(tensor)
+        elements = tensor.numel()
+        size = distinct * tensor.element_size()
+        return Use(number, first, end, size, distinct, elements * reads, elements * (not reads))
+
+    @staticmethod
+    def extent(tensor: Any) -> Extent:
+        """Where a tensor lies in its storage."""
         size = tensor.element_size()
         elements = tensor.numel()
         first = tensor.storage_offset() * size
         if tensor.is_contiguous():
-            distinct, end = elements, first + elements * size
-        else:
-            distinct, last = 1, 0
-            for length, stride in zip(tensor.shape, tensor.stride(), strict=True):
-                if stride != 0:
-                    distinct *= length
-                    last += (length - 1) * stride
-            distinct = min(distinct, last + 1) if elements else 0
-            end = first + (last + 1) * size if elements else first
-        return Use(number, first, end, distinct * size, distinct, elements * reads, elements * (not reads))
+            return Extent(first, first + elements * size, elements)
+        distinct, last = 1, 0
+        for length, stride in zip(tensor.shape, tensor.stride(), strict=True):
+            if stride != 0:
+                distinct *= length
+                last += (length - 1) * stride
+        if not elements:
+            return Extent(first, first, 0)
+        return Extent(first, first + (last + 1) * size, min(distinct, last + 1))
