@@ -31,7 +31,7 @@ nb::bytes rows_of(const Take& take) {
 
 sanitizer::Options options_of(std::vector<std::string> candidates, const nb::bytes& image,
                               const std::vector<std::uint64_t>& page_sizes, std::uint32_t page_shift,
-                              std::uint32_t want, std::uint32_t element, bool without_copies) {
+                              std::uint32_t want, std::uint32_t element, bool without_copies, std::uint64_t raw_room) {
   sanitizer::Options options;
   options.candidates = std::move(candidates);
   options.image = std::string(image.c_str(), image.size());
@@ -40,7 +40,8 @@ sanitizer::Options options_of(std::vector<std::string> candidates, const nb::byt
     options.shape.words = options.shape.words || page_sizes[i] != std::uint64_t{1} << page_shift;
   }
   options.shape.page_shift = page_shift;
-  options.shape.want = want;
+  options.shape.want = want | (raw_room == 0 ? 0U : std::uint32_t{device::kWantRaw});
+  options.shape.raw_room = raw_room;
   options.shape.element = element;
   options.patches = sanitizer::patches_for(want, without_copies);
   return options;
@@ -74,15 +75,15 @@ void define_sanitizer(nb::module_& m) {
           "__init__",
           [](Self* self, std::vector<std::string> candidates, const nb::bytes& image,
              const std::vector<std::uint64_t>& page_sizes, std::uint32_t page_shift, std::uint32_t want,
-             std::uint32_t element, bool without_copies, std::int64_t first, std::int64_t end, std::int64_t every,
-             std::string kernel, std::string layer, std::string phase) {
-            new (self)
-                Self(options_of(std::move(candidates), image, page_sizes, page_shift, want, element, without_copies),
-                     first, end, every, std::move(kernel), std::move(layer), std::move(phase));
+             std::uint32_t element, bool without_copies, std::uint64_t raw_room, std::int64_t first, std::int64_t end,
+             std::int64_t every, std::string kernel, std::string layer, std::string phase) {
+            new (self) Self(options_of(std::move(candidates), image, page_sizes, page_shift, want, element,
+                                       without_copies, raw_room),
+                            first, end, every, std::move(kernel), std::move(layer), std::move(phase));
           },
           nb::kw_only(), nb::arg("candidates"), nb::arg("image"), nb::arg("page_sizes"), nb::arg("page_shift"),
-          nb::arg("want"), nb::arg("element"), nb::arg("without_copies"), nb::arg("first"), nb::arg("end"),
-          nb::arg("every"), nb::arg("kernel"), nb::arg("layer"), nb::arg("phase"))
+          nb::arg("want"), nb::arg("element"), nb::arg("without_copies"), nb::arg("raw_room"), nb::arg("first"),
+          nb::arg("end"), nb::arg("every"), nb::arg("kernel"), nb::arg("layer"), nb::arg("phase"))
       .def("start", [](Self& self) { return self.get().start(); })
       .def(
           "stop", [](Self& self) { self.get().stop(); }, nb::call_guard<nb::gil_scoped_release>())

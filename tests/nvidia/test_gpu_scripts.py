@@ -184,6 +184,28 @@ def test_a_rehearsal_runs_every_part_over_the_fakes(tmp_path: Path) -> None:
     assert "| graphs | passed |" in (out / "summary.md").read_text()
 
 
+@pytest.mark.slow  # half a minute of runs, one for each figure
+@pytest.mark.timeout(600)
+def test_a_rehearsal_of_the_event_tools_prints_the_figures_of_the_paper(tmp_path: Path) -> None:
+    bash = need_bash()
+    if shutil.which("g++") is None:
+        pytest.skip("The fake vendor libraries need g++, which was not found.")
+    package = Path(importlib.util.find_spec("leadline").origin).parents[1]  # type: ignore[union-attr, arg-type]
+    environment = {**os.environ, "PYTHON": sys.executable, "BUILT": str(package), "SECONDS_ALLOWED": "500"}
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [bash, str(SCRIPT), "--fakes", str(out), "tools"], env=environment, capture_output=True, text=True, check=False
+    )
+    results = json.loads((out / "tools.json").read_text())
+    assert {name: result for name, result in results.items() if not result["ok"]} == {}, done.stdout + done.stderr
+    assert results["device and host"]["sums are equal"] is True
+    assert results["graphs"]["launches"] == 16
+    page = (out / "tools.md").read_text()
+    for figure in ("Figure 7", "Figure 13", "Table V"):
+        assert f"## {figure}" in page
+    assert "- gemm, 16, 100" in page
+
+
 def need_bash() -> str:
     bash = shutil.which("bash")
     if bash is None:

@@ -24,6 +24,7 @@ enum class Lost : std::uint8_t {
   kOutside,           // accesses outside of every known object
   kTma,               // copies by tensor maps, whose bytes are not followed
   kArrivals,          // arrivals of warps at barriers whose waits could not be followed
+  kRaw,               // accesses that found no room in the stream of a launch (Shape::raw_room)
   kCount,
 };
 

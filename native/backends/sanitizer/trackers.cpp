@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <new>
+#include <thread>
+
+#include "backends/device/raw_stream.h"
 
 namespace leadline::sanitizer {
 namespace {
@@ -38,7 +43,8 @@ Trackers::Trackers(const abi::Functions& functions, abi::Context context, const 
                    Outlets& out, LostCounts& lost)
     : functions_(functions), context_(context), shape_(shape), objects_(objects), out_(out), lost_(lost) {
   // The last one given back is taken first: it most likely holds the newest table.
-  for (Slot& slot : slots_) free_[free_count_++] = &slot;
+  const std::size_t count = shape_.raw_room == 0 ? kCount : 1;
+  for (std::size_t i = 0; i < count; ++i) free_[free_count_++] = &slots_[i];
   device_memory_.reserve(64 * kCount);
   pinned_memory_.reserve(64 * kCount);
 }
@@ -48,6 +54,19 @@ Trackers::Slot* Trackers::take() noexcept {
   if (free_count_ == 0) return nullptr;
   Slot* const slot = free_[--free_count_];
   slot->state.store(State::kTaken, std::memory_order_relaxed);
+  return slot;
+}
+
+// Where streams are analysed on the host a launch waits for the one before, as tools that do so have it.
+Trackers::Slot* Trackers::wait_for_the_one() noexcept {
+  constexpr auto kPatience = std::chrono::seconds(20);
+  constexpr auto kLook = std::chrono::microseconds(20);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  Slot* slot = take();
+  while (slot == nullptr && !gone() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLook);
+    slot = take();
+  }
   return slot;
 }
 
@@ -89,6 +108,10 @@ bool Trackers::first_memory(Slot* slot) noexcept {
   if (instructions) {
     slot->result_instructions = reinterpret_cast<device::Instruction*>(fixed + kSetupRoom + kResultRoom + row_bytes);
     slot->instructions = reinterpret_cast<device::Instruction*>(memory + kTrackerRoom);
+  }
+  if (shape_.raw_room != 0) {
+    slot->raw = static_cast<device::RawAccess*>(pinned(shape_.raw_room * sizeof(device::RawAccess)));
+    if (slot->raw == nullptr) return false;
   }
   if (block_bytes != 0) slot->blocks = reinterpret_cast<device::Block*>(memory + kTrackerRoom + instruction_bytes);
   std::memset(slot->result, 0, kResultRoom);
@@ -188,7 +211,7 @@ bool Trackers::upload(Slot* slot, abi::StreamHandle order, Lost* why) noexcept {
 
 bool Trackers::begin(const Flight& flight, const abi::LaunchData& launch, abi::StreamHandle order, Lost* why) noexcept {
   *why = Lost::kNoTracker;
-  Slot* const slot = take();
+  Slot* const slot = shape_.raw_room == 0 ? take() : wait_for_the_one();
   if (slot == nullptr) return false;
   if (!upload(slot, order, why)) {
     give_back(slot);
@@ -218,6 +241,8 @@ bool Trackers::begin(const Flight& flight, const abi::LaunchData& launch, abi::S
   setup.rows = slot->rows;
   setup.words = slot->words;
   setup.result_instructions = slot->result_instructions;
+  setup.raw = slot->raw;
+  setup.raw_room = slot->raw == nullptr ? 0 : shape_.raw_room;
   setup.blocks = slot->blocks;
   setup.block_room = slot->blocks == nullptr ? 0 : kMostBlocks;
   slot->state.store(State::kUnderWay, std::memory_order_release);
@@ -274,7 +299,9 @@ void Trackers::harvest() noexcept {
 
 void Trackers::tell(const Slot& slot) noexcept {
   const device::Result& result = *slot.result;
-  for (std::uint32_t i = 0; i < std::min(result.rows, kMostRows); ++i) tell_row(slot, slot.rows[i]);
+  for (std::uint32_t i = 0; i < std::min(result.rows, kMostRows); ++i)
+    tell_row(slot, slot.rows[i], slot.words, slot.word_room);
+  if (slot.raw != nullptr) tell_stream(slot);
   const Flight& flight = slot.flight;
   if (!out_.done.put({flight.launch, result.threads})) lost_.add(Lost::kOut);
   lost_.add(Lost::kRows, result.lost_rows);
@@ -294,7 +321,20 @@ void Trackers::tell(const Slot& slot) noexcept {
   }
 }
 
-void Trackers::tell_row(const Slot& slot, const device::Row& row) noexcept {
+void Trackers::tell_stream(const Slot& slot) noexcept {
+  const std::uint64_t kept = std::min<std::uint64_t>(slot.result->raw, shape_.raw_room);
+  lost_.add(Lost::kRaw, slot.result->raw - kept);
+  try {
+    const device::Analysed found = device::analyse(slot.raw, kept, slot.staged, slot.ranges, shape_.page_shift);
+    for (const device::Row& row : found.rows) tell_row(slot, row, found.words.data(), found.words.size());
+    lost_.add(Lost::kOutside, found.outside);
+  } catch (const std::bad_alloc&) {
+    lost_.add(Lost::kNoMemory);
+  }
+}
+
+void Trackers::tell_row(const Slot& slot, const device::Row& row, const std::uint32_t* words,
+                        std::size_t room) noexcept {
   const std::uint64_t offset = row.range < slot.ranges ? slot.offsets[row.range] : 0;
   TouchedRow told{.launch = slot.flight.launch,
                   .time_ns = slot.flight.time_ns,
@@ -313,14 +353,13 @@ void Trackers::tell_row(const Slot& slot, const device::Row& row) noexcept {
                   .pages = {row.pages, 0, 0, 0},
                   .object = row.object,
                   .unused = 0};
-  const bool bits = slot.words != nullptr && row.first_word + row.word_count <= slot.word_room;
+  const bool bits = words != nullptr && row.first_word + row.word_count <= room;
   for (std::size_t i = 0; i < kPageSizes && shape_.page_sizes[i] != 0; ++i) {
     const std::uint64_t size = shape_.page_sizes[i];
     if (size == std::uint64_t{1} << shape_.page_shift) {
       told.pages[i] = row.pages;
     } else if (bits) {
-      told.pages[i] =
-          larger_pages(slot.words + row.first_word, row.word_count, row.first_page, size >> shape_.page_shift);
+      told.pages[i] = larger_pages(words + row.first_word, row.word_count, row.first_page, size >> shape_.page_shift);
     }
   }
   if (!out_.touched.put(told)) lost_.add(Lost::kOut);

@@ -27,6 +27,9 @@ struct Shape {
   std::uint32_t want = device::kWantPages;
   std::uint32_t element = device::kOther;
   bool words = false;  // page bits come along, for several sizes
+  // How analysis on the host compares: so many accesses of a launch come as they are, and are added up here; one launch
+  // at a time, each waiting for the one before (kWantRaw). 0: sums are made on the device.
+  std::uint64_t raw_room = 0;
 };
 
 // One launch, as it will be told.
@@ -97,6 +100,7 @@ class Trackers {
     std::byte* pinned_tables = nullptr;  // ranges, page words of the result
     device::Range* staged = nullptr;
     std::uint32_t* words = nullptr;
+    device::RawAccess* raw = nullptr;
     std::vector<std::uint64_t> offsets;  // of each range in its object
   };
   struct Layout {
@@ -107,6 +111,7 @@ class Trackers {
   };
 
   Slot* take() noexcept;
+  Slot* wait_for_the_one() noexcept;
   void give_back(Slot* slot) noexcept;
   bool first_memory(Slot* slot) noexcept;
   bool grow(Slot* slot, std::size_t ranges, std::size_t words) noexcept;
@@ -117,7 +122,8 @@ class Trackers {
   static Layout layout(std::size_t ranges, std::size_t words) noexcept;
   static bool complete(const Slot& slot) noexcept;
   void tell(const Slot& slot) noexcept;
-  void tell_row(const Slot& slot, const device::Row& row) noexcept;
+  void tell_row(const Slot& slot, const device::Row& row, const std::uint32_t* words, std::size_t room) noexcept;
+  void tell_stream(const Slot& slot) noexcept;
   void drop(Slot* slot, Lost why) noexcept;
 
   const abi::Functions& functions_;

@@ -30,6 +30,7 @@ struct State {
   u64 launch = 0;
   u64 threads = 0;
   u64 outside = 0;
+  u64 raw = 0;
   std::map<u32, InRange> ranges;
   std::map<u64, Instruction> instructions;
 };
@@ -64,6 +65,11 @@ void sum(void* user, u64 pc, u64 address, u32 bytes, u32 kind, const void* data,
   if (state == nullptr) return;
   note(user, *state, pc, point);
   const Setup& setup = static_cast<Tracker*>(user)->setup;
+  if ((setup.want & kWantRaw) != 0) {
+    if (state->raw < setup.raw_room) setup.raw[state->raw] = {address, pc, bytes, kind};
+    ++state->raw;
+    return;
+  }
   for (u32 i = 0; i < setup.range_count; ++i) {
     const Range& range = setup.ranges[i];
     if (address < range.begin || address >= range.end) continue;
@@ -104,6 +110,7 @@ void finish(const Setup& setup, const State& state) {
   std::memset(&result.threads, 0, sizeof result - offsetof(Result, threads));
   result.threads = state.threads;
   result.totals.outside = state.outside;
+  result.raw = state.raw;
   for (const auto& [index, in] : state.ranges) {
     if (result.rows == setup.row_room) {
       ++result.lost_rows;

@@ -40,6 +40,10 @@ _MOST_SIZES = 4
 WITHOUT_COPIES_VARIABLE = "LEADLINE_SANITIZER_WITHOUT_COPIES"
 """Environment: 1 leaves out what copies from global to shared memory read, as the paper's working sets do."""
 
+ON_THE_HOST_VARIABLE = "LEADLINE_SANITIZER_ON_THE_HOST"
+"""Environment: a number of accesses. At most so many of each launch (24 bytes each, pinned) come to the host as
+they are and are added up there, one launch after the other: what analysis on the device is compared with."""
+
 _I8, _U4, _I4 = "<i8", "<u4", "<i4"
 BIRTH = np.dtype(
     [(name, _I8) for name in ("address", "bytes", "place", "launch")]
@@ -78,6 +82,7 @@ LOSSES = (
     "accesses outside of every known object",
     "copies by tensor maps (TMA), whose bytes are not followed",
     "arrivals of warps at barriers whose waits could not be followed",
+    "accesses that found no room in the stream of a launch, so that its sums are too small",
 )
 """By number: Lost of native/backends/sanitizer/losses.h."""
 _WITHOUT_TMA = "releases of the Compute Sanitizer before 13.3, to which copies by tensor maps (TMA) are invisible"
@@ -114,6 +119,7 @@ class SanitizerBackend:
             want=want,
             element=_FLOAT32,
             without_copies=os.environ.get(WITHOUT_COPIES_VARIABLE) == "1",
+            raw_room=_accesses_on_the_host(),
             first=ranges.first,
             end=-1 if ranges.end is None else ranges.end,
             every=ranges.every,
@@ -265,6 +271,13 @@ class SanitizerBackend:
             told = {name: values[met] for name, values in columns.items()}
             told["count"] = rows["meetings"][met]
             yield batch_of("barrier", {**told, "waited": rows["waited"][met]})
+
+
+def _accesses_on_the_host() -> int:
+    asked = os.environ.get(ON_THE_HOST_VARIABLE, "0")
+    if not asked.isdecimal():
+        raise ToolError(f"{ON_THE_HOST_VARIABLE} is a number of accesses, not {asked!r}.")
+    return int(asked)
 
 
 def image(wants: Wants) -> bytes:
