@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/schema_generated.h"
+
 namespace leadline {
 namespace {
 
@@ -98,7 +100,7 @@ void EventTap::take(const leadline_event& event) noexcept {
   ring->head.store(head + 1, std::memory_order_release);
 }
 
-// a: correlation, b: bytes, c: stream.
+// a: correlation, b: bytes, c: stream. Of kernels a: blocks of the grid, b: threads of a block, 0 where nobody tells.
 void EventTap::fill_gpu(const leadline_event& event, EventRow* row) noexcept {
   if (event.domain == LEADLINE_DOMAIN_GPU_API) {
     const leadline_gpu_api_event& api = event.of.gpu_api;
@@ -121,6 +123,14 @@ void EventTap::fill_gpu(const leadline_event& event, EventRow* row) noexcept {
   row->device = work.device;
   row->device_type = static_cast<uint8_t>(work.device_type);
   row->name = work.name == nullptr ? 0 : number_of(work.name);
+  const auto kind = static_cast<EventKind>(work.event_kind);
+  if (kind != EventKind::kKernel && kind != EventKind::kCollective) return;
+  row->a = row->b = 0;
+  for (uint32_t i = 0; i < work.measure_count; ++i) {
+    const auto metric = static_cast<MetricKind>(work.measures[i].metric);
+    if (metric == MetricKind::kGridBlocks) row->a = work.measures[i].value;
+    if (metric == MetricKind::kBlockThreads) row->b = work.measures[i].value;
+  }
 }
 
 uint32_t EventTap::number_of(const char* name) noexcept {

@@ -41,13 +41,15 @@ def test_a_tool_knows_kernel_and_line_of_a_launch_by_its_number(tmp_path: Path, 
         """
 from leadline.tools import Tool
 class Named(Tool):
-    events = {"launch": ["launch"]}
+    events = {"launch": ["launch", "blocks", "threads"]}
     seen = 0
+    def start(self): self.shapes = []
     def launch(self, b):
         self.seen += len(b)
+        self.shapes += zip(b["blocks"].tolist(), b["threads"].tolist())
     def finish(self, out):
         rows = [
-            {"launch": one, "kernel": self.names[self.launches.kernel[one]], "from": out.path(int(self.launches.place[one]))}
+            {"launch": one, "blocks": self.shapes[one][0], "threads": self.shapes[one][1], "kernel": self.names[self.launches.kernel[one]], "from": out.path(int(self.launches.place[one]))}
             for one in range(self.seen)
         ]
         out.table("launches", rows)
@@ -62,6 +64,10 @@ class Named(Tool):
     assert [row["launch"] for row in rows] == list(range(6))
     assert sorted(row["kernel"] for row in rows) == ["gemm(float*)"] * 3 + ["relu"] * 3
     assert all("hipLaunchKernel" in row["from"]["path"] for row in rows)
+    for kernel in open_profile(output).tree.find(kind="kernel"):
+        grid, block = kernel.exclusive("grid_blocks"), kernel.exclusive("block_threads")
+        shapes = {(row["blocks"], row["threads"]) for row in rows if row["kernel"] == kernel.name}
+        assert shapes == {(grid.sum // grid.count, block.sum // block.count)} and (0, 0) not in shapes
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ def test_drawn_accesses_come_out_and_nobody_waited(fakes: dict[str, str], tmp_pa
     ]
     launches = ran.table("Rows", "launch")
     assert [row["kernel"] for row in launches] == ["gemm(float*, float*)"] * 3 + ["copy"]
+    assert [(row["blocks"], row["threads"]) for row in launches] == [(8, 128)] * 3 + [(2, 128)]
     text = program()
     assert [row["line"] for row in launches] == [line_of(text, "line of gemm")] * 3 + [line_of(text, "line of copy")]
     assert ran.found("Rows")["lost"] == {}

@@ -76,6 +76,14 @@ class Batch:
         return Batch(self.event, {**self._raw, name: values})
 
 
+_ZERO_IF_UNKNOWN = {"launch": ("blocks", "threads")}
+"""Columns that few backends know; the others need not name them."""
+
+
 def batch_of(event: str, columns: Mapping[str, Any]) -> Batch:
     """A batch of an event, from anything that NumPy makes an int64 array of."""
-    return Batch(EVENTS[event], {name: np.asarray(values, np.int64) for name, values in columns.items()})
+    arrays = {name: np.asarray(values, np.int64) for name, values in columns.items()}
+    for name in _ZERO_IF_UNKNOWN.get(event, ()):
+        if name not in arrays:
+            arrays[name] = np.broadcast_to(np.int64(0), len(next(iter(arrays.values()), ())))  # takes no memory
+    return Batch(EVENTS[event], arrays)

@@ -44,6 +44,8 @@ EVENTS: dict[str, EventInfo] = {
             EventColumn("thread", "", "", "kernel thread id of the caller; 0 from kernels, which are told when they have ended"),
             EventColumn("device", "", "", "number of the device, -1 for the CPU"),
             EventColumn("place", "", "place", "its call path"),
+            EventColumn("blocks", "", "", "thread blocks of its grid (kernels, sanitizer); 0 elsewhere"),
+            EventColumn("threads", "", "", "threads of a block (kernels, sanitizer); 0 elsewhere"),
         ),
     ),
     "touched": EventInfo(

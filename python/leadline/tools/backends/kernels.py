@@ -55,7 +55,7 @@ class KernelsBackend(Tap):
         nothing = np.zeros(len(rows), np.int64)
         columns = {"launch": launches, "kernel": kernels, "time": rows["time"], "duration": rows["duration"]}
         columns |= {"flops": nothing, "inputs": nothing, "thread": nothing}
-        columns |= {"device": rows["device"], "place": rows["place"]}
+        columns |= {"device": rows["device"], "place": rows["place"], "blocks": rows["a"], "threads": rows["b"]}
         names = self._context.names
         asked = zip(launches.tolist(), kernels.tolist(), rows["place"].tolist(), strict=True)
         chosen = [self._selector.chooses(launch, names[kernel], place) for launch, kernel, place in asked]

@@ -213,6 +213,7 @@ class SanitizerBackend:
     def _launches(self, rows: NDArray[Any]) -> Batch:
         columns = {name: rows[name] for name in ("launch", "time", "thread", "device", "place")}
         columns["kernel"] = self._names(rows["name"])
+        columns |= {"blocks": rows["blocks"], "threads": rows["threads"]}
         nothing = np.zeros(len(rows), np.int64)
         if "block" in self._wants.events:
             self._block_threads.update(zip(rows["launch"].tolist(), rows["threads"].tolist(), strict=True))
