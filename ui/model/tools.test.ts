@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { heatCell, type HeatOutput } from "./tools";
+import { barColumn, heatCell, type HeatOutput } from "./tools";
 
 const heat: HeatOutput = {
   kind: "heat",
@@ -30,5 +30,36 @@ describe("a cell of a heat map", () => {
   it("does without names and rows that a file does not have", () => {
     expect(heatCell({ ...heat, rows: [], columns: [], cells: [[2]] }, 0, 0, 1).text).toBe(": 2 elements");
     expect(heatCell({ ...heat, cells: [] }, 3, 0, 1).value).toBe(0);
+  });
+});
+
+describe("the column that bars are drawn of", () => {
+  const columns = ["kernel", "launch", "whole", "time"].map((name) => ({ name, unit: name === "time" ? "ns" : "" }));
+  const path = { path: ["a.py:1"] };
+  it("is the one that the tool has sorted by", () => {
+    const rows = [
+      ["mm", 7, 300, 5],
+      ["add", 9, 200, 9],
+      ["mm", 8, 100, 1],
+    ];
+    expect(barColumn(columns, rows)).toBe(2);
+  });
+  it("is else the first with a unit", () => {
+    const rows = [
+      ["mm", 7, 1, 5],
+      ["add", 9, 2, 9],
+      ["mm", 8, 3, 1],
+    ];
+    expect(barColumn(columns, rows)).toBe(3);
+  });
+  it("is none where there is little to compare, or nothing to draw", () => {
+    expect(
+      barColumn(columns, [
+        ["mm", 9, 2, 5],
+        ["add", 7, 1, 9],
+      ]),
+    ).toBe(-1);
+    expect(barColumn(columns, Array(3).fill(["mm", 0, 0, 0]))).toBe(-1);
+    expect(barColumn(columns, Array(3).fill([path, "a", null, -1]))).toBe(-1);
   });
 });

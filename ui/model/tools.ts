@@ -105,6 +105,17 @@ function outputOf(output: Record<string, unknown>): ToolOutput {
   return { kind: "text", name, text: `An output of the kind ${text(output.kind)}, which this page cannot show.` };
 }
 
+/** The column of a table that bars are drawn of, -1 for none: the one that its rows are sorted by, largest first, else the
+ *  first one that has a unit. Bars compare, so there are none of one or two rows, nor of values below 0. */
+export function barColumn(columns: ToolColumn[], rows: unknown[][]): number {
+  if (rows.length < 3) return -1;
+  const values = columns.map((_, at) => rows.map((row) => row[at]));
+  const drawable = values.map((of) => of.every((value) => typeof value === "number" && value >= 0) && of.some(Boolean));
+  const falls = (of: unknown[]) => of.every((value, at) => at === 0 || Number(value) <= Number(of[at - 1]));
+  const sorted = values.findIndex((of, at) => drawable[at] && falls(of) && of[0] !== of[of.length - 1]);
+  return sorted >= 0 ? sorted : columns.findIndex((column, at) => drawable[at] && column.unit !== "");
+}
+
 /** One of `wide` cells drawn of a row: the most of the columns that it stands for, and what it says in words. */
 export function heatCell(heat: HeatOutput, row: number, at: number, wide: number): { value: number; text: string } {
   const values = heat.cells[row] ?? [];

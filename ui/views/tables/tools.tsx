@@ -2,11 +2,11 @@
 
 import { useMemo } from "preact/hooks";
 import type { Chart } from "../../model/series";
-import { cellNode, cellText, toolResults, type ToolOutput, type ToolResult } from "../../model/tools";
+import { barColumn, cellNode, cellText, toolResults, type ToolOutput, type ToolResult } from "../../model/tools";
 import { number, visible } from "../../model/units";
 import { Plot } from "../charts/plot";
 import type { Opened } from "../opened";
-import { Card, Nothing } from "../widgets";
+import { Bar, Card, Nothing } from "../widgets";
 import { SortTable, type Column } from "./table";
 import { ToolHeat } from "./tool_heat";
 
@@ -78,6 +78,21 @@ function Rows({ opened, output }: { opened: Opened; output: Extract<ToolOutput, 
       cell: (row) => visible(cellText(row[at], column.unit)),
     };
   });
+  const sort = Math.max(
+    0,
+    columns.findIndex((column) => !column.text),
+  );
+  const drawn = barColumn(output.columns, rows);
+  const most = drawn < 0 ? 0 : Math.max(...rows.map((row) => Number(row[drawn])));
+  if (drawn >= 0)
+    columns.splice(drawn + 1, 0, {
+      title: "",
+      value: (row) => Number(row[drawn]),
+      cell: (row) => (
+        <Bar parts={[[Number(row[drawn]) / most, "operator", cellText(row[drawn], output.columns[drawn].unit)]]} />
+      ),
+      picture: true,
+    });
   const place = rows.some((row) => row.some((value) => cellNode(value, size) !== null));
   const open = (row: unknown[]) => {
     const node = row.map((value) => cellNode(value, size)).find((one) => one !== null);
@@ -90,10 +105,7 @@ function Rows({ opened, output }: { opened: Opened; output: Extract<ToolOutput, 
       what={output.name}
       columns={columns}
       rows={rows}
-      sort={Math.max(
-        0,
-        columns.findIndex((column) => !column.text),
-      )}
+      sort={drawn >= 0 ? drawn : sort}
       note={visible([output.name, `${number(rows.length)}${more} rows`, output.note].filter(Boolean).join(", "))}
       empty="It has no rows."
       rowTitle="Show it in the flame graph"
