@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -118,9 +119,10 @@ class Program {
 };
 
 // ([(program, operation, count, total_ps, self_ps, min_ps, max_ps, sum_squares, device, stream, work)], [(program,
-// module, run, device, start_ps, end_ps, operations, on_device)], problem); device and stream of operations are -1 on
-// threads of the host.
-nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
+// module, run, device, start_ps, end_ps, operations, on_device, once, whole)], problem); device and stream of
+// operations are -1 on threads of the host. `expected`: by program the names of operations that run once, how many of
+// them a whole run has, and on how many devices.
+nb::tuple fold(const nb::bytes& bytes, const nb::dict& control, const nb::dict& expected) {
   ControlFlow others;
   std::vector<std::string> kept;
   for (const auto& [program, names] : control) {
@@ -130,13 +132,22 @@ nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
   for (const auto& [program, names] : control) {
     for (size_t i = 0; i < nb::len(names); ++i) others[nb::cast<int64_t>(program)].insert(kept[next++]);
   }
+  WholeRuns whole;
+  std::deque<std::string> once;  // whose texts stay where they are
+  for (const auto& [program, of_program] : expected) {
+    const auto facts = nb::cast<nb::tuple>(of_program);
+    Expected& made = whole[nb::cast<int64_t>(program)];
+    for (const nb::handle name : facts[0]) made.once.insert(once.emplace_back(nb::cast<std::string>(name)));
+    made.operations = nb::cast<uint64_t>(facts[1]);
+    made.devices = nb::cast<uint64_t>(facts[2]);
+  }
   std::string problem;
   std::unique_ptr<Space> space;
   Window window;
   {
     const nb::gil_scoped_release no_gil;
     space = std::make_unique<Space>(view(bytes), window_wanted(), &problem);
-    window = sums(*space, others);
+    window = sums(*space, others, whole);
   }
   nb::list operations;
   for (const OperationSum& sum : window.operations) {
@@ -148,7 +159,7 @@ nb::tuple fold(const nb::bytes& bytes, const nb::dict& control) {
   nb::list runs;
   for (const ProgramRun& run : window.runs) {
     runs.append(nb::make_tuple(run.program, text(space->strings()[run.module]), run.run, run.device, run.start_ps,
-                               run.end_ps, run.operations, run.on_device));
+                               run.end_ps, run.operations, run.on_device, run.once, run.whole));
   }
   return nb::make_tuple(operations, runs, problem);
 }
@@ -253,6 +264,6 @@ NB_MODULE(_xla, m) {
       .def("temporaries", &Program::temporaries, nb::arg("assignment"), nb::arg("most"))
       .def("dataflow", &Program::dataflow)
       .def("origins", &Program::origins, nb::arg("operation"));
-  m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"));
+  m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"), nb::arg("expected") = nb::dict());
   m.def("profile", &profile, nb::arg("bytes"), nb::arg("numbers"), nb::arg("texts"));
 }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <unordered_set>
+#include <utility>
 
 namespace leadline::xla {
 namespace {
@@ -43,13 +46,40 @@ int64_t covered(const std::vector<Work>& works, size_t at, uint64_t* comparisons
   return sum_ps;
 }
 
+// A result may be there before the threads that made it have told of their last operation, and a run may be under way
+// still where a window begins: with work on several devices, or more threads than cores. What is left of such a run
+// would count as a whole one.
+void find_cut_runs(std::vector<ProgramRun>& runs, const WholeRuns& expected) {
+  std::unordered_map<int64_t, Expected> most;
+  std::map<std::pair<int64_t, int64_t>, uint64_t> devices;
+  const auto known = [&](const ProgramRun& run) {
+    return !run.on_device && run.run != kUnknown && expected.contains(run.program);
+  };
+  for (const ProgramRun& run : runs) {
+    if (!known(run)) continue;
+    const auto [found, is_new] = most.try_emplace(run.program);
+    const Expected& before = expected.at(run.program);
+    if (is_new) found->second.operations = before.operations, found->second.devices = before.devices;
+    found->second.operations = std::max(found->second.operations, run.once);
+    found->second.devices = std::max(found->second.devices, ++devices[{run.program, run.run}]);
+  }
+  std::set<std::pair<int64_t, int64_t>> cut;
+  for (const ProgramRun& run : runs) {
+    if (!known(run)) continue;
+    const Expected& all = most.at(run.program);
+    if (run.once < all.operations || devices.at({run.program, run.run}) < all.devices)
+      cut.insert({run.program, run.run});
+  }
+  for (ProgramRun& run : runs) run.whole = !known(run) || !cut.contains({run.program, run.run});
+}
+
 }  // namespace
 
 Wanted window_wanted() {
   return {{"program_id", "run_id", "device_ordinal", "correlation_id"}, {"hlo_op", "hlo_module"}};
 }
 
-Window sums(const Space& space, const ControlFlow& control) {
+Window sums(const Space& space, const ControlFlow& control, const WholeRuns& expected) {
   const Space::Events& events = space.events();
   const auto program = [&](size_t row) { return events.number(0, row); };
   const auto operation = [&](size_t row) { return events.text(0, row); };
@@ -80,22 +110,34 @@ Window sums(const Space& space, const ControlFlow& control) {
     }
   }
   Window window;
-  std::map<std::tuple<int64_t, uint32_t, int64_t, int64_t, uint32_t>, OperationSum> found;
-  uint64_t comparisons = 0;
   for (auto& [key, works] : runs) {
     std::stable_sort(works.begin(), works.end(), inside_out);
+    ProgramRun seen{key.program,           key.run, key.device, key.on_device, events.text(1, works.front().row),
+                    works.front().start_ps};
+    const auto whole = expected.find(key.program);
+    std::unordered_set<uint32_t> once;
+    for (const Work& work : works) {
+      seen.end_ps = std::max(seen.end_ps, work.end_ps);
+      ++seen.operations;
+      if (whole != expected.end() && whole->second.once.contains(space.strings()[operation(work.row)]))
+        once.insert(operation(work.row));
+    }
+    seen.once = once.size();
+    window.runs.push_back(seen);
+  }
+  find_cut_runs(window.runs, expected);
+  std::map<std::tuple<int64_t, uint32_t, int64_t, int64_t, uint32_t>, OperationSum> found;
+  uint64_t comparisons = 0;
+  auto seen = window.runs.begin();
+  for (auto& [key, works] : runs) {
+    if (!(seen++)->whole) continue;
     const auto others = control.find(key.program);
-    ProgramRun seen{
-        key.program, key.run, key.device, key.on_device, events.text(1, works.front().row), works.front().start_ps,
-        0,           0};
     for (size_t at = 0; at < works.size(); ++at) {
       const Work& work = works[at];
       const int64_t took_ps = work.end_ps - work.start_ps;
       const std::string_view name = space.strings()[operation(work.row)];
       if (others != control.end() && others->second.contains(name) && comparisons < kMostComparisons)
         self_ps[work.row] = took_ps - covered(works, at, &comparisons);
-      seen.end_ps = std::max(seen.end_ps, work.end_ps);
-      ++seen.operations;
       const int64_t stream = key.on_device ? space.lines()[events.line[work.row]].stream : kUnknown;
       const int64_t device = key.on_device ? key.device : kUnknown;
       const uint32_t kernel = key.on_device ? events.name[work.row] : kNoText;
@@ -109,7 +151,6 @@ Window sums(const Space& space, const ControlFlow& control) {
       sum.max_ps = std::max(sum.max_ps, took_ps);
       sum.sum_squares += static_cast<double>(took_ps) * static_cast<double>(took_ps);
     }
-    window.runs.push_back(seen);
   }
   std::stable_sort(window.runs.begin(), window.runs.end(),
                    [](const ProgramRun& a, const ProgramRun& b) { return a.run < b.run; });

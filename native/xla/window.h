@@ -21,6 +21,15 @@ Wanted window_wanted();
 // Operations that run others, by program: what those took on any thread is taken off their own time.
 using ControlFlow = std::unordered_map<int64_t, std::unordered_set<std::string_view>>;
 
+// What one run of a program on one device of the host consists of, as far as it is known: names of operations that run
+// once each time, how many of those runs were seen to have, and on how many devices.
+struct Expected {
+  std::unordered_set<std::string_view> once;
+  uint64_t operations = 0;
+  uint64_t devices = 0;
+};
+using WholeRuns = std::unordered_map<int64_t, Expected>;
+
 struct OperationSum {
   int64_t program = 0;
   uint32_t operation = kNoText;  // in Space::strings()
@@ -45,6 +54,8 @@ struct ProgramRun {
   int64_t start_ps = 0;
   int64_t end_ps = 0;
   uint64_t operations = 0;
+  uint64_t once = 0;  // distinct ones of Expected::once
+  bool whole = true;  // false: an edge of the window has cut the run, on some device, and the sums leave it out
 };
 
 struct Window {
@@ -53,6 +64,6 @@ struct Window {
 };
 
 // `space` must have been read with window_wanted().
-Window sums(const Space& space, const ControlFlow& control);
+Window sums(const Space& space, const ControlFlow& control, const WholeRuns& expected = {});
 
 }  // namespace leadline::xla

@@ -19,6 +19,7 @@ struct Event {
   uint64_t start_ps;
   uint64_t duration_ps;
   uint64_t run;
+  uint64_t device = 0;
 };
 
 // One plane; every event is an operation of program 5.
@@ -32,6 +33,7 @@ std::string profile(const std::vector<Event>& events) {
     message.message(4, Message().number(1, 1).number(7, names[event.name]));
     message.message(4, Message().number(1, 2).number(4, 5));
     message.message(4, Message().number(1, 3).number(4, event.run));
+    message.message(4, Message().number(1, 4).number(4, event.device));
     lines[event.line].message(4, message);
   }
   Message plane;
@@ -44,6 +46,7 @@ std::string profile(const std::vector<Event>& events) {
   }
   for (const auto& [name, key] : names) plane.message(4, named(key, name)).message(5, named(key, name));
   plane.message(5, named(1, "hlo_op")).message(5, named(2, "program_id")).message(5, named(3, "run_id"));
+  plane.message(5, named(4, "device_ordinal"));
   return Message().message(1, plane).text();
 }
 
@@ -59,6 +62,37 @@ std::map<std::string, OperationSum> by_name(const std::string& bytes, const Cont
 }
 
 }  // namespace
+
+TEST_CASE("a run that an edge of the window has cut on some device is left out") {
+  const std::vector<Event> events{
+      {"product", 1, 0, 10, 1, 0},  {"sum", 1, 10, 10, 1, 0},     {"product", 2, 0, 10, 1, 1},
+      {"sum", 2, 10, 10, 1, 1},     {"product", 1, 30, 10, 2, 0}, {"maybe", 1, 40, 5, 2, 0},
+      {"sum", 1, 50, 10, 2, 0},     {"product", 2, 30, 10, 2, 1}, {"sum", 2, 40, 10, 2, 1},
+      {"product", 1, 60, 10, 3, 0}, {"product", 2, 60, 10, 3, 1}, {"sum", 2, 70, 10, 3, 1},
+      {"product", 1, 90, 10, 4, 0}, {"sum", 1, 95, 10, 4, 0},
+  };
+  std::string problem;
+  const std::string bytes = profile(events);
+  const Space space(bytes, window_wanted(), &problem);
+  const auto counts = [&](const WholeRuns& expected) {
+    const Window window = sums(space, {}, expected);
+    std::map<std::string, uint64_t> found;
+    for (const OperationSum& sum : window.operations) found[std::string(space.strings()[sum.operation])] = sum.count;
+    std::string whole;
+    for (const ProgramRun& run : window.runs) whole += std::to_string(run.run) + (run.whole ? "+ " : "- ");
+    return std::pair(found, whole);
+  };
+  using Counts = std::map<std::string, uint64_t>;
+  const std::unordered_set<std::string_view> once{"product", "sum", "never seen"};
+  CHECK(counts({}) ==
+        std::pair(Counts{{"product", 7}, {"sum", 6}, {"maybe", 1}}, std::string("1+ 1+ 2+ 2+ 3+ 3+ 4+ ")));
+  CHECK(counts({{5, {once, 0, 0}}}) ==
+        std::pair(Counts{{"product", 4}, {"sum", 4}, {"maybe", 1}}, std::string("1+ 1+ 2+ 2+ 3- 3- 4- ")));
+  // Earlier windows have seen more of it: none here is whole.
+  CHECK(counts({{5, {once, 3, 2}}}).second == "1- 1- 2- 2- 3- 3- 4- ");
+  CHECK(counts({{5, {once, 2, 3}}}).second == "1- 1- 2- 2- 3- 3- 4- ");
+  CHECK(counts({{6, {once, 9, 9}}}).second == "1+ 1+ 2+ 2+ 3+ 3+ 4+ ");
+}
 
 TEST_CASE("what ran inside an operation on the same thread is not its own time") {
   size_t runs = 0;

@@ -98,6 +98,8 @@ class Windows(ProfilerWindows):
         """Timed runs of each place and function, by program."""
         self.known: set[str] = set()
         """Functions that have been timed."""
+        self._whole: dict[int, tuple[int, int]] = {}
+        """By program: most operations of its entry that a run had, and most devices that one was on."""
         self._settled: set[str] = set()
         """Those that get no window of their own any more."""
 
@@ -206,7 +208,7 @@ class Windows(ProfilerWindows):
         _, runs, _ = self._fold(data, {})
         for number, name in {(run[0], run[1]) for run in runs}:
             self._programs.get(number, name)
-        operations, runs, problem = self._fold(data, self._programs.control_flow())
+        operations, runs, problem = self._fold(data, self._programs.control_flow(), self._expected(runs))
         if problem:
             self._loss(f"A window of XLA's profiler could not be read: {problem}")
         self.count += 1
@@ -218,14 +220,14 @@ class Windows(ProfilerWindows):
             if timed.early == self._for_first_run:
                 timed.add_run(one.wall_ps // 1000)
         for number, operation, count, total_ps, self_ps, shortest_ps, longest_ps, _, device, stream, work in operations:
-            timed = self.timed[number]
-            if timed.early != self._for_first_run:
+            of_program = self.timed.get(number)
+            if of_program is None or of_program.early != self._for_first_run:
                 continue
             nothing = [0, 0, 0, shortest_ps, 0]
             sums = (
-                timed.operations.setdefault(operation, nothing)
+                of_program.operations.setdefault(operation, nothing)
                 if device < 0
-                else timed.work.setdefault((operation, device, stream, work), nothing)
+                else of_program.work.setdefault((operation, device, stream, work), nothing)
             )
             sums[0] += count
             sums[1] += total_ps
@@ -240,12 +242,25 @@ class Windows(ProfilerWindows):
         for run in runs:
             together.setdefault((run[0], run[2]), []).append(run)
         for (number, run_id), parts in together.items():
+            once, devices = self._whole.get(number, (0, 0))
+            self._whole[number] = max(once, *(part[8] for part in parts)), max(devices, len(parts))
+            if not all(part[9] for part in parts):
+                continue  # an edge of the window has cut it
             module = str(parts[0][1])
             if run_id != _UNNUMBERED:
                 begun, ended = min(part[4] for part in parts), max(part[5] for part in parts)
                 yield _Call(number, module, ended - begun)
             else:
                 yield from self._unnumbered(number, module, parts, operations, seen)
+
+    def _expected(self, runs: list[Any]) -> dict[int, tuple[frozenset[str], int, int]]:
+        """What whole runs of the programs in a window have, so that those that its edges have cut are left out."""
+        expected = {}
+        for number in {run[0] for run in runs}:
+            compiled = self._programs.get(number)
+            if compiled is not None and compiled.entry:
+                expected[number] = (compiled.entry, *self._whole.get(number, (0, 0)))
+        return expected
 
     def _unnumbered(
         self, number: int, module: str, parts: list[Any], operations: list[Any], seen: list[Key]
