@@ -58,6 +58,8 @@ def test_what_holds_the_peak_inside_of_a_program_is_on_the_lines_that_made_it(ru
     assert len(layers) == 3 and {held.bytes for held in layers} == {256 * 128 * 4}
     assert {held.place.line for held in layers if held.place} == {_line("jnp.tanh(x @ w)")}
     assert sum(held.bytes for held in program.buffers) <= program.temporaries_bytes
+    assert {ran.paths[held.node] for held in layers if held.node is not None} == {"tanh"}
+    assert ran.paths[program.node] == "jit(train_step)"
     text = render_text(report, 120)
     assert "jit(train_step): 512 KiB of temporaries (448 KiB arguments, 192 KiB results), at their peak:" in text
     assert "128 KiB  linear.py:10 layer  tanh" in text

@@ -205,6 +205,30 @@ def test_scratch_memory_and_links_between_devices_are_on_the_overview(tmp_path, 
     assert "0 → 1\txGMI\t2\t62.5 KiB\t2.00 µs\t32.0\t-" in seen["text"]
 
 
+def test_what_a_compiled_program_holds_inside_is_in_the_table_of_memory(tmp_path, browse):
+    held = {"at_peak": True, "largest": [["tanh.1", 1 << 20], ["gone.2", 1 << 18]]}
+    planned = {"arguments": 4096, "results": 8192, "temporaries": 5 << 18}
+    detail = json.dumps({"planned_bytes": planned, "temporaries": held}).replace(" ", "")
+    profile = build(
+        f"""
+        python main @ /home/ada/train.py:3
+          operator jit(step) | call_time=90/1 detail={detail}
+            python layer @ /home/ada/train.py:10
+              operator tanh | time=80/1 detail={json.dumps({"hlo": "tanh.1"}).replace(" ", "")}
+        """
+    )
+    write_profile(tmp_path / "programs.leadline", profile)
+    command = [sys.executable, "-m", "leadline.cli.main", "report", "programs.leadline", "-o", "programs.html"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
+    seen = browse("memory.mjs", tmp_path / "programs.html")
+    assert seen["errors"] == []
+    [card] = seen["cards"]
+    assert "Inside jit(step): 1.25 MiB" in card and "called at train.py:3" in card
+    assert "4.00 KiB of arguments and 8.00 KiB of results beside it" in card
+    assert "80.0%" in card and "train.py:10 layer" in card and "20.0%" in card and "gone" in card
+    assert "tanh" in seen["frame"]
+
+
 @pytest.mark.parametrize(
     ("name", "detail", "words"),
     [

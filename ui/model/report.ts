@@ -128,6 +128,19 @@ export interface Loss {
   process: string;
 }
 
+/** Memory of one run of a compiled program, as its compiler has planned it. */
+export interface CompiledProgram {
+  name: string;
+  place: Place | null;
+  node: number;
+  arguments_bytes: number;
+  results_bytes: number;
+  temporaries_bytes: number;
+  /** Whether the buffers are those that are alive when the temporary memory is fullest; else the largest. */
+  at_peak: boolean;
+  buffers: { bytes: number; operation: string; place: Place | null; node: number | null }[];
+}
+
 export interface Report {
   meta: {
     program: string;
@@ -167,6 +180,8 @@ export interface Report {
     scratch?: ScratchRow[];
     links?: LinkRow[];
   } | null;
+  /** Absent in reports of before, and in those that the page makes. */
+  programs?: CompiledProgram[];
   losses: Loss[];
   cost: { callbacks_ns: number; events: number; held_bytes: number; percent: number | null };
   hidden: { paths: number; operators: number; modules: number; kernels: number };

@@ -202,6 +202,8 @@ class HeldBuffer:
     bytes: int
     operation: str
     place: Place | None
+    node: int | None
+    """Row of the operation in the tree."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,8 @@ class CompiledProgram:
     name: str
     place: Place | None
     """Where it is called."""
+    node: int
+    """Its row in the tree, of the first place that calls it."""
     arguments_bytes: int
     results_bytes: int
     temporaries_bytes: int

@@ -63,12 +63,14 @@ def _program(
             int(size),
             tree.node(makers[made]).name if made in makers else str(made).partition(".")[0],
             words.place(makers[made]) if made in makers else None,
+            makers.get(made),
         )
         for made, size in held["largest"]
     ]
     return CompiledProgram(
         name=name,
         place=words.place(rows[0]),
+        node=rows[0],
         arguments_bytes=int(planned.get("arguments", 0)),
         results_bytes=int(planned.get("results", 0)),
         temporaries_bytes=int(planned.get("temporaries", 0)),
