@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,14 +42,16 @@ class Ran:
 def run(tmp_path: Path) -> Callable[..., Ran]:
     """Run a program of `programs/` under `leadline run`, with arguments and options."""
 
-    def run(name: str, *arguments: str, options: tuple[str, ...] = ()) -> Ran:
+    def run(
+        name: str, *arguments: str, options: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+    ) -> Ran:
         output = tmp_path / f"{name}.leadline"
         done = subprocess.run(
             [sys.executable, "-m", "leadline", "run", "-o", str(output), *options, str(PROGRAMS / name), *arguments],
             capture_output=True,
             text=True,
             timeout=200,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(environment or {})},
             cwd=tmp_path,
         )
         assert done.returncode == 0, done.stderr

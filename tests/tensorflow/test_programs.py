@@ -122,12 +122,15 @@ def test_what_goes_between_two_devices_is_communication_and_nodes_name_their_dev
     assert all(int(node.exclusive("wait_time").sum) > 0 for node in moved if node.name == "CollectiveReduceV2")
 
 
-def test_a_collective_of_two_processes_stands_on_the_line_that_asked_for_it_in_both(run: Callable[..., Ran]) -> None:
-    ran = run("two_workers.py")
+@pytest.mark.parametrize("options", [(), ("--trace", "seconds=60,wait=0")])
+def test_processes_that_serve_others_are_counted_and_left_alone_by_tensorflows_profiler(
+    run: Callable[..., Ran], options: tuple[str, ...]
+) -> None:
+    """Its own sessions end such a process in about one of three runs (bench/tf_profiler_servers.py)."""
+    ran = run("two_workers.py", options=options)
     assert contradictions(ran.profile) == []
     assert ran.calls("tf.function(train)") == 2 * int(ran.output)
-    reduced = [node for node in ran.inside() if node.name == "CollectiveReduceV2"]
-    # the strategy makes it on a thread of its own, for which TensorFlow keeps no line of the replica's function
-    assert {_made_on(node).line for node in reduced} == {_line("two_workers.py", "strategy.run(")}
-    assert len({node.nearest("process") for node in reduced}) == 2
+    assert ran.inside() == []
+    said = [loss.detail for loss in ran.profile.losses if "serve others" in loss.detail]
+    assert len(said) == 2, "one for each worker"
     assert not any(node.name.startswith("b'") for node in ran.profile.tree.find(kind="operator"))

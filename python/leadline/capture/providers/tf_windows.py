@@ -7,6 +7,8 @@ its second call, and once more some calls later, since early calls make what lat
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
     from leadline.capture.providers.tf_trace import TracedCalls
 
 _FOLDER = "ram://leadline"
+ALWAYS_VARIABLE = "LEADLINE_TENSORFLOW_WINDOWS"
+"""Environment: `always` times nodes in processes with a server too."""
+_SERVES = (
+    "Nodes of TensorFlow's graphs have no times and are in no trace window here: its profiler ends processes that "
+    f"serve others (their memory is damaged when it stops while gRPC records); {ALWAYS_VARIABLE}=always tries it."
+)
 _LATER = 8
 """Calls after which a function that was timed early is timed again."""
 _OPTIONS = {"host_tracer_level": 3, "device_tracer_level": 0, "python_tracer_level": 0}
@@ -100,6 +108,9 @@ class Windows(ProfilerWindows):
             self.close()
 
     def begin_session(self) -> Any:
+        if os.environ.get(ALWAYS_VARIABLE) != "always" and _serves_other_processes():
+            self.end_for_good(_SERVES)
+            return None
         module = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
         session = module.ProfilerSession()
         try:
@@ -171,6 +182,16 @@ class Windows(ProfilerWindows):
                 add_values(waits, key, [1, waited_ps, waited_ps, waited_ps])
         for stage, values in sweep.stages.items():
             add_times(self.stages, stage, values)
+
+
+def _serves_other_processes() -> bool:
+    """Whether TensorFlow has a server of a cluster in this process. bench/results/tf_profiler_servers.md has what
+    happens then, without Leadline."""
+    context = getattr(sys.modules.get("tensorflow.python.eager.context"), "context", None)
+    if context is None:
+        return False
+    found = context()
+    return any(getattr(found, name, None) is not None for name in ("_server_def", "_collective_ops_server_def"))
 
 
 def _none(function: str, node: str, ran: Collection[str]) -> tuple[str, ...] | None:
