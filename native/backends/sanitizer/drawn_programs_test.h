@@ -43,7 +43,8 @@ inline const std::string kProgram =
 inline Options options() {
   Options made;
   made.candidates = {LEADLINE_SANITIZER_FAKE};
-  made.image = std::string("leadline fake patches\n") + LEADLINE_SANITIZER_TEXT;
+  made.image = "leadline fake patches\n";
+  made.image.append(LEADLINE_SANITIZER_TEXT);
   made.shape.page_sizes = {4096, 0, 0, 0};
   made.patches = patches_for(made.shape.want);
   return made;
