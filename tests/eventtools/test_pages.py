@@ -171,6 +171,17 @@ def test_programs_that_hand_tensors_to_the_system_go_on(run: Runner) -> None:
     assert any(row["kernel"] == "mul" and row["reads"] == 1 << 18 for row in rows_of(found[""]))
 
 
+def test_tensors_without_a_storage_are_left_alone_and_counted(run: Runner) -> None:
+    program = """
+    import torch
+    opaque = torch.randn(4, 3, 64, 64).to_mkldnn()
+    print(bool((torch.relu(opaque).to_dense() >= 0).all()))
+    """
+    ran = run(program, "--backend", "pages", tools=TOOLS)
+    assert (ran.code, ran.out) == (0, "True\n"), ran.err
+    assert any("could not be looked at (NotImplementedError)" in lost for lost in ran.found("Rows")["lost"])
+
+
 def test_a_program_that_crashes_says_so_as_it_would(run: Runner) -> None:
     program = """
     import ctypes, faulthandler

@@ -109,6 +109,10 @@ class DeclaredBackend:
         """Something that could not be seen; the dictionary stays small."""
         self._lost[what] = self._lost.get(what, 0) + count
 
+    def count_unreadable(self, error: Exception) -> None:
+        """An operator with tensors that are nothing to look at, such as opaque ones."""
+        self.count_lost(f"operators whose tensors could not be looked at ({type(error).__name__})")
+
     @property
     def skipped(self) -> int:
         """Launches that the ranges left out."""
@@ -153,7 +157,7 @@ class DeclaredBackend:
         try:
             self._note(facts, args, kwargs, result, place, before_ns, after_ns - before_ns, inputs)
         except Exception as error:
-            self.count_lost(f"operators whose tensors could not be looked at ({type(error).__name__})")
+            self.count_unreadable(error)
         return result
 
     def call(self, facts: OperatorFacts, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> Any:

@@ -19,6 +19,7 @@ from leadline.tools.backends.declared_operators import OperatorFacts, Use, tenso
 from leadline.tools.backends.page_watch import (
     BUSY,
     MOST_SPANS,
+    NO_HANDLER,
     WATCHING,
     PageWatch,
     Watched,
@@ -37,6 +38,12 @@ DOC = "pages that operators on the CPU really touch, by faults"
 NOTHING = "no operator ran outside of compiled code while they looked"
 
 _DECLARED = "touched sets that are declared ones, since their operator could not be watched ({why})"
+
+_REFUSED = {
+    NO_HANDLER: "the program has taken SIGSEGV for itself",
+    BUSY: "there was no room to note what it touches",
+}
+"""By what the watch answers."""
 
 
 class _Here(threading.local):
@@ -82,7 +89,12 @@ class PagesBackend(DeclaredBackend):
 
     def call(self, facts: OperatorFacts, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> Any:
         self._here.found = None
-        extents = self._extents(facts, func, args, kwargs) if self._may_watch(facts, place) else []
+        try:
+            extents = self._extents(facts, func, args, kwargs) if self._may_watch(facts, place) else []
+            spans = spans_of(extents)
+        except Exception as error:
+            self.count_unreadable(error)
+            extents = []
         if not extents:
             return func(*args, **kwargs)
         if not self._one.acquire(blocking=False):
@@ -90,13 +102,13 @@ class PagesBackend(DeclaredBackend):
             return func(*args, **kwargs)
         watching = BUSY
         try:
-            watching = self._watch.begin(spans_of(extents), self._block)
+            watching = self._watch.begin(spans, self._block)
             return func(*args, **kwargs)
         finally:
             if watching == WATCHING:
                 self._here.found = (extents, *self._watch.end(len(extents), self._sizes))
             else:
-                self.count_lost(_DECLARED.format(why="the program has taken SIGSEGV for itself"))
+                self.count_lost(_DECLARED.format(why=_REFUSED[watching]))
             self._one.release()
 
     def _may_watch(self, facts: OperatorFacts, place: int) -> bool:
