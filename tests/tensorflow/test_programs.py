@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.tensorflow.conftest import PROGRAMS, Ran
 from tests.truth.invariants import contradictions
 
+from leadline.capture.providers.tf_windows import ALWAYS_VARIABLE
 from leadline.profiles.tree import Node
 
 pytest.importorskip("tensorflow", reason="these tests measure real TensorFlow; make test-tf runs them")
@@ -133,4 +135,23 @@ def test_processes_that_serve_others_are_counted_and_left_alone_by_tensorflows_p
     assert ran.inside() == []
     said = [loss.detail for loss in ran.profile.losses if "serve others" in loss.detail]
     assert len(said) == 2, "one for each worker"
+    assert not any(node.name.startswith("b'") for node in ran.profile.tree.find(kind="operator"))
+
+
+def test_a_collective_of_two_processes_stands_on_the_line_that_asked_for_it_in_both(run: Callable[..., Ran]) -> None:
+    """With the windows that such processes get on demand only; of what TensorFlow ended another is run."""
+    ran = None
+    for _ in range(8):
+        try:
+            ran = run("two_workers.py", environment={ALWAYS_VARIABLE: "always"})
+            break
+        except AssertionError as ended:
+            assert re.search("invalid pointer|corruption|reset by peer|Socket closed", str(ended)), ended
+    assert ran is not None
+    assert contradictions(ran.profile) == []
+    assert ran.calls("tf.function(train)") == 2 * int(ran.output)
+    reduced = [node for node in ran.inside() if node.name == "CollectiveReduceV2"]
+    # the strategy makes it on a thread of its own, for which TensorFlow keeps no line of the replica's function
+    assert {_made_on(node).line for node in reduced} == {_line("two_workers.py", "strategy.run(")}
+    assert len({node.nearest("process") for node in reduced}) == 2
     assert not any(node.name.startswith("b'") for node in ran.profile.tree.find(kind="operator"))
