@@ -182,10 +182,8 @@ TEST_CASE("all is open afterwards, also for threads that read beside launches") 
 
 TEST_CASE("a shared mapping that may only be read stays so") {
   const Started started;
-  char name[] = "/tmp/leadline-pages-XXXXXX";
-  const int file = mkstemp(name);
+  const int file = memfd_create("pages", MFD_CLOEXEC);
   REQUIRE(file >= 0);
-  unlink(name);
   REQUIRE(ftruncate(file, 8 * kPage) == 0);
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);

@@ -40,7 +40,7 @@ sanitizer::Options options_of(std::vector<std::string> candidates, const nb::byt
     options.shape.words = options.shape.words || page_sizes[i] != std::uint64_t{1} << page_shift;
   }
   options.shape.page_shift = page_shift;
-  options.shape.want = want | (raw_room == 0 ? 0U : std::uint32_t{device::kWantRaw});
+  options.shape.want = want;
   options.shape.raw_room = raw_room;
   options.shape.element = element;
   options.patches = sanitizer::patches_for(want, without_copies);

@@ -16,8 +16,8 @@ from tests.eventtools.conftest import Runner
 
 from leadline.cli.main import main
 from leadline.tools.errors import ToolError
+from leadline.tools.installed import MANAGED, installed
 from leadline.tools.managed_plan import ManagedPlan, Step, make_plan
-from leadline.tools.managed_run import library_path
 
 DRIVER = r"""
 #include <cstdio>
@@ -201,7 +201,7 @@ def test_a_recorded_program_is_planned_and_runs_by_the_plan(
 
 
 def test_torch_is_given_managed_memory(driver: Path) -> None:
-    library = library_path()
+    library = installed(MANAGED)
     if not library.is_file():
         pytest.skip("this build has no libleadline_managed.so; run make build")
     ctypes.CDLL(str(driver), mode=ctypes.RTLD_GLOBAL)

@@ -155,15 +155,7 @@ def test_the_script_says_what_is_missing(tmp_path: Path) -> None:
 def test_a_rehearsal_runs_every_part_over_the_fakes(tmp_path: Path) -> None:
     """The whole script as on a GPU machine, but for the build: with few and plain files as result. It has time enough
     on a machine with much else to do: what is left out for want of time is another test's matter."""
-    bash = need_bash()
-    if shutil.which("g++") is None:
-        pytest.skip("The fake vendor libraries need g++, which was not found.")
-    package = Path(importlib.util.find_spec("leadline").origin).parents[1]  # type: ignore[union-attr, arg-type]
-    environment = {**os.environ, "PYTHON": sys.executable, "BUILT": str(package), "SECONDS_ALLOWED": "800"}
-    out = tmp_path / "out"
-    done = subprocess.run(
-        [bash, str(SCRIPT), "--fakes", str(out)], env=environment, capture_output=True, text=True, check=False
-    )
+    out, done = rehearse(tmp_path, seconds=800)
     assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: a cost that nothing can be said of here
     results = json.loads((out / "results.json").read_text())
     failed = {name: result for name, result in results["correctness"].items() if result["ok"] is False}
@@ -187,15 +179,7 @@ def test_a_rehearsal_runs_every_part_over_the_fakes(tmp_path: Path) -> None:
 @pytest.mark.slow  # half a minute of runs, one for each figure
 @pytest.mark.timeout(600)
 def test_a_rehearsal_of_the_event_tools_prints_the_figures_of_the_paper(tmp_path: Path) -> None:
-    bash = need_bash()
-    if shutil.which("g++") is None:
-        pytest.skip("The fake vendor libraries need g++, which was not found.")
-    package = Path(importlib.util.find_spec("leadline").origin).parents[1]  # type: ignore[union-attr, arg-type]
-    environment = {**os.environ, "PYTHON": sys.executable, "BUILT": str(package), "SECONDS_ALLOWED": "500"}
-    out = tmp_path / "out"
-    done = subprocess.run(
-        [bash, str(SCRIPT), "--fakes", str(out), "tools"], env=environment, capture_output=True, text=True, check=False
-    )
+    out, done = rehearse(tmp_path, "tools", seconds=500)
     results = json.loads((out / "tools.json").read_text())
     assert {name: result for name, result in results.items() if not result["ok"]} == {}, done.stdout + done.stderr
     assert results["device and host"]["sums are equal"] is True
@@ -204,6 +188,18 @@ def test_a_rehearsal_of_the_event_tools_prints_the_figures_of_the_paper(tmp_path
     for figure in ("Figure 7", "Figure 13", "Table V"):
         assert f"## {figure}" in page
     assert "- gemm, 16, 100" in page
+
+
+def rehearse(folder: Path, *parts: str, seconds: int) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The script over the fakes, with a package that is built already; where its results are, and how it ended."""
+    bash = need_bash()
+    if shutil.which("g++") is None:
+        pytest.skip("The fake vendor libraries need g++, which was not found.")
+    package = Path(importlib.util.find_spec("leadline").origin).parents[1]  # type: ignore[union-attr, arg-type]
+    environment = {**os.environ, "PYTHON": sys.executable, "BUILT": str(package), "SECONDS_ALLOWED": str(seconds)}
+    out = folder / "out"
+    command = [bash, str(SCRIPT), "--fakes", str(out), *parts]
+    return out, subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def need_bash() -> str:

@@ -1,5 +1,4 @@
 // Sums that are made on the host from the stream of accesses, beside those of the device.
-#include "backends/device/tracker.h"
 #include "backends/sanitizer/drawn_programs_test.h"
 
 namespace leadline::sanitizer {
@@ -22,7 +21,6 @@ TEST_CASE_FIXTURE(Fixture, "Analysis of the stream on the host says the same, on
     Options asked = options();
     asked.shape.page_sizes = {4096, 65536, 0, 0};
     asked.shape.words = true;
-    asked.shape.want |= device::kWantRaw;
     asked.shape.raw_room = room;
     Backend backend(std::move(asked));
     REQUIRE(backend.start() == "");

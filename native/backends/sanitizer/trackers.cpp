@@ -225,7 +225,7 @@ bool Trackers::begin(const Flight& flight, const abi::LaunchData& launch, abi::S
   setup.version = device::kVersion;
   setup.range_count = static_cast<std::uint32_t>(slot->ranges);
   setup.page_shift = shape_.page_shift;
-  setup.want = shape_.want;
+  setup.want = shape_.want | (slot->raw == nullptr ? 0U : std::uint32_t{device::kWantRaw});
   setup.ranges = reinterpret_cast<const device::Range*>(slot->tables);
   setup.sums = reinterpret_cast<device::Sums*>(slot->tables + at.sums);
   setup.touched = reinterpret_cast<device::u32*>(slot->tables + at.touched);

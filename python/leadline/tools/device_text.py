@@ -8,7 +8,6 @@ The text itself is native/backends/device; a tool's `gpu` text comes among it.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.tools.errors import ToolError
+from leadline.tools.installed import installed
 from leadline.tools.nvrtc import Nvrtc, find_nvrtc
 
 ARCHITECTURES = (75, 80, 90, 100, 120)
@@ -84,8 +84,7 @@ def why_not() -> str:
 
 def text_folder() -> Path:
     """Where the files of the text are: beside the package's native module."""
-    native = importlib.import_module("leadline._native")
-    return Path(str(native.__file__)).parent / "device"
+    return installed("device")
 
 
 def source(user_text: str = "", tool: str = "") -> str:

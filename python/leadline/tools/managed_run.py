@@ -16,6 +16,7 @@ from typing import Any
 from leadline.tools.backends.declared_operators import OperatorFacts, Storages, facts_of, tensors_in
 from leadline.tools.backends.dispatch import Everywhere
 from leadline.tools.errors import ToolError
+from leadline.tools.installed import MANAGED, installed, why_missing
 from leadline.tools.managed_driver import ManagedDriver
 from leadline.tools.managed_plan import ManagedPlan, Step
 from leadline.tools.registry import Names, Objects
@@ -140,17 +141,11 @@ class Applier:
         self._say(f"the plan is not followed any further: {why}; the program runs on, with pages moved on demand.")
 
 
-def library_path() -> Path:
-    """The library beside the package's native module."""
-    native = importlib.import_module("leadline._native")
-    return Path(str(native.__file__)).parent / "libleadline_managed.so"
-
-
 def _managed_pool(torch: Any) -> Any:
     """A pool of torch's allocator whose segments are managed memory."""
-    library = str(library_path())
-    if not Path(library).is_file():
-        raise ToolError("This installation has no libleadline_managed.so; install Leadline from its wheel.")
+    if missing := why_missing(MANAGED):
+        raise ToolError(f"{missing[0].upper()}{missing[1:]}.")
+    library = str(installed(MANAGED))
     allocator = torch.cuda.memory.CUDAPluggableAllocator(library, "leadline_managed_alloc", "leadline_managed_free")
     return torch.cuda.MemPool(allocator.allocator())
 

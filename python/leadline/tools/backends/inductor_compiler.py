@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib
 import os
 import shlex
 import shutil
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.tools.errors import ToolError
+from leadline.tools.installed import ACCESSES, installed, why_missing
 
 MOST_SPANS = 256
 RESULT = np.dtype(
@@ -76,16 +76,10 @@ class Compiler:
     cache: Path
 
 
-def library_path() -> Path:
-    """The library beside the package's native module."""
-    native = importlib.import_module("leadline._native")
-    return Path(str(native.__file__)).parent / "libleadline_accesses.so"
-
-
 def why_not() -> str:
     """Why accesses of compiled code cannot be counted here, or empty."""
-    if not library_path().is_file():
-        return "this installation has no libleadline_accesses.so; install Leadline from its wheel"
+    if missing := why_missing(ACCESSES):
+        return missing
     if _real_compiler() is None:
         return "torch.compile needs a C++ compiler on the CPU and there is none; install g++ or set CXX"
     return ""
@@ -96,7 +90,7 @@ def make_compiler() -> Compiler:
     real = _real_compiler()
     if real is None:
         raise ToolError(f"The backend inductor-cpu does not work here: {why_not()}.")
-    library = library_path()
+    library = installed(ACCESSES)
     header = library.with_name("leadline_accesses_masked.h")
     text = _SCRIPT.format(
         real=shlex.join(real),

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from leadline.tools.backends import Wants
-from leadline.tools.backends.inductor_compiler import MOST_SPANS, Counter, library_path, make_compiler, why_not
+from leadline.tools.backends.inductor_compiler import MOST_SPANS, Counter, make_compiler, why_not
 from leadline.tools.backends.rows import ACCESS, LAUNCH, RowsBackend, Variable, signed
+from leadline.tools.installed import ACCESSES, installed
 from leadline.tools.tool import Context
 
 EVENTS = frozenset({"launch", "touched", "access"})
@@ -50,7 +51,7 @@ class InductorBackend(RowsBackend):
         self._cache = Variable("TORCHINDUCTOR_CACHE_DIR")
 
     def start(self) -> None:
-        self._counter = Counter(library_path())
+        self._counter = Counter(installed(ACCESSES))
         compiler = make_compiler()
         self._compiler = str(compiler.command)
         self._cache.set(str(compiler.cache))  # what is made elsewhere is not counted, nor is it to meet plain runs

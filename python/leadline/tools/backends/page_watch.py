@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import mmap
 import sys
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.tools.backends.inductor_compiler import library_path
+from leadline.tools.installed import ACCESSES, installed, why_missing
 
 MOST_SPANS = 256
 SPAN = np.dtype([(name, "<u8") for name in ("object", "begin", "end", "uses")])
@@ -43,7 +42,7 @@ class PageWatch:
     """The library's watch, of which a process has one. Its functions keep the GIL."""
 
     def __init__(self) -> None:
-        library = ctypes.PyDLL(str(library_path()))
+        library = ctypes.PyDLL(str(installed(ACCESSES)))
         self._start: Any = library.ll_pages_start
         self.stop: Any = library.ll_pages_stop
         self.stop.restype = None
@@ -82,11 +81,6 @@ def block_of(pages: tuple[int, ...], *, counted: bool) -> int:
     return max(mmap.PAGESIZE, -(-(size or 65536) // mmap.PAGESIZE) * mmap.PAGESIZE)
 
 
-@functools.cache
 def why_not() -> str:
     """Why faults cannot be taken here, or empty."""
-    if not sys.platform.startswith("linux"):
-        return "it needs Linux"
-    if not library_path().is_file():
-        return "this installation has no libleadline_accesses.so; install Leadline from its wheel"
-    return ""
+    return why_missing(ACCESSES) if sys.platform.startswith("linux") else "it needs Linux"
