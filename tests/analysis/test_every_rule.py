@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from tests.analysis import drawn_jax
 from tests.analysis.drawn_devices import scratch
 from tests.analysis.test_findings import training
 
@@ -20,6 +21,7 @@ from leadline.profiles.profile import Profile
 
 MS = 1_000_000
 AT = "python main @ /home/ada/train.py:43"
+UNUSED = {"modules": [{"module": "body", "class": "Body"}], "parameters": 9, "bytes": 36, "of_parameters": 9}
 
 
 @dataclass(frozen=True)
@@ -351,14 +353,7 @@ PAIRS = {
     "unused_gradients": Pair(
         with_process_facts(
             frozen,
-            habits={
-                "unused_gradients": {
-                    "modules": [{"module": "body", "class": "Body"}],
-                    "parameters": 9,
-                    "bytes": 36,
-                    "of_parameters": 9,
-                }
-            },
+            habits={"unused_gradients": UNUSED},
         ),
         with_process_facts(frozen, habits={"unused_gradients": {}}),
         "never used",
@@ -379,6 +374,7 @@ PAIRS = {
         stepped(AT, f"  phase saving | call_time={MS}/1", "  " + called("aten::mm", 10, 50)),
         "Saving takes",
     ),
+    **{rule: Pair(*pair) for rule, pair in drawn_jax.PAIRS.items()},
 }
 
 

@@ -116,8 +116,18 @@ def _anchors(tree: Tree, scopes: Scopes, counts: Rows) -> tuple[Rows, int, str]:
         return np.zeros(0, np.int64), 0, ""
     process = scopes.process[inside[np.argmax(time[inside])]]
     inside = inside[scopes.process[inside] == process]
-    steps = _usual(counts[inside], time[inside])
+    steps = _marked(tree, scopes, counts, int(process))
+    if not (counts[inside] >= steps).any() or not steps:
+        steps = _usual(counts[inside], time[inside])
     return inside[counts[inside] >= steps], steps, _BY_CALLS
+
+
+def _marked(tree: Tree, scopes: Scopes, counts: Rows, process: int) -> int:
+    """Steps that a program without an optimizer of torch's has marked (`leadline.step`); 0 where it has not, or hardly.
+    Between two marks is one step, so the first has none."""
+    spans = tree.frame_rows(FrameKind.PHASE, "step")[tree.frame_of] & (tree.kinds[tree.parent] == int(FrameKind.THREAD))
+    count = int(counts[spans & (scopes.process == process)].sum())
+    return count + 1 if count + 1 >= _TRIMMED_FROM else 0
 
 
 _REPEATED = 0.1

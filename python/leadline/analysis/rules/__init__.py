@@ -26,6 +26,7 @@ from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
 from leadline.analysis.rules.garbage_collection import GarbageCollection
 from leadline.analysis.rules.graph_breaks import GraphBreaks
+from leadline.analysis.rules.host_callbacks import HostCallbacks
 from leadline.analysis.rules.hotspot import Hotspot
 from leadline.analysis.rules.imbalance import Imbalance
 from leadline.analysis.rules.kernel_fusion import KernelFusion
@@ -33,6 +34,7 @@ from leadline.analysis.rules.layout_conversion import LayoutConversion
 from leadline.analysis.rules.logging_in_loop import LoggingInLoop
 from leadline.analysis.rules.matmul_shape import MatmulShape
 from leadline.analysis.rules.occupancy import Occupancy
+from leadline.analysis.rules.op_by_op import OpByOp
 from leadline.analysis.rules.optimizer_loop import OptimizerLoop
 from leadline.analysis.rules.pageable_copies import PageableCopies
 from leadline.analysis.rules.python_overhead import PythonOverhead
@@ -87,6 +89,8 @@ RULES: tuple[Rule, ...] = (
     UnusedDevice(),
     LoggingInLoop(),
     SavingInLoop(),
+    OpByOp(),
+    HostCallbacks(),
 )
 GROUP = "leadline.rules"
 

@@ -1,4 +1,5 @@
-"""What the capture side says of a program's habits (`capture/providers/torch_habits.py`), as rules read it."""
+"""What the capture side says of a program's habits (`capture/providers/torch_habits.py`, `jax_habits.py`), as rules
+read it."""
 
 from __future__ import annotations
 
@@ -17,23 +18,24 @@ def habits(case: Case, name: str) -> list[Mapping[str, Any]]:
     return [one for one in _told(case, name) if isinstance(one, dict)]
 
 
-def habits_listed(case: Case, name: str) -> list[list[Mapping[str, Any]]]:
+def habits_listed(case: Case, name: str, framework: str = "torch") -> list[list[Mapping[str, Any]]]:
     """The same for what is a list."""
-    return [[one for one in told if isinstance(one, dict)] for told in _told(case, name) if isinstance(told, list)]
+    told = [one for one in _told(case, name, framework) if isinstance(one, list)]
+    return [[one for one in listed if isinstance(one, dict)] for listed in told]
 
 
-def _told(case: Case, name: str) -> list[Any]:
+def _told(case: Case, name: str, framework: str = "torch") -> list[Any]:
     """What each process says; the file's own record repeats that of its first process, where it has several."""
     meta = case.profile.meta
     several = [one for one in meta.get("processes", []) if isinstance(one, dict)]
-    told = [habits for habits in map(_habits, several) if habits] or [_habits(meta)]
+    told = [habits for one in several if (habits := _habits(one, framework))] or [_habits(meta, framework)]
     return [one.get(name) for one in told]
 
 
-def _habits(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def _habits(record: Mapping[str, Any], framework: str) -> Mapping[str, Any]:
     available = record.get("available")
-    torch = available.get("torch") if isinstance(available, dict) else None
-    habits = torch.get("habits") if isinstance(torch, dict) else None
+    provider = available.get(framework) if isinstance(available, dict) else None
+    habits = provider.get("habits") if isinstance(provider, dict) else None
     return habits if isinstance(habits, dict) else {}
 
 

@@ -39,6 +39,11 @@ def times(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 or abs(count - round(count)) < 0.05 else f"{count:.1f}"
 
 
+def often_as(count: float) -> str:
+    """`once`, `40 times`."""
+    return "once" if times(count) == "1" else f"{times(count)} times"
+
+
 def number(count: float) -> str:
     """`25.6 M`: a large number in two or three digits."""
     for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
