@@ -25,16 +25,19 @@ class Windows(ProfilerWindows):
         begin = self._watch.begin
         self._watch.begin = lambda: begin(threaded=False)  # type: ignore[method-assign, misc]
 
-    def begin_session(self) -> Any:
+    def begin_session(self) -> None:
         self.log.append("begin")
-        return object()
+        self.begun.append(object())
 
     def last_run(self, output: Any) -> None:
         if output == "very long":
             self.resident += self.most + 1
             self._watch.look()
 
-    def add_up(self, session: Any) -> None:
+    def stop(self, session: Any) -> Any:
+        return session
+
+    def add_up(self, seen: Any) -> None:
         self.log.append("added")
 
     def discard(self, session: Any) -> int:

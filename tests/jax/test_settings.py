@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from tests.jax.conftest import PROGRAMS, Ran
+
+import leadline
 
 SOURCE = (PROGRAMS / "settings.py").read_text().splitlines()
 PLAIN = ["before", "model", "layer"]
@@ -81,3 +87,21 @@ def test_a_hook_that_another_tool_puts_in_is_called_and_counts_stay_exact(run: C
     runs, called = map(int, ran.output.split())
     assert ran.runs("jit(after)") == runs
     assert called == runs - 1, "its first run is not one of the fast path"
+
+
+def test_a_hook_that_another_tool_had_put_in_before_is_called_and_put_back(tmp_path: Path) -> None:
+    from jax._src.lib import _jax
+
+    if not hasattr(_jax.jax_jit, "set_post_hook_state"):
+        pytest.skip("this release has one hook for all, which tests with jax_debug_nans cover")
+    output = tmp_path / "hooked.leadline"
+    done = subprocess.run(
+        [sys.executable, str(PROGRAMS / "hooked_before.py"), str(output)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["9", "20", "9"]
+    assert Ran(leadline.open(output), done.stdout, done.stderr).runs("jit(step)") == 20

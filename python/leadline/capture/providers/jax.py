@@ -51,6 +51,7 @@ class JaxProvider:
         self._status: dict[str, Any] = {"ok": None, "version": "", "message": "The program did not import JAX."}
         self._said: set[str] = set()
         self._runs: Runs | None = None
+        self._late = False
         self._programs = Programs(self._loss)
         self._traced = TracedRuns(native, self._programs)
         trace = (native.trace_is_open, self._traced) if options.trace is not None else None
@@ -66,6 +67,7 @@ class JaxProvider:
 
     def start(self) -> None:
         """Attach now when JAX is there, or as soon as it is."""
+        self._late = "jax" in sys.modules
         self._hook.install()
 
     def stop(self) -> None:
@@ -150,7 +152,7 @@ class JaxProvider:
             exclude = jax_places.member(f"jax._src.{register}.register_exclusion")
             if exclude is not None:
                 exclude(str(Path(__file__).parent))
-        runs = Runs(self._native, self._before, self._after)
+        runs = Runs(self._native, self._before, self._after, late=self._late)
         runs.install()
         if not (runs.hooked and runs.wrapped):
             runs.uninstall()

@@ -7,6 +7,9 @@ found, and a hook of somebody else goes on being called.
 
 from __future__ import annotations
 
+import gc
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +24,12 @@ Key = tuple[int, str]
 class Runs:
     """`before(name)` and `after(key, output)` are called around each execution; `before` only on the slow path."""
 
-    def __init__(self, native: Native, before: Callable[[str], None], after: Callable[[Key, Any], None]) -> None:
+    def __init__(
+        self, native: Native, before: Callable[[str], None], after: Callable[[Key, Any], None], *, late: bool = False
+    ) -> None:
+        """`late`: the program has had JAX for a while, so somebody else may have put a hook of his in."""
         self._native = native
+        self._late = late
         self._before = before
         self._after = after
         self._replaced = Replacements()
@@ -53,21 +60,25 @@ class Runs:
             return
         config = getattr(getattr(runtime, "config", None), "Config", None)
         if config is not None and hasattr(jit, "set_post_hook_state"):
-            self._hook_in_state(jit, config("leadline_post_hook", None, include_in_jit_key=False))
             self.hooked = True
+            self._hook_in_state(jit, config("leadline_post_hook", None, include_in_jit_key=False))
         elif hasattr(jit, "global_state"):
             self._hook_in_global_state(jit.global_state())
 
     def _hook_in_state(self, jit: Any, own: Any) -> None:
-        """Since 0.8. Whoever else puts a state of his own in later is called by ours, as JAX's own state is."""
+        """Since 0.8. Whoever else has put a state of his own in, before or later, is called by ours, as JAX's own state
+        is."""
         put = jit.set_post_hook_state
         theirs = [jax_places.member("jax._src.api._post_hook_state")]
         own.set_global(self._hook(lambda: None if theirs[0] is None else theirs[0].value))
 
         def set_post_hook_state(state: Any) -> None:
-            theirs[0] = state
+            if self.hooked and isinstance(state, type(own)):
+                theirs[0] = state
+            else:
+                put(state)
 
-        put(own)
+        theirs[0] = (_put_in_place_of(type(own), put, own) if self._late else put(own)) or theirs[0]
         self._replaced.attribute(jit, "set_post_hook_state", set_post_hook_state)
         self._restore = lambda: put(theirs[0])
 
@@ -89,11 +100,18 @@ class Runs:
 
     def _hook(self, theirs: Callable[[], Any]) -> Callable[..., None]:
         counts, place, after = self.counts, self._native.place, self._after
+        told = threading.local()
 
         def hook(function: Any, arguments: Any, named: Any, output: Any) -> None:
             other = theirs()
             if other is not None:
-                other(function, arguments, named, output)
+                if getattr(told, "output", told) is output:
+                    return  # the other one passes on to what was there before it, which is ours
+                outer, told.output = getattr(told, "output", told), output
+                try:
+                    other(function, arguments, named, output)
+                finally:
+                    told.output = outer
             token = place()
             if token:
                 key = (token, "jit(" + (getattr(function, "__name__", "") or _nameless(function)) + ")")
@@ -123,6 +141,17 @@ class Runs:
 
         self._replaced.attribute(execute, "__call__", __call__)
         self.wrapped = True
+
+
+def _put_in_place_of(kind: type, put: Callable[[Any], None], own: Any) -> Any:
+    """Put a state in; the one that was there, None where that cannot be told. jaxlib does not say which it asks, but it
+    holds that one, and lets go of it."""
+    states = [one for one in gc.get_referrers(kind) if type(one) is kind and one is not own]
+    before = list(map(sys.getrefcount, states))
+    put(own)
+    after = list(map(sys.getrefcount, states))
+    left = [state for state, old, new in zip(states, before, after, strict=True) if new < old]
+    return left[0] if len(left) == 1 else None
 
 
 def called(name: str) -> str:

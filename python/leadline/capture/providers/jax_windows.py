@@ -16,6 +16,7 @@ import importlib
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from leadline.capture.providers import jax_devices, jax_places
@@ -105,7 +106,7 @@ class Windows(ProfilerWindows):
 
     def before(self, name: str) -> None:
         """A program is about to run on the slow path, most likely for the first time."""
-        if self._session is None and not self.off and name not in self.known and self._may_time_first():
+        if self._session is None and self.may_open() and name not in self.known and self._may_time_first():
             self._first = name
             self._open(first_run=True)
 
@@ -116,7 +117,7 @@ class Windows(ProfilerWindows):
                 self._last = _weak(output)
                 if self._trace_turns():
                     return self._turn(output)
-            if not self.off and (self._is_due() or (key[1] not in self._settled and self._is_wanted(key[1]))):
+            if self.may_open() and (self._is_due() or (key[1] not in self._settled and self._is_wanted(key[1]))):
                 self._settled.add(key[1])
                 self._wait(output)
                 self._open(first_run=False)
@@ -137,19 +138,19 @@ class Windows(ProfilerWindows):
             self._settled.add(name)
         return name in self.known and self._may_time_first()
 
-    def begin_session(self) -> Any:
+    def begin_session(self) -> None:
         if jax_places.is_profiling():
-            return None
+            return
         self.off = self._unavailable()
         if self.off:
-            return None
+            return
         profiler = jax_places.profiler()
         self.device_type = jax_devices.other_type()
         options = profiler.ProfileOptions()
         options.python_tracer_level = 0
         options.enable_hlo_proto = False
         self._seen = []
-        return profiler.ProfilerSession(options)
+        self.begun.extend(starmap(self.session_type or profiler.ProfilerSession, [(options,)]))
 
     def last_run(self, output: Any) -> None:
         self.settle(output)
@@ -158,9 +159,18 @@ class Windows(ProfilerWindows):
     def settle(self, output: Any) -> None:
         self._wait(self._last() if output is None else output)
 
-    def add_up(self, session: Any) -> None:
+    def is_whole(self) -> bool:
+        try:
+            return all(array.is_ready() for array in _arrays(self._last()))
+        except Exception:  # it was donated to a later run
+            return False
+
+    def stop(self, session: Any) -> tuple[bytes, list[Key]]:
         seen, self._seen = self._seen, []
-        self._add(session, seen)
+        return self._stop(session), seen
+
+    def add_up(self, seen: tuple[bytes, list[Key]]) -> None:
+        self._add(*seen)
 
     def discard(self, session: Any) -> int:
         self._seen = []
@@ -197,8 +207,7 @@ class Windows(ProfilerWindows):
             self._loss(f"A window of XLA's profiler was lost, as another session was open ({error}).")
             return b""
 
-    def _add(self, session: Any, seen: list[Key]) -> None:
-        data = self._stop(session)
+    def _add(self, data: bytes, seen: list[Key]) -> None:
         if not data:
             return
         if self._traced is not None and self._traces:

@@ -2,15 +2,17 @@
 
 One window at a time, and none while the program uses that profiler itself: a framework has one session per process.
 What windows have cost decides when the next one comes.
+
+Promise: a session of the program waits for no more than our recorder's being stopped, never for a run. It may begin on
+any thread at any moment: while another thread opens or closes a window, and in a signal handler between two lines here.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import threading
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from leadline.capture.providers.window_watch import Watch
@@ -37,9 +39,21 @@ class ProfilerWindows:
         self._trace_is_open = trace_is_open
         self._traces = False
         """Whether the session that is open lasts as long as the trace window."""
-        self._lock = threading.Lock()
-        self._stopping = threading.Lock()
+        self._lock = threading.RLock()
+        """Held while the profiler is started or stopped, never while a run is waited for."""
+        self._adding = threading.Lock()
+        """Held while what a window has seen is added up; none is opened meanwhile."""
+        self._changing = False
+        """Whether a thread is between starting the profiler and knowing it started, or the same of stopping."""
+        self.begun: list[Any] = []
+        """The session that is open. `begin_session` puts it here in the same step of the interpreter that starts it, so
+        that a signal handler finds it."""
         self._session: Any = None
+        """The same, as soon as everything about it is known."""
+        self._theirs: dict[int, Any] = {}
+        """Weak references to the program's sessions that have not ended, by `id`."""
+        self.session_type: Any = None
+        """The framework's own class of sessions, where what the program finds in its place is ours."""
         self._watch = Watch(self._give_up)
         self._opened_s = 0.0
         self._next_s = 0.0
@@ -54,15 +68,24 @@ class ProfilerWindows:
         self.cost_s = 0.0
         self.open_s = 0.0
 
-    def begin_session(self) -> Any:
-        """Start the profiler; None where it is in use. Where it cannot be used at all, sets `off` or raises."""
+    def begin_session(self) -> None:
+        """Start the profiler and put its session into `begun`; nothing where it is in use. Where it cannot be used at
+        all, sets `off` or raises."""
         raise NotImplementedError
 
     def last_run(self, output: Any) -> None:
         """The window ends now: wait for what must be in it."""
 
-    def add_up(self, session: Any) -> None:
-        """Stop the profiler and take in what it has seen."""
+    def is_whole(self) -> bool:
+        """Whether what must be in the window is there already."""
+        return True
+
+    def stop(self, session: Any) -> Any:
+        """Stop the profiler; what it has seen."""
+        raise NotImplementedError
+
+    def add_up(self, seen: Any) -> None:
+        """Take in what `stop` gave."""
         raise NotImplementedError
 
     def discard(self, session: Any) -> int:
@@ -72,39 +95,52 @@ class ProfilerWindows:
     def settle(self, output: Any) -> None:
         """A session for the trace window is about to begin: wait for what must not be in it."""
 
-    @contextlib.contextmanager
-    def closed(self) -> Iterator[None]:
-        """No window is open, and none is opened meanwhile."""
+    def make_way(self, theirs: Any) -> None:
+        """`theirs`, of the program's, is about to begin a session: our window is closed, and none is opened until
+        `ended` is called with it, or it is no more."""
+        key, forget = id(theirs), self._theirs.pop
+        self._theirs[key] = weakref.ref(theirs, lambda _: forget(key, None))
         with self._lock:
-            self._close(None)
-            yield
+            began_s = time.monotonic()
+            if not self.begun:
+                return
+            if self._traces or self.is_whole():
+                seen = self._end_and_keep()
+            else:
+                seen = None
+                self._end(self.discard)
+                self._count_cost(time.monotonic() - began_s)
+        if seen is not None:
+            self._add_up(seen, began_s)
+
+    def ended(self, theirs: Any) -> None:
+        """What was begun after `make_way` records no more."""
+        self._theirs.pop(id(theirs), None)
+
+    def may_open(self) -> bool:
+        """Whether there are windows at all at this time."""
+        return not self.off and not self._theirs
 
     def end_for_good(self, why: str) -> None:
-        """No more windows, for this reason; to be called inside `closed`."""
+        """No more windows after this one, for this reason."""
         self.off = why
         self._loss(why)
 
-    def closed_before(self, original: Callable[..., Any], *, for_good: str = "") -> Callable[..., Any]:
-        """A function that begins a session of the program's, to be put in the place of `original`. `for_good`: why
-        there are no windows any more once it has been called."""
-
-        @functools.wraps(original)
-        def first(*arguments: Any, **named: Any) -> Any:
-            with self.closed():
-                if for_good:
-                    self.end_for_good(for_good)
-                return original(*arguments, **named)
-
-        return first
-
     def close(self, output: Any = None) -> None:
         """End the window that is open, if any, and add up what was in it."""
-        if self._session is None or not self._lock.acquire(blocking=False):
+        session = self._session
+        if session is None:
+            return
+        self.last_run(output)
+        if not self._lock.acquire(blocking=False):
             return
         try:
-            self._close(output)
+            began_s = time.monotonic()
+            seen = self._end_and_keep() if self._session is session else None
         finally:
             self._lock.release()
+        if seen is not None:
+            self._add_up(seen, began_s)
 
     def stepped(self) -> None:
         """A step ends here; the trace window may have begun with it, or ended."""
@@ -145,50 +181,66 @@ class ProfilerWindows:
 
     def _open(self, *, first_run: bool) -> None:
         if not self._lock.acquire(blocking=False):
+            self._next_s = time.monotonic() + BETWEEN_S
             return
         try:
-            if self._session is None and not self.off:
+            if self.may_open() and not (self.begun or self._changing or self._adding.locked()):
                 self._begin(first_run)
         finally:
             self._lock.release()
 
     def _begin(self, first_run: bool) -> None:
+        self._changing = True
         try:
-            self._session = self.begin_session()
+            self.begin_session()
         except Exception as error:
             self.off = (
                 f"{self.PROFILER}'s profiler could not be used, so operations have counts and no times ({error})."
             )
         if self.off:
             self._loss(self.off)
-        if self._session is None:
-            self._next_s = time.monotonic() + BETWEEN_S
         self._for_first_run = first_run
         self._opened_s = time.monotonic()
-        if self._session is not None:
-            self._watch.begin()
-
-    def _close(self, output: Any) -> None:
-        """With the lock held."""
+        self._session = next(iter(self.begun), None)
         if self._session is None:
-            return
-        self.last_run(output)
-        session = self._take_session()
-        if session is None:  # given up meanwhile
-            return
-        began_s = time.monotonic()
-        self.open_s += began_s - self._opened_s
+            self._next_s = time.monotonic() + BETWEEN_S
+        else:
+            self._watch.begin()
+        self._changing = False
+
+    def _end(self, take: Callable[[Any], Any]) -> Any:
+        """With the lock held: the profiler is stopped and `take` says what it gave; None where it did not run. The
+        session is known until it has been stopped, so that who comes in between stops it as well, which is harmless."""
+        if not self.begun:
+            self._session = None
+            return None
+        session, changing = self.begun[0], self._changing
+        self.open_s += time.monotonic() - self._opened_s
+        self._changing = True
         try:
-            self.add_up(session)
+            return take(session)
+        except Exception as error:
+            self._loss(f"A window of {self.PROFILER}'s profiler was lost ({error!r}).")
+            return None
+        finally:
+            self._changing = changing
+            self._session = None
+            self.begun = []
+            self._watch.end()
+
+    def _end_and_keep(self) -> Any:
+        """The same; what is not None is to be given to `_add_up`, and no window is opened before."""
+        seen = self._end(self.stop)
+        return seen if seen is not None and self._adding.acquire(blocking=False) else None
+
+    def _add_up(self, seen: Any, began_s: float) -> None:
+        try:
+            self.add_up(seen)
         except Exception as error:
             self._loss(f"A window of {self.PROFILER}'s profiler could not be added up ({error!r}).")
-        self._count_cost(time.monotonic() - began_s)
-
-    def _take_session(self) -> Any:
-        with self._stopping:
-            session, self._session = self._session, None
-            self._watch.end()
-        return session
+        finally:
+            self._count_cost(time.monotonic() - began_s)
+            self._adding.release()
 
     def _count_cost(self, took_s: float) -> None:
         self.cost_s += took_s
@@ -199,16 +251,11 @@ class ProfilerWindows:
 
     def _give_up(self, grown: int) -> None:
         """Called beside the program: what runs may go on for long, so the profiler is stopped within it."""
-        with self._stopping:
-            session, self._session = self._session, None
-            if session is None:
+        with self._lock:
+            if not self.begun:
                 return
             began_s = time.monotonic()
-            try:
-                recorded = self.discard(session)
-            except Exception as error:
-                self._loss(f"A window of {self.PROFILER}'s profiler was lost ({error!r}).")
-                recorded = 0
+            recorded = self._end(self.discard) or 0
             self._count_cost(time.monotonic() - began_s)
         most = self._watch.most_bytes
         if recorded * _HELD_PER_BYTE < grown // 2 and self._watch.widen():

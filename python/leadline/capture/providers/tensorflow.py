@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from leadline.capture.config import Options
 from leadline.capture.import_hook import ImportHook
 from leadline.capture.native import Native
+from leadline.capture.providers.profiler_door import Door
 from leadline.capture.providers.replaced import Replacements
 from leadline.capture.providers.tf_booking import Booking
 from leadline.capture.providers.tf_graphs import Graphs
@@ -52,6 +53,7 @@ class TensorFlowProvider:
         self._said: set[str] = set()
         self._replaced = Replacements()
         self._windows = Windows(self._loss, native.trace_is_open if options.trace is not None else None)
+        self._door = Door(self._windows)
         self._graphs = Graphs("")
         self._booking = Booking(native, self._graphs, self._windows)
         self._memory = Memory(native) if options.memory else None
@@ -73,6 +75,7 @@ class TensorFlowProvider:
         atexit.unregister(self._windows.close)
         self._windows.close()
         self._replaced.undo()
+        self._door.uninstall()
         runs.uninstall()
         self._graphs.uninstall()
         if self._windows.traced is not None and (traced := self._windows.traced.told()):
@@ -149,19 +152,9 @@ class TensorFlowProvider:
 
     def _yield(self) -> None:
         """What begins a session of TensorFlow's profiler closes our window first."""
-        for place in ("profiler_v2", "profiler_v1"):
-            module = sys.modules.get(f"tensorflow.python.profiler.{place}")
-            if module is None:
-                continue
-            for name, for_good in (("start", ""), ("start_server", _SERVER)):
-                original = vars(module).get(name)
-                if callable(original):
-                    first = self._windows.closed_before(original, for_good=for_good)
-                    self._replaced.everywhere(name, original, first)
-            server = vars(module).get("ProfilerServer")
-            if isinstance(server, type) and "start" in vars(server):
-                first = self._windows.closed_before(vars(server)["start"], for_good=_SERVER)
-                self._replaced.attribute(server, "start", first)
+        binding = sys.modules.get("tensorflow.python.profiler.internal._pywrap_profiler")
+        if binding is not None:
+            self._door.install(binding, "start", _SERVER)
 
     def _keras_imported(self, keras: ModuleType) -> None:
         """Keras says when a batch of training ends, which is a step."""

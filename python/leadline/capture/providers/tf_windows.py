@@ -79,7 +79,7 @@ class Windows(ProfilerWindows):
         """An operation or a function is about to run."""
         if self._trace_turns():
             self._turn(None)
-        if self._session is not None or self.off:
+        if self._session is not None or not self.may_open():
             return
         first = name in self._ran and name not in self.functions and FUNCTION.match(name) is not None
         if first and self._may_time_first():
@@ -107,22 +107,25 @@ class Windows(ProfilerWindows):
         elif self._is_over():
             self.close()
 
-    def begin_session(self) -> Any:
+    def begin_session(self) -> None:
         if os.environ.get(ALWAYS_VARIABLE) != "always" and _serves_other_processes():
-            self.end_for_good(_SERVES)
-            return None
+            self.off = _SERVES
+            return
         module = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
-        session = module.ProfilerSession()
+        session = (self.session_type or module.ProfilerSession)()
+        self.begun.append(session)  # before it starts, see there
         try:
             session.start(_FOLDER, _OPTIONS)
         except Exception as error:
-            if "lready" in str(error) or "ALREADY_EXISTS" in str(error):
-                return None
-            raise
-        return session
+            self.begun.clear()
+            if not _is_in_use(error):
+                raise
 
-    def add_up(self, session: Any) -> None:
-        self._add(_exported(session))
+    def stop(self, session: Any) -> bytes:
+        return _exported(session)
+
+    def add_up(self, seen: bytes) -> None:
+        self._add(seen)
 
     def discard(self, session: Any) -> int:
         return len(session.stop()) // 2  # twice of what is exported
@@ -182,6 +185,11 @@ class Windows(ProfilerWindows):
                 add_values(waits, key, [1, waited_ps, waited_ps, waited_ps])
         for stage, values in sweep.stages.items():
             add_times(self.stages, stage, values)
+
+
+def _is_in_use(error: Exception) -> bool:
+    """Whether a session could not begin because there is another."""
+    return type(error).__name__ == "AlreadyExistsError" or "ALREADY_EXISTS" in str(error) or "lready" in str(error)
 
 
 def _serves_other_processes() -> bool:
