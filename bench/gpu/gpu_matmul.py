@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import triton
 import triton.language as tl
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import torch
 
 
-@triton.jit
-def matmul_kernel(a: Any, b: Any, c: Any, n: Any, BLOCK: tl.constexpr, STEP: tl.constexpr) -> None:
+@triton.jit  # Triton looks up the names of annotations, and takes its own only
+def matmul_kernel(a, b, c, n, BLOCK: tl.constexpr, STEP: tl.constexpr):
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inner = tl.arange(0, STEP)

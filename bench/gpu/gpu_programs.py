@@ -39,7 +39,8 @@ class Tool:
 
             with leadline.profile(self.output, quiet=True, **options):
                 yield
-                torch.cuda.synchronize()
+                if torch.cuda.is_available():  # not where devices are hidden
+                    torch.cuda.synchronize()
         elif self.name == "torch":
             activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
             with torch.profiler.profile(activities=activities) as profiler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -207,3 +208,24 @@ def need_bash() -> str:
     if bash is None:
         pytest.skip("The script is for bash, which is not installed here.")
     return bash
+
+
+@pytest.mark.parametrize("name", ["gpu_triton", "gpu_matmul"])
+def test_kernels_are_annotated_with_names_that_triton_knows(name: str) -> None:
+    tree = ast.parse((FOLDER / f"{name}.py").read_text())
+    kernels = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) and one.decorator_list]
+    assert kernels
+    for kernel in kernels:
+        notes = [one.annotation for one in kernel.args.args] + [kernel.returns]
+        assert {ast.unparse(note) for note in notes if note is not None} <= {"tl.constexpr"}
+
+
+def test_a_program_without_devices_ends_as_it_would_alone(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="The checks on a GPU are programs of torch.")
+    output = tmp_path / "hidden.leadline"
+    command = [sys.executable, "-m", "gpu_programs", "hidden", "leadline", str(output)]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(FOLDER)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {"available": False}
+    assert output.exists()
