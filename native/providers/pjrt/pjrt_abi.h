@@ -61,9 +61,10 @@ struct ErrorDestroy : Arguments {
   Error* error;
 };
 struct ClientCreate : Arguments {
-  void* options[7];
-  void* client;  // out; members after it do not matter here
+  void* given[6];  // options and their number, two callbacks and what they are called with
+  void* client;    // out; members after it do not matter here
 };
+static_assert(offsetof(ClientCreate, client) == 64);
 struct PlatformName : Arguments {
   void* client;
   const char* name;  // out, not terminated
