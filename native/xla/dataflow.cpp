@@ -1,6 +1,6 @@
 #include "xla/dataflow.h"
 
-#include "xla/origins.h"
+#include "xla/opcodes.h"
 
 namespace leadline::xla {
 namespace {

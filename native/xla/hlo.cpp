@@ -47,6 +47,7 @@ struct Module::Shape {
   int64_t elements = 0;
   int64_t bytes = 0;
   std::vector<int64_t> dimensions;
+  bool whole_numbers = false;
 };
 
 Module::Module(std::string bytes, std::string* problem) : bytes_(std::move(bytes)) {
@@ -149,6 +150,21 @@ bool Module::read_instruction(std::string_view bytes, uint32_t computation) {
       case 9:
         instruction.parameter = field.integer();
         break;
+      case 15: {  // Window
+        Wire window(field.bytes);
+        Field dimension;
+        while (good && window.next(&dimension)) {
+          if (!dimension.is(1, 2)) continue;
+          Wire part(dimension.bytes);
+          Field size;
+          while (part.next(&size)) {
+            if (size.is(1, 0)) instruction.window = product(instruction.window, std::max<int64_t>(size.integer(), 1));
+          }
+          good = part.ok();
+        }
+        good = good && window.ok();
+        break;
+      }
       case 16: {  // ConvolutionDimensionNumbers
         Wire numbers(field.bytes);
         Field part;
@@ -187,6 +203,7 @@ bool Module::read_instruction(std::string_view bytes, uint32_t computation) {
   if (!good || !wire.ok()) return false;
   instruction.elements = shape.elements;
   instruction.bytes = shape.bytes;
+  instruction.whole_numbers = shape.whole_numbers;
   instruction.dimensions = keep(shape.dimensions);
   instruction.operands = keep(operands);
   instruction.called = keep(called);
@@ -219,6 +236,8 @@ bool Module::read_shape(std::string_view bytes, Shape* shape, int depth) {
   shape->elements = sum(shape->elements, elements);
   shape->bytes = sum(shape->bytes, sum(product(elements, element_type(type).bits), 7) / 8);
   if (depth == 0) shape->dimensions = std::move(dimensions);
+  const char first = *element_type(type).name;
+  shape->whole_numbers = first == 's' || first == 'u';
   return true;
 }
 

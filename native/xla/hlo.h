@@ -41,6 +41,8 @@ struct Instruction {
   Range contracted;             // dimensions of the left operand that a dot sums over
   int64_t parameter = 0;        // its number among those of the computation
   int64_t kernel_outputs = -1;  // convolution: the dimension of the kernel that holds its output features
+  int64_t window = 1;           // elements of the window that it slides over its operand
+  bool whole_numbers = false;   // whether the result is of integers
 };
 
 struct Computation {

@@ -20,6 +20,7 @@
 #include "xla/buffers.h"
 #include "xla/dataflow.h"
 #include "xla/hlo.h"
+#include "xla/opcodes.h"
 #include "xla/origins.h"
 #include "xla/space.h"
 #include "xla/window.h"

@@ -4,55 +4,14 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "xla/opcodes.h"
+
 namespace leadline::xla {
 namespace {
 
 constexpr size_t kFarthest = 256;  // instructions looked at for one without a stack
-constexpr double kBytesPerElement = 4;
-constexpr double kCostly = 8;
-
-template <size_t kCount>
-bool one_of(std::string_view word, const std::string_view (&words)[kCount]) noexcept {
-  return std::find(std::begin(words), std::end(words), word) != std::end(words);
-}
-
-bool is_costly(std::string_view opcode) noexcept {
-  static constexpr std::string_view kWords[] = {"exponential", "exponential-minus-one",
-                                                "log",         "log-plus-one",
-                                                "power",       "tanh",
-                                                "logistic",    "erf",
-                                                "sine",        "cosine",
-                                                "tan",         "atan2",
-                                                "cbrt",        "rsqrt",
-                                                "sqrt",        "divide",
-                                                "remainder"};
-  return one_of(opcode, kWords);
-}
-
-bool only_moves(std::string_view opcode) noexcept {
-  static constexpr std::string_view kWords[] = {
-      "broadcast",      "iota",        "reshape", "transpose",     "copy",    "slice",
-      "gather",         "concatenate", "pad",     "dynamic-slice", "reverse", "dynamic-update-slice",
-      "dynamic-reshape"};
-  return one_of(opcode, kWords);
-}
-
-bool reads_a_part(std::string_view opcode) noexcept {
-  return opcode == "slice" || opcode == "dynamic-slice" || opcode == "gather" || opcode == "dynamic-update-slice";
-}
 
 }  // namespace
-
-bool is_free(std::string_view opcode) noexcept {
-  static constexpr std::string_view kWords[] = {"parameter",    "constant",  "tuple",  "get-tuple-element",
-                                                "bitcast",      "after-all", "domain", "add-dependency",
-                                                "partition-id", "replica-id"};
-  return one_of(opcode, kWords);
-}
-
-bool is_control_flow(std::string_view opcode) noexcept {
-  return opcode == "while" || opcode == "conditional" || opcode == "call" || opcode == "async-start";
-}
 
 OriginFinder::OriginFinder(const Module& module) : module_(module), users_(module.instructions().size()) {
   const std::vector<Instruction>& all = module.instructions();
@@ -72,80 +31,16 @@ OriginFinder::OriginFinder(const Module& module) : module_(module), users_(modul
   }
 }
 
-double OriginFinder::weight(uint32_t row) const {
-  const std::vector<Instruction>& all = module_.instructions();
-  const Instruction& instruction = all[row];
-  const auto elements = static_cast<double>(instruction.elements);
-  const auto operand = [&](uint32_t at) {
-    const uint32_t found = at < instruction.operands.count ? module_.number(instruction.operands, at) : kNone;
-    return found == kNone ? nullptr : &all[found];
-  };
-  double work = elements;
-  const Instruction* first = operand(0);
-  if (instruction.opcode == "dot" && first != nullptr) {
-    double summed = 1;
-    for (uint32_t i = 0; i < instruction.contracted.count; ++i) {
-      const int64_t dimension = module_.wide(instruction.contracted, i);
-      if (dimension >= 0 && dimension < first->dimensions.count)
-        summed *= static_cast<double>(module_.wide(first->dimensions, static_cast<uint32_t>(dimension)));
-    }
-    work = 2 * elements * summed;
-  } else if (instruction.opcode == "convolution" && operand(1) != nullptr) {
-    const Instruction& kernel = *operand(1);
-    double outputs = 1;
-    if (instruction.kernel_outputs >= 0 && instruction.kernel_outputs < kernel.dimensions.count)
-      outputs = static_cast<double>(module_.wide(kernel.dimensions, static_cast<uint32_t>(instruction.kernel_outputs)));
-    work = 2 * elements * static_cast<double>(kernel.elements) / std::max(outputs, 1.0);
-  } else if ((instruction.opcode == "reduce" || instruction.opcode == "reduce-window") && first != nullptr) {
-    work = std::max(elements, static_cast<double>(first->elements));
-  } else if (instruction.opcode == "sort") {
-    work = elements * std::log2(elements + 2);
-  } else if (is_costly(instruction.opcode)) {
-    work = kCostly * elements;
-  } else if (only_moves(instruction.opcode)) {
-    work = elements / kBytesPerElement;
-  }
-  double moved = 0;
-  for (uint32_t i = 0; i < instruction.operands.count; ++i) {
-    const Instruction* from = operand(i);
-    if (from == nullptr || from->opcode != "parameter") continue;
-    const auto readers =
-        static_cast<double>(std::max<size_t>(users_[module_.number(instruction.operands, i)].size(), 1));
-    const auto whole = static_cast<double>(from->bytes) / readers;
-    moved += reads_a_part(instruction.opcode) ? std::min(whole, static_cast<double>(instruction.bytes)) : whole;
-  }
-  if (module_.computations()[instruction.computation].root == row) moved += static_cast<double>(instruction.bytes);
-  return work + moved / kBytesPerElement;
-}
-
 Origin OriginFinder::at(uint32_t row, uint32_t shown, double share) const {
   const Instruction& instruction = module_.instructions()[row];
   const Instruction& name = module_.instructions()[shown];
   return {row, instruction.stack, name.op_name.empty() ? instruction.op_name : name.op_name, name.opcode, share};
 }
 
-// The parts of what an instruction calls that have a stack, one for each stack and name: the heaviest stands for all.
-// `without`: in a program whose frames were left out, those that have a name at least.
-std::vector<Origin> OriginFinder::inside(uint32_t row, bool without) const {
+// The parts of what an instruction calls, one for each stack and name: the heaviest stands for all.
+std::vector<Origin> OriginFinder::inside(uint32_t row, Known known) const {
   std::vector<Origin> parts;
-  std::unordered_set<uint32_t> seen;
-  std::vector<Range> lists{module_.instructions()[row].called};
-  while (!lists.empty()) {
-    const Range list = lists.back();
-    lists.pop_back();
-    for (uint32_t i = 0; i < list.count; ++i) {
-      const uint32_t computation = module_.number(list, i);
-      if (computation == kNone || !seen.insert(computation).second) continue;
-      const Range range = module_.computations()[computation].instructions;
-      for (uint32_t inner = range.from; inner < range.from + range.count; ++inner) {
-        const Instruction& instruction = module_.instructions()[inner];
-        if (instruction.called.count != 0) lists.push_back(instruction.called);
-        const bool known = without ? !instruction.op_name.empty() : instruction.stack != 0;
-        if (!known || is_free(instruction.opcode)) continue;
-        parts.push_back(at(inner, inner, weight(inner)));
-      }
-    }
-  }
+  for (const auto& [inner, weight] : weights(module_, row, known)) parts.push_back(at(inner, inner, weight));
   std::sort(parts.begin(), parts.end(), [](const Origin& a, const Origin& b) {
     if (a.stack != b.stack) return a.stack < b.stack;
     return a.op_name != b.op_name ? a.op_name < b.op_name : a.share > b.share;
@@ -198,7 +93,7 @@ Origins OriginFinder::find(uint32_t row) const {
   Origins found;
   if (instruction.called.count != 0 && !is_control_flow(instruction.opcode)) {
     const bool fused = instruction.opcode == "fusion";
-    if (fused || instruction.stack == 0) found.parts = inside(row, false);
+    if (fused || instruction.stack == 0) found.parts = inside(row, Known::kByStack);
     if (!found.parts.empty()) {
       found.rung = Rung::kInside;
       return found;
@@ -226,7 +121,8 @@ Origins OriginFinder::find(uint32_t row) const {
   }
   if (other == kNone) {
     found.rung = Rung::kNothing;
-    if (instruction.called.count != 0 && !is_control_flow(instruction.opcode)) found.parts = inside(row, true);
+    if (instruction.called.count != 0 && !is_control_flow(instruction.opcode))
+      found.parts = inside(row, Known::kByName);
     if (found.parts.empty() && !instruction.op_name.empty()) found.parts.push_back(at(row, row, 1));
     return found;
   }

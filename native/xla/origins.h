@@ -3,8 +3,8 @@
 //
 // The ladder, where an instruction has no stack of its own: what it calls; another one with the same op_name (XLA joins
 // names with ';' where it merges instructions, and lets the stack go); who uses its result; its operands. Where frames
-// were left out of a program altogether there are names without stacks. Inside a fusion the parts are weighed by what
-// they compute and move across its border: one operation on an element counts as much as four bytes.
+// were left out of a program altogether there are names without stacks. Inside a fusion the parts are weighed
+// (weights.h).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "xla/hlo.h"
+#include "xla/weights.h"
 
 namespace leadline::xla {
 
@@ -39,21 +40,15 @@ class OriginFinder {
   Origins find(uint32_t instruction) const;
 
  private:
-  std::vector<Origin> inside(uint32_t instruction, bool without) const;
+  std::vector<Origin> inside(uint32_t instruction, Known known) const;
   uint32_t same_name(std::string_view op_name) const;
   template <typename Neighbours>
   uint32_t nearest(uint32_t instruction, const Neighbours& neighbours) const;
-  double weight(uint32_t instruction) const;
   Origin at(uint32_t instruction, uint32_t shown, double share) const;
 
   const Module& module_;
   std::unordered_map<std::string_view, uint32_t> by_op_name_;  // the first with a stack
   std::vector<std::vector<uint32_t>> users_;
 };
-
-// Parameters, constants, tuples and the like: they take no time of their own.
-bool is_free(std::string_view opcode) noexcept;
-// Operations that run others, which are seen by themselves: while, conditional, call.
-bool is_control_flow(std::string_view opcode) noexcept;
 
 }  // namespace leadline::xla

@@ -21,6 +21,10 @@ class Message {
     return *this;
   }
   Message& message(uint32_t field, const Message& value) { return bytes(field, value.text()); }
+  Message& append(const Message& value) {
+    text_ += value.text_;
+    return *this;
+  }
   const std::string& text() const noexcept { return text_; }
 
  private:

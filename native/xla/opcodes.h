@@ -1,0 +1,16 @@
+// What the name of an operation tells of it.
+#pragma once
+
+#include <string_view>
+
+namespace leadline::xla {
+
+// Parameters, constants, tuples and the like: they take no time of their own.
+bool is_free(std::string_view opcode) noexcept;
+// Operations that run others, which are seen by themselves: while, conditional, call.
+bool is_control_flow(std::string_view opcode) noexcept;
+// Additions of 32-bit numbers that take as long as one element of a result; 0 where elements only change their places.
+// `whole_numbers`: of integers.
+double additions(std::string_view opcode, bool whole_numbers) noexcept;
+
+}  // namespace leadline::xla
