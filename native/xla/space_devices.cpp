@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -12,8 +13,10 @@ namespace {
 
 constexpr std::string_view kDevice = "/device:";
 constexpr std::string_view kStream = "Stream #";
-constexpr std::string_view kModules = "XLA Modules";
 constexpr std::array<std::string_view, 2> kOperations{"XLA Ops", "Async XLA Ops"};
+constexpr std::string_view kSparseCore = " SparseCore ";
+constexpr std::string_view kSparseOperations = "Sparse Core Ops";
+constexpr std::array<std::string_view, 2> kModules{"XLA Modules", "Sparse Core Modules"};
 constexpr int32_t kMostDevices = 10'000;
 
 // -1 where it begins with none. `whole`: nothing may follow.
@@ -24,10 +27,30 @@ int32_t number_of(std::string_view digits, bool whole) noexcept {
   return good ? value : -1;
 }
 
-int32_t device_of(std::string_view plane) noexcept {
-  if (!plane.starts_with(kDevice)) return -1;
-  const int32_t index = number_of(plane.substr(plane.rfind(':') + 1), true);
-  return index < kMostDevices ? index : -1;
+// Whose plane it is, and which of its sparse cores; -1 for none.
+struct Core {
+  int32_t device = -1;
+  int32_t sparse = -1;
+};
+
+// Of `/device:TPU:3` and of `/device:TPU:3 SparseCore 1`.
+Core core_of(std::string_view plane) noexcept {
+  Core core;
+  if (!plane.starts_with(kDevice)) return core;
+  std::string_view device = plane.substr(plane.rfind(':') + 1);
+  const size_t sparse = device.find(kSparseCore);
+  if (sparse != std::string_view::npos) {
+    core.sparse = number_of(device.substr(sparse + kSparseCore.size()), true);
+    if (core.sparse < 0 || core.sparse >= kMostDevices) return core;
+    device = device.substr(0, sparse);
+  }
+  const int32_t index = number_of(device, true);
+  if (index < kMostDevices) core.device = index;
+  return core;
+}
+
+bool is_modules(std::string_view line) noexcept {
+  return std::find(kModules.begin(), kModules.end(), line) != kModules.end();
 }
 
 // The number in `jit_step(58)`.
@@ -49,18 +72,37 @@ struct Ran {
   uint32_t module;
 };
 
+// By plane, in the order of time.
+using Ranges = std::unordered_map<uint32_t, std::vector<Ran>>;
+
+// The program that ran on a plane at a moment; nullptr for none.
+const Ran* ran_at(const Ranges& programs, uint32_t plane, int64_t moment_ps) noexcept {
+  const auto known = programs.find(plane);
+  if (known == programs.end()) return nullptr;
+  const auto after = std::upper_bound(known->second.begin(), known->second.end(), moment_ps,
+                                      [](int64_t moment, const Ran& one) { return moment < one.start_ps; });
+  if (after == known->second.begin()) return nullptr;
+  const Ran& last = *std::prev(after);
+  return last.end_ps >= moment_ps ? &last : nullptr;
+}
+
 }  // namespace
 
 void Space::tell_devices() {
   std::vector<bool> has_streams(planes_.size());
   for (Line& line : lines_) {
-    line.device = device_of(planes_[line.plane].name);
+    line.device = core_of(planes_[line.plane].name).device;
     if (line.device < 0 || !line.name.starts_with(kStream)) continue;
     line.stream = number_of(line.name.substr(kStream.size()), false);
     if (line.stream >= 0) has_streams[line.plane] = true;
   }
   for (Line& line : lines_) {
     if (line.device < 0 || has_streams[line.plane]) continue;
+    const int32_t sparse = core_of(planes_[line.plane].name).sparse;
+    if (sparse >= 0) {  // a core computes beside the others: a stream of its own
+      if (line.name == kSparseOperations) line.stream = static_cast<int32_t>(kOperations.size()) + sparse;
+      continue;
+    }
     const auto found = std::find(kOperations.begin(), kOperations.end(), line.name);
     if (found != kOperations.end()) line.stream = static_cast<int32_t>(found - kOperations.begin());
   }
@@ -75,10 +117,10 @@ void Space::tell_operations() {
   const int module = text_column("hlo_module");
   if (operation < 0 || program < 0 || run < 0 || module < 0) return;
   const auto number = [&](int column, size_t row) { return events_.number(static_cast<size_t>(column), row); };
-  std::unordered_map<uint32_t, std::vector<Ran>> programs;
+  Ranges programs;
   for (size_t row = 0; row < events_.size(); ++row) {
     const Line& line = lines_[events_.line[row]];
-    if (line.device < 0 || line.name != kModules) continue;
+    if (line.device < 0 || !is_modules(line.name)) continue;
     const std::string_view name = strings_[events_.name[row]];
     const int64_t told = number(program, row);
     const int64_t start_ps = events_.start_ps[row];
@@ -99,18 +141,34 @@ void Space::tell_operations() {
       if (ran[at].run == kUnknown) ran[at].run = static_cast<int64_t>(at);
     }
   }
+  std::unordered_set<int64_t> carried;
+  for (const Program& one : programs_) {
+    const int64_t told = program_of(one.name);  // newer profiles have the number in the name only
+    carried.insert(told == kUnknown ? one.id : told);
+  }
+  std::unordered_map<int32_t, uint32_t> main_planes;  // of devices: that of the core which the sparse ones work for
+  std::vector<bool> is_sparse(planes_.size());
+  for (const auto& [plane, ran] : programs) {
+    const Core core = core_of(planes_[plane].name);
+    if (core.sparse < 0) main_planes.emplace(core.device, plane);
+  }
+  for (uint32_t plane = 0; plane < planes_.size(); ++plane) is_sparse[plane] = core_of(planes_[plane].name).sparse >= 0;
   std::unordered_set<int64_t> on_devices;
   for (size_t row = 0; row < events_.size(); ++row) {
     const Line& line = lines_[events_.line[row]];
     if (line.stream < 0) continue;
-    const auto known = programs.find(line.plane);
-    if (known != programs.end() && !line.name.starts_with(kStream)) {
+    const auto main_plane = main_planes.find(line.device);
+    const bool helps = is_sparse[line.plane] && main_plane != main_planes.end();
+    if ((helps || programs.contains(line.plane)) && !line.name.starts_with(kStream)) {
       if (events_.text(static_cast<size_t>(operation), row) == kNoText)
         put(row, {operation, true, kUnknown, events_.name[row]});
-      const std::vector<Ran>& ran = known->second;
-      auto around = std::upper_bound(ran.begin(), ran.end(), events_.start_ps[row],
-                                     [](int64_t start_ps, const Ran& one) { return start_ps < one.start_ps; });
-      if (around != ran.begin() && (--around)->end_ps >= events_.start_ps[row]) {
+      const Ran* around = ran_at(programs, line.plane, events_.start_ps[row]);
+      // What a program hands to a sparse core runs there under a name of its own, which no program has.
+      if (helps && (around == nullptr || !carried.contains(around->program))) {
+        const Ran* asking = ran_at(programs, main_plane->second, events_.start_ps[row]);
+        if (asking != nullptr) around = asking;
+      }
+      if (around != nullptr) {
         if (number(program, row) == kUnknown) put(row, {program, false, around->program, kNoText});
         if (number(run, row) == kUnknown) put(row, {run, false, around->run, kNoText});
         if (events_.text(static_cast<size_t>(module), row) == kNoText)

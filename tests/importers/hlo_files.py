@@ -18,6 +18,8 @@ class Operation:
     elements: int = 16
     calls: str = ""
     """A computation."""
+    operands: tuple[str, ...] = ()
+    """Operations of the same computation that come before."""
 
 
 def module(name: str, number: int, computations: dict[str, list[Operation]]) -> bytes:
@@ -45,14 +47,18 @@ def module(name: str, number: int, computations: dict[str, list[Operation]]) -> 
     ids = {title: 100 + place for place, title in enumerate(computations)}
     made = text_field(1, name)
     number_of = 0
+    numbers: dict[str, int] = {}
     for title, operations in computations.items():
         body = text_field(1, title)
         for operation in operations:
             number_of += 1
+            numbers[operation.name] = number_of
             shape = present_field(2, 11) + packed_field(3, [operation.elements])
             metadata = text_field(2, operation.op_name) + present_field(15, stack_row(operation.stack))
             instruction = text_field(1, operation.name) + text_field(2, operation.opcode) + bytes_field(3, shape)
             instruction += bytes_field(7, metadata) + present_field(35, number_of)
+            if operation.operands:
+                instruction += packed_field(36, [numbers[one] for one in operation.operands])
             if operation.calls:
                 instruction += packed_field(38, [ids[operation.calls]])
             body += bytes_field(2, instruction)

@@ -1,4 +1,4 @@
-"""`.xplane.pb` files drawn by hand, and small ones that the profilers of JAX and TensorFlow wrote."""
+"""`.xplane.pb` files drawn by hand; `test_xspace_recorded.py` has what profilers wrote."""
 
 from __future__ import annotations
 
@@ -192,76 +192,6 @@ def test_what_a_thread_of_a_pool_did_between_its_marks_was_asked_for_by_who_left
         ("main", "Trace of mine", "on another thread", "scope", "layer", "MatMul"),
         ("tf_Compute", "scope", "backward", "MatMul"),
     }
-
-
-# ---------------------------------------------------------------------- what profilers wrote
-
-RECORDED = Path(__file__).parent / "recorded"
-
-
-def test_a_profile_of_jax_has_each_operation_on_its_line() -> None:
-    profile = open_profile(str(RECORDED / "jax-0.10.2.xplane.pb.gz"))
-    assert contradictions(profile) == []
-    source = (RECORDED / "train_jax.py").read_text().splitlines()
-    tree = profile.tree
-    products = list(tree.find(kind="operator", name="dot_general"))
-    lines = {source[node.nearest("python").line - 1].strip() for node in products if node.nearest("python")}
-    assert lines == {"return jnp.tanh(x @ weights)"}
-    # two forward; of the gradient two for the weights and one for the input of the second layer
-    assert sum(int(node.exclusive("call_time").count) for node in products) == 3 * 5
-    backward = [node for node in products if "backward" in [one.name for one in node.path()]]
-    assert sum(int(node.exclusive("call_time").count) for node in backward) == 3 * 3
-    assert all("jit(train_step)" in [one.name for one in node.path()] for node in products)
-    assert [node.exclusive("call_time").count for node in tree.find(name="log")] == [3]
-    assert sorted(set(profile.tables["events"]["step"].tolist()) - {-1}) == [0, 1, 2]
-
-
-def test_a_profile_of_tensorflow_has_nodes_below_their_function_and_their_scopes() -> None:
-    profile = open_profile(str(RECORDED / "tensorflow-2.21.xplane.pb.gz"))
-    assert contradictions(profile) == []
-    tree = profile.tree
-    products = ["/".join(one.name for one in node.path()) for node in tree.find(kind="operator")]
-    products = [path for path in products if path.endswith("MatMul")]
-    assert any("/tf.function(one_step_on_data)/on another thread/sequential_1/up_1/" in path for path in products)
-    assert any(path.endswith("/backward/MatMul") for path in products)
-    stages = {
-        node.name.rpartition("::")[2] for node in tree.find(kind="operator") if node.name.startswith("Iterator::")
-    }
-    assert {"Prefetch", "FiniteTake"} <= stages
-    assert any(node.name == "data loading" for node in tree.find(kind="phase"))
-    assert int(tree.exclusive("alloc_bytes").sum.sum()) > 0
-    assert int(tree.exclusive("peak_live_bytes").sum.sum()) > 0
-
-
-@pytest.mark.parametrize("name", ["jax-0.10.2", "tensorflow-2.21"])
-def test_events_and_their_times_are_those_of_another_reader(name: str) -> None:
-    import gzip
-
-    jax = pytest.importorskip("jax", reason="jax's own reader of these files is the second opinion")
-    from leadline.trace.source import sources
-    from leadline.trace.xspace import read_xspace
-
-    path = RECORDED / f"{name}.xplane.pb.gz"
-    theirs: dict[str, list[int]] = {}
-    for plane in jax.profiler.ProfileData.from_serialized_xspace(gzip.decompress(path.read_bytes())).planes:
-        for line in plane.lines:
-            for event in line.events:
-                text = event.name
-                if ":" in text and "::" not in text and " " not in text:
-                    theirs.setdefault(text.rpartition(":")[2], []).append(round(event.duration_ns))
-                elif any(key == "hlo_op" for key, _ in event.stats):
-                    theirs.setdefault(text, []).append(round(event.duration_ns))
-    trace = read_xspace(sources(path)[0]).trace
-    ours: dict[str, list[int]] = {}
-    for row in range(len(trace)):
-        ours.setdefault(trace.name(row), []).append(int(trace.events["duration_ns"][row]))
-    assert theirs
-    for text, durations in theirs.items():
-        assert len(ours[text]) >= len(durations), text
-    nodes = {text for text in theirs if len(ours[text]) == len(theirs[text])}
-    for text in nodes:
-        assert all(abs(a - b) <= 1 for a, b in zip(sorted(ours[text]), sorted(theirs[text]), strict=True)), text
-    assert len(nodes) >= len(theirs) / 2
 
 
 # ---------------------------------------------------------------------- files that are no good

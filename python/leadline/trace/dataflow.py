@@ -28,7 +28,8 @@ from leadline.trace.tensors import tensors
 Numbers = NDArray[np.int64]
 _CALLS = (EventKind.API, EventKind.GRAPH_LAUNCH)
 _PROGRAMS = {"jax": "hlo", "tensorflow": "node"}
-"""Frameworks that tell the operands of what their programs execute, and the detail of a frame that names it."""
+"""Frameworks that tell the operands of what their programs execute, and the detail of a frame that names it. Imported
+profiles say themselves which it is."""
 _WORK = (EventKind.KERNEL, EventKind.COPY, EventKind.SET, EventKind.COLLECTIVE)
 _EVALUATE = "autograd::engine::evaluate_function: "
 _ACCUMULATE = "torch::autograd::AccumulateGrad"
@@ -206,6 +207,8 @@ def _inside(events: Any, rows: Numbers, around: int) -> int:
 def _compiled(profile: Profile) -> tuple[Numbers, Numbers, Numbers]:
     events = profile.events
     owner = np.array([thread.process for thread in profile.threads] + [-1], dtype=np.int64)[events["thread"]]
+    devices = np.array([device.process for device in profile.devices] + [-1], dtype=np.int64)[events["device"]]
+    owner = np.where(events["thread"] >= 0, owner, devices)
     rows: list[tuple[int, int]] = []
     launched: list[tuple[int, int]] = []
     for process, record in enumerate(record_of_rows(profile)):
@@ -213,18 +216,28 @@ def _compiled(profile: Profile) -> tuple[Numbers, Numbers, Numbers]:
         told = available.get("torch.compile")
         graphs = told.get("graphs") if isinstance(told, Mapping) else None
         if isinstance(graphs, list) and graphs:
-            mine = np.flatnonzero(owner == process)
+            mine = np.flatnonzero((owner == process) & (events["thread"] >= 0))
             rows += compiled_edges(events, mine, _names(profile, mine), graphs)
-        for framework, naming in _PROGRAMS.items():
-            told = available.get(framework)
-            if isinstance(told, Mapping) and "dataflow" in told:
-                mine = np.flatnonzero(owner == process)
-                inner, outer = program_edges(events, mine, _operations(profile, mine, naming), told["dataflow"])
-                rows += inner
-                launched += outer
+        for naming, told in _told_programs(record, available):
+            mine = np.flatnonzero(owner == process)
+            inner, outer = program_edges(events, mine, _operations(profile, mine, naming), told)
+            rows += inner
+            launched += outer
     source, target = np.array(rows + launched, dtype=np.int64).reshape(-1, 2).T
     kinds = [int(EdgeKind.COMPILED)] * len(rows) + [int(EdgeKind.LAUNCH)] * len(launched)
     return source, target, np.array(kinds, dtype=np.int64)
+
+
+def _told_programs(record: Mapping[str, Any], available: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What a process tells of the programs that it ran, each with the detail that names an operation."""
+    for framework, naming in _PROGRAMS.items():
+        told = available.get(framework)
+        if isinstance(told, Mapping) and isinstance(told.get("dataflow"), Mapping):
+            yield naming, told["dataflow"]
+    imported = record.get("dataflow")
+    told = imported.get("programs") if isinstance(imported, Mapping) else None
+    if isinstance(told, Mapping):
+        yield str(told.get("naming", "")), told
 
 
 def _collectives(found: list[Exchange]) -> tuple[Numbers, Numbers, Numbers]:
@@ -279,7 +292,10 @@ def _names(profile: Profile, rows: Numbers) -> NDArray[Any]:
 
 def _operations(profile: Profile, rows: Numbers, naming: str) -> list[str]:
     """The framework's names of what events execute, from that key of their details; empty for other events."""
-    frames = profile.tree.frame_of[profile.events["node"][rows]]
+    node = profile.events["node"][rows].astype(np.int64)
+    # work of a device stands below the operation that it does
+    node = np.where(np.isin(profile.events["kind"][rows], _WORK), profile.tree.parent[node], node)
+    frames = profile.tree.frame_of[node]
     distinct, of = np.unique(frames, return_inverse=True)
     texts = [_named(profile.tree.text("detail", int(frame)), naming) for frame in distinct.tolist()]
     return [texts[row] for row in of.ravel().tolist()]

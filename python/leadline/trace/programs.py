@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from leadline.schema import EventKind
 
 Numbers = NDArray[np.int64]
+_WORK = (EventKind.KERNEL, EventKind.COPY, EventKind.SET, EventKind.COLLECTIVE)
 
 
 def program_edges(
@@ -24,13 +25,12 @@ def program_edges(
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """(source, target) rows of events: of operations, and from the call of a program to what waited for nothing else
     in its run, when it first ran. `rows`: those of one process, `operations`: the names of the operations that
-    they execute, empty for events that execute none; `told`: graphs, runs, and `first`, the number of the first run."""
+    they execute, empty for events that execute none; `told`: graphs, runs, and `first`, the number of the first run;
+    of imported profiles also `called`, by run that whose number its call has, and `launched`, by launches whose work
+    is which run's."""
     graphs, graph_of = _listed(told, "graphs"), _listed(told, "runs")
-    first = told.get("first", 1) if isinstance(told, Mapping) else 1
     begins = events["start_ns"][rows]
-    runs = np.where(
-        events["kind"][rows] == EventKind.OPERATOR, events["correlation"][rows].astype(np.int64) - first, -1
-    )
+    runs = _runs(events, rows, told)
     calls: dict[int, int] = {}
     inside: dict[int, dict[str, list[tuple[int, int]]]] = {}
     for at in np.lexsort((begins, runs)).tolist():
@@ -41,6 +41,7 @@ def program_edges(
             inside.setdefault(run, {}).setdefault(operations[at], []).append((int(begins[at]), int(rows[at])))
     found: list[tuple[int, int]] = []
     launched: list[tuple[int, int]] = []
+    called = _listed(told, "called")
     for run, executed in inside.items():
         graph = graphs[graph_of[run]] if 0 <= graph_of[run] < len(graphs) else {}
         names, pairs = _listed(graph, "calls"), _listed(graph, "edges")
@@ -52,12 +53,27 @@ def program_edges(
                 if before:
                     found.append((made[before - 1][1], row))
                     fed.add(row)
-        if run in calls:
+        asked = called[run] if run < len(called) else run
+        if asked in calls:
             untold = {names[row] for row in _listed(graph, "unknown")}
             # what runs again, in a later turn of a loop, waited for something that is not told
             first_times = (min(times)[1] for name, times in executed.items() if name not in untold)
-            launched += [(calls[run], row) for row in first_times if row not in fed]
+            launched += [(calls[asked], row) for row in first_times if row not in fed]
     return found, launched
+
+
+def _runs(events: Mapping[str, NDArray[Any]], rows: Numbers, told: Mapping[str, Any]) -> Numbers:
+    """The run of every event, -1 where it belongs to none: its correlation counts runs, or it was launched for one."""
+    first = told.get("first", 1) if isinstance(told, Mapping) else 1
+    kind, correlation = events["kind"][rows], events["correlation"][rows].astype(np.int64)
+    works = np.isin(kind, _WORK)
+    runs: Numbers = np.where((kind == EventKind.OPERATOR) | (works & (correlation >= first)), correlation - first, -1)
+    launches = np.array(_listed(told, "launched"), np.int64)
+    launches = launches[: launches.size // 2 * 2].reshape(-1, 2)
+    launched = np.flatnonzero(works & (correlation > 0) & (correlation < first)) if launches.size else launches[:0, 0]
+    place = np.searchsorted(launches[:, 0], correlation[launched], side="right") - 1
+    runs[launched] = np.where(place >= 0, launches[place, 1], -1)
+    return runs
 
 
 def _listed(told: Any, name: str) -> list[Any]:

@@ -25,6 +25,10 @@ _DEEPEST, _MOST_FOLDERS = 6, 1_000
 _ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 
 
+class DamagedArchive(TraceError):
+    """An archive of which not even the names of its files can be read."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One rank's trace. `open()` gives a fresh stream of decoded bytes each time it is called.
@@ -66,10 +70,18 @@ def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:
     if not place.exists():
         raise TraceError(f"{place} does not exist; give a Kineto trace (.json, .json.gz, .tar.gz of ranks)")
     try:
-        return _archive(place) if tarfile.is_tarfile(place) else [_file(place)]
+        is_archive = tarfile.is_tarfile(place)
     except (EOFError, zlib.error):
-        # a gzip that is damaged within its first block; its reader says so
+        is_archive = False  # a gzip that is damaged within its first block; its reader says so
+    if not is_archive:
         return [_file(place)]
+    try:
+        return _archive(place)
+    except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
+        raise DamagedArchive(
+            f"{place.name} is an archive that is cut off or damaged; copy the whole file again, or give what it was "
+            "made from"
+        ) from error
 
 
 def xspaces(folder: Path) -> list[Path]:

@@ -55,6 +55,7 @@ class Space:
 
     operation: row of `operations` (number of the program, name of the instruction), -1 for what executes none.
     run: the run of the program that it belongs to, as any number; -1 where nothing tells.
+    ordinal: the device of an operation that a thread of the host executed, -1 where nothing tells.
     produces, consumes: a number that the event which asked for something and the one that did it share.
     meaning: row of `meanings`, what a name of a host thread's event is.
     held: bytes of the allocator after an allocation or free. `address`: of what it was about.
@@ -66,6 +67,7 @@ class Space:
     operation: Few
     operations: Sequence[tuple[int, str]]
     run: Few
+    ordinal: NDArray[Any]
     produces: Told
     consumes: Told
     meaning: Few
@@ -117,13 +119,13 @@ class _Reader:
         self._details: list[Mapping[str, Any]] = []
 
     def space(self) -> Space:
-        threads, devices = self._threads(), self._devices()
+        threads, devices = self._threads(), {row: place for row, place in enumerate(self._places) if place[1] >= 0}
         lines = len(self._lines)
         line_of = self._events.pop("line")
         thread = np.array([threads.get(row, (-1, None))[0] for row in range(lines)], np.int32)[line_of]
         places = np.array([devices.get(row, (-1, -1)) for row in range(lines)], np.int32).reshape(-1, 2)
         device, stream = (of_lines(places[:, side], line_of) for side in (0, 1))
-        marks = np.array([name == _STEPS for _, _, name in self._lines], np.bool_)[line_of] & (device >= 0)
+        marks = self._steps_of_devices(line_of)
         meanings, meaning = self._meanings(thread)
         self._let_last(meanings, meaning, line_of)
         del line_of
@@ -187,6 +189,7 @@ class _Reader:
             operation=operation,
             operations=operations,
             run=self._runs(rows),
+            ordinal=self._stats.number("device_ordinal", -1, rows),
             produces=self._stats.joined("_pt", "_p", rows),
             consumes=self._stats.joined("_ct", "_c", rows),
             meaning=np.where(thread >= 0, meaning, -1),
@@ -220,12 +223,14 @@ class _Reader:
             found[row] = (place, Thread(0, host, tid, text) if first else None)
         return found
 
-    def _devices(self) -> dict[int, tuple[int, int]]:
-        """Device and stream by line: of what tells work itself, and of a device's steps."""
-        steps = {row for row, (_, _, name) in enumerate(self._lines) if name == _STEPS}
-        return {
-            row: place for row, place in enumerate(self._places) if place[1] >= 0 or (place[0] >= 0 and row in steps)
-        }
+    def _steps_of_devices(self, line_of: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which events are the steps, as devices tell them. All devices tell the same ones, so those of one stand for
+        all: of the first with the most."""
+        steps = [row for row, (_, _, name) in enumerate(self._lines) if name == _STEPS and self._places[row][0] >= 0]
+        if not steps:
+            return np.broadcast_to(np.False_, line_of.size)
+        events = np.bincount(line_of, minlength=len(self._lines))
+        return np.asarray(line_of == min(steps, key=lambda row: (-events[row], self._places[row][0], row)))
 
     def _device(self, index: int) -> Device:
         for name, stats in self._planes:

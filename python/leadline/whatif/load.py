@@ -11,6 +11,7 @@ from pathlib import Path
 
 from leadline.profiles import Profile
 from leadline.profiles.reader import open_profile
+from leadline.trace.importers import import_traces, of_another_format
 from leadline.trace.loops import one_loop
 from leadline.trace.profile_window import read_profile
 from leadline.trace.source import Source, sources
@@ -33,7 +34,7 @@ def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None
     """The graph of a trace.
 
     path: Kineto JSON (.json, .json.gz), a tar of ranks, a directory of ranks, several files, a .leadline profile with
-    a trace window, or the operations of a large job (.parquet).
+    a trace window, anything else that `leadline import` reads, or the operations of a large job (.parquet).
     window: first and last step number, both included; None takes every step (of several ranks: every common step).
 
     Raises TraceError when the file cannot be read, holds no events, or has no step in the window.
@@ -43,6 +44,9 @@ def load(path: str | Path | Sequence[str | Path], window: tuple[int, int] | None
     if isinstance(path, str | Path) and Path(path).suffix == ".leadline":
         return _graph(_read_profile(path, window))
     places, found = _places(path)
+    if any(of_another_format(source) for source in found):
+        imported = import_traces([path] if isinstance(path, str | Path) else path)
+        return _graph(_windows(imported, window, " ".join(source.name for source in found)))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if min(cores, len(found)) > 1 and sum(text_bytes(source) for source in found) > HELPED_BYTES:
         with helped(places, window, min(cores, len(found))) as (ranks, each):
@@ -85,6 +89,10 @@ def _graph(read: list[tuple[Trace, Steps]]) -> Graph:
 
 
 def _read_profile(path: str | Path, window: tuple[int, int] | None) -> list[tuple[Trace, Steps]]:
-    traces = [one_loop(trace) for trace in read_profile(open_profile(path), Path(path).name)]
+    return _windows(open_profile(path), window, Path(path).name)
+
+
+def _windows(profile: Profile, window: tuple[int, int] | None, name: str) -> list[tuple[Trace, Steps]]:
+    traces = [one_loop(trace) for trace in read_profile(profile, name)]
     found = [(trace, find_steps(trace)) for trace in traces]
     return [(trace, replace(steps, steps=tuple(chosen(steps, window, trace.source)))) for trace, steps in found]

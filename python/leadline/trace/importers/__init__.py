@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,9 +12,10 @@ from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_profile
 from leadline.trace.importers import ctf, kineto, nsys, perf_script, rocpd, trace_dat, xspace
+from leadline.trace.jsonstream import COMPRESSION_DAMAGE
 from leadline.trace.kernel.foreign import joined
 from leadline.trace.related import Compared, on_related_clocks, refuse_unrelated
-from leadline.trace.source import Source, ctf_traces, sources, xspaces
+from leadline.trace.source import DamagedArchive, Source, ctf_traces, sources, xspaces
 from leadline.trace.tables import TraceError
 
 HEAD_BYTES = 4096
@@ -55,9 +57,9 @@ def import_traces(paths: Sequence[str | Path], relations: Sequence[Compared] = (
         if getattr(importer, "kernel_only", lambda source: False)(source):
             kernels.append((importer, source))
         else:
-            programs.append(importer.read(source))
+            programs.append(_read(importer, source))
     if not programs and len(kernels) == 1:
-        return kernels[0][0].read(kernels[0][1])
+        return _read(*kernels[0])
     if not programs:
         names = ", ".join(source.name for _, source in kernels)
         raise TraceError(f"{names} are recordings of the kernel; give one of them, or a profile that it belongs to")
@@ -66,8 +68,29 @@ def import_traces(paths: Sequence[str | Path], relations: Sequence[Compared] = (
     refuse_unrelated(programs)
     found = programs[0] if len(programs) == 1 else merge_profiles(programs)
     for importer, source in kernels:
-        found = joined(found, importer.recording(source))  # type: ignore[attr-defined]
+        with _whole(source):
+            found = joined(found, importer.recording(source))  # type: ignore[attr-defined]
     return found
+
+
+def _read(importer: Importer, source: Source) -> Profile:
+    with _whole(source):
+        return importer.read(source)
+
+
+@contextmanager
+def _whole(source: Source) -> Iterator[None]:
+    """Reading what is compressed and was cut off or changed is one sentence."""
+    try:
+        yield
+    except COMPRESSION_DAMAGE as error:
+        raise _damaged(source) from error
+
+
+def _damaged(source: Source) -> TraceError:
+    return TraceError(
+        f"{source.name} is cut off or damaged: what it holds cannot be unpacked to its end. Copy the whole file again."
+    )
 
 
 @dataclass(frozen=True)
@@ -90,9 +113,24 @@ def recognised(path: Path) -> bool:
     CTF traces."""
     try:
         there = path.is_file() or (path.is_dir() and bool(xspaces(path) or ctf_traces(path)))
-        return there and any(_known(source) for source in sources(path))
+        return there and any(recognises(source) for source in sources(path))
+    except DamagedArchive:
+        return True
     except (TraceError, OSError):
         return False
+
+
+def recognises(source: Source) -> bool:
+    """Whether an importer would try to read it, or all that can be said is that it is damaged."""
+    try:
+        return _known(source) is not None
+    except TraceError:
+        return True
+
+
+def of_another_format(source: Source) -> bool:
+    """Whether a file is of a known format, and not of torch.profiler's, of which parts can be read."""
+    return _known(source) not in (None, kineto)
 
 
 def _importer(source: Source) -> Importer:
@@ -110,9 +148,24 @@ def _importer(source: Source) -> Importer:
 
 
 def _known(source: Source) -> Importer | None:
+    """The format of a file; raises TraceError where its beginning cannot be unpacked far enough to tell."""
+    try:
+        head, damaged = _head(source)
+    except OSError:
+        return None
+    found = next((importer for importer in IMPORTERS if importer.recognises(head, source)), None)
+    if found is None and damaged:
+        raise _damaged(source)
+    return found
+
+
+def _head(source: Source) -> tuple[bytes, bool]:
+    """The first bytes, decompressed, and whether damage has ended them."""
+    head = b""
     try:
         with source.open() as stream:
-            head = stream.read(HEAD_BYTES)
-    except (OSError, EOFError):
-        return None
-    return next((importer for importer in IMPORTERS if importer.recognises(head, source)), None)
+            while len(head) < HEAD_BYTES and (piece := stream.read1(HEAD_BYTES - len(head))):  # type: ignore[attr-defined]
+                head += piece
+    except COMPRESSION_DAMAGE:
+        return head, True
+    return head, False

@@ -96,7 +96,7 @@ class Import:
             **tables.columns,
             "threads": self._thread_times(tables["threads"], threads, booked),
             "events": event_columns(
-                trace,
+                self.trace,
                 np.flatnonzero(shown),
                 node,
                 self.forward_thread,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from leadline.trace.importers.levels import Nodes, levels_of, nearest, nodes_of,
 from leadline.trace.importers.spans import NO_FRAME, Booked, Mask, Rows, Spans
 from leadline.trace.importers.tree import Import
 from leadline.trace.importers.xspace_memory import book_memory
+from leadline.trace.importers.xspace_runs import Dataflow, told_runs
 from leadline.trace.tables import CALL_KINDS, Kind
 from leadline.trace.xspace import Space
 from leadline.xla.events import Event
@@ -61,7 +63,10 @@ class _XspaceImport(Import):
         self.waits: Mask = waits[np.maximum(space.meaning, 0)] & (space.meaning >= 0) & self.is_span
         self.is_call: Mask = calls[np.maximum(space.meaning, 0)] & (space.meaning >= 0) & self.is_span
         self.unread = 0
-        self.frames = xspace_frames.Frames(self.builder, space, self._read_programs())
+        self.programs = self._read_programs()
+        self.run = told_runs(space, self.programs, self.executes & (self.is_span | self.is_device))
+        self.dataflow: Dataflow | None = None
+        self.frames = xspace_frames.Frames(self.builder, space, self.programs)
         self.nodes = Nodes(np.zeros(0, np.int64), np.zeros(0, np.int32), [])
         self.unlaunched = 0
         self.repeated: Mask = np.zeros(len(self.trace), np.bool_)
@@ -190,9 +195,11 @@ class _XspaceImport(Import):
     def _below_calls(self, parent: Rows, root: Rows, crossed: Mask, call_of: Rows) -> None:
         """Operations of programs hang below the call of the program, wherever they ran."""
         by_run = self._calls_of_runs(call_of)
+        executes = self.executes & (self.is_span | self.is_device)
+        self.dataflow = Dataflow(self.space, self.programs, executes, self.run, by_run)
         rows = np.flatnonzero(self.executes)
         found = np.where(self.is_device[rows], -1, call_of[rows])
-        run = self.space.run[rows]
+        run = self.run[rows]
         found = np.where(run >= 0, by_run[np.maximum(run, 0)], found)
         around = nearest(parent, ~self.executes)[rows]
         root[rows] = np.where(around >= 0, root[np.maximum(around, 0)], root[rows])
@@ -213,7 +220,7 @@ class _XspaceImport(Import):
         """The call of each run: around any operation of it or the event of the host that has its number, where that is
         a call of this program; a pool's thread may have come to it from another one. The other runs of a program are
         those of its other calls, in the order of both."""
-        run, start = self.space.run, self.trace.events["start_ns"]
+        run, start = self.run, self.trace.events["start_ns"]
         found = np.full(int(run.max(initial=-1)) + 2, -1, np.int64)
         strings, names = self.trace.strings, self.trace.events["name"]
         for rows in (
@@ -243,10 +250,10 @@ class _XspaceImport(Import):
     def _programs_of_runs(self, count: int) -> tuple[dict[str, list[int]], Rows]:
         """Runs of each program by name, in their order, and when the first operation of each began."""
         first = np.full(count, np.iinfo(np.int64).max)
-        rows = np.flatnonzero((self.space.run >= 0) & self.executes)[::-1]
-        first[self.space.run[rows]] = self.trace.events["start_ns"][rows]
+        rows = np.flatnonzero((self.run >= 0) & self.executes)[::-1]
+        first[self.run[rows]] = self.trace.events["start_ns"][rows]
         operation = np.full(count, -1, np.int64)
-        operation[self.space.run[rows]] = self.space.operation[rows]
+        operation[self.run[rows]] = self.space.operation[rows]
         found: dict[str, list[int]] = {}
         for one in np.flatnonzero(operation >= 0).tolist():
             number = self.space.operations[int(operation[one])][0]
@@ -321,6 +328,8 @@ class _XspaceImport(Import):
                 self._add(metric, mine, events["bytes"][mine], *where)
             self._book_shapes(rows[here & (kind == Kind.KERNEL)], where)
         self._say_losses()
+        if self.dataflow is not None:  # launches have been looked for, so the column is free for runs
+            self.trace = replace(self.trace, events={**events, "correlation": self.dataflow.correlation})
         return self.unlaunched
 
     def _own_on_device(self, rows: Rows) -> Rows:
@@ -361,4 +370,6 @@ class _XspaceImport(Import):
         meta["host"] = {"hostname": self.space.host}
         if self.space.tensors:
             meta["processes"][0].setdefault("dataflow", {})["tensors"] = [list(one) for one in self.space.tensors]
+        if self.dataflow is not None and self.dataflow.record:
+            meta["processes"][0].setdefault("dataflow", {})["programs"] = {**self.dataflow.record, "naming": "hlo"}
         return meta

@@ -1,4 +1,8 @@
-"""Recorded with tensorflow-cpu 2.21.0 and TF_ENABLE_ONEDNN_OPTS=0: three steps of a small model and its input pipeline."""
+"""Recorded with tensorflow-cpu 2.18.1 and 2.21.0 and TF_ENABLE_ONEDNN_OPTS=0: three steps of a small model and its input
+pipeline. The profile is below FOLDER/plugins/profile; it was packed with `gzip -n`.
+
+    python record_tf.py FOLDER
+"""
 
 import sys
 
