@@ -64,7 +64,7 @@ struct ClientCreate : Arguments {
   void* given[6];  // options and their number, two callbacks and what they are called with
   void* client;    // out; members after it do not matter here
 };
-static_assert(offsetof(ClientCreate, client) == 64);
+static_assert(sizeof(ClientCreate) == 64 + sizeof(void*));  // `client` is at 64
 struct PlatformName : Arguments {
   void* client;
   const char* name;  // out, not terminated
