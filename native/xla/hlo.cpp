@@ -10,7 +10,6 @@ namespace leadline::xla {
 namespace {
 
 constexpr int kDeepestShape = 64;
-constexpr size_t kLongestStack = 4096;
 
 struct ElementType {
   const char* name;
@@ -41,6 +40,8 @@ int64_t sum(int64_t a, int64_t b) noexcept {
   return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
+int32_t positive(uint64_t number) noexcept { return static_cast<int32_t>(std::min<uint64_t>(number, INT32_MAX)); }
+
 }  // namespace
 
 struct Module::Shape {
@@ -53,6 +54,7 @@ struct Module::Shape {
 Module::Module(std::string bytes, std::string* problem) : bytes_(std::move(bytes)) {
   if (read()) {
     join();
+    settle_stacks();
     return;
   }
   *problem = "These bytes are no compiled program of XLA, or they are damaged.";
@@ -119,6 +121,7 @@ Range Module::keep(const std::vector<int64_t>& values) {
 bool Module::read_instruction(std::string_view bytes, uint32_t computation) {
   Instruction instruction;
   instruction.computation = computation;
+  Source source;
   std::vector<int64_t> operands;
   std::vector<int64_t> called;
   std::vector<int64_t> contracted;
@@ -142,6 +145,9 @@ bool Module::read_instruction(std::string_view bytes, uint32_t computation) {
         Field part;
         while (metadata.next(&part)) {
           if (part.is(2, 2)) instruction.op_name = part.bytes;
+          if (part.is(3, 2)) source.file = part.bytes;
+          if (part.is(4, 0)) source.line = positive(part.value);
+          if (part.is(18, 0)) source.column = positive(part.value);
           if (part.is(15, 0)) instruction.stack = static_cast<uint32_t>(std::min<uint64_t>(part.value, kNone));
         }
         good = metadata.ok();
@@ -209,6 +215,7 @@ bool Module::read_instruction(std::string_view bytes, uint32_t computation) {
   instruction.called = keep(called);
   instruction.contracted = keep(contracted);
   instructions_.push_back(instruction);
+  sources_.push_back(source);
   return true;
 }
 
@@ -280,32 +287,6 @@ bool Module::read_program_shape(std::string_view bytes) {
   return wire.ok();
 }
 
-bool Module::read_stacks(std::string_view bytes) {
-  Wire wire(bytes);
-  Field field;
-  while (wire.next(&field)) {
-    if (field.is(1, 2)) files_.push_back(field.bytes);
-    if (field.is(2, 2)) functions_.push_back(field.bytes);
-    if (field.number != 3 && field.number != 4) continue;
-    if (field.wire != 2) return false;
-    Wire part(field.bytes);
-    Field value;
-    uint64_t values[4] = {0, 0, 0, 0};
-    while (part.next(&value)) {
-      if (value.wire == 0 && value.number >= 1 && value.number <= 4) values[value.number - 1] = value.value;
-    }
-    if (!part.ok()) return false;
-    const auto small = [](uint64_t number) { return static_cast<uint32_t>(std::min<uint64_t>(number, kNone)); };
-    if (field.number == 3) {
-      const auto line = static_cast<int32_t>(std::min<uint64_t>(values[2], INT32_MAX));
-      locations_.push_back({small(values[0]), small(values[1]), line});
-    } else {
-      stacks_.push_back({small(values[0]), small(values[1])});
-    }
-  }
-  return wire.ok();
-}
-
 // Ids become rows.
 void Module::join() {
   std::unordered_map<int64_t, uint32_t> instruction_rows;
@@ -347,24 +328,6 @@ void Module::join() {
 uint32_t Module::find(std::string_view name) const noexcept {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? kNone : found->second;
-}
-
-std::vector<SourceFrame> Module::stack(uint32_t stack) const {
-  std::vector<SourceFrame> frames;
-  for (size_t steps = 0; stack != 0 && stack <= stacks_.size() && steps < kLongestStack; ++steps) {
-    const Stack& at = stacks_[stack - 1];
-    stack = at.parent;
-    if (at.location == 0 || at.location > locations_.size()) continue;
-    const Location& location = locations_[at.location - 1];
-    SourceFrame frame;
-    frame.line = location.line;
-    if (location.file != 0 && location.file <= files_.size()) frame.file = files_[location.file - 1];
-    if (location.function != 0 && location.function <= functions_.size())
-      frame.function = functions_[location.function - 1];
-    if (std::find(frames.begin(), frames.end(), frame) == frames.end()) frames.push_back(frame);
-  }
-  std::reverse(frames.begin(), frames.end());
-  return frames;
 }
 
 }  // namespace leadline::xla

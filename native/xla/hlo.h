@@ -87,12 +87,20 @@ class Module {
     uint32_t file = 0;
     uint32_t function = 0;
     int32_t line = 0;
+    int32_t column = 0;
   };
   struct Stack {
     uint32_t location = 0;
     uint32_t parent = 0;
   };
+  // Where an instruction itself says that it stands.
+  struct Source {
+    std::string_view file;
+    int32_t line = 0;
+    int32_t column = 0;
+  };
   struct Shape;
+  class StackFinder;
 
   bool read();
   bool read_computation(std::string_view bytes);
@@ -102,6 +110,9 @@ class Module {
   bool read_program_shape(std::string_view bytes);
   std::string shape_text(std::string_view bytes, int depth);
   void join();
+  void settle_stacks();
+  bool knows(const Source& source) const noexcept;
+  bool stands_at(uint32_t stack, const Source& source) const noexcept;
   Range keep(const std::vector<int64_t>& values);
 
   std::string bytes_;
@@ -118,6 +129,7 @@ class Module {
   std::vector<std::string_view> files_, functions_;
   std::vector<Location> locations_;
   std::vector<Stack> stacks_;
+  std::vector<Source> sources_;  // of all instructions, until stacks are settled
   std::vector<int64_t> root_ids_;
   std::unordered_map<std::string_view, uint32_t> by_name_;
 };

@@ -80,7 +80,7 @@ def parts_of(program: Program, operation: str, above: Sequence[tuple[str, str]])
         if scope.transforms:
             detail["transforms"] = list(scope.transforms)
         python = below(stack, above)
-        frames = [("python", function, "", file, "", line, 0, 0) for file, function, line in python]
+        frames = [("python", function or "?", "", file, "", line, 0, 0) for file, function, line in python]
         kind = "module" if any(_of_module_system(file) for file, _, _ in python) else "region"
         path = ""
         for name in scope.scopes:
