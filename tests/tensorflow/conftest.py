@@ -45,7 +45,7 @@ def run(tmp_path: Path) -> Callable[..., Ran]:
     def run(
         name: str, *arguments: str, options: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
     ) -> Ran:
-        output = tmp_path / f"{name}.leadline"
+        output = tmp_path / f"{Path(name).name}.leadline"
         done = subprocess.run(
             [sys.executable, "-m", "leadline", "run", "-o", str(output), *options, str(PROGRAMS / name), *arguments],
             capture_output=True,

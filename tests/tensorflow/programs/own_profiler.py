@@ -140,7 +140,7 @@ def main(folder, seeds):
             orders.run(9)
         calls += orders.calls
     calls += serve(folder / "served")
-    print(f"calls {calls}", file=sys.stderr)
+    print(calls)
 
 
 if __name__ == "__main__":
