@@ -9,6 +9,8 @@ import pytest
 from tests.jax.conftest import PROGRAMS, Ran, measured
 from tests.truth.invariants import contradictions
 
+from leadline.xla import scopes
+
 SOURCE = (PROGRAMS / "transforms.py").read_text().splitlines()
 RUNS, TURNS = 30, 5
 frames_inside = pytest.mark.skipif(
@@ -95,6 +97,12 @@ def test_a_scan_is_told_from_a_loop_and_its_gradient_runs_backward_through_it(ra
     assert all(one.functions[-1] == "cell" and "scan" in one.transforms for one in backward)
     condition = _seen(ran, "looped", "reduce_max")
     assert {(one.functions, one.calls) for one in condition} == {(("looped", "unfinished"), RUNS * (TURNS + 1))}
+
+
+@pytest.mark.parametrize("call", ["closed_call", "eval_jaxpr"])
+def test_what_a_scan_calls_is_no_scope_in_the_words_of_any_release(call: str) -> None:
+    scope = scopes.parse(f"jit(f)/jvp()/while/body/{call}/Dense_0/dot_general")
+    assert (scope.transforms, scope.scopes, scope.primitive) == (("scan",), ("Dense_0",), "dot_general")
 
 
 def test_what_devices_of_a_shard_map_say_to_each_other_is_communication(ran: Ran) -> None:

@@ -15,10 +15,16 @@ _CALLS = frozenset(
 )
 """Calls of a function: they tell its name, and change nothing."""
 _CONTROL = {
-    "while": ("body", "cond"),
+    "while": ("body", "body_pred", "cond"),
     "cond": ("branch",),
     "closed_call": (),
+    "eval_jaxpr": (),
     "core_call": (),
+    "program_order": (),
+    "xla_metadata_call": (),
+    "custom_vmap_call": (),
+    "custom_jvp_call_jaxpr": (),
+    "custom_vjp_call_jaxpr": (),
     "checkpoint": ("rematted_computation",),
     "remat": ("rematted_computation",),
     "rematted_computation": (),
@@ -28,10 +34,16 @@ _CONTROL = {
     "pallas_call": (),
 }
 """Parts that control flow and calls write, and what may stand right after them."""
-_SILENT = frozenset(["closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"])
-"""Of these nobody needs to know."""
-_SCAN = ("while", "body", "closed_call")
-"""How what a scan repeats is written; the slices of its arrays around that are a loop's like any other's."""
+_SILENT = frozenset(
+    [
+        *("closed_call", "eval_jaxpr", "core_call", "program_order", "xla_metadata_call", "custom_vmap_call"),
+        *("custom_jvp_call", "custom_jvp_call_jaxpr", "custom_vjp_call", "custom_vjp_call_jaxpr"),
+    ]
+)
+"""Ways in which JAX calls what it has traced, of which nobody needs to know."""
+_SCAN = (("while", "body", "closed_call"), ("while", "body", "eval_jaxpr"))
+"""How what a scan repeats is written, up to 0.10 and since; the slices of its arrays around that are a loop's like any
+other's."""
 _WRAPPED = re.compile(r"^(?P<transform>[A-Za-z_][\w.]*)\((?P<inner>.*)\)$")
 _BACKWARD = "transpose"
 
@@ -73,7 +85,7 @@ def parse(op_name: str) -> Scope:
     follows: tuple[str, ...] = ()
     for position, scope in enumerate(scopes):
         if scope in _CONTROL:
-            name = "scan" if tuple(scopes[position : position + 3]) == _SCAN else scope
+            name = "scan" if tuple(scopes[position : position + 3]) in _SCAN else scope
             if scope not in _SILENT and name not in transforms:
                 transforms.append(name)
         elif not any(scope == word or scope.startswith(f"{word}_") for word in follows):
