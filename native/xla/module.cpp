@@ -20,6 +20,7 @@
 #include "xla/buffers.h"
 #include "xla/dataflow.h"
 #include "xla/hlo.h"
+#include "xla/module_values.h"
 #include "xla/opcodes.h"
 #include "xla/origins.h"
 #include "xla/space.h"
@@ -29,13 +30,6 @@ namespace nb = nanobind;
 using namespace leadline::xla;
 
 namespace {
-
-// Names in programs may be any bytes.
-nb::object text(std::string_view value) {
-  return nb::steal(PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "replace"));
-}
-
-std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 // A compiled program, and how its operations came to be.
 class Program {
@@ -188,15 +182,6 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
     const nb::gil_scoped_release no_gil;
     space = std::make_unique<Space>(view(bytes), Wanted{numbers, texts}, &problem);
   }
-  nb::list planes;
-  for (const Space::Plane& plane : space->planes()) {
-    nb::dict stats;
-    for (const auto& [name, value] : plane.stats) stats[text(name)] = text(value);
-    planes.append(nb::make_tuple(text(plane.name), stats));
-  }
-  nb::list lines;
-  for (const Space::Line& line : space->lines())
-    lines.append(nb::make_tuple(line.plane, line.id, text(line.name), line.device, line.stream));
   nb::list programs;
   for (const Space::Program& program : space->programs())
     programs.append(
@@ -222,8 +207,8 @@ nb::dict profile(const nb::bytes& bytes, const std::vector<std::string>& numbers
     if (!from.texts[column].empty()) stats[nb::str(texts[column].c_str())] = buffer_of(std::move(from.texts[column]));
   }
   nb::dict found;
-  found["planes"] = planes;
-  found["lines"] = lines;
+  found["planes"] = planes_of(*space);
+  found["lines"] = lines_of(*space);
   found["programs"] = programs;
   found["strings"] = strings;
   found["complaints"] = complaints;
@@ -265,6 +250,7 @@ NB_MODULE(_xla, m) {
       .def("temporaries", &Program::temporaries, nb::arg("assignment"), nb::arg("most"))
       .def("dataflow", &Program::dataflow)
       .def("origins", &Program::origins, nb::arg("operation"));
+  add_graph_window(m);
   m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"), nb::arg("expected") = nb::dict());
   m.def("profile", &profile, nb::arg("bytes"), nb::arg("numbers"), nb::arg("texts"));
 }

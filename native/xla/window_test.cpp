@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "xla/plane_writer.h"
 #include "xla/proto_writer.h"
 
 using namespace leadline::xla;
 using test::Message;
+using test::Plane;
 
 namespace {
 
@@ -125,69 +127,6 @@ TEST_CASE("of an operation that runs others on other threads only what none of t
 }
 
 namespace {
-
-// A plane whose events tell what `stats` says; names of lines, events and statistics get numbers as they come.
-class Plane {
- public:
-  explicit Plane(std::string_view name) { plane_.bytes(2, name); }
-
-  struct Stat {
-    const char* name;
-    int64_t number = 0;
-    const char* text = nullptr;
-  };
-  struct Event {
-    const char* name;
-    uint64_t start_ps;
-    uint64_t duration_ps;
-    std::vector<Stat> stats;
-  };
-
-  Plane& line(const char* name, const std::vector<Event>& events) {
-    Message line;
-    line.bytes(2, name);
-    for (const Event& event : events) {
-      Message message;
-      message.number(1, key(names_, event.name)).number(2, event.start_ps).number(3, event.duration_ps);
-      for (const Stat& stat : event.stats) message.message(4, told(stat));
-      line.message(4, message);
-    }
-    plane_.message(3, line);
-    return *this;
-  }
-  // What all events of a name tell, and the name that people are shown.
-  Plane& of_name(const char* name, const char* shown, const std::vector<Stat>& stats) {
-    Message described;
-    described.bytes(2, name).bytes(4, shown);
-    for (const Stat& stat : stats) described.message(5, told(stat));
-    described_.emplace(name, described);
-    return *this;
-  }
-  Message message() {
-    Message whole = plane_;
-    for (const auto& [name, number] : names_) {
-      const auto known = described_.find(name);
-      whole.message(4, Message().number(1, number).message(
-                           2, known != described_.end() ? known->second : Message().bytes(2, name)));
-    }
-    for (const auto& [name, number] : stats_)
-      whole.message(5, Message().number(1, number).message(2, Message().bytes(2, name)));
-    return whole;
-  }
-
- private:
-  static uint64_t key(std::map<std::string, uint64_t>& known, const char* name) {
-    return known.emplace(name, known.size() + 1).first->second;
-  }
-  Message told(const Stat& stat) {
-    Message message;
-    message.number(1, key(stats_, stat.name));
-    return stat.text != nullptr ? message.bytes(5, stat.text) : message.number(4, static_cast<uint64_t>(stat.number));
-  }
-  Message plane_;
-  std::map<std::string, uint64_t> names_, stats_;
-  std::map<std::string, Message> described_;
-};
 
 Window window_of(const std::string& bytes) {
   std::string problem;

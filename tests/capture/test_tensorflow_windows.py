@@ -9,9 +9,7 @@ from typing import Any
 from leadline.capture.providers.tf_booking import Booking
 from leadline.capture.providers.tf_graphs import Graphs
 from leadline.capture.providers.tf_runs import Runs, function_name
-from leadline.capture.providers.tf_sweep import Sweep
 from leadline.capture.providers.tf_windows import Windows
-from leadline.xla.events import named
 
 RECORDED = Path(__file__).parent.parent / "importers" / "recorded" / "tensorflow-2.21.xplane.pb.gz"
 
@@ -67,6 +65,9 @@ def test_nodes_are_summed_by_the_function_that_ran_them() -> None:
     assert counts == {"_FusedMatMul": 3}  # of one of its two nodes each
     assert all(0 <= values[2] <= values[1] for values in sums.nodes.values())
     assert any(stage.startswith("Iterator::Root::Prefetch") for stage in windows.stages)
+    queued = [values for values in sums.queued.values() if values[0]]
+    assert sum(values[0] for values in queued) < sum(values[0] for values in sums.nodes.values()), "others are inline"
+    assert all(0 <= values[2] <= values[3] <= values[1] for values in queued)
 
 
 def test_damaged_windows_are_one_sentence() -> None:
@@ -111,22 +112,3 @@ def test_times_of_nodes_are_scaled_to_all_calls_and_booked_once() -> None:
         count for (path, metric), (count, _) in native.booked.items() if path[-1] == "_FusedMatMul" and metric == "time"
     ]
     assert fused == [300, 300]
-
-
-def test_a_collective_waits_and_what_asked_for_it_counts_once() -> None:
-    strings = ["", "ExecutorState::Process", "loss/reduce:CollectiveReduceV2"]
-    sweep = Sweep(strings, [named(text) for text in strings])
-    node = (7, "loss/reduce", "CollectiveReduceV2")
-    sweep.span(0, 1, 0, 100, 7)
-    sweep.span(0, 2, 10, 5, 7)  # releases before 2.20 show what begins it
-    sweep.asynchronous("ExecutorState::ProcessAsync::Start", node, 10)
-    sweep.asynchronous("ExecutorState::ProcessAsync::Done", node, 900)
-    sweep.finish()
-    assert sweep.elsewhere == {node: [1, 890, 890, 890]}
-    assert node not in sweep.nodes
-    cut = Sweep(strings, [named(text) for text in strings])
-    cut.span(0, 1, 0, 100, 7)
-    cut.span(0, 2, 10, 5, 7)
-    cut.asynchronous("ExecutorState::ProcessAsync::Start", node, 10)  # done after the window
-    cut.finish()
-    assert cut.elsewhere == {} and node not in cut.nodes

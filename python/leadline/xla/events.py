@@ -41,7 +41,7 @@ _PYTHON = re.compile(r"^\$(?P<file>[^\s:]*\.py|<[^>]*>|[^\s:]+):(?P<line>\d{1,9}
 _CALL = re.compile(r"^(?:PjitFunction|PmapFunction)\((?P<name>.*)\)$", re.DOTALL)
 _NODE = re.compile(r"^(?P<path>[A-Za-z0-9._][\w.\\/>-]*):(?P<type>[A-Z_]\w*)$")
 _EAGER = re.compile(r"^(?:EagerLocalExecute|EagerExecute|EagerRemoteExecute|EagerKernelExecute): (?P<type>\w+)$")
-_FUNCTION = re.compile(r"^EagerLocalExecute: __(?:inference|forward|backward)_(?P<name>\w+?)(?:_\d+)*$")
+_FUNCTION = re.compile(r"^EagerLocalExecute: __(?:inference|forward|backward)_(?P<name>.+?)(?:_\d+)*$")
 _MARKS = re.compile(r"^(?:end: |ThreadpoolListener::|ExecutorDoneCallback$)")
 _PASSES = re.compile(
     r"^(?:EagerExecute|EagerKernelExecute|TFE_Py_\w+|KernelAndDeviceFunc::Run|ExecutorState::Process"

@@ -81,7 +81,7 @@ class TensorFlowProvider:
         if self._windows.traced is not None and (traced := self._windows.traced.told()):
             self._status["dataflow"] = traced
         untimed = self._booking.book(runs.totals, last=True)
-        self._booking.book_stages()
+        seen, elements = self._booking.book_stages(runs.totals)
         if self._memory is not None:
             self._memory.uninstall()
             self._booking.book_memory(self._memory)
@@ -102,6 +102,29 @@ class TensorFlowProvider:
             )
             if untimed:
                 self._status["estimated"] += f" {untimed:,} calls are timed as a whole, since none was in a window."
+        self._tell(seen, elements)
+
+    def _tell(self, seen: int, elements: int) -> None:
+        """What a report says beside its tables."""
+        said = [self._status["estimated"]] if "estimated" in self._status else []
+        if seen:
+            said.append(f"Stages of tf.data are estimates from {seen:,} elements of {elements:,}.")
+        said += self._windows.allocators.sentences()
+        if said:
+            self._status["estimated"] = " ".join(said)
+        if allocators := self._windows.allocators.status():
+            self._status["allocators"] = allocators
+
+    def dataflow(self) -> dict[str, Any]:
+        """What the trace window has beside events: tensors that devices and processes handed each other, and what
+        allocators held."""
+        traced = self._windows.traced
+        found: dict[str, Any] = {}
+        if traced is not None and traced.tensors:
+            found["tensors"] = [list(one) for one in traced.tensors]
+        if allocators := self._windows.allocators.dataflow():
+            found["allocators"] = allocators
+        return found
 
     def forked(self) -> None:
         """TensorFlow does not survive a fork, and what it counted is the parent's."""

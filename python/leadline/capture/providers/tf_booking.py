@@ -11,8 +11,9 @@ from leadline.capture.native import Native
 from leadline.capture.providers.booked import Booked, Total, own_total, total
 from leadline.capture.providers.tf_graphs import Graphs, communicates
 from leadline.capture.providers.tf_memory import Memory
+from leadline.capture.providers.tf_recorded import Sums
 from leadline.capture.providers.tf_runs import Key, function_name
-from leadline.capture.providers.tf_windows import Sums, Windows
+from leadline.capture.providers.tf_windows import ASKED, Windows
 from leadline.capture.providers.torch_waits import COMMUNICATION
 from leadline.xla.parts import Frame
 
@@ -20,7 +21,7 @@ _POOL: Frame = ("phase", "on another thread", "", "", json.dumps({"pool": "Tenso
 """Nodes run on the caller's thread or on TensorFlow's own, which are not among those of the profile."""
 _PIPELINE: tuple[Frame, ...] = (
     ("phase", "data loading", "", "", "", 0, 0, 0),
-    ("region", "tf.data", "", "", json.dumps({"time": "in timed windows only"}), 0, 0, 0),
+    ("region", "tf.data", "", "", json.dumps({"time": "estimated"}), 0, 0, 0),
 )
 _LOADING = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 
@@ -56,13 +57,33 @@ class Booking:
                 self._function(key, function, new, whole, timed, totals)
         return untimed
 
-    def book_stages(self) -> None:
-        """Put in the stages of tf.data, which run on threads of their own, as windows saw them."""
+    def book_stages(self, totals: dict[Key, list[int]]) -> tuple[int, int]:
+        """Put in the stages of tf.data, which run on threads of their own, as windows saw them, for all elements that
+        the program asked for. Returns how many of those were seen, and how many there were."""
+        asked = self._windows.stages.get(ASKED)
+        seen = 0 if asked is None else asked[0]
+        every = max(self._elements(totals), seen)
         for stage, (count, whole_ps, own_ps, shortest_ps, longest_ps) in self._windows.stages.items():
-            own = own_total(count, own_ps // 1000, whole_ps // 1000, longest_ps // 1000)
-            call = total("call_time", count, whole_ps // 1000, shortest_ps // 1000, longest_ps // 1000)
+            scale = every / seen if seen and stage.startswith(ASKED) else 1.0
+            times = max(round(count * scale), 1)
+            whole_ns, own_ns = round(whole_ps * scale / 1000), round(own_ps * scale / 1000)
+            own = own_total(times, own_ns, whole_ns, longest_ps // 1000)
+            call = total("call_time", times, whole_ns, shortest_ps // 1000, longest_ps // 1000)
             self._booked.put(-1, stage_frames(stage), [own, call])
         self._windows.stages = {}
+        return seen, every
+
+    def _elements(self, totals: dict[Key, list[int]]) -> int:
+        """How often the program asked for one: by an operation, which is counted, or by a node of a function, each
+        call of which does so as often as those in windows."""
+        every = 0.0
+        for (_, name), (count, *_) in totals.items():
+            if name in _LOADING:
+                every += count
+            elif (timed := self._windows.functions.get(name)) is not None and timed.runs:
+                inside = sum(values[0] for (_, kind), values in timed.nodes.items() if kind in _LOADING)
+                every += count * inside / timed.runs
+        return round(every)
 
     def book_memory(self, memory: Memory) -> None:
         """Put in what was made and given back where, and what was alive at the peak."""

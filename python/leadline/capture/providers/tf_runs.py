@@ -17,7 +17,7 @@ from leadline.capture.providers.replaced import Replacements
 
 Key = tuple[int, str]
 """A place, and what ran there: the name of an operation, or of a function as TensorFlow calls it."""
-FUNCTION = re.compile(r"^__(?:inference|forward|backward)_(?P<name>\w+?)(?:_\d+)*$")
+FUNCTION = re.compile(r"^__(?:inference|forward|backward)_(?P<name>.+?)(?:_\d+)*$")
 
 
 def function_name(name: str) -> str | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,10 @@ from leadline.capture.native import Native
 from leadline.capture.providers.booked import Booked
 from leadline.capture.providers.tf_booking import call_frames, node_frames, stage_frames
 from leadline.capture.providers.tf_graphs import Graphs
+from leadline.capture.providers.tf_recorded import Inputs, Line, Span, Step, Window
 from leadline.capture.providers.tf_runs import Key, function_name
-from leadline.capture.providers.tf_sweep import NOT_SAID, Inputs, Span, Sweep, makers
 from leadline.xla.parts import Frame
-from leadline.xla.recorded import host_thread
+from leadline.xla.recorded import host_thread, origin_ns
 
 if TYPE_CHECKING:
     from leadline.capture.providers.tf_windows import Windows
@@ -32,9 +31,13 @@ _NO_THREAD = 1 << 62
 """Number of the first lane of nodes that hold no thread."""
 MOST_NODES = 20_000
 """Of a function whose inputs are kept."""
+MOST_TENSORS = 50_000
+"""Ends of tensors that are kept."""
+_SENDS, _RECEIVES = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 _Call = tuple[int, int, Key]
 """Begin and duration in ns."""
-_Line = tuple[int, int, str, int, int]
+_FARTHEST = 8
+"""Nodes that TensorFlow's optimizer took out, one behind the other, past which an input is looked for."""
 
 
 class _Graph:
@@ -75,6 +78,9 @@ class TracedCalls:
         self._runs: list[int] = []
         """Of each call that was put in its graph; -1 for one whose inputs are not kept."""
         self._unplaced = 0
+        self.tensors: list[tuple[int, str, int, int, int]] = []
+        """Of what devices and processes handed each other: step, node, 1 for one that sends, begin and end."""
+        self.tensors_left_out = 0
 
     def told(self) -> dict[str, Any]:
         """For whoever derives edges: `runs` holds the row of `graphs` for each call of a function, whose events have
@@ -89,35 +95,46 @@ class TracedCalls:
         """Python called an operation or a function while the window was open."""
         self._calls.append((began_ns, took_ns, key))
 
-    def add(self, sweep: Sweep, lines: Sequence[_Line], origin_ns: int) -> None:
-        """What a session of TensorFlow's profiler recorded; `origin_ns`: CLOCK_REALTIME at time 0 of its events."""
+    def add(self, window: Window) -> int:
+        """What a session of TensorFlow's profiler recorded. Returns what its times are shifted by, in ns."""
         calls, self._calls = sorted(self._calls), []
-        shift_ns = origin_ns + time.monotonic_ns() - time.time_ns()
+        shift_ns = origin_ns(window.planes, window.base_ns) + time.monotonic_ns() - time.time_ns()
         by_name: dict[str, list[_Call]] = {}
         for call in calls:
             by_name.setdefault(call[2][1], []).append(call)
         spans: dict[int, list[Span]] = {}
-        for span in in_lanes(sweep.spans):
+        for span in in_lanes([Span(*row) for row in window.spans()]):
             spans.setdefault(span.step, []).append(span)
-        threads = _Threads(self._native, lines)
+        threads = _Threads(self._native, window.lines)
         run_of: dict[_Call, int] = {}
-        for step, (start, line) in sorted(sweep.began.items(), key=lambda one: one[1]):
-            found = _around(by_name.get(sweep.steps[step], []), start // 1000 + shift_ns)
+        for step in sorted((Step(*row) for row in window.steps()), key=lambda one: (one.start, one.line)):
+            found = _around(by_name.get(step.function, []), step.start // 1000 + shift_ns)
             if found is None:
                 self._unplaced += 1
                 continue
-            threads.of_python(line, found[2][0])
-            graph = self._graph(sweep.steps[step], spans.get(step, []))
+            nodes = spans.get(step.number, [])
+            threads.of_python(step.line, found[2][0])
+            graph = self._graph(step.function, nodes)
             if found not in run_of:
                 run_of[found] = FIRST + len(self._runs)
                 self._runs.append(graph)
-            run = run_of[found]
-            self._put_nodes(found[2], run, spans.get(step, []), threads, shift_ns)
+            self._put_nodes(found[2], run_of[found], nodes, threads, shift_ns)
         for call in calls:
             began_ns, took_ns, key = call
             self._put(key[0], call_frames(key[1], self._windows), key[0], run_of.get(call, 0), [(began_ns, took_ns)])
-        for stage, seen in _by(spans.get(NOT_SAID, []), lambda span: (span.kind, span.line)).items():
+        for stage, seen in _by(spans.get(window.no_step, []), lambda span: (span.kind, span.line)).items():
             self._put(-1, stage_frames(stage[0]), threads.place(stage[1]), 0, _times(seen, shift_ns))
+        self._keep_tensors(spans, window.no_step, shift_ns)
+        return shift_ns
+
+    def _keep_tensors(self, spans: dict[int, list[Span]], no_step: int, shift_ns: int) -> None:
+        for step, nodes in spans.items():
+            moved = [one for one in nodes if step != no_step and one.kind in _SENDS + _RECEIVES]
+            for one, (begin, took) in zip(moved, _times(moved, shift_ns), strict=True):
+                if len(self.tensors) < MOST_TENSORS:
+                    self.tensors.append((step, one.node, int(one.kind in _SENDS), begin, begin + took))
+                else:
+                    self.tensors_left_out += 1
 
     def _put_nodes(self, key: Key, run: int, spans: Sequence[Span], threads: _Threads, shift_ns: int) -> None:
         top = call_frames(key[1], self._windows)
@@ -144,7 +161,7 @@ class TracedCalls:
 class _Threads:
     """Places of threads by the profiler's lines."""
 
-    def __init__(self, native: Native, lines: Sequence[_Line]) -> None:
+    def __init__(self, native: Native, lines: Sequence[Line]) -> None:
         self._native = native
         self._threads = [host_thread(line) for line in lines]
         self._places: dict[int, int] = {}
@@ -171,7 +188,7 @@ def in_lanes(spans: Sequence[Span]) -> Iterator[Span]:
             continue
         lane = next((lane for lane, free in enumerate(free_at) if free <= span.start), len(free_at))
         free_at[lane : lane + 1] = [span.start + span.duration]
-        yield replace(span, line=-1 - lane)
+        yield span._replace(line=-1 - lane)
 
 
 def _around(calls: Sequence[_Call], at_ns: int) -> _Call | None:
@@ -191,3 +208,17 @@ def _times(spans: Sequence[Span], shift_ns: int) -> list[tuple[int, int]]:
     """Begin and duration in ns; the end is rounded, so that what lies in something stays in it."""
     rounded = ((span.start // 1000, (span.start + span.duration) // 1000) for span in spans)
     return [(start + shift_ns, end - start) for start, end in rounded]
+
+
+def makers(name: str, ran: Collection[str], inputs: Inputs) -> list[str]:
+    """What a node waited for, of what ran. Of inputs that did not run their own inputs count: TensorFlow's optimizer
+    took them out."""
+    found: dict[str, None] = {}
+    passed: set[str] = set()
+    at = [name]
+    for _ in range(_FARTHEST + 1):
+        before = dict.fromkeys(one for node in at for one in inputs(node, ran) or () if one not in passed)
+        passed.update(before)
+        found.update((one, None) for one in before if one in ran)
+        at = [one for one in before if one not in ran]
+    return list(found)

@@ -9,16 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leadline.capture.providers.profiler_windows import ProfilerWindows
+from leadline.capture.providers.tf_allocators import MOST_MOMENTS, Allocators
+from leadline.capture.providers.tf_recorded import NodeSums, Sums, add_times, read
 from leadline.capture.providers.tf_runs import FUNCTION, Key
-from leadline.capture.providers.tf_sweep import NOT_SAID, Sweep, add_times, add_values
-from leadline.xla.events import Event, named
-from leadline.xla.recorded import origin_ns
 
 if TYPE_CHECKING:
     from leadline.capture.providers.tf_trace import TracedCalls
@@ -30,28 +27,12 @@ _SERVES = (
     "Nodes of TensorFlow's graphs have no times and are in no trace window here: its profiler ends processes that "
     f"serve others (their memory is damaged when it stops while gRPC records); {ALWAYS_VARIABLE}=always tries it."
 )
+ASKED = "Iterator::Root"
+"""The stage of tf.data that runs each time that the program asks for an element."""
 _LATER = 8
 """Calls after which a function that was timed early is timed again."""
 _OPTIONS = {"host_tracer_level": 3, "device_tracer_level": 0, "python_tracer_level": 0}
 """Below 3 TensorFlow leaves out nodes that it found to be cheap."""
-
-
-@dataclass
-class Sums:
-    """Over all windows, in picoseconds: count, whole, own, shortest, longest."""
-
-    runs: int = 0
-    early: bool = True
-    """From the second call of the function only, which still makes what later calls find made."""
-    nodes: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """By name of the node and type of its operation."""
-    taken: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """Memory that nodes took from the allocator, in bytes: count, sum, smallest, largest."""
-    elsewhere: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """Nodes that hold no thread until they are done (collectives, tensors that are received): count, sum, shortest,
-    longest of what they took."""
-    waits: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """From the end of a node's last input to its start: count, sum, shortest, longest."""
 
 
 class Windows(ProfilerWindows):
@@ -68,10 +49,10 @@ class Windows(ProfilerWindows):
         self._ran: set[str] = set()
         self._until_again: dict[str, int] = {}
         """Calls of functions that were timed early, until they are timed once more."""
-        self._profile: Any = None
         self.functions: dict[str, Sums] = {}
         """By function as TensorFlow calls it."""
         self.stages: dict[str, list[int]] = {}
+        self.allocators = Allocators()
         self.inputs: Callable[[str, str, Collection[str]], tuple[str, ...] | None] = _none
         """Names of the nodes that a node of a function waits for, given those that ran."""
 
@@ -133,58 +114,29 @@ class Windows(ProfilerWindows):
     def _add(self, data: bytes) -> None:
         if not data:
             return
-        if self._profile is None:
-            self._profile = importlib.import_module("leadline._xla").profile
-        found = self._profile(data, ["id", "step_id", "requested_bytes"], ["name", "kernel_type"])
-        if found["problem"]:
-            self._loss(f"A window of TensorFlow's profiler could not be read: {found['problem']}")
+        window = read(data, keep=self._traces)
+        if window.problem:
+            self._loss(f"A window of TensorFlow's profiler could not be read: {window.problem}")
             return
         self.count += 1
-        events, stats, strings = found["events"], found["stats"], found["strings"]
-        line, name, start, duration = (events[one] for one in ("line", "name", "start_ps", "duration_ps"))
-        step, run, taken = (stats.get(one, [NOT_SAID] * len(line)) for one in ("id", "step_id", "requested_bytes"))
-        node, kind = (stats.get(one, [0] * len(line)) for one in ("name", "kernel_type"))
-        meanings = [named(text) for text in strings]
-        order = sorted(range(len(line)), key=lambda row: (line[row], start[row], -duration[row]))
-        sweep = Sweep(strings, meanings, keep=self._traces)
-        for row in order:
-            if meanings[name[row]].event == Event.ALLOCATE:
-                sweep.taken_by_node(line[row], start[row], taken[row])
-            elif node[row] and kind[row] and run[row] != NOT_SAID:
-                called = (run[row], strings[node[row]], strings[kind[row]])
-                sweep.asynchronous(strings[name[row]], called, start[row])
-            else:
-                sweep.span(line[row], name[row], start[row], duration[row], step[row])
-        sweep.finish()
-        self._take(sweep)
-        if self._traces and self.traced is not None:
-            self.traced.add(sweep, found["lines"], origin_ns(found["planes"], found["base_ns"]))
-
-    def _take(self, sweep: Sweep) -> None:
-        for function in sweep.steps.values():
+        for place, (function, runs, nodes) in enumerate(window.functions()):
             sums = self.functions.setdefault(function, Sums())
             if sums.early and not self._for_first_run:
                 sums = self.functions[function] = Sums(early=False)
-            sums.runs += 1
+            sums.add(runs, nodes, window.waits(place, self._inputs_of(function, nodes)))
             self._until_again.setdefault(function, _LATER)
-        for (step_id, node, kind), values in sweep.nodes.items():
-            called = sweep.steps.get(step_id)
-            if called is not None:
-                add_times(self.functions[called].nodes, (node, kind), values)
-        for (step_id, node, kind), values in sweep.taken.items():
-            called = sweep.steps.get(step_id)
-            if called is not None:
-                add_values(self.functions[called].taken, (node, kind), values)
-        for (step_id, node, kind), values in sweep.elsewhere.items():
-            called = sweep.steps.get(step_id)
-            if called is not None:
-                add_values(self.functions[called].elsewhere, (node, kind), values)
-        for step_id, called in sweep.steps.items():
-            waits = self.functions[called].waits
-            for key, waited_ps in sweep.waits(step_id, partial(self.inputs, called)):
-                add_values(waits, key, [1, waited_ps, waited_ps, waited_ps])
-        for stage, values in sweep.stages.items():
-            add_times(self.stages, stage, values)
+        stages = window.stages()
+        if not self._for_first_run or any(stage == ASKED for stage, _ in stages):
+            for stage, times in stages:  # else ahead of a program that asks for nothing meanwhile
+                add_times(self.stages, stage, times)
+        shift_ns = None
+        if self._traces and self.traced is not None:
+            shift_ns = self.traced.add(window)
+        self.allocators.add(window.allocators(MOST_MOMENTS), shift_ns)
+
+    def _inputs_of(self, function: str, nodes: Sequence[NodeSums]) -> Callable[[str], tuple[str, ...] | None]:
+        ran = dict.fromkeys(name for name, *_ in nodes)
+        return lambda node: self.inputs(function, node, ran)
 
 
 def _is_in_use(error: Exception) -> bool:
