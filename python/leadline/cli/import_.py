@@ -15,8 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="a trace of torch.profiler (.json, .json.gz), an SQLite export of Nsight Systems, a database of "
         "rocprofv3, text of perf script, trace.dat of trace-cmd, a folder of CTF traces (LTTng), a profile of "
-        "JAX or TensorFlow (.xplane.pb, or its folder of logs), or those of a job's ranks: files, a folder, a "
-        ".tar.gz; what was recorded of the kernel is laid beside the others, among which profiles of Leadline may be",
+        "JAX or TensorFlow (.xplane.pb, or its folder of logs), TensorFlow's RunMetadata, timeline or executor's log, "
+        "or those of a job's ranks: files, a folder, a .tar.gz; what was recorded of the kernel is laid beside the "
+        "others, among which profiles of Leadline may be",
     )
     parser.add_argument(
         "--clocks",

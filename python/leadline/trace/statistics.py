@@ -124,6 +124,7 @@ def _stages(profile: Profile) -> Iterator[Statistic]:
     for phase, durations in phases.items():
         yield Statistic(phase, Spread.of(np.array(durations, dtype=np.int64)), Spread.of(np.empty(0, dtype=np.int64)))
     ways = loader_stages(batches(profile)) | exchange_stages(collectives(profile)) | tensor_stages(profile)
+    ways |= queue_stages(profile)
     for name, values in ways.items():
         yield Statistic(name, Spread.of(values), Spread.of(np.empty(0, dtype=np.int64)))
 
@@ -154,6 +155,18 @@ def tensor_stages(profile: Profile) -> dict[str, Numbers]:
         between = f" from {hosts[one.sender]}" if one.sender != one.receiver else ""
         stages.setdefault(f"tensor {one.name}{between}: waited for the sender", []).append(one.waited_for_sender_ns)
         stages.setdefault(f"tensor {one.name}{between}: on the way", []).append(one.on_the_way_ns)
+    return {name: np.array(values, dtype=np.int64) for name, values in stages.items()}
+
+
+def queue_stages(profile: Profile) -> dict[str, Numbers]:
+    """How long nodes of TensorFlow 1 were in the executor's queue, by operation."""
+    stages: dict[str, list[int]] = {}
+    for record in record_of_rows(profile):
+        told = record.get("dataflow")
+        queued = told.get("queued") if isinstance(told, Mapping) else None
+        for name, values in queued.items() if isinstance(queued, Mapping) else ():
+            waited = [value for value in values if isinstance(value, int)] if isinstance(values, list) else []
+            stages.setdefault(f"{name}: in the executor's queue", []).extend(waited)
     return {name: np.array(values, dtype=np.int64) for name, values in stages.items()}
 
 

@@ -11,7 +11,18 @@ from typing import Protocol
 from leadline.profiles.merge import merge_profiles
 from leadline.profiles.profile import Profile
 from leadline.profiles.reader import open_profile
-from leadline.trace.importers import ctf, kineto, nsys, perf_script, rocpd, trace_dat, xspace
+from leadline.trace.importers import (
+    ctf,
+    kineto,
+    nsys,
+    perf_script,
+    rocpd,
+    run_metadata,
+    tf_log,
+    tf_timeline,
+    trace_dat,
+    xspace,
+)
 from leadline.trace.jsonstream import COMPRESSION_DAMAGE
 from leadline.trace.kernel.foreign import joined
 from leadline.trace.related import Compared, on_related_clocks, refuse_unrelated
@@ -36,8 +47,19 @@ class Importer(Protocol):
         """The profile of one file. Raises TraceError."""
 
 
-IMPORTERS: tuple[Importer, ...] = (kineto, rocpd, nsys, trace_dat, ctf, xspace, perf_script)
-"""In the order in which they are asked: `nsys` takes any database."""
+IMPORTERS: tuple[Importer, ...] = (
+    tf_timeline,
+    kineto,
+    rocpd,
+    nsys,
+    trace_dat,
+    ctf,
+    run_metadata,
+    xspace,
+    tf_log,
+    perf_script,
+)
+"""In the order in which they are asked: `kineto` takes any JSON, `nsys` any database."""
 
 
 def import_traces(paths: Sequence[str | Path], relations: Sequence[Compared] = ()) -> Profile:
