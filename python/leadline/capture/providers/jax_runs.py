@@ -35,6 +35,8 @@ class Runs:
         self._replaced = Replacements()
         self._restore: Callable[[], None] | None = None
         self._keep: Callable[[], None] = lambda: None
+        self._in_use = [True]
+        """Empty after `uninstall`, when a hook of somebody else's may still pass on to ours."""
         self.counts: dict[Key, int] = {}
         self.hooked = False
         self.wrapped = False
@@ -51,6 +53,7 @@ class Runs:
             self._restore()
             self._restore = None
             self._keep = lambda: None
+        self._in_use.clear()
         self.hooked = self.wrapped = False
 
     def _install_hook(self) -> None:
@@ -99,10 +102,12 @@ class Runs:
         self.hooked = True
 
     def _hook(self, theirs: Callable[[], Any]) -> Callable[..., None]:
-        counts, place, after = self.counts, self._native.place, self._after
+        counts, place, after, in_use = self.counts, self._native.place, self._after, self._in_use
         told = threading.local()
 
         def hook(function: Any, arguments: Any, named: Any, output: Any) -> None:
+            if not in_use:
+                return
             other = theirs()
             if other is not None:
                 if getattr(told, "output", told) is output:
