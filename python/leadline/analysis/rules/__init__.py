@@ -16,17 +16,21 @@ from leadline.analysis.rules.allocator import Allocator
 from leadline.analysis.rules.bank_conflicts import BankConflicts
 from leadline.analysis.rules.base import CannotTell, Option, Rule, RuleError, Values
 from leadline.analysis.rules.block_shape import BlockShape
+from leadline.analysis.rules.captured_constants import CapturedConstants
 from leadline.analysis.rules.communication import Communication
 from leadline.analysis.rules.compile_time import CompileTime
 from leadline.analysis.rules.cpu_latency import CpuLatency
 from leadline.analysis.rules.data_loading import DataLoading
 from leadline.analysis.rules.debug_modes import DebugModes
 from leadline.analysis.rules.deterministic_backward import DeterministicBackward
+from leadline.analysis.rules.donation import Donation
+from leadline.analysis.rules.double_precision import DoublePrecision
 from leadline.analysis.rules.first_steps import FirstSteps
 from leadline.analysis.rules.forward_backward import ForwardBackward
 from leadline.analysis.rules.garbage_collection import GarbageCollection
 from leadline.analysis.rules.graph_breaks import GraphBreaks
 from leadline.analysis.rules.host_callbacks import HostCallbacks
+from leadline.analysis.rules.host_copies import HostCopies
 from leadline.analysis.rules.hotspot import Hotspot
 from leadline.analysis.rules.imbalance import Imbalance
 from leadline.analysis.rules.kernel_fusion import KernelFusion
@@ -49,6 +53,7 @@ from leadline.analysis.rules.stall import Stall
 from leadline.analysis.rules.synchronisation import Synchronisation
 from leadline.analysis.rules.thread_oversubscription import ThreadOversubscription
 from leadline.analysis.rules.uncoalesced import Uncoalesced
+from leadline.analysis.rules.unrolled_loop import UnrolledLoop
 from leadline.analysis.rules.unused_device import UnusedDevice
 from leadline.analysis.rules.unused_gradients import UnusedGradients
 
@@ -91,6 +96,11 @@ RULES: tuple[Rule, ...] = (
     SavingInLoop(),
     OpByOp(),
     HostCallbacks(),
+    HostCopies(),
+    UnrolledLoop(),
+    DoublePrecision(),
+    Donation(),
+    CapturedConstants(),
 )
 GROUP = "leadline.rules"
 

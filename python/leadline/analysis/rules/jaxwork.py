@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from leadline.analysis.columns import Mask, subtree_sums
-from leadline.analysis.rules.base import CannotTell, Case
+from leadline.analysis.columns import Mask, Rows, subtree_sums
+from leadline.analysis.origin import Origin, origin
+from leadline.analysis.rules.base import CannotTell, Case, Line
 from leadline.analysis.rules.habits import habits_listed
 from leadline.schema import FrameKind
 
@@ -55,6 +56,50 @@ def _compiled(case: Case) -> tuple[set[str], set[str]]:
         if name := detail.get("function"):
             found[detail.get("of") != "jax"].add(str(name))
     return found
+
+
+def calls_of(case: Case, name: str) -> Rows:
+    """Calls of the program of a function, wherever they stand."""
+    tree = case.tree
+    called = programs(case)
+    frames = np.flatnonzero(tree.frames["kind"] == int(FrameKind.OPERATOR))
+    wanted = [frame for frame in frames.tolist() if function(tree.text("name", frame)) == name]
+    return np.flatnonzero(called & np.isin(tree.frame_of, wanted))
+
+
+def compiling(case: Case, name: str) -> tuple[Rows, int]:
+    """Phases in which a function was compiled, and their time in ns."""
+    outer = case.first_of(case.named(FrameKind.PHASE, "compile"))
+    rows = [row for row in np.flatnonzero(outer).tolist() if case.tree.node(row).detail.get("function") == name]
+    found = np.array(rows, np.int64)
+    return found, int(case.tree.inclusive("time").sum[found].sum())
+
+
+def run_ns(case: Case) -> int:
+    """Compilation and steps together: what a program that does little else takes."""
+    outer = case.first_of(case.named(FrameKind.PHASE, "compile"))
+    loop = case.known_loop
+    steps = int(loop.step_ns * loop.steps) if loop is not None else 0
+    return int(case.tree.inclusive("time").sum[outer].sum()) + steps
+
+
+def frames_of(note: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+    """(file, line, function) of a note, the innermost first."""
+    found = []
+    for frame in note.get("frames") or ():
+        if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int):
+            found.append((str(frame[0]), frame[1], str(frame[2])))
+    return found
+
+
+def lines_of(case: Case, note: Mapping[str, Any]) -> tuple[Line, ...]:
+    """The innermost line of the user's own code in a note; of a package where there is none."""
+    frames = frames_of(note)
+    for least in (Origin.USER, Origin.PACKAGE):
+        for file, line, name in frames:
+            if origin(file) >= least:
+                return (case.line_at(file, line, name),)
+    return ()
 
 
 def told(case: Case, name: str) -> list[Mapping[str, Any]]:

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from leadline.analysis.origin import Origin, origin
 from leadline.analysis.rules.base import CannotTell, Case, Finding, Option, Rule, Severity, Values
-from leadline.analysis.rules.words import duration, percent
+from leadline.analysis.rules.habits import habits_listed
+from leadline.analysis.rules.words import duration, often_as, percent
 from leadline.schema import FrameKind
 
 _COLD = 0.7
 """Of the operators of a step that compiles: it runs each piece of code for the first time, and its caches are full of
 the compiler's. The Python between them may all be the compiler's, which first looks for code that fits, and so may
 pauses of the collector, which looks through its objects."""
+
+_REMEDIES = {
+    "function": "The function is made anew each time (a lambda, a def or a functools.partial inside of what repeats), "
+    "and jax.jit knows functions by what they are: make it once, outside of the loop, and call that.",
+    "static": "A static argument has another value each time: take it out of static_argnums and static_argnames where "
+    "it is only computed with, or keep to few values; jax.lax.fori_loop takes numbers of turns that are arrays.",
+    "weak": "A Python number is given in one call and an array in the other: give the same each time, such as "
+    "jnp.float32(x); results of a program that go back into it need the type that they had at first.",
+    "type": "The types of arguments change: convert them before the call (x.astype(jnp.float32)), so each has one.",
+    "shape": "jax.jit compiles for each shape: pad to few sizes with a mask, leave out or fill up the last batch "
+    "(drop_remainder=True), and give what grows a fixed length.",
+    "structure": "jax.jit compiles for each structure of dicts, lists and other trees: give the same keys and lengths "
+    "each time; None in the place of an array is another structure.",
+    "placement": "Arguments come from other devices, or placed where they were not before: put them there once with "
+    "jax.device_put and one sharding, the results of earlier steps included.",
+}
+"""What to do against each kind of reason that the JAX provider tells."""
 
 
 class Recompilation(Rule):
@@ -53,7 +74,10 @@ class Recompilation(Rule):
                     ),
                     tuple(np.sort(group.rows)[:20].tolist()),
                     case.lines([group.row]),
-                    (f"{duration(group.value / number)} a compilation, {number} in {case.loop.steps:,} steps",),
+                    (
+                        f"{duration(group.value / number)} a compilation, {number} in {case.loop.steps:,} steps",
+                        *_told(case, group.row),
+                    ),
                     _advice(case, group.row),
                     self.learn_more,
                     group.value / run,
@@ -90,6 +114,9 @@ def _advice(case: Case, row: int) -> str:
             "See why with TORCH_LOGS=recompiles: numbers that change belong into tensors, sizes that change are marked "
             "with dynamic=True or torch._dynamo.mark_dynamic."
         )
+    reasons = _reasons(case, row)
+    if reasons and str(reasons[0].get("kind")) in _REMEDIES:
+        return _REMEDIES[str(reasons[0].get("kind"))]
     again = case.named(FrameKind.PHASE, "compiled again")
     changes = [
         str(case.tree.node(below).detail.get("change", ""))
@@ -101,6 +128,18 @@ def _advice(case: Case, row: int) -> str:
         f"jax.jit compiles for each shape, type and static argument{seen}: pad to few sizes, pass numbers as arrays, "
         "or put a function that is called operation by operation under one jax.jit."
     )
+
+
+def _reasons(case: Case, row: int) -> list[Mapping[str, Any]]:
+    """Why JAX compiled the function again, the most frequent first; empty where it was not noted."""
+    name = case.tree.node(row).detail.get("function")
+    noted = [one for listed in habits_listed(case, "recompiled", "jax") for one in listed]
+    return sorted((one for one in noted if one.get("function") == name), key=lambda one: -int(one.get("times", 0)))
+
+
+def _told(case: Case, row: int) -> tuple[str, ...]:
+    """`5 times: x: float32[8,4], was float32[16,4]`."""
+    return tuple(f"{often_as(int(one.get('times', 0)))}: {one.get('text')}" for one in _reasons(case, row)[:3])
 
 
 def _is_below(case: Case, row: int, above: int) -> bool:

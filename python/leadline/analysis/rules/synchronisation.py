@@ -6,6 +6,7 @@ import numpy as np
 
 from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
 from leadline.analysis.rules.debug_modes import checked_for_nan
+from leadline.analysis.rules.jaxwaits import of_jax, waiting
 from leadline.analysis.rules.words import duration, percent, times
 from leadline.analysis.sourcecode import carries_state
 from leadline.schema import FrameKind
@@ -47,7 +48,10 @@ class Synchronisation(Rule):
         read &= (case.analysis.scopes.outer >= 0) & asked[np.maximum(case.analysis.scopes.outer, 0)]
         waits = np.where(ours, case.tree.exclusive("sync_time").sum, 0)
         found = [
-            self._waiting(case, group.row, group.rows, group.value, values) for group in case.by_line(waits > 0, waits)
+            waiting(case, group, values, self.learn_more)
+            if of_jax(case, group.row)
+            else self._waiting(case, group.row, group.rows, group.value, values)
+            for group in case.by_line(waits > 0, waits)
         ]
         made = [one for one in found if one is not None]
         if not case.has_device:

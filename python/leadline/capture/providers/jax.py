@@ -19,6 +19,7 @@ from leadline.capture.native import Native
 from leadline.capture.providers import jax_devices, jax_places
 from leadline.capture.providers.jax_booking import Booking
 from leadline.capture.providers.jax_compile import Compiling
+from leadline.capture.providers.jax_habits import Habits
 from leadline.capture.providers.jax_memory import LiveArrays
 from leadline.capture.providers.jax_plugins import Plugins
 from leadline.capture.providers.jax_programs import Programs
@@ -61,6 +62,7 @@ class JaxProvider:
         self._memory = LiveArrays(native, self._loss) if options.memory else None
         self._yielding = Yielding(self._windows)
         self._plugins = Plugins(native, lambda: jax_devices.measured_by(native), self._loss)
+        self._habits = Habits(native, self._loss)
         self._booked_windows = 0
         self._devices: list[dict[str, Any]] = []
         self._place: tuple[int, int] | None = None
@@ -84,6 +86,7 @@ class JaxProvider:
         self._yielding.uninstall()
         if called := self._plugins.uninstall():
             self._status["pjrt"] = called
+        self._habits.uninstall()
         self._contained(self._compiling.listen_again)
         self._compiling.uninstall()
         jax = sys.modules.get("jax")
@@ -93,6 +96,8 @@ class JaxProvider:
         if untimed and not self._windows.off:
             self._loss(f"{untimed:,} runs of compiled programs are counted only: no run of them was timed.")
         self._say_what_is_stale()
+        if habits := self._habits.told():
+            self._status["habits"] = habits
         if self._devices:
             self._status["devices"] = self._devices
         if traced := self._traced.told():
@@ -153,6 +158,7 @@ class JaxProvider:
             if exclude is not None:
                 exclude(str(Path(__file__).parent))
         runs = Runs(self._native, self._before, self._after, late=self._late)
+        runs.look = self._habits.look
         runs.install()
         if not (runs.hooked and runs.wrapped):
             runs.uninstall()
@@ -161,6 +167,7 @@ class JaxProvider:
         self._runs = runs
         self._compiling.install()
         self._yielding.install()
+        self._habits.install()
         self._plugins.install()
         atexit.register(self._before_backends_go)  # after JAX's own, so it is called before
         self._say_what_is_off(jax)

@@ -15,6 +15,7 @@ from typing import Any
 
 from leadline.capture.native import Native
 from leadline.capture.providers import jax_places
+from leadline.capture.providers.jax_arguments import LOOKS
 from leadline.capture.providers.replaced import Replacements
 
 Key = tuple[int, str]
@@ -37,6 +38,9 @@ class Runs:
         self._keep: Callable[[], None] = lambda: None
         self._in_use = [True]
         """Empty after `uninstall`, when a hook of somebody else's may still pass on to ours."""
+        self.look: Callable[[Any, str, Any, Any, Any], bool] = lambda *_: False
+        """Hears of the first calls on the fast path what a function was given, and what came of it, and of all where it
+        says so; to be set before `install`."""
         self.counts: dict[Key, int] = {}
         self.hooked = False
         self.wrapped = False
@@ -102,8 +106,10 @@ class Runs:
         self.hooked = True
 
     def _hook(self, theirs: Callable[[], Any]) -> Callable[..., None]:
-        counts, place, after, in_use = self.counts, self._native.place, self._after, self._in_use
+        counts, place, after, look = self.counts, self._native.place, self._after, self.look
+        in_use = self._in_use
         told = threading.local()
+        looked_at: set[Key] = set()
 
         def hook(function: Any, arguments: Any, named: Any, output: Any) -> None:
             if not in_use:
@@ -120,7 +126,9 @@ class Runs:
             token = place()
             if token:
                 key = (token, "jit(" + (getattr(function, "__name__", "") or _nameless(function)) + ")")
-                counts[key] = counts.get(key, 0) + 1
+                counts[key] = count = counts.get(key, 0) + 1
+                if (count <= LOOKS or key in looked_at) and look(function, key[1], arguments, named, output):
+                    looked_at.add(key)
                 after(key, output)
 
         return hook

@@ -1,0 +1,71 @@
+"""`donation`: results of a program of JAX could take the memory of arguments that nobody needs any more."""
+
+from __future__ import annotations
+
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.jaxwork import calls_of, compiling, told
+from leadline.analysis.rules.words import listed, size
+
+
+class Donation(Rule):
+    name = "donation"
+    asks = "Could arguments of a program of JAX be donated, or are some donated in vain?"
+    options = (
+        Option("least", 16e6, "bytes", "less memory is worth no change"),
+        Option("warning", 1e9, "bytes", "from there on it is what decides whether a larger batch fits"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        return (self._missing(case, values) + self._vain(case, values))[:3]
+
+    def _missing(self, case: Case, values: Values) -> list[Finding]:
+        made = []
+        for note in sorted(told(case, "donatable"), key=lambda note: -int(note.get("bytes", 0))):
+            function, spared = str(note.get("function")), int(note.get("bytes", 0))
+            rows = calls_of(case, function)
+            if spared < values["least"] or not len(rows):
+                continue
+            planned = case.tree.node(int(rows[0])).detail.get("planned_bytes")
+            peak = planned.get("peak", 0) if isinstance(planned, dict) else 0
+            of = (f"a run of jit({function}) holds {size(peak)} at its peak",) if peak else ()
+            places = tuple(int(place) for place in note.get("places") or ())
+            names = listed([str(name) for name in note.get("arguments") or ()])
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.WARNING if spared >= values["warning"] else Severity.INFO,
+                    f"jit({function}) keeps {size(spared)} of old arguments while it makes new ones of the same shapes",
+                    case.no_gain("memory is what it saves, since results take that of what was donated"),
+                    tuple(rows[:20].tolist()),
+                    case.lines(rows.tolist()),
+                    (f"{names}: nobody held the old ones once the function had returned", *of),
+                    f"Donate them: jax.jit({function}, donate_argnums={places}); old values cannot be read then.",
+                    self.learn_more,
+                    min(1.0, spared / peak) / 4 if peak else 0.05,
+                )
+            )
+        return made
+
+    def _vain(self, case: Case, values: Values) -> list[Finding]:
+        made = []
+        for note in told(case, "donated_in_vain"):
+            function, held = str(note.get("function")), int(note.get("bytes", 0))
+            if held < values["least"]:
+                continue
+            rows = calls_of(case, function)
+            rows = rows if len(rows) else compiling(case, function)[0]
+            made.append(
+                Finding(
+                    self.name,
+                    Severity.INFO,
+                    f"jit({function}) is given {size(held)} to use again that it cannot use",
+                    case.no_gain("no result has the shape and type of these arguments, so nothing is used again"),
+                    tuple(rows[:20].tolist()),
+                    case.lines(rows.tolist()),
+                    (f"donated in vain: {listed([str(text) for text in note.get('arguments') or ()])}",),
+                    "Leave them out of donate_argnums, or return results of their shape and type.",
+                    self.learn_more,
+                    0.02,
+                )
+            )
+        return made

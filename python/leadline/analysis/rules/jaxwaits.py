@@ -1,0 +1,49 @@
+"""The part of `synchronisation` that is about JAX: lines that wait for the device to have a value, in its words."""
+
+from __future__ import annotations
+
+from leadline.analysis.case import Group
+from leadline.analysis.rules.base import Case, Finding, Severity, Values
+from leadline.analysis.rules.words import duration, often_as, percent
+
+_PER_STEP = 0.5
+_BASIS = "bound: what Python does while the device has nothing to do; the device's own work remains"
+
+
+def of_jax(case: Case, row: int) -> bool:
+    """Whether the wait at a node is one for a value of JAX's: `float()`, `.item()`, `jax.block_until_ready`."""
+    name = case.name(row)
+    return name.startswith("jax.") or (name.endswith("()") and "::" not in name)
+
+
+def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Finding | None:
+    """The finding on a line that waits in each step. JAX dispatches ahead: a step that is not waited for runs behind
+    the Python of the next. What can be won is the smaller of the two, the wait and that Python."""
+    count = int(case.tree.exclusive("sync_time").count[group.rows].sum())
+    share, often = case.share(group.value), case.per_step(count)
+    if often < _PER_STEP or share < values["share"]:
+        return None
+    every = int(case.tree.exclusive("sync_time").sum[case.loop.inside].sum())
+    python = max(0.0, case.loop.step_ns * case.loop.steps - every) if case.loop.measured_by else 0.0
+    spared = min(float(group.value), python)
+    gain = (
+        case.gain(spared, (0, 0.6, 1), _BASIS)
+        if case.loop.measured_by
+        else case.no_gain("no clock told what Python does beside the device; mark steps with leadline.step()")
+    )
+    return Finding(
+        "synchronisation",
+        Severity.WARNING if case.share(spared) >= values["share"] else Severity.INFO,
+        f"{case.name(group.row)} waits for the device {often_as(often)} a step, {percent(share)} of its time",
+        gain,
+        tuple(group.rows[:20].tolist()),
+        case.lines([group.row]),
+        (
+            f"{duration(case.per_step(group.value))} of waiting a step",
+            "until then the next step is not dispatched, so the device idles while Python prepares it",
+        ),
+        "Keep the value on the device and read it every hundredth step (or collect the arrays and read them all at the "
+        "end: jax.device_get(losses)); what decides inside of a step belongs into jax.lax.cond or jax.numpy.where.",
+        learn_more,
+        max(case.share(spared), 0.02),
+    )

@@ -1,0 +1,74 @@
+"""`unrolled_loop`: a Python loop inside of a function under `jax.jit` became a program of its every turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leadline.analysis.origin import Origin, origin
+from leadline.analysis.rules.base import Case, Finding, Option, Rule, Severity, Values
+from leadline.analysis.rules.jaxwork import compiling, frames_of, run_ns, told
+from leadline.analysis.rules.words import duration, percent
+
+_Loop = tuple[str, int, str]
+"""File, line of its head, function."""
+
+
+class UnrolledLoop(Rule):
+    name = "unrolled_loop"
+    asks = "Does a Python loop inside of jax.jit make a very large program?"
+    options = (
+        Option("turns", 32, "1", "a dozen layers or two are quickly compiled, and run as fast as a scan"),
+        Option("compile", 1e9, "ns", "of compilation for these turns; less is not worth a change"),
+        Option("share", 20, "%", "of compilation and steps together; from there on a warning"),
+    )
+
+    def check(self, case: Case, values: Values) -> list[Finding]:
+        made = []
+        for note in told(case, "unrolled"):
+            function = str(note.get("function"))
+            rows, ns = compiling(case, function)
+            every = max(int(note.get("operations", 0)), 1)
+            for (file, line, name), (turns, operations) in _loops(case, note).items():
+                part = ns * min(1.0, operations / every)
+                if turns < values["turns"] or part < values["compile"]:
+                    continue
+                share = part / max(run_ns(case), 1)
+                made.append(
+                    Finding(
+                        self.name,
+                        Severity.WARNING if share >= values["share"] else Severity.INFO,
+                        f"A loop of {turns:,} turns is unrolled into jit({function}): {operations:,} of its {every:,} "
+                        "operations",
+                        case.no_gain("compilation is what it saves, at each start and for each new shape"),
+                        tuple(rows[:20].tolist()),
+                        (case.line_at(file, line, name),),
+                        (
+                            f"compiling {function} took {duration(ns)}, {percent(ns / max(run_ns(case), 1))} of the "
+                            f"run; about {duration(part)} of it are for this loop",
+                        ),
+                        "Write it as jax.lax.fori_loop, or as jax.lax.scan over what differs from turn to turn (of "
+                        "layers: their parameters, stacked), which compile its body once; in Flax there is nn.scan.",
+                        self.learn_more,
+                        share / 2,
+                    )
+                )
+        return sorted(made, key=lambda one: -one.weight)[:3]
+
+
+def _loops(case: Case, note: Mapping[str, Any]) -> dict[_Loop, tuple[int, int]]:
+    """Turns and operations of each loop in the user's source that operations were asked for in. Where no loop is in
+    sight, as around functions that are applied to every leaf of a tree, nothing is said."""
+    found: dict[_Loop, tuple[int, int]] = {}
+    for group in note.get("groups") or ():
+        if not isinstance(group, dict):
+            continue
+        for file, line, name in frames_of(group):
+            source = case.sources.of(file) if origin(file) == Origin.USER else None
+            loops = [block for block in source.loops(line) if block.kind == "loop"] if source is not None else []
+            if loops:
+                turns, operations = found.get((file, loops[0].first, name), (0, 0))
+                more = int(group.get("operations", 0))
+                found[file, loops[0].first, name] = (max(turns, int(group.get("turns", 0))), operations + more)
+                break
+    return found
