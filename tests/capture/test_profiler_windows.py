@@ -198,6 +198,13 @@ def test_a_server_ends_windows_and_one_that_could_not_be_started_does_not(opened
     assert not opened.open() and opened.said == ["served"]
 
 
+def test_when_windows_have_finished_no_thread_opens_one(opened: Windows) -> None:
+    opened.finish()
+    assert opened.log == ["recorded"]
+    assert not opened.open()
+    assert _session(opened).stop() == b"recorded"
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("seed", range(5))
 def test_sessions_from_several_threads_never_meet_one_of_ours(opened: Windows, seed: int) -> None:

@@ -83,6 +83,7 @@ class JaxProvider:
         if self._memory is not None:
             self._contained(self._memory.book)
         runs.uninstall()
+        self._windows.finish()
         self._yielding.uninstall()
         if called := self._plugins.uninstall():
             self._status["pjrt"] = called
@@ -124,6 +125,7 @@ class JaxProvider:
         if self._runs is not None:
             self._runs.counts.clear()
             self._runs.uninstall()
+            self._yielding.uninstall()
             self._runs = None
 
     def status(self) -> dict[str, Any]:

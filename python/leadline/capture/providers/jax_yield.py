@@ -21,6 +21,7 @@ class Yielding:
     """Puts a door in the place of what begins a session of JAX's profiler."""
 
     def __init__(self, windows: Windows) -> None:
+        self._windows = windows
         self._door = Door(windows)
 
     def install(self) -> None:
@@ -28,6 +29,8 @@ class Yielding:
         binding = jax_places.profiler()
         if binding is not None:
             self._door.install(binding, "__init__", _SERVER)
+        if jax_places.member("jax._src.profiler._profiler_server") is not None:
+            self._windows.end_for_good(_SERVER)
 
     def uninstall(self) -> None:
         """Undo `install`."""

@@ -117,6 +117,11 @@ class ProfilerWindows:
         """What was begun after `make_way` records no more."""
         self._theirs.pop(id(theirs), None)
 
+    def finish(self) -> None:
+        """No window from now on, whatever other threads are about to do."""
+        self.close()
+        self.make_way(self)
+
     def may_open(self) -> bool:
         """Whether there are windows at all at this time."""
         return not self.off and not self._theirs

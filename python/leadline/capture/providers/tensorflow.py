@@ -73,7 +73,7 @@ class TensorFlowProvider:
             return
         runs, self._runs = self._runs, None
         atexit.unregister(self._windows.close)
-        self._windows.close()
+        self._windows.finish()
         self._replaced.undo()
         self._door.uninstall()
         runs.uninstall()
@@ -131,6 +131,7 @@ class TensorFlowProvider:
         if self._runs is not None:
             self._runs.totals.clear()
             self._runs.uninstall()
+            self._door.uninstall()
             self._runs = None
             if self._memory is not None:
                 self._memory.uninstall()

@@ -36,10 +36,12 @@ class Watch:
         self._open = threading.Event()
         self._thread: threading.Thread | None = None
         self._before = 0
+        self._windows = 0
         self.most_bytes = MOST_BYTES
 
     def begin(self, *, threaded: bool = True) -> None:
         """A window is open."""
+        self._windows += 1
         self._before = self._resident()
         self._open.set()
         if threaded and self._thread is None:
@@ -59,8 +61,9 @@ class Watch:
 
     def look(self) -> None:
         """How far the process has grown; nothing while no window is open."""
+        window = self._windows
         grown = self._resident() - self._before
-        if self._open.is_set() and grown > self.most_bytes:
+        if self._open.is_set() and window == self._windows and grown > self.most_bytes:
             self.end()
             self._too_large(grown)
 
