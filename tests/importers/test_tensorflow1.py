@@ -21,6 +21,7 @@ from leadline.trace.importers import import_traces, recognised
 from leadline.trace.protobuf import bytes_field, fixed64_field, present_field, text_field
 from leadline.trace.statistics import statistics
 from leadline.trace.tables import TraceError
+from leadline.trace.tensors import tensors
 
 RECORDED = Path(__file__).parent / "recorded"
 RELEASES = ("tensorflow-2.18.1", "tensorflow-2.21.0")
@@ -97,6 +98,24 @@ def test_nodes_stand_in_their_scopes_and_waited_for_their_inputs(release: str, f
     end = events["start_ns"] + events["duration_ns"]
     late = end[found["source"]] - events["start_ns"][found["target"]]
     assert int(late.max()) < 30_000  # a node's outputs are handed on before its last bookkeeping
+
+
+def test_logs_of_two_processes_tell_which_tensor_each_waited_for(tmp_path: Path) -> None:
+    for task in (0, 1):
+        packed = RECORDED / f"tensorflow-2.21.0.worker-{task}.log.gz"
+        (tmp_path / f"worker-{task}.log").write_bytes(gzip.decompress(packed.read_bytes()))
+    profile = import_traces([tmp_path / "worker-0.log", tmp_path / "worker-1.log"])
+    assert contradictions(profile) == []
+    found, alone = tensors(profile)
+    assert [(one.name, one.sender, one.receiver) for one in found] == [
+        ("edge_3_front/Tanh", 0, 1),
+        ("edge_7_back/Sum", 1, 0),
+    ] * 2
+    assert alone == 0
+    assert all(one.on_the_way_ns > 0 for one in found)
+    assert profile.window.edges["kind"].tolist().count("tensor") == 4
+    requests = [node.exclusive("wait_time").count for node in profile.tree.find(kind="api", name="RecvTensor")]
+    assert requests == [2, 2]  # of each process in both calls
 
 
 def metadata(debug: bytes = b"") -> bytes:

@@ -67,7 +67,7 @@ class Space:
     operation: Few
     operations: Sequence[tuple[int, str]]
     run: Few
-    ordinal: NDArray[Any]
+    ordinal: NDArray[np.int16]
     produces: Told
     consumes: Told
     meaning: Few
@@ -189,7 +189,7 @@ class _Reader:
             operation=operation,
             operations=operations,
             run=self._runs(rows),
-            ordinal=self._stats.number("device_ordinal", -1, rows),
+            ordinal=self._stats.number("device_ordinal", -1, rows).clip(-1, 2**15 - 1).astype(np.int16),
             produces=self._stats.joined("_pt", "_p", rows),
             consumes=self._stats.joined("_ct", "_c", rows),
             meaning=np.where(thread >= 0, meaning, -1),

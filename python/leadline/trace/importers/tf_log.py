@@ -1,4 +1,5 @@
-"""Verbose logs of TensorFlow's executor (`TF_CPP_VMODULE=executor=2`): when each node began and ended, and where.
+"""Verbose logs of TensorFlow: when each node began and ended, and where (`TF_CPP_VMODULE=executor=2`), and what
+processes asked each other for (`grpc_remote_worker=3`, `base_rendezvous_mgr=3`).
 
 A node goes from `Process node` to `Synchronous kernel done` or `Async kernel done`. Dead ones, on the side of a
 condition that was not taken and behind the end of a loop, do so without running, and are left out. A loop processes a
@@ -14,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from leadline.profiles.profile import Profile
-from leadline.trace.importers.tf_nodes import NodeRun, NodeTrace, profile_of
+from leadline.trace.importers.tf_nodes import NodeRun, NodeTrace, Request, profile_of
 from leadline.trace.source import Source
 from leadline.trace.tables import TraceError
 
@@ -29,6 +30,12 @@ _STATE = re.compile(
     r"(?P<state>Process node|Synchronous kernel done|Async kernel done): (?P<node>\d+) step (?P<step>-?\d+) "
     r"(?:\{\{node (?P<name>[^{}]+)\}\}|(?P<bare>\S+)) = (?P<kind>[\w>]+)\["
 )
+_TENSOR = re.compile(r'\btensor_name="(?P<name>[^"]*)"')
+_OF_CLIENT = "client_terminated=true"
+_ASKS = re.compile(r"(?P<asks>RecvTensorAsync req|RemoteRendezvous Recv)\b:?(?P<rest>.*)")
+_HAS = re.compile(r"(?P<has>done callback|RemoteRendezvous Finished (?:Local|Remote) Recv)\b,?(?P<rest>.*)")
+_KEY = re.compile(r'^rendezvous_key: "(?P<key>[^"]+)"')
+_RPC, _RENDEZVOUS = "RecvTensor", "RemoteRendezvous Recv"
 _END = re.compile(r"\]\((?P<inputs>[^()]*)\)(?P<dead> is dead)?(?:,? device: (?P<device>\S+))?\s*$")
 _OPEN = "Nodes that had begun and not ended where the log ends."
 _UNKNOWN = "Ends of nodes whose begin is not in the log."
@@ -63,10 +70,19 @@ class _Reading:
         self._begun: dict[tuple[int, int], deque[NodeRun]] = {}
         self._trace = NodeTrace()
         self._unknown = 0
+        self._asked: dict[tuple[str, str], deque[int]] = {}
+        self._message: tuple[bool, int] | None = None
+        """Of the request whose fields the next lines tell: whether it was answered, and when that was written."""
 
     def take(self, line: str) -> None:
         prefix = _PREFIX.match(line)
-        if prefix is None or not prefix["file"].endswith("executor.cc"):
+        if prefix is None:
+            self._told_key(line)
+            return
+        self._message = None
+        if prefix["file"].endswith(("grpc_remote_worker.cc", "base_rendezvous_mgr.cc")):
+            self._exchange(line[prefix.end() :], _time_ns(prefix))
+        if not prefix["file"].endswith("executor.cc"):
             return
         state = _STATE.match(line, prefix.end())
         end = _END.search(line, state.end() - 1) if state is not None else None
@@ -82,11 +98,41 @@ class _Reading:
         else:
             inputs = tuple(part.strip() for part in end["inputs"].split(",") if part.strip())
             thread = int(prefix["thread"] or 0) & 0xFFFFFFFF
+            # what a client feeds and fetches is handed to no device
+            tensor = None if _OF_CLIENT in line else _TENSOR.search(line, state.end())
             run = NodeRun(
                 end["device"] or "", state["name"] or state["bare"], state["kind"], _time_ns(prefix), 0,
-                thread=thread, inputs=inputs, step=step,
+                thread=thread, inputs=inputs, step=step, tensor=tensor["name"] if tensor is not None else "",
             )  # fmt: skip
             self._begun.setdefault((step, number), deque()).append(run)
+
+    def _exchange(self, text: str, time_ns: int) -> None:
+        """A line on what was asked for, or came. Requests tell their key in lines that follow."""
+        asks, has = _ASKS.match(text), _HAS.match(text)
+        if (asks is not None and asks["asks"].startswith(_RPC)) or (has is not None and has["has"] == "done callback"):
+            self._message = (has is not None, time_ns)
+        elif asks is not None:
+            self._handed(_RENDEZVOUS, asks["rest"].strip(), False, time_ns)
+        elif has is not None:
+            self._handed(_RENDEZVOUS, has["rest"].strip(), True, time_ns)
+
+    def _told_key(self, line: str) -> None:
+        key = _KEY.match(line)
+        if key is not None and self._message is not None:
+            self._handed(_RPC, key["key"], *self._message)
+            self._message = None
+
+    def _handed(self, kind: str, key: str, came: bool, time_ns: int) -> None:
+        """`key`: sender, its incarnation, receiver, name of the edge, and which turn of a loop; a rendezvous' own
+        address may stand before."""
+        asked = self._asked.setdefault((kind, key), deque())
+        if not came:
+            asked.append(time_ns)
+        elif asked:
+            begin = asked.popleft()
+            parts = key.split(";")
+            what = parts[3] if len(parts) > 3 else key
+            self._trace.requests.append(Request(kind, what, begin, max(time_ns - begin, 0)))
 
     def _ended(self, run: NodeRun, end_ns: int, waits: bool) -> None:
         self._trace.runs.append(replace(run, duration_ns=max(end_ns - run.start_ns, 0), waits=waits))

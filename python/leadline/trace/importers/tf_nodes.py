@@ -20,6 +20,7 @@ from leadline.schema import EventKind, FrameKind, LossKind, MetricKind
 from leadline.trace.importers.meta import imported_meta
 from leadline.trace.meaning import device_kind
 from leadline.trace.tables import Kind, TraceError
+from leadline.trace.xspace_tensors import HAS, End
 from leadline.xla.events import graph_scopes
 
 Line = tuple[str, int, str]
@@ -30,6 +31,7 @@ _STREAM = re.compile(r"/(?:device:)?(?:GPU|gpu):(?P<gpu>\d{1,4})/(?:stream:(?P<s
 _DEVICE = re.compile(r"(?:device:)?(?P<name>[A-Za-z_]+:\d+)$")
 _TASK = re.compile(r"/task:(?P<task>\d+)")
 _WORK = {Kind.KERNEL: EventKind.KERNEL, Kind.COPY: EventKind.COPY, Kind.SET: EventKind.SET}
+_SENDS, _RECEIVES = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 _SUFFIX = re.compile(r":\d+$")
 
 
@@ -49,13 +51,26 @@ class NodeRun:
     step: int = 0
     waits: bool = False
     """It was asynchronous: its thread did something else meanwhile."""
+    tensor: str = ""
+    """What it sends to another device or process, or receives from one: the edge's name in the rendezvous."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a process asked another one for, or a rendezvous, until it had it. `kind`: in the log's word."""
+
+    kind: str
+    what: str
+    start_ns: int
+    duration_ns: int
 
 
 @dataclass
 class NodeTrace:
-    """Nodes of one file. `lines`: of nodes by name, the outermost first. `threads`: names by number."""
+    """Nodes of one file, and requests. `lines`: of nodes by name, the outermost first. `threads`: names by number."""
 
     runs: list[NodeRun] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     lines: dict[str, Sequence[Line]] = field(default_factory=dict)
     threads: dict[int, str] = field(default_factory=dict)
     losses: dict[str, int] = field(default_factory=dict)
@@ -107,6 +122,8 @@ class _Booking:
                 self._book_work(run, work)
             else:
                 self._book(run)
+        for request in self._trace.requests:
+            self._book_request(request)
         for sentence, count in self._trace.losses.items():
             self._builder.loss(self._process, LossKind.EVENTS_DROPPED, count, sentence)
         tables = self._builder.tables()
@@ -131,6 +148,23 @@ class _Booking:
             EventKind.OPERATOR, node, run.start_ns - self._begin_ns, run.duration_ns, thread=thread,
             correlation=1 + self._step[run.step],
         )  # fmt: skip
+        if run.tensor and run.kind in _RECEIVES:  # a moment of its own, as in TensorFlow's profiles
+            node = self._builder.child(node, self._builder.frame(FrameKind.API, HAS))
+            end_ns = run.start_ns - self._begin_ns + run.duration_ns
+            self._builder.event(EventKind.REGION, node, end_ns, 0, thread=thread)
+
+    def _book_request(self, request: Request) -> None:
+        """On threads of their own: whoever asked did something else meanwhile."""
+        begin = request.start_ns - self._begin_ns
+        if begin < 0 or not 0 <= request.duration_ns < LONGEST_NS or begin + request.duration_ns > LONGEST_NS:
+            return
+        run = NodeRun(request.kind, request.what, request.kind, request.start_ns, request.duration_ns)
+        thread = self._thread(run)
+        detail = json.dumps({"tensor": request.what})
+        frame = self._builder.frame(FrameKind.API, request.kind, detail=detail)
+        node = self._builder.child(self._builder.node_of_thread(thread), frame)
+        self._builder.add(node, MetricKind.WAIT_TIME, request.duration_ns)
+        self._builder.event(EventKind.REGION, node, begin, request.duration_ns, thread=thread)
 
     def _book_work(self, run: NodeRun, where: re.Match[str]) -> None:
         """A kernel or a copy: `node:Operation`, or whatever the driver calls it."""
@@ -202,7 +236,17 @@ class _Booking:
         if inputs:
             runs = [0] * len(self._step)
             found["programs"] = {"first": 1, "graphs": [graph], "runs": runs, "naming": "node"}
+        if tensors := [list(end) for run in self._runs if (end := self._end_of(run)) is not None]:
+            found["tensors"] = tensors
         return found
+
+    def _end_of(self, run: NodeRun) -> End | None:
+        """Of a tensor that was handed over. The two ends are numbered one after the other (`trace/tensors.py`)."""
+        if not run.tensor or run.kind not in (*_SENDS, *_RECEIVES):
+            return None
+        sends = run.kind in _SENDS
+        begin = run.start_ns - self._begin_ns
+        return run.step, f"{run.tensor}/_{0 if sends else 1}", int(sends), begin, begin + run.duration_ns, ""
 
 
 def _once(runs: Sequence[NodeRun]) -> Iterable[NodeRun]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.trace.importers.spans import Mask, Rows
 from leadline.trace.tables import distinct
@@ -24,16 +25,18 @@ MOST_OPERATIONS = 20_000
 """Of one program; those of larger ones have no edges."""
 MOST_EDGES = 1_000_000
 """Of all programs together."""
+MOST_RUNS = 500_000
+"""A profile of more has no edges."""
 _LARGEST = 2**62
 """Numbers that profiles give to launches; what is larger is damage."""
 
 
-def told_runs(space: Space, programs: Mapping[int, Program], executes: Mask) -> Rows:
+def told_runs(space: Space, programs: Mapping[int, Program], executes: Mask) -> NDArray[np.int32]:
     """The run of every event as any number, -1 where nothing tells. `executes`: events of one operation each."""
-    run: Rows = space.run.astype(np.int64)
-    untold = np.flatnonzero(executes & (run < 0))
+    untold = np.flatnonzero(executes & (space.run < 0))
     if not untold.size:
-        return run
+        return space.run
+    run = space.run.copy()
     events = space.trace.events
     start, operation = events["start_ns"], space.operation
     program = np.array([number for number, _ in space.operations], np.int64)[operation[untold]]
@@ -66,7 +69,7 @@ class Dataflow:
     """
 
     def __init__(
-        self, space: Space, programs: Mapping[int, Program], executes: Mask, run: Rows, call_of_run: Rows
+        self, space: Space, programs: Mapping[int, Program], executes: Mask, run: NDArray[np.int32], call_of_run: Rows
     ) -> None:
         events = space.trace.events
         self.record: dict[str, Any] = {}
@@ -75,11 +78,18 @@ class Dataflow:
         first = int(self.correlation.max(initial=0)) + 1
         if not rows.size or first > _LARGEST:
             return
-        program = np.array([number for number, _ in space.operations], np.int64)[space.operation[rows]]
+        owners = np.array([number for number, _ in space.operations], np.int64)
         on_device = events["thread"][rows] < 0
-        place = np.where(on_device, events["device"][rows], space.ordinal[rows])
-        of_each, number = distinct(program, run[rows], place)
-        graphs, graph_of = _graphs(programs, program[of_each])
+        place = np.where(on_device, events["device"][rows], space.ordinal[rows]).astype(np.int64) + 1
+        numbers, owner = np.unique(owners, return_inverse=True)
+        key = owner.reshape(-1)[space.operation[rows]] * (int(run.max()) + 1) + run[rows]
+        key = key * (int(place.max()) + 1) + place  # one column, since a large profile has millions of rows
+        of_each, number = distinct(key)
+        del key, place
+        if of_each.size > MOST_RUNS:
+            return
+        program = numbers[owner.reshape(-1)[space.operation[rows[of_each]]]]
+        graphs, graph_of = _graphs(programs, program)
         if not graphs:
             return
         self.correlation = self.correlation.astype(np.int64)  # a copy
@@ -94,7 +104,7 @@ class Dataflow:
         self.record = {
             "first": first,
             "graphs": graphs,
-            "runs": [graph_of.get(one, -1) for one in program[of_each].tolist()],
+            "runs": [graph_of.get(one, -1) for one in program.tolist()],
             "called": called.tolist(),
         }
         if launched.any():

@@ -65,7 +65,8 @@ class _XspaceImport(Import):
         self.unread = 0
         self.programs = self._read_programs()
         self.run = told_runs(space, self.programs, self.executes & (self.is_span | self.is_device))
-        self.dataflow: Dataflow | None = None
+        self.call_of_run: Rows = np.zeros(0, np.int64)
+        self.dataflow: dict[str, Any] = {}
         self.frames = xspace_frames.Frames(self.builder, space, self.programs)
         self.nodes = Nodes(np.zeros(0, np.int64), np.zeros(0, np.int32), [])
         self.unlaunched = 0
@@ -195,8 +196,7 @@ class _XspaceImport(Import):
     def _below_calls(self, parent: Rows, root: Rows, crossed: Mask, call_of: Rows) -> None:
         """Operations of programs hang below the call of the program, wherever they ran."""
         by_run = self._calls_of_runs(call_of)
-        executes = self.executes & (self.is_span | self.is_device)
-        self.dataflow = Dataflow(self.space, self.programs, executes, self.run, by_run)
+        self.call_of_run = by_run
         rows = np.flatnonzero(self.executes)
         found = np.where(self.is_device[rows], -1, call_of[rows])
         run = self.run[rows]
@@ -328,8 +328,11 @@ class _XspaceImport(Import):
                 self._add(metric, mine, events["bytes"][mine], *where)
             self._book_shapes(rows[here & (kind == Kind.KERNEL)], where)
         self._say_losses()
-        if self.dataflow is not None:  # launches have been looked for, so the column is free for runs
-            self.trace = replace(self.trace, events={**events, "correlation": self.dataflow.correlation})
+        executes = self.executes & (self.is_span | self.is_device)
+        flow = Dataflow(self.space, self.programs, executes, self.run, self.call_of_run)
+        self.dataflow = flow.record
+        # launches have been looked for, so the column is free for runs
+        self.trace = replace(self.trace, events={**events, "correlation": flow.correlation})
         return self.unlaunched
 
     def _own_on_device(self, rows: Rows) -> Rows:
@@ -370,6 +373,6 @@ class _XspaceImport(Import):
         meta["host"] = {"hostname": self.space.host}
         if self.space.tensors:
             meta["processes"][0].setdefault("dataflow", {})["tensors"] = [list(one) for one in self.space.tensors]
-        if self.dataflow is not None and self.dataflow.record:
-            meta["processes"][0].setdefault("dataflow", {})["programs"] = {**self.dataflow.record, "naming": "hlo"}
+        if self.dataflow:
+            meta["processes"][0].setdefault("dataflow", {})["programs"] = {**self.dataflow, "naming": "hlo"}
         return meta
