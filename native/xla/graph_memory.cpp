@@ -6,13 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "xla/saturating.h"
+
 namespace leadline::xla {
 namespace {
-
-int64_t plus(int64_t a, int64_t b) noexcept {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
-}
 
 // Of numbers that are not said, and of sizes that cannot be.
 int64_t size_or_0(int64_t value) noexcept { return std::max<int64_t>(value, 0); }

@@ -8,6 +8,7 @@
 
 #include "xla/graph_events.h"
 #include "xla/graph_memory.h"
+#include "xla/saturating.h"
 
 namespace leadline::xla {
 namespace {
@@ -22,18 +23,6 @@ struct Meaning {
   uint32_t node = kNoText;  // or the function, or the stage
   uint32_t kind = kNoText;
 };
-
-int64_t plus(int64_t a, int64_t b) noexcept {
-  int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return b < 0 ? INT64_MIN : INT64_MAX;
-}
-
-int64_t minus(int64_t a, int64_t b) noexcept {
-  int64_t rest = 0;
-  if (!__builtin_sub_overflow(a, b, &rest)) return rest;
-  return b > 0 ? INT64_MIN : INT64_MAX;
-}
 
 struct Key {
   int64_t step;
@@ -62,13 +51,28 @@ struct Wait {
   int64_t until_ps;
 };
 
+// Work that was put into a pool.
+struct Put {
+  int64_t at_ps;
+  int64_t step;  // that did so
+};
+
+// A node of which nothing around it tells the step, in what a thread of a pool took on.
+struct Strayed {
+  uint32_t row;
+  Meaning meaning;
+  int64_t number;
+  int64_t taken_ps;
+};
+
 constexpr size_t kNowhere = SIZE_MAX;
 
 struct Open {
   int64_t end_ps = INT64_MAX;
   uint32_t function = kNoText;  // that Python called
-  int64_t step = kUnknown;
-  Times* holder = nullptr;  // what takes the time of others off its own
+  int64_t step = kUnknown;      // whose nodes are executed here
+  int64_t puts = kUnknown;      // the step that puts work into pools here
+  Times* holder = nullptr;      // what takes the time of others off its own
   size_t node = kNowhere;
 };
 
@@ -115,7 +119,9 @@ class GraphSweep {
           absent(row, meaning.what == GraphEvent::kBegins);
         return;
       case GraphEvent::kPuts:
-        if (events_.number(kProduces, row) != kUnknown) put_ps_.emplace(events_.number(kProduces, row), start_ps);
+        if (events_.number(kProduces, row) != kUnknown)
+          puts_.try_emplace(events_.number(kProduces, row),
+                            Put{start_ps, open_.empty() ? kUnknown : open_.back().puts});
         return;
       case GraphEvent::kTakes:
         taken_ = {true, events_.number(kConsumes, row), start_ps};
@@ -136,17 +142,17 @@ class GraphSweep {
     if (meaning.what == GraphEvent::kFunction) {
       inside.function = meaning.node;
     } else if (meaning.what == GraphEvent::kRun && inside.function != kNoText && step != kUnknown) {
+      inside.puts = step;
       if (known_steps_.insert(step).second) to_.steps_.push_back({step, inside.function, start_ps, events_.line[row]});
     } else if (meaning.what == GraphEvent::kProcess) {
-      inside.step = step;
+      inside.step = inside.puts = step;
       first_ = std::exchange(taken_, {});
     } else if (meaning.what == GraphEvent::kNode && inside.step != kUnknown) {
       inside.node = place_of({inside.step, meaning.node, meaning.kind});
       queued(inside.node);
-      inside.holder = count(nodes_[inside.node].ran, inside.holder, duration_ps);
-      ran(inside.step, meaning.node, meaning.kind, start_ps, plus(start_ps, duration_ps));
-      if (keep_)
-        to_.spans_.push_back({events_.line[row], inside.step, meaning.node, meaning.kind, start_ps, duration_ps});
+      inside.holder = node(row, inside.step, meaning, inside.holder);
+    } else if (meaning.what == GraphEvent::kNode && taken_.is_there) {
+      strayed_.push_back({row, meaning, taken_.number, taken_.start_ps});
     } else if (meaning.what == GraphEvent::kStage) {
       inside.node = kNowhere;
       inside.holder = count(stage(meaning.node).ran, inside.holder, duration_ps);
@@ -154,6 +160,14 @@ class GraphSweep {
     }
     inside.end_ps = plus(start_ps, duration_ps);
     open_.push_back(inside);
+  }
+
+  Times* node(uint32_t row, int64_t step, const Meaning& meaning, Times* holder) {
+    const int64_t start_ps = events_.start_ps[row];
+    const int64_t duration_ps = events_.duration_ps[row];
+    ran(step, meaning.node, meaning.kind, start_ps, plus(start_ps, duration_ps));
+    if (keep_) to_.spans_.push_back({events_.line[row], step, meaning.node, meaning.kind, start_ps, duration_ps});
+    return count(nodes_[place_of({step, meaning.node, meaning.kind})].ran, holder, duration_ps);
   }
 
   static Times* count(Times& times, Times* holder, int64_t duration_ps) {
@@ -178,7 +192,21 @@ class GraphSweep {
     if (begins) queued(place_of(key));
   }
 
+  // A result may be there, and the window be closed, before the thread that made it has told that it is done.
+  void find_strayed() {
+    int64_t before = kUnknown;
+    for (const Strayed& one : strayed_) {
+      const auto put = puts_.find(one.number);
+      if (put == puts_.end() || put->second.step == kUnknown) continue;
+      const int64_t step = put->second.step;
+      node(one.row, step, one.meaning, nullptr);
+      if (std::exchange(before, one.number) != one.number)
+        waits_.push_back({place_of({step, one.meaning.node, one.meaning.kind}), one.number, one.taken_ps});
+    }
+  }
+
   void finish() {
+    find_strayed();
     // before 2.20 the begin of such a node has a span on the thread that asked
     std::erase_if(to_.spans_, [&](const GraphSpan& span) {
       const auto found = absent_places_.find({span.step, span.node, span.kind});
@@ -200,9 +228,9 @@ class GraphSweep {
       }
     }
     for (const Wait& wait : waits_) {
-      const auto put = put_ps_.find(wait.number);
-      if (put != put_ps_.end() && put->second <= wait.until_ps)
-        nodes_[wait.node].queued_ps.add(minus(wait.until_ps, put->second));
+      const auto put = puts_.find(wait.number);
+      if (put != puts_.end() && put->second.at_ps <= wait.until_ps)
+        nodes_[wait.node].queued_ps.add(minus(wait.until_ps, put->second.at_ps));
     }
     to_.stages_.assign(stages_.begin(), stages_.end());
     functions();
@@ -297,7 +325,8 @@ class GraphSweep {
   std::vector<Absent> absent_;
   std::unordered_map<Key, size_t, HashOfKey> absent_places_;
   std::vector<Wait> waits_;
-  std::unordered_map<int64_t, int64_t> put_ps_;
+  std::unordered_map<int64_t, Put> puts_;
+  std::vector<Strayed> strayed_;
 };
 
 void Values::add(int64_t value) noexcept { add(Values{1, value, value, value}); }

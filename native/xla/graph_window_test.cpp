@@ -117,6 +117,22 @@ TEST_CASE("a node that a pool's thread takes up first has lain in the queue, and
   for (const char* name : {"here", "second", "third", "fourth"}) CHECK(drawn.node(name).queued_ps.count == 0);
 }
 
+TEST_CASE("nodes of a run whose end the window has cut belong to the step that put it into the pool") {
+  Plane plane("/host:CPU");
+  plane.line("python", {{kCalled, 0, 1000, {}}, {kRun, 10, 980, {{"id", 5}}}, {kPuts, 20, 0, {{"_p", 40}}}});
+  plane.line("tf_Compute/1", {{kTakes, 100, 0, {{"_c", 40}}},
+                              {"first:Sin", 120, 10, {}},
+                              {"second:Cos", 140, 10, {}},
+                              {kTakes, 200, 0, {{"_c", 41}}},  // nothing tells who put it there
+                              {"third:Sin", 220, 10, {}}});
+  const Drawn drawn(plane);
+  CHECK(drawn.node("first").queued_ps.sum == 80);
+  CHECK(drawn.node("second").ran.whole.sum == 10);
+  CHECK(drawn.node("second").queued_ps.count == 0);
+  CHECK(drawn.window->functions()[0].nodes.size() == 2);
+  CHECK(drawn.window->spans().size() == 2);
+}
+
 TEST_CASE("what holds no thread lasts until it is done, and what asked for it counts once") {
   Plane plane("/host:CPU");
   const std::vector<Plane::Stat> told{

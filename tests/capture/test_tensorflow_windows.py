@@ -6,8 +6,10 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+from leadline.capture.providers.tf_allocators import Allocators
 from leadline.capture.providers.tf_booking import Booking
 from leadline.capture.providers.tf_graphs import Graphs
+from leadline.capture.providers.tf_recorded import read
 from leadline.capture.providers.tf_runs import Runs, function_name
 from leadline.capture.providers.tf_windows import Windows
 
@@ -112,3 +114,36 @@ def test_times_of_nodes_are_scaled_to_all_calls_and_booked_once() -> None:
         count for (path, metric), (count, _) in native.booked.items() if path[-1] == "_FusedMatMul" and metric == "time"
     ]
     assert fused == [300, 300]
+
+
+def test_stages_of_tf_data_are_scaled_to_all_elements_that_were_asked_for() -> None:
+    native, windows = Native(), _summed()
+    asked = windows.stages["Iterator::Root"][0]
+    inside = next(name for name in windows.stages if name.startswith("Iterator::Root::"))
+    times, whole_ps = windows.stages[inside][:2]
+    windows.stages["Iterator::Other"] = [1, 2_000_000, 2_000_000, 2_000_000, 2_000_000]
+    booking = Booking(native, Graphs(""), windows)  # type: ignore[arg-type]
+    totals = {(1, "IteratorGetNextSync"): [asked * 99, 1_000, 1, 100], (2, "IteratorGetNext"): [asked, 100, 1, 100]}
+    assert booking.book_stages(totals) == (asked, 100 * asked)
+    booked = {path[-1]: told for (path, metric), told in native.booked.items() if metric == "call_time"}
+    assert booked["Iterator::Root"][0] == 100 * asked
+    assert booked[inside] == (100 * times, round(whole_ps / 10))
+    assert booked["Iterator::Other"] == (1, 2_000)  # which nothing that the program asked for tells of
+
+
+def test_allocators_say_what_was_asked_for_and_what_they_gave() -> None:
+    windows = _summed()
+    [(name, sums)] = windows.allocators.status().items()
+    assert 0 < sums["requested_bytes"] <= sums["given_bytes"]
+    assert sums["peak_bytes"] > 0 and 0 < sums["frees"] <= sums["allocations"]
+    assert windows.allocators.dataflow() == []  # there is no trace window
+    [sentence] = windows.allocators.sentences()
+    assert f"allocator {name} gave {sums['given_bytes']:,} bytes" in sentence
+    window = read(gzip.decompress(RECORDED.read_bytes()), keep=False)
+    traced = Allocators()
+    traced.add(window.allocators(10), 5_000)
+    traced.add(window.allocators(10), 7_000)
+    [history] = traced.dataflow()
+    assert history["name"] == name and 2 < len(history["time_ns"]) <= 20
+    assert {len(column) for column in history["values"].values()} == {len(history["time_ns"])}
+    assert max(history["values"]["bytes in use"]) <= sums["peak_bytes"]

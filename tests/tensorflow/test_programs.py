@@ -11,6 +11,7 @@ from tests.truth.invariants import contradictions
 
 from leadline.capture.providers.tf_windows import ALWAYS_VARIABLE
 from leadline.profiles.tree import Node
+from leadline.trace.counters import series
 
 pytest.importorskip("tensorflow", reason="these tests measure real TensorFlow; make test-tf runs them")
 
@@ -60,7 +61,10 @@ def test_a_function_is_counted_exactly_and_its_nodes_stand_on_the_lines_that_mad
     assert {_made_on(node).line for node in backward} == lines  # of the forward node
     told = ran.profile.meta["available"]["tensorflow"]
     assert told["calls"] >= steps and 0 < told["timed_calls"] < told["calls"]
-    assert any(node.name.startswith("Iterator::") for node in ran.profile.tree.find(kind="operator"))
+    asked = ran.calls("IteratorGetNext") + ran.calls("IteratorGetNextSync")
+    assert asked >= steps
+    assert ran.calls("Iterator::Root") == asked, "windows saw some, and all are counted"
+    assert ran.calls("Iterator::Root::Prefetch") == asked
 
 
 def test_layers_of_keras_are_modules_and_its_batches_are_steps(run: Callable[..., Ran]) -> None:
@@ -99,6 +103,32 @@ def test_memory_stands_on_the_lines_that_made_variables_and_tensors(run: Callabl
     assert sum(sums["alloc_bytes"] for sums in passed.values()) == sum(sums["free_bytes"] for sums in passed.values())
     waits = [node.exclusive("ready_wait") for node in ran.inside()]
     assert sum(int(one.count) for one in waits) > 0 and all(int(one.min) >= 0 for one in waits if one.count)
+
+
+BFC = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_ALLOCATOR_USE_BFC": "1"}
+"""The allocator that tells all that it does."""
+
+
+def test_a_lambda_is_a_function_with_its_nodes(run: Callable[..., Ran]) -> None:
+    ran = run("pool.py", "300")
+    assert contradictions(ran.profile) == []
+    assert ran.calls("tf.function(<lambda>)") == int(ran.output)
+    assert ran.calls("AddN") == int(ran.output)
+
+
+def test_what_allocators_were_asked_for_is_set_beside_what_they_gave(run: Callable[..., Ran]) -> None:
+    ran = run("pool.py", "40", options=("--trace", "seconds=60,wait=0"), environment=BFC)
+    assert contradictions(ran.profile) == []
+    told = ran.profile.meta["available"]["tensorflow"]
+    sums = next(sums for name, sums in told["allocators"].items() if "bfc" in name)
+    assert 0 < sums["requested_bytes"] < sums["given_bytes"]  # blocks are multiples of 256 bytes
+    assert sums["given_bytes"] % 256 == 0 and 0 <= sums["fragmentation"] <= 1000
+    assert f"for {sums['requested_bytes']:,} asked for" in told["estimated"]
+    told_by_time = {one.name: one.values for one in series(ran.profile) if "bfc" in one.name}
+    held = next(values for name, values in told_by_time.items() if name.endswith("bytes in use"))
+    blocks = next(values for name, values in told_by_time.items() if name.endswith("blocks in use"))
+    assert int(held.max()) <= sums["peak_bytes"]
+    assert int(blocks[-1]) == sums["allocations"] - sums["frees"]
 
 
 def test_what_goes_between_two_devices_is_communication_and_nodes_name_their_device(run: Callable[..., Ran]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.tensorflow.conftest import Ran
 
 from leadline.profiles import Profile
+from leadline.trace.tensors import tensors
 
 tensorflow = pytest.importorskip("tensorflow", reason="these tests measure real TensorFlow; make test-tf runs them")
 
@@ -122,3 +123,8 @@ def test_a_collective_is_done_before_what_uses_it(traced: Callable[..., Window])
     assert reduced == 80 or (EARLY and reduced == 79)  # which may leave the last end out
     assert window.contradictions() == []
     assert not any(pair[1] in ("_Send", "_Recv") for pair in window.of("launch"))  # nothing tells what they wait for
+    handed = window.of("tensor")
+    assert handed["_Send", "_Recv"] >= 40 and set(handed) == {("_Send", "_Recv")}
+    found, alone = tensors(window.profile)
+    assert len(found) == handed["_Send", "_Recv"] and alone <= 2  # what an edge of the window has cut
+    assert all(one.sent_ns <= one.received_ns and one.waited_for_sender_ns >= 0 for one in found)

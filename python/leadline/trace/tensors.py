@@ -75,13 +75,17 @@ def _told(record: Mapping[str, Any]) -> list[tuple[int, str, int, int, int]]:
 
 
 def _rows(profile: Profile) -> dict[tuple[int, str, int], int]:
-    """The event by process, name and begin, of sends and of what has come."""
+    """The event by process, name and begin, of sends and of what has come: in profiles of TensorFlow's an event of its
+    own, in windows of ours the end of a `_Recv`."""
     tree, events = profile.tree, profile.events
     names = np.array([tree.text("name", row) for row in range(len(tree.frames["kind"]))], dtype=object)
-    wanted = np.isin(names.astype(str), ("_Send", "_HostSend", HAS))[tree.frame_of]
+    wanted = np.isin(names.astype(str), ("_Send", "_HostSend", "_Recv", "_HostRecv", HAS))[tree.frame_of]
     found: dict[tuple[int, str, int], int] = {}
     for row in np.flatnonzero(wanted[events["node"]] & (events["thread"] >= 0)).tolist():
         name = str(names[tree.frame_of[events["node"][row]]]).replace("_HostSend", "_Send")
         process = profile.threads[int(events["thread"][row])].process
-        found.setdefault((process, name, int(events["start_ns"][row])), row)
+        begin = int(events["start_ns"][row])
+        if name in ("_Recv", "_HostRecv"):
+            name, begin = HAS, begin + int(events["duration_ns"][row])
+        found.setdefault((process, name, begin), row)
     return found

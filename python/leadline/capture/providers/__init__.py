@@ -124,6 +124,11 @@ class Awaited:
             return {"ok": None, "version": "", "message": f"The program did not import {self._title}."}
         return self._provider.status()
 
+    def dataflow(self) -> dict[str, Any]:
+        """What the provider has for the process's record, if anything."""
+        found: dict[str, Any] = getattr(self._provider, "dataflow", dict)()
+        return found
+
     @property
     def place(self) -> tuple[int, int] | None:
         """The provider's, where it has one."""

@@ -159,7 +159,7 @@ def node_frames(graphs: Graphs, function: str, node: str, kind: str) -> tuple[Fr
 
 def stage_frames(stage: str) -> tuple[Frame, ...]:
     """Of a stage of tf.data, which belongs to no call."""
-    return (*_PIPELINE, ("operator", stage, "", "", "", 0, 0, 0))
+    return (_POOL, *_PIPELINE, ("operator", stage, "", "", "", 0, 0, 0))
 
 
 def _of_operation(kind: str) -> tuple[Frame, ...]:
