@@ -217,9 +217,10 @@ enum class MetricKind : std::uint8_t {
   kNamedCounter2 = 76,  // counter: the second of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
   kNamedCounter3 = 77,  // counter: the third of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
   kNamedCounter4 = 78,  // counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`
+  kQueueWait = 79,  // from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input
 };
-inline constexpr std::size_t kMetricKindCount = 79;
-inline constexpr std::array<std::string_view, 79> kMetricKindNames{{
+inline constexpr std::size_t kMetricKindCount = 80;
+inline constexpr std::array<std::string_view, 80> kMetricKindNames{{
     "time",
     "call_time",
     "alloc_bytes",
@@ -299,6 +300,7 @@ inline constexpr std::array<std::string_view, 79> kMetricKindNames{{
     "named_counter_2",
     "named_counter_3",
     "named_counter_4",
+    "queue_wait",
 }};
 constexpr std::string_view to_string(MetricKind kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
@@ -454,7 +456,7 @@ struct MetricInfo {
   std::string_view unit;
   bool additive;
 };
-inline constexpr std::array<MetricInfo, 79> kMetricInfo{{
+inline constexpr std::array<MetricInfo, 80> kMetricInfo{{
     {"time", "ns", true},
     {"call_time", "ns", false},
     {"alloc_bytes", "bytes", true},
@@ -534,6 +536,7 @@ inline constexpr std::array<MetricInfo, 79> kMetricInfo{{
     {"named_counter_2", "1", true},
     {"named_counter_3", "1", true},
     {"named_counter_4", "1", true},
+    {"queue_wait", "ns", false},
 }};
 constexpr const MetricInfo& info(MetricKind kind) noexcept {
   return kMetricInfo[static_cast<std::size_t>(kind)];

@@ -190,6 +190,7 @@ class MetricKind(_Kind):
     NAMED_COUNTER_2 = 76
     NAMED_COUNTER_3 = 77
     NAMED_COUNTER_4 = 78
+    QUEUE_WAIT = 79
     CPU_TIME = 0  # its name in an earlier release
 
 
@@ -741,6 +742,12 @@ METRICS: Final[tuple[MetricInfo, ...]] = (
         "1",
         True,
         "counter: the fourth of those that were asked for by the name of an event; which, is in `available` of `meta.json`, at `cpu`",
+    ),
+    MetricInfo(
+        MetricKind.QUEUE_WAIT,
+        "ns",
+        False,
+        "from when a graph's node was put into a pool of threads until one of these took it up; runs that are not counted here went on in the thread that made their input",
     ),
 )
 

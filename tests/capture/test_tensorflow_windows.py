@@ -114,6 +114,8 @@ def test_times_of_nodes_are_scaled_to_all_calls_and_booked_once() -> None:
         count for (path, metric), (count, _) in native.booked.items() if path[-1] == "_FusedMatMul" and metric == "time"
     ]
     assert fused == [300, 300]
+    queued = sum(count for (_, metric), (count, _) in native.booked.items() if metric == "queue_wait")
+    assert queued == sum(100 * values[0] for values in windows.functions[name].queued.values()) > 0
 
 
 def test_stages_of_tf_data_are_scaled_to_all_elements_that_were_asked_for() -> None:

@@ -109,11 +109,18 @@ BFC = {"TF_ENABLE_ONEDNN_OPTS": "0", "TF_CPU_ALLOCATOR_USE_BFC": "1"}
 """The allocator that tells all that it does."""
 
 
-def test_a_lambda_is_a_function_with_its_nodes(run: Callable[..., Ran]) -> None:
+def test_nodes_of_a_lambda_that_a_pool_ran_lay_in_its_queue_and_others_went_on_in_a_thread(
+    run: Callable[..., Ran],
+) -> None:
     ran = run("pool.py", "300")
     assert contradictions(ran.profile) == []
     assert ran.calls("tf.function(<lambda>)") == int(ran.output)
     assert ran.calls("AddN") == int(ran.output)
+    nodes = ran.inside()
+    queued = [node.exclusive("queue_wait") for node in nodes if int(node.exclusive("queue_wait").count)]
+    assert 0 < sum(int(one.count) for one in queued) < sum(int(node.exclusive("call_time").count) for node in nodes)
+    assert all(0 <= int(one.min) <= int(one.max) for one in queued)
+    assert any(int(one.sum) > 0 for one in queued)
 
 
 def test_what_allocators_were_asked_for_is_set_beside_what_they_gave(run: Callable[..., Ran]) -> None:

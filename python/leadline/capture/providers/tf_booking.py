@@ -133,6 +133,8 @@ def _beside(timed: Sums, key: tuple[str, str], scale: float) -> list[Total]:
         found.append(_scaled("temporary_bytes", taken, scale, 1))
     if (waits := timed.waits.get(key)) is not None:
         found.append(_scaled("ready_wait", waits, scale, 1000))
+    if (queued := timed.queued.get(key)) is not None:
+        found.append(_scaled("queue_wait", queued, scale, 1000))
     return found
 
 
