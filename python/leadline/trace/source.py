@@ -22,6 +22,7 @@ CTF_METADATA = (b"/* CTF 1", b"\x57\x1d\xd1\x75", b"\x75\xd1\x1d\x57", b"\x1e")
 """How metadata of CTF may begin: as text, in packets of either byte order, and as JSON after a record separator."""
 _DEEPEST, _MOST_FOLDERS = 6, 1_000
 """How far CTF traces are looked for: a session of LTTng has ust/uid/1000/64-bit."""
+_PIECE_BYTES = 16 << 20
 _ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 
 
@@ -42,6 +43,22 @@ class Source:
     compressed: bool
     open: Callable[[], BinaryIO]
     path: Path | None = None
+
+
+def whole_of(source: Source, most_bytes: int, what: str) -> bytes:
+    """What a file holds, decompressed. Raises TraceError with `what` to do where that is more than `most_bytes`."""
+    with source.open() as stream:
+        if source.compressed:  # what a read asks for is reserved at once, so that is done by pieces
+            pieces, size = [], 0
+            while size <= most_bytes and (piece := stream.read(_PIECE_BYTES)):
+                pieces.append(piece)
+                size += len(piece)
+            data = b"".join(pieces)
+        else:
+            data = stream.read(min(source.size_bytes, most_bytes) + 1)
+    if len(data) > most_bytes:
+        raise TraceError(f"{source.name} has more than {most_bytes + 1 >> 30} GiB, {what}")
+    return data
 
 
 def sources(path: str | Path | Sequence[str | Path]) -> list[Source]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from leadline.trace import xspace_tensors
 from leadline.trace.allocator import History
 from leadline.trace.meaning import call_kind, device_kind
-from leadline.trace.source import Source
+from leadline.trace.source import Source, whole_of
 from leadline.trace.tables import EVENT_COLUMNS, Device, Kind, Thread, Trace, TraceError, distinct
 from leadline.trace.xspace_allocator import NUMBERS, TEXT, allocators
 from leadline.trace.xspace_details import copy_name, facts_of, host_of, launch, moved, program_number
@@ -84,10 +84,7 @@ def read_xspace(source: Source) -> Space:
     """The events of one host. Raises TraceError."""
     from leadline import _xla
 
-    with source.open() as stream:
-        data = stream.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise TraceError(f"{source.name} has more than 2 GiB, which no profile of XLA can have; record a shorter one")
+    data = whole_of(source, _LARGEST, "which no profile of XLA can have; record a shorter one")
     found = _xla.profile(data, list(_NUMBERS), list(_TEXTS))
     del data
     if found["problem"]:

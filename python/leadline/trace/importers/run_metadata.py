@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from leadline.profiles.profile import Profile
 from leadline.trace.importers.tf_nodes import Line, NodeRun, NodeTrace, labelled, profile_of
-from leadline.trace.source import Source
+from leadline.trace.source import Source, whole_of
 from leadline.trace.tables import TraceError
 from leadline.trace.wire import Damaged, Fields, fields, text, whole
 
@@ -37,10 +37,7 @@ def recognises(head: bytes, source: Source) -> bool:
 
 def read(source: Source) -> Profile:
     """The profile of one call of a graph. Raises TraceError."""
-    with source.open() as stream:
-        data = stream.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise TraceError(f"{source.name} has more than 2 GiB, which no message of TensorFlow can have")
+    data = whole_of(source, _LARGEST, "which no message of TensorFlow can have")
     trace = NodeTrace()
     try:
         told = fields(data)

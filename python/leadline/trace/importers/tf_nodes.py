@@ -102,8 +102,12 @@ class _Booking:
         self._runs = runs
         self._source = source
         self._recorder = recorder
-        self._begin_ns = runs[0].start_ns
-        self._end_ns = max(run.start_ns + run.duration_ns for run in runs)
+        near = [one for one in trace.requests if abs(one.start_ns - runs[0].start_ns) + one.duration_ns < LONGEST_NS]
+        self._requests = sorted(near, key=lambda one: one.start_ns)
+        spans = [(one.start_ns, one.start_ns + one.duration_ns) for one in runs]
+        spans += [(one.start_ns, one.start_ns + one.duration_ns) for one in self._requests]
+        self._begin_ns = min(begin for begin, _ in spans)
+        self._end_ns = max(end for _, end in spans)
         self._builder = ProfileBuilder()
         self._process = self._builder.process(
             source, pid=0, rank=-1, start_ns=self._begin_ns, end_ns=self._end_ns, complete=int(trace.complete)
@@ -122,7 +126,7 @@ class _Booking:
                 self._book_work(run, work)
             else:
                 self._book(run)
-        for request in self._trace.requests:
+        for request in self._requests:
             self._book_request(request)
         for sentence, count in self._trace.losses.items():
             self._builder.loss(self._process, LossKind.EVENTS_DROPPED, count, sentence)
@@ -155,16 +159,16 @@ class _Booking:
 
     def _book_request(self, request: Request) -> None:
         """On threads of their own: whoever asked did something else meanwhile."""
-        begin = request.start_ns - self._begin_ns
-        if begin < 0 or not 0 <= request.duration_ns < LONGEST_NS or begin + request.duration_ns > LONGEST_NS:
-            return
+        # one thread for each kind
         run = NodeRun(request.kind, request.what, request.kind, request.start_ns, request.duration_ns)
         thread = self._thread(run)
+        self._ran_ns[thread][2] = 0  # it waited
         detail = json.dumps({"tensor": request.what})
         frame = self._builder.frame(FrameKind.API, request.kind, detail=detail)
         node = self._builder.child(self._builder.node_of_thread(thread), frame)
         self._builder.add(node, MetricKind.WAIT_TIME, request.duration_ns)
-        self._builder.event(EventKind.REGION, node, begin, request.duration_ns, thread=thread)
+        begin_ns = request.start_ns - self._begin_ns
+        self._builder.event(EventKind.REGION, node, begin_ns, request.duration_ns, thread=thread)
 
     def _book_work(self, run: NodeRun, where: re.Match[str]) -> None:
         """A kernel or a copy: `node:Operation`, or whatever the driver calls it."""

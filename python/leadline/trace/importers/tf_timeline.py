@@ -12,7 +12,7 @@ from typing import Any
 
 from leadline.profiles.profile import Profile
 from leadline.trace.importers.tf_nodes import NodeRun, NodeTrace, profile_of
-from leadline.trace.source import Source
+from leadline.trace.source import Source, whole_of
 from leadline.trace.tables import TraceError
 
 NAME = "a Chrome trace of TensorFlow 1 (timeline.Timeline)"
@@ -31,10 +31,7 @@ def recognises(head: bytes, source: Source) -> bool:
 
 def read(source: Source) -> Profile:
     """The profile of one call of a graph. Raises TraceError."""
-    with source.open() as stream:
-        data = stream.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise TraceError(f"{source.name} has more than 1 GiB; import the RunMetadata that it was made from")
+    data = whole_of(source, _LARGEST, "which is too much of JSON; import the RunMetadata that it was made from")
     try:
         told = json.loads(data)
     except (ValueError, RecursionError) as error:
