@@ -7,6 +7,14 @@ from leadline.analysis.rules.base import Case, Finding, Severity, Values
 from leadline.analysis.rules.words import duration, often_as, percent
 
 _PER_STEP = 0.5
+_READ_LATER = (
+    "Keep the value on the device and read it every hundredth step (or collect arrays and read them all at the end: "
+    "jax.device_get(losses)); what decides inside of a step belongs into jax.lax.cond or jax.numpy.where."
+)
+_OF_A_PACKAGE = (
+    "A package reads it, to show or to decide something: see whether it has an option without (no progress bar, no "
+    "checks), or one that runs many steps in one program."
+)
 _BASIS = "bound: what Python does while the device has nothing to do; the device's own work remains"
 
 
@@ -42,8 +50,7 @@ def waiting(case: Case, group: Group, values: Values, learn_more: str) -> Findin
             f"{duration(case.per_step(group.value))} of waiting a step",
             "until then the next step is not dispatched, so the device idles while Python prepares it",
         ),
-        "Keep the value on the device and read it every hundredth step (or collect the arrays and read them all at the "
-        "end: jax.device_get(losses)); what decides inside of a step belongs into jax.lax.cond or jax.numpy.where.",
+        _OF_A_PACKAGE if case.made_by(group.row) else _READ_LATER,
         learn_more,
         max(case.share(spared), 0.02),
     )

@@ -19,6 +19,7 @@ class UnrolledLoop(Rule):
     asks = "Does a Python loop inside of jax.jit make a very large program?"
     options = (
         Option("turns", 32, "1", "a dozen layers or two are quickly compiled, and run as fast as a scan"),
+        Option("part", 20, "%", "of the program's operations; fewer are not what takes the compiler its time"),
         Option("compile", 1e9, "ns", "of compilation for these turns; less is not worth a change"),
         Option("share", 20, "%", "of compilation and steps together; from there on a warning"),
     )
@@ -31,7 +32,7 @@ class UnrolledLoop(Rule):
             every = max(int(note.get("operations", 0)), 1)
             for (file, line, name), (turns, operations) in _loops(case, note).items():
                 part = ns * min(1.0, operations / every)
-                if turns < values["turns"] or part < values["compile"]:
+                if turns < values["turns"] or operations < values["part"] * every or part < values["compile"]:
                     continue
                 share = part / max(run_ns(case), 1)
                 made.append(
