@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         nargs="*",
         help="a .leadline file with a trace window, Kineto JSON (.json, .json.gz), a folder or .tar.gz with the traces "
-        "of all ranks, or a .parquet file of operations",
+        "of all ranks, whatever else `leadline import` reads, or a .parquet file of operations",
     )
     parser.add_argument(
         "--scenario",
