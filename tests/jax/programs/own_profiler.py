@@ -2,6 +2,7 @@
 came to, errors in their own words, and whether each trace has all that ran in it."""
 
 import random
+import signal
 import socket
 import sys
 import threading
@@ -143,6 +144,32 @@ class Orders:
         except Exception as error:
             print(name, type(error).__name__, error)
 
+    def interrupted(self):
+        """A signal handler that starts and stops traces, wherever it comes in."""
+        on, errors = [], []
+
+        def handler(*_):
+            try:
+                if on:
+                    on.clear()
+                    jax.profiler.stop_trace()
+                else:
+                    jax.profiler.start_trace(self.place())
+                    on.append(True)
+            except Exception as error:
+                errors.append(str(error))
+            signal.setitimer(signal.ITIMER_REAL, self.random.uniform(0.0005, 0.01))
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        for _ in range(500):
+            self.x = step(self.x)
+            self.runs += 1
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        if on:
+            jax.profiler.stop_trace()
+        print("interrupted", errors)
+
     def over(self):
         """What a wrong order leaves behind for good would make all that follows the same."""
         self.held.clear()
@@ -170,6 +197,9 @@ def main(folder, seeds):
             orders.run(9)
             orders.over()
         print("runs", orders.runs)
+    interrupted = Orders(0, folder)
+    interrupted.interrupted()
+    print("runs", interrupted.runs)
     serve()
 
 

@@ -3,6 +3,7 @@ attempt came to, errors in their own words, and whether each trace has all that 
 and has that record."""
 
 import random
+import signal
 import socket
 import sys
 import threading
@@ -107,6 +108,32 @@ class Orders:
         except Exception as error:
             print(name, type(error).__name__, error)
 
+    def interrupted(self):
+        """A signal handler that starts and stops traces, wherever it comes in."""
+        on, errors = [], []
+
+        def handler(*_):
+            try:
+                if on:
+                    on.clear()
+                    profiler.stop()
+                else:
+                    profiler.start(self.place())
+                    on.append(True)
+            except Exception as error:
+                errors.append(str(error))
+            signal.setitimer(signal.ITIMER_REAL, self.random.uniform(0.0005, 0.01))
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        for _ in range(500):
+            own_step(self.x)
+            self.calls += 1
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        if on:
+            profiler.stop()
+        print("interrupted", errors)
+
     def over(self):
         """What a wrong order leaves behind for good would make all that follows the same."""
         self.held.clear()
@@ -139,6 +166,9 @@ def main(folder, seeds):
             orders.over()
             orders.run(9)
         calls += orders.calls
+    interrupted = Orders(0, folder)
+    interrupted.interrupted()
+    calls += interrupted.calls
     calls += serve(folder / "served")
     print(calls)
 

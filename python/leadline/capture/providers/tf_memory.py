@@ -75,7 +75,7 @@ class Memory:
 
     def __init__(self, native: Native) -> None:
         self._native = native
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may make tensors while it is held
         self._replaced = Replacements()
         self._tensor_type: type | None = None
         self._context: Any = None

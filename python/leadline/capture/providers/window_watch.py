@@ -7,9 +7,11 @@ was opened.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +35,11 @@ class Watch:
     def __init__(self, too_large: Callable[[int], None], resident: Callable[[], int] = resident_bytes) -> None:
         self._too_large = too_large
         self._resident = resident
-        self._open = threading.Event()
+        self._open = False
+        self._wake = threading.Lock()
+        """Free when a window has been opened since the thread last looked. Freed in one step of the interpreter: of an
+        `Event`, a signal handler that ends the window would wait for the step that it came into."""
+        self._wake.acquire()
         self._thread: threading.Thread | None = None
         self._before = 0
         self._windows = 0
@@ -43,7 +49,9 @@ class Watch:
         """A window is open."""
         self._windows += 1
         self._before = self._resident()
-        self._open.set()
+        self._open = True
+        with contextlib.suppress(RuntimeError):  # it is free
+            self._wake.release()
         if threaded and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="leadline windows", daemon=True)
             self._thread.start()
@@ -57,19 +65,19 @@ class Watch:
 
     def end(self) -> None:
         """It is no more."""
-        self._open.clear()
+        self._open = False
 
     def look(self) -> None:
         """How far the process has grown; nothing while no window is open."""
         window = self._windows
         grown = self._resident() - self._before
-        if self._open.is_set() and window == self._windows and grown > self.most_bytes:
+        if self._open and window == self._windows and grown > self.most_bytes:
             self.end()
             self._too_large(grown)
 
     def _run(self) -> None:
-        pause = threading.Event()
         while True:
-            self._open.wait()
-            pause.wait(EVERY_S)
-            self.look()
+            self._wake.acquire()
+            while self._open:
+                time.sleep(EVERY_S)
+                self.look()
