@@ -125,7 +125,10 @@ def test_stages_of_tf_data_are_scaled_to_all_elements_that_were_asked_for() -> N
     times, whole_ps = windows.stages[inside][:2]
     windows.stages["Iterator::Other"] = [1, 2_000_000, 2_000_000, 2_000_000, 2_000_000]
     booking = Booking(native, Graphs(""), windows)  # type: ignore[arg-type]
-    totals = {(1, "IteratorGetNextSync"): [asked * 99, 1_000, 1, 100], (2, "IteratorGetNext"): [asked, 100, 1, 100]}
+    [function] = windows.functions
+    windows.functions[function].elsewhere = {("next", "IteratorGetNext"): [3, 9, 3, 3]}  # one in each of three calls
+    windows.functions[function].nodes = {}
+    totals = {(1, "IteratorGetNextSync"): [asked * 99, 1_000, 1, 100], (2, function): [asked, 100, 1, 100]}
     assert booking.book_stages(totals) == (asked, 100 * asked)
     booked = {path[-1]: told for (path, metric), told in native.booked.items() if metric == "call_time"}
     assert booked["Iterator::Root"][0] == 100 * asked

@@ -71,6 +71,8 @@ def test_layers_of_keras_are_modules_and_its_batches_are_steps(run: Callable[...
     ran = run("keras_fit.py", "60")
     assert contradictions(ran.profile) == []
     assert ran.calls("tf.function(multi_step_on_iterator)") == int(ran.output)
+    calls = int(ran.output)
+    assert calls <= ran.calls("Iterator::Root") <= 1.1 * calls, "each call asks for one element, and Keras looks ahead"
     assert _share_on_lines(ran) >= 0.99
     modules = {node.name for node in ran.profile.tree.find(kind="module")}
     assert any(name.endswith(".conv_1") for name in modules), modules

@@ -81,7 +81,9 @@ class Booking:
             if name in _LOADING:
                 every += count
             elif (timed := self._windows.functions.get(name)) is not None and timed.runs:
-                inside = sum(values[0] for (_, kind), values in timed.nodes.items() if kind in _LOADING)
+                # an iterator's node may hold no thread until it has the element
+                known = (*timed.nodes.items(), *timed.elsewhere.items())
+                inside = sum(values[0] for (_, kind), values in known if kind in _LOADING)
                 every += count * inside / timed.runs
         return round(every)
 
