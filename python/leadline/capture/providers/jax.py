@@ -161,6 +161,7 @@ class JaxProvider:
                 exclude(str(Path(__file__).parent))
         runs = Runs(self._native, self._before, self._after, late=self._late)
         runs.look = self._habits.look
+        self._windows.is_inside = runs.is_inside
         runs.install()
         if not (runs.hooked and runs.wrapped):
             runs.uninstall()

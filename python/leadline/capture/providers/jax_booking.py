@@ -33,6 +33,8 @@ class Booking:
         self._programs = programs
         self._windows = windows
         self._runs: dict[Key, int] = {}
+        self._first_runs: dict[tuple[Key, int], int] = {}
+        """Runs of programs that were put in as the first run that was timed."""
 
     def book(self, counts: dict[Key, int], *, last: bool) -> int:
         """Put in all runs that are new; `last`: also those of functions that were never timed. Returns how many of
@@ -45,10 +47,10 @@ class Booking:
             mix = self._mix(key)
             if not mix and not last:
                 continue
-            self._runs[key] = count
             if mix:
-                self._book_runs(key, new, mix)
+                self._runs[key] = count - self._left_after_booking(key, new, mix, last=last)
             else:
+                self._runs[key] = count
                 untimed += new
                 self._book_untimed(key, new)
         return untimed
@@ -57,7 +59,7 @@ class Booking:
         """Timed runs by program: of this place, or else of the same function at any other."""
         own = self._windows.of_key.get(key)
         if own:
-            return own
+            return dict(own)
         mix: dict[int, int] = {}
         for (_, name), runs in self._windows.of_key.items():
             if name == key[1]:
@@ -68,15 +70,30 @@ class Booking:
     def _book_untimed(self, key: Key, new: int) -> None:
         self._booked.put(key[0], (_program(key[1], _UNTIMED),), [("call_time", new, 0, 0, 0, 0.0)])
 
-    def _book_runs(self, key: Key, new: int, mix: dict[int, int]) -> None:
-        whole = sum(mix.values())
-        left, left_whole = new, whole
-        for number, share in mix.items():
-            runs = left * share // left_whole
-            left, left_whole = left - runs, left_whole - share
-            timed = self._windows.timed.get(number)
-            if runs and timed is not None and timed.runs:
-                self._book_program(key, runs, number, timed)
+    def _left_after_booking(self, key: Key, new: int, mix: dict[int, int], *, last: bool) -> int:
+        """Put runs in; how many are left for when there is more than a first run to tell their time, which takes longer
+        than later ones."""
+        timed = self._windows.timed
+        left = new
+        if not last:
+            for number in [number for number in mix if number in timed and timed[number].early]:
+                booked = self._first_runs.get((key, number), 0)
+                runs = min(left, mix[number] - booked) if key in self._windows.of_key else 0
+                del mix[number]
+                if runs > 0:
+                    self._first_runs[key, number] = booked + runs
+                    self._book_program(key, runs, number, timed[number])
+                    left -= runs
+        weights = {number: count - self._first_runs.get((key, number), 0) for number, count in mix.items()}
+        if not any(weights.values()):
+            weights = mix
+        whole = sum(weights.values())
+        for number, share in weights.items():
+            runs = left * share // whole
+            left, whole = left - runs, whole - share
+            if runs and number in timed and timed[number].runs:
+                self._book_program(key, runs, number, timed[number])
+        return left
 
     def _book_program(self, key: Key, runs: int, number: int, timed: Timed) -> None:
         compiled = self._programs.get(number)

@@ -7,6 +7,7 @@ are seen running. Keeps copies only, never an executable of JAX. Raises nothing 
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,8 @@ class Compiled:
     """Whether it came from JAX's persistent cache, so that its lines may be those of an older source."""
     moved: int = -1
     """How many of its lines are not among those of today's source, of one from the cache; -1 where nothing tells."""
+    learned_s: float = 0.0
+    """When it was compiled or loaded, on the monotonic clock; 0 for one from before measuring."""
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict)
 
     def read(self) -> Program | None:
@@ -69,7 +72,8 @@ _LARGE = 20
 
 
 class Programs:
-    """Every program seen, by the number that profiles of XLA know it by. `large`: names of those of many operations."""
+    """Every program seen, by the number that profiles of XLA know it by. `large`: names of those of many operations;
+    `fresh`: names of those compiled that were not seen to run since."""
 
     def __init__(self, loss: Callable[[str], None]) -> None:
         self._loss = loss
@@ -79,6 +83,7 @@ class Programs:
         self._at_hand: dict[int, int] = {}
         """Bytes of the programs that are held, the one read first in front."""
         self.large: set[str] = set()
+        self.fresh: set[str] = set()
         self.unread = 0
 
     def learn_newest(
@@ -91,6 +96,8 @@ class Programs:
                 compiled = self._read(executable, tuple(above))
                 if compiled is not None:
                     compiled.cached = cached
+                    compiled.learned_s = time.monotonic()
+                    self.fresh.add(compiled.name)
                     if today is not None:
                         compiled.moved = len({(file, line) for file, _, line in _lines_of(compiled)} - today)
                     return compiled

@@ -44,6 +44,11 @@ class Runs:
         self.counts: dict[Key, int] = {}
         self.hooked = False
         self.wrapped = False
+        self._here = threading.local()
+
+    def is_inside(self) -> bool:
+        """Whether this thread is inside of a run on the slow path, whose arguments are put where they belong there."""
+        return bool(getattr(self._here, "depth", 0))
 
     def install(self) -> None:
         """Put the hook and the wrapper in; what this release of JAX does not have is left out."""
@@ -139,6 +144,7 @@ class Runs:
         if original is None:
             return
         counts, place, before, after = self.counts, self._native.place, self._before, self._after
+        here = self._here
 
         def __call__(this: Any, *arguments: Any, **named: Any) -> Any:
             self._keep()
@@ -147,7 +153,11 @@ class Runs:
                 return original(this, *arguments, **named)
             key = (token, called(str(getattr(this, "name", "?"))))
             before(key[1])
-            output = original(this, *arguments, **named)
+            outer = here.depth = getattr(here, "depth", 0) + 1
+            try:
+                output = original(this, *arguments, **named)
+            finally:
+                here.depth = outer - 1
             counts[key] = counts.get(key, 0) + 1
             after(key, output)
             return output

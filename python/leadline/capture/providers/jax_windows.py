@@ -87,10 +87,12 @@ class Windows(ProfilerWindows):
         self._measured_by = measured_by
         self._programs = programs
         self._seen: list[Key] = []
-        self._last: Callable[[], Any] = _nothing
-        """The last array that a run in this window results in, while the program holds it."""
+        self._last: dict[str, Callable[[], Any]] = {}
+        """Of each function an array that its last run in this window results in, while the program holds it."""
         self._fold: Any = None
         self._first = ""
+        self.is_inside: Callable[[], bool] = bool
+        """Whether this thread is inside of a run, whose arguments JAX puts where they belong by programs of its own."""
         self.device_type = ""
         """Of the devices whose work the windows saw, as files name it."""
         self.timed: dict[int, Timed] = {}
@@ -106,6 +108,10 @@ class Windows(ProfilerWindows):
 
     def before(self, name: str) -> None:
         """A program is about to run on the slow path, most likely for the first time."""
+        if self._programs.fresh and (module := program_name(name)) in self._programs.fresh:
+            self._programs.fresh.discard(module)  # compiled again, for other arguments, it was never timed
+            self.known.discard(name)
+            self._settled.discard(name)
         if self._session is None and self.may_open() and name not in self.known and self._may_time_first():
             self._first = name
             self._open(first_run=True)
@@ -114,7 +120,7 @@ class Windows(ProfilerWindows):
         """A program has been dispatched; `output` is what it will result in."""
         if self._session is None:
             if self._traced is not None:
-                self._last = _weak(output)
+                self._last[key[1]] = _weak(output)
                 if self._trace_turns():
                     return self._turn(output)
             if self.may_open() and (self._is_due() or (key[1] not in self._settled and self._is_wanted(key[1]))):
@@ -123,11 +129,11 @@ class Windows(ProfilerWindows):
                 self._open(first_run=False)
             return None
         self._seen.append(key)
-        self._last = _weak(output)
+        self._last[key[1]] = _weak(output)
         if self._trace_turns():
-            self._turn(output)
-        elif self._is_over():
-            self.close(output)
+            self._turn(None)
+        elif self._is_over() and not self.is_inside():
+            self.close()
         return None
 
     def _is_wanted(self, name: str) -> bool:
@@ -154,14 +160,16 @@ class Windows(ProfilerWindows):
 
     def last_run(self, output: Any) -> None:
         self.settle(output)
-        self._last = _nothing
+        self._last.clear()
 
     def settle(self, output: Any) -> None:
-        self._wait(self._last() if output is None else output)
+        for last in list(self._last.values()):
+            self._wait(last())
+        self._wait(output)
 
     def is_whole(self) -> bool:
         try:
-            return all(array.is_ready() for array in _arrays(self._last()))
+            return all(array.is_ready() for last in list(self._last.values()) for array in _arrays(last()))
         except Exception:  # it was donated to a later run
             return False
 
@@ -222,15 +230,16 @@ class Windows(ProfilerWindows):
             self._loss(f"A window of XLA's profiler could not be read: {problem}")
         self.count += 1
         calls = list(self._calls(runs, operations, seen))
+        early = {number: self._for_first_run or self._is_new(number) for number in {one.program for one in calls}}
         for one in calls:
             timed = self.timed.setdefault(one.program, Timed())
-            if timed.early and not self._for_first_run:
+            if timed.early and not early[one.program]:
                 timed = self.timed[one.program] = Timed(early=False)
-            if timed.early == self._for_first_run:
+            if timed.early == early[one.program]:
                 timed.add_run(one.wall_ps // 1000)
         for number, operation, count, total_ps, self_ps, shortest_ps, longest_ps, _, device, stream, work in operations:
             of_program = self.timed.get(number)
-            if of_program is None or of_program.early != self._for_first_run:
+            if of_program is None or of_program.early != early.get(number, self._for_first_run):
                 continue
             nothing = [0, 0, 0, shortest_ps, 0]
             sums = (
@@ -244,6 +253,11 @@ class Windows(ProfilerWindows):
             sums[3] = min(sums[3], shortest_ps)
             sums[4] = max(sums[4], longest_ps)
         self._assign(calls, seen)
+
+    def _is_new(self, number: int) -> bool:
+        """Whether a program was compiled while this window was open, so that its first run is in it."""
+        compiled = self._programs.get(number)
+        return compiled is not None and compiled.learned_s > self._opened_s
 
     def _calls(self, runs: list[Any], operations: list[Any], seen: list[Key]) -> Iterator[_Call]:
         """The calls of programs, each on one or several devices, in the order of their numbers."""
@@ -314,15 +328,11 @@ class Windows(ProfilerWindows):
                     self._settled.add(key[1])
 
 
-def _nothing() -> None:
-    return None
-
-
 def _weak(output: Any) -> Callable[[], Any]:
     for array in _arrays(output):
         with contextlib.suppress(TypeError):
             return weakref.ref(array)
-    return _nothing
+    return lambda: None
 
 
 def _arrays(output: Any) -> list[Any]:
