@@ -2,7 +2,6 @@
 numbers of runs, each operation as a kernel and, of matrix products, a second one."""
 
 import jaxlib._profiler as profiler
-from linear import main
 from tests.importers.xspace_files import Line, Plane, space
 
 from leadline import _xla
@@ -43,6 +42,9 @@ class OfDevice:
         return redrawn(self.session.stop())
 
 
-profiler.ProfilerSession = OfDevice
+profiler.ProfilerSession = OfDevice  # before JAX is there, as it would be in a release of its own
 jax_devices.type_of = lambda device: "cuda"
+
+from linear import main  # noqa: E402
+
 main(200)
