@@ -158,7 +158,8 @@ NodeId Collector::book_activity(const leadline_gpu_activity_event& event, const 
       lane.tree->add(at, static_cast<MetricKind>(measures[i].metric), device, stream, part.of(measures[i].value));
     }
   };
-  const bool is_work = event.event_kind != static_cast<uint8_t>(EventKind::kScratch);
+  const bool is_work = event.event_kind != static_cast<uint8_t>(EventKind::kScratch) &&
+                       event.event_kind != static_cast<uint8_t>(EventKind::kOverhead);
   if (event.name != nullptr && event.duration_ns >= 0 && is_work) {
     lane.tree->add(node, MetricKind::kGpuTime, device, stream, part.of(event.duration_ns));
   }

@@ -76,3 +76,23 @@ TEST_CASE("What was measured inside a kernel hangs below it, also where the kern
   CHECK(program.measured("main/a/fused/FFMA", MetricKind::kGpuTime).sum == 8);
   CHECK(program.measured("main/b/fused/FFMA", MetricKind::kGpuTime).sum == 10);
 }
+
+TEST_CASE("What the device's library did on the host is an event and no time of the device") {
+  RecordedProgram program;
+  program.collector.window().open(100);
+  const leadline_measure loading{static_cast<uint32_t>(MetricKind::kCallTime), 100};
+  leadline_event event = kernel(100);
+  event.of.gpu_activity.frame_kind = static_cast<uint8_t>(FrameKind::kApi);
+  event.of.gpu_activity.event_kind = static_cast<uint8_t>(EventKind::kOverhead);
+  event.of.gpu_activity.context = place_of("a");
+  event.of.gpu_activity.name = "loading";
+  event.of.gpu_activity.measures = &loading;
+  event.of.gpu_activity.measure_count = 1;
+  leadline_monitor_emit(&event);
+  program.take();
+  CHECK(program.measured("main/a/loading", MetricKind::kGpuTime).count == 0);
+  CHECK(program.measured("main/a/loading", MetricKind::kCallTime).sum == 100);
+  REQUIRE(program.shown.events.has_value());
+  const auto& kinds = program.shown.events->kind;
+  CHECK(std::count(kinds.begin(), kinds.end(), static_cast<uint8_t>(EventKind::kOverhead)) == 1);
+}

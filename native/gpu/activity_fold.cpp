@@ -83,6 +83,10 @@ void ActivityFold::add_wait(const Work& work, const Launch& launch) {
   activity.start_ns = work.start_ns;
   activity.duration_ns = work.end_ns - work.start_ns;
   activity.correlation = work.correlation;
+  // The thread's time, in the call that it is told with; no device works meanwhile.
+  const leadline_measure measure{number(MetricKind::kCallTime), activity.duration_ns};
+  activity.measures = &measure;
+  activity.measure_count = 1;
   leadline_monitor_emit(&event);
 }
 
@@ -106,6 +110,12 @@ void ActivityFold::tell_instructions(const KernelRun& run, const std::string& ma
 void ActivityFold::tell_counters(const KernelRun& run, const std::string& mangled,
                                  const std::vector<leadline_measure>& measures) {
   tell_more(run, mangled, nullptr, &measures);
+}
+
+void ActivityFold::tell_unrecorded(const KernelRun& run, std::int64_t began_ns, const std::string& mangled,
+                                   const std::vector<leadline_measure>& measures) {
+  tell_more(run, mangled, nullptr, &measures, run.end_ns - run.start_ns);
+  device(run.device).timeline->add({began_ns, run.end_ns, WorkClass::kUnmeasured, 0, 0});
 }
 
 void ActivityFold::tell_scratch(const ScratchChange& change, const KernelRun* run, const std::string* mangled) {
@@ -141,7 +151,7 @@ void ActivityFold::tell_scratch(const ScratchChange& change, const KernelRun* ru
 
 void ActivityFold::tell_more(const KernelRun& run, const std::string& mangled,
                              const std::vector<leadline_activity_child>* children,
-                             const std::vector<leadline_measure>* measures) {
+                             const std::vector<leadline_measure>* measures, std::int64_t duration_ns) {
   leadline_event event = activity_event(run.context, run.end_ns);
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
   activity.via = run.via;
@@ -151,7 +161,7 @@ void ActivityFold::tell_more(const KernelRun& run, const std::string& mangled,
   activity.device_type = vendor_.device_type;
   activity.stream = run.stream;
   activity.start_ns = run.start_ns;
-  activity.duration_ns = LEADLINE_TOLD_BEFORE;
+  activity.duration_ns = duration_ns;
   activity.correlation = run.correlation;
   name_kernel(mangled.c_str(), activity);
   if (children != nullptr) {
@@ -208,6 +218,13 @@ void ActivityFold::place_graph_node(const Work& work, leadline_gpu_activity_even
                  "Graphs with more nodes than are kept hang under their launch, without the path of "
                  "their capture.");
       return;
+    case GraphMap::Origin::kWithin:
+      activity.via_kind = LEADLINE_VIA_INSTANTIATE;
+      ++counters_.graph_nodes_unknown;
+      count_loss(LossKind::kNodesDropped, 1,
+                 "Nodes of graphs inside of graphs that the GPU's library does not tell of hang under the place that "
+                 "made the whole executable, without the path of their capture.");
+      return;
     case GraphMap::Origin::kInstantiated:
       activity.via_kind = LEADLINE_VIA_INSTANTIATE;
       break;
@@ -226,14 +243,16 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   Device& device = this->device(work.device);
   const bool known = launch.context != 0;
   const bool replayed = launch.kind == LEADLINE_GPU_GRAPH_LAUNCH;
+  // From the host's memory to the host's memory: threads of the driver copy, and the device does nothing.
+  const bool is_on_host = work.kind == WorkKind::kCopy && work.direction == Direction::kHtoH;
 
   leadline_event event = activity_event(launch.context, work.end_ns);
   leadline_gpu_activity_event& activity = event.of.gpu_activity;
-  activity.device = work.device;
+  activity.device = is_on_host ? -1 : work.device;
   activity.device_type = vendor_.device_type;
-  activity.stream = work.stream;
+  activity.stream = is_on_host ? -1 : work.stream;
   activity.start_ns = work.start_ns;
-  activity.duration_ns = work.end_ns - work.start_ns;
+  activity.duration_ns = is_on_host ? LEADLINE_TOLD_BEFORE : work.end_ns - work.start_ns;
   activity.correlation = work.correlation;
   activity.bytes = work.bytes;
 
@@ -287,7 +306,7 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   const std::uint64_t stream_key =
       static_cast<std::uint64_t>(work.context) << 32 | static_cast<std::uint32_t>(work.stream);
   // Of a replayed graph only the launch as a whole was queued, so its nodes have no latency or depth of their own.
-  if (known && !replayed) {
+  if (known && !replayed && !is_on_host) {
     const std::int64_t depth = queues_.add(stream_key, launch.start_ns, work.end_ns);
     measures.add(MetricKind::kQueueDepth, depth);
     if (work.start_ns >= launch.start_ns) measures.add(MetricKind::kLaunchLatency, work.start_ns - launch.start_ns);
@@ -296,6 +315,7 @@ void ActivityFold::add_device_work(const Work& work, const Launch& launch) {
   activity.measure_count = measures.count;
   leadline_monitor_emit(&event);
 
+  if (is_on_host) return;
   device.timeline->add({work.start_ns, work.end_ns, work_class, launch.context, launch.thread_marks});
 }
 

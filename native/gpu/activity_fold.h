@@ -78,6 +78,10 @@ class ActivityFold {
   void tell_instructions(const KernelRun& run, const std::string& mangled,
                          const std::vector<leadline_activity_child>& instructions);
   void tell_counters(const KernelRun& run, const std::string& mangled, const std::vector<leadline_measure>& measures);
+  // A kernel that no record comes of, as its launch and the counters have it; what else ran for it since `began_ns` is
+  // nothing of the program's.
+  void tell_unrecorded(const KernelRun& run, std::int64_t began_ns, const std::string& mangled,
+                       const std::vector<leadline_measure>& measures);
   // Charges idle time up to `time_ns`; call now and then, with a time no record can be older than.
   void settle_before(std::int64_t time_ns);
   // Work launched from `time_ns` on belongs nowhere, until resume: its launches say so (Launch::paused). Devices are
@@ -103,7 +107,7 @@ class ActivityFold {
   Device& device(std::int32_t index);
   void add_device_work(const Work& work, const Launch& launch);
   void tell_more(const KernelRun& run, const std::string& mangled, const std::vector<leadline_activity_child>* children,
-                 const std::vector<leadline_measure>* measures);
+                 const std::vector<leadline_measure>* measures, std::int64_t duration_ns = LEADLINE_TOLD_BEFORE);
   void name_kernel(const char* mangled, leadline_gpu_activity_event& activity);
   void describe_kernel(const Work& work, Device& device, leadline_gpu_activity_event& activity, Measures& measures);
   void place_graph_node(const Work& work, leadline_gpu_activity_event& activity);

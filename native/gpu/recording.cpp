@@ -60,7 +60,8 @@ void FoldedText::add(const std::string& path, const std::string& via, const lead
     ++sum.count;
     sum.sum += value;
   };
-  if (activity.name) book("gpu_time", activity.duration_ns);
+  const bool is_work = activity.event_kind != static_cast<std::uint8_t>(EventKind::kOverhead);
+  if (activity.name && activity.duration_ns >= 0 && is_work) book("gpu_time", activity.duration_ns);
   for (std::uint32_t i = 0; i < activity.measure_count; ++i) {
     book(to_string(static_cast<MetricKind>(activity.measures[i].metric)), activity.measures[i].value);
   }
@@ -306,7 +307,7 @@ ReplayResult replay(const std::string& path, const Vendor& vendor) {
     } else if (kind == "n") {
       std::uint64_t node = 0, original = 0, graph = 0;
       in >> node >> original >> graph >> place;
-      original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph, place);
+      original == 0 ? graphs.created(node, graph, place) : graphs.cloned(node, original, graph, {place, 0});
     } else if (kind == "s") {
       in >> beside.accumulation_registers >> beside.scalar_registers >> beside.scratch;
     } else if (kind == "l") {

@@ -1,16 +1,14 @@
 #include "gpu/replayed_launches.h"
 
+#include <iterator>
 #include <utility>
-
-#include "base/ids.h"
-#include "gpu/measure.h"
 
 namespace leadline::gpu {
 
-bool ReplayedLaunches::expect(std::uint32_t call) {
+bool ReplayedLaunches::expect(const KernelRun& run, const char* mangled) {
   const std::lock_guard lock(mutex_);
   if (expected_.size() >= kMost) return false;
-  expected_[call] = {};
+  expected_[run.call] = {run, mangled == nullptr ? "" : mangled, {}, run.start_ns, false};
   return true;
 }
 
@@ -25,11 +23,16 @@ void ReplayedLaunches::move_if_whole(std::unordered_map<std::uint32_t, Kept>::it
   expected_.erase(at);
 }
 
-void ReplayedLaunches::give(std::uint32_t call, std::vector<leadline_measure>&& measures) {
+void ReplayedLaunches::give(std::uint32_t call, std::vector<leadline_measure>&& measures, std::int64_t duration_ns,
+                            std::int64_t end_ns) {
   const std::lock_guard lock(mutex_);
   const auto found = expected_.find(call);
   if (found == expected_.end()) return;
   found->second.measures = std::move(measures);
+  if (!found->second.has_run) {
+    found->second.run.start_ns = end_ns - duration_ns;
+    found->second.run.end_ns = end_ns;
+  }
   move_if_whole(found);
 }
 
@@ -44,22 +47,20 @@ void ReplayedLaunches::ran(const KernelRun& run, const char* mangled) {
   move_if_whole(found);
 }
 
-void ReplayedLaunches::settle(const Tell& tell) {
+void ReplayedLaunches::settle(std::int64_t until_ns, const Tell& tell, const TellAlone& alone) {
   std::vector<Kept> told;
   {
     const std::lock_guard lock(mutex_);
     told.swap(whole_);
+    for (auto at = expected_.begin(); at != expected_.end();) {
+      const bool is_over = !at->second.measures.empty() && at->second.run.end_ns < until_ns;
+      if (is_over) told.push_back(std::move(at->second));
+      at = is_over ? expected_.erase(at) : std::next(at);
+    }
   }
-  for (const Kept& kept : told) tell(kept.run, kept.name, kept.measures);
-}
-
-void ReplayedLaunches::finish() {
-  const std::lock_guard lock(mutex_);
-  std::uint64_t lost = 0;
-  for (const auto& [call, kept] : expected_) lost += kept.measures.empty() ? 0 : 1;
-  expected_.clear();
-  count_loss(LossKind::kCountersDropped, lost,
-             "Counters of replayed kernels belong to launches whose records did not come.");
+  for (const Kept& kept : told) {
+    kept.has_run ? tell(kept.run, kept.name, kept.measures) : alone(kept.run, kept.began_ns, kept.name, kept.measures);
+  }
 }
 
 }  // namespace leadline::gpu

@@ -11,6 +11,7 @@
 
 #include "gpu/buffer_pool.h"
 #include "gpu/correlation_map.h"
+#include "gpu/graph_map.h"
 #include "gpu/host_memory.h"
 #include "gpu/marks.h"
 #include "gpu/stream_queue.h"
@@ -101,6 +102,41 @@ TEST_CASE("queue depth counts earlier work of the stream that had not ended at t
   std::int64_t deepest = 0;
   for (std::int64_t i = 0; i < 5000; ++i) deepest = queues.add(3, i, 1'000'000 + i);
   CHECK(deepest == static_cast<std::int64_t>(StreamQueues::kMost) - 1);
+}
+
+TEST_CASE("nodes of a graph in a graph are further ones of the whole, where the numbers add up") {
+  constexpr auto id = [](std::uint64_t graph, std::uint64_t node) { return graph << 32 | node; };
+  const auto make = [&](GraphMap& graphs, std::uint64_t first_own) {
+    graphs.created(id(1, 0), 1, 10);  // a kernel, and the graph that is a node
+    graphs.created(id(1, 1), 1, 11);
+    graphs.created(id(2, 0), 2, 20);  // what that graph holds
+    graphs.created(id(2, 1), 2, 21);
+    const GraphMaking making{99, 7};
+    graphs.cloned(id(3, 0), id(1, 0), 3, making);
+    graphs.cloned(id(4, 0), id(2, 0), 4, making);
+    graphs.cloned(id(4, 1), id(2, 1), 4, making);
+    graphs.cloned(id(3, 1), id(1, 1), 3, making, true);
+    graphs.created(id(3, first_own), 3, 99, making);  // the driver's own
+    std::vector<std::uint64_t> told;
+    graphs.instantiated(7, [&](std::uint64_t node, std::uint64_t clone) {
+      told.push_back(node);
+      told.push_back(clone);
+    });
+    graphs.instantiated(7, [&](std::uint64_t, std::uint64_t) { told.push_back(0); });  // once
+    return told;
+  };
+  GraphMap graphs;
+  CHECK(make(graphs, 4) == std::vector<std::uint64_t>{id(3, 2), id(4, 0), id(3, 3), id(4, 1)});
+  CHECK(graphs.find(id(3, 0)).place == 10);
+  CHECK(graphs.find(id(3, 2)).place == 20);
+  CHECK(graphs.find(id(3, 3)).place == 21);
+  CHECK(graphs.find(id(3, 3)).origin == GraphMap::Origin::kCaptured);
+  CHECK(graphs.find(id(3, 9)).origin == GraphMap::Origin::kWithin);
+  CHECK(graphs.find(id(3, 9)).place == 99);
+  CHECK(graphs.find(id(5, 0)).origin == GraphMap::Origin::kBefore);
+  GraphMap unequal;
+  CHECK(make(unequal, 3).empty());
+  CHECK(unequal.find(id(3, 2)).origin == GraphMap::Origin::kWithin);
 }
 
 TEST_CASE("a buffer comes back to the pool, a stranger's does not") {

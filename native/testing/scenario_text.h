@@ -73,6 +73,7 @@ class ScenarioProgram {
   virtual void compute(std::int64_t ns) = 0;
   virtual void poll() = 0;
   virtual bool other(const ScenarioLine&) { return false; }
+  void* graph(const std::string& name) { return graphs_[name]; }
 
  private:
   std::deque<std::string> names_;

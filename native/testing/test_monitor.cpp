@@ -81,7 +81,8 @@ void activity(const leadline_gpu_activity_event& a) {
     ++sum.count;
     sum.sum += value;
   };
-  const bool is_work = a.event_kind != static_cast<std::uint8_t>(EventKind::kScratch);
+  const bool is_work = a.event_kind != static_cast<std::uint8_t>(EventKind::kScratch) &&
+                       a.event_kind != static_cast<std::uint8_t>(EventKind::kOverhead);
   if (a.name && a.duration_ns >= 0 && is_work) book("gpu_time", a.duration_ns);
   const std::string kernel = key.substr(0, key.find(" | "));
   for (std::uint32_t i = 0; a.name && i < a.child_count; ++i) {

@@ -131,13 +131,14 @@ RECORDS = {
 CALLBACK = {
     "CallbackData": ("CUpti_CallbackData", {
         "site": "callbackSite", "function_name": "functionName", "params": "functionParams",
-        "return_value": "functionReturnValue", "context": "context", "correlation_id": "correlationId"}),
+        "return_value": "functionReturnValue", "symbol_name": "symbolName", "context": "context", "correlation_id": "correlationId"}),
     "ResourceData": ("CUpti_ResourceData", {
         "context": "context", "stream": "resourceHandle", "descriptor": "resourceDescriptor"}),
     "ModuleData": ("CUpti_ModuleResourceData", {
         "module_id": "moduleId", "image_bytes": "cubinSize", "image": "pCubin"}),
     "GraphData": ("CUpti_GraphData", {
-        "graph": "graph", "node": "node", "original_node": "originalNode", "graph_exec": "graphExec"}),
+        "graph": "graph", "node": "node", "original_node": "originalNode", "node_type": "nodeType",
+        "graph_exec": "graphExec"}),
 }  # fmt: skip
 
 NUMBERS = {

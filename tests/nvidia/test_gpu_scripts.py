@@ -229,3 +229,22 @@ def test_a_program_without_devices_ends_as_it_would_alone(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {"available": False}
     assert output.exists()
+
+
+def test_of_several_runs_each_check_is_the_last_that_did_it(tmp_path: Path) -> None:
+    merge = load("gpu_merge")
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    place = "/home/me/env/lib/site-packages/nvidia/lib.so"
+    done = {"graphs": {"ok": True, "replayed": 30, "seconds": 1, "status": {"path": place}},
+            "triton": {"ok": False, "error": "A\nB: no", "seconds": 1}, "replay": {"ok": None, "seconds": 0}}  # fmt: skip
+    (first / "results.json").write_text(json.dumps({"machine": {"gpu": "a GPU"}, "correctness": done}))
+    (second / "triton.json").write_text(json.dumps({"ok": False, "error": "File\nNameError: Any", "seconds": 2}))
+    (second / "planted.log").touch()
+    merged = merge.merge([first, second])
+    assert {name: (one["run"], one["ok"]) for name, one in merged["correctness"].items()} == {
+        "graphs": (1, True), "triton": (2, False), "planted": (2, False)}  # fmt: skip
+    text = merge.without_places(merge.page(merged, "a day") + json.dumps(merged))
+    assert "| graphs | 1 | replayed 30 |" in text and "NameError: Any |" in text and "| planted | **failed** |" in text
+    assert "/home/me" not in text and "nvidia/lib.so" in text

@@ -17,7 +17,7 @@ void Graphs::instantiated(std::uint64_t graph, std::uint64_t executable, leadlin
   if (found == graphs_.end()) return;
   const Executable made{next_++, found->second.nodes};
   for (std::uint32_t i = 0; i < made.nodes; ++i) {
-    nodes_.cloned(node(made.number, i), node(found->second.number, i), made.number, place);
+    nodes_.cloned(node(made.number, i), node(found->second.number, i), made.number, {place, 0});
   }
   executables_[executable] = made.number;
   unequal_[made.number & (kSlots - 1)].store(false, std::memory_order_relaxed);

@@ -99,20 +99,38 @@ void Callbacks::enter(const ApiCall& call, const cupti::CallbackData& data) noex
       }
     }
   }
-  calls_.begin(api, call.makes_work);
-  if (replay_ != nullptr && (call.kind == LEADLINE_GPU_LAUNCH || call.kind == LEADLINE_GPU_GRAPH_LAUNCH)) {
+  const bool moves = call.kind == LEADLINE_GPU_COPY || call.kind == LEADLINE_GPU_SET;
+  const bool is_nothing = moves && at.bytes != ArgumentLayout::kNone && data.params && api.bytes == 0;
+  calls_.begin(api, call.makes_work && !is_nothing);  // no record comes of a copy of no bytes
+  if (replay_ != nullptr && replay_->is_busy() &&
+      (call.kind == LEADLINE_GPU_LAUNCH || call.kind == LEADLINE_GPU_GRAPH_LAUNCH)) {
     const bool graph = call.kind == LEADLINE_GPU_GRAPH_LAUNCH;
     replay_->entering(data.context, api.device, graph ? KernelReplay::Launch::kGraph : KernelReplay::Launch::kKernel,
-                      data.correlation_id);
+                      {calls_.open_call().place, data.correlation_id, stream_of(call, data), data.symbol_name});
   }
 }
 
 void Callbacks::leave(const ApiCall& call, const cupti::CallbackData& data) noexcept {
   // Both APIs return an int-sized status, zero for success.
   const bool failed = data.return_value && *static_cast<const std::int32_t*>(data.return_value) != 0;
-  if (replay_ != nullptr && calls_.is_outermost()) replay_->leaving(failed);
+  if (replay_ != nullptr && calls_.is_outermost() && replay_->leaving(failed)) {
+    tables_.launches.cancel(data.correlation_id);  // no record may come
+  }
+  if (call.kind == LEADLINE_GPU_GRAPH_INSTANTIATE && calls_.is_outermost()) instantiated();
   calls_.leave(call.kind, call.makes_work, failed,
                calls_.is_outermost() && !failed ? address_in(call, data) : std::nullopt);
+}
+
+void Callbacks::instantiated() noexcept {
+  gpu::Recorder* recorder = calls_.recorder();
+  const gpu::ApiCalls::Open open = calls_.open_call();
+  try {
+    tables_.graphs.instantiated(open.correlation, [&](std::uint64_t node, std::uint64_t clone) {
+      if (recorder) recorder->graph_node(node, clone, 0, open.place);
+    });
+  } catch (...) {
+    gpu::count_loss(LossKind::kInternalError, 1, "No memory to keep a CUDA graph's path.");
+  }
 }
 
 void Callbacks::resource(cupti::Resource which, const cupti::ResourceData& data, bool told) noexcept {
@@ -163,7 +181,8 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data, bool 
     const gpu::ApiCalls::Open open = calls_.open_call();
     // A graph is also cloned by cuGraphClone and as the child of another, which says nothing of where it came from.
     const bool makes_executable = open.any && open.kind == LEADLINE_GPU_GRAPH_INSTANTIATE;
-    const leadline_context instantiating = makes_executable ? open.place : 0;
+    const gpu::GraphMaking making =
+        makes_executable ? gpu::GraphMaking{open.place, open.correlation} : gpu::GraphMaking{};
     switch (which) {
       case cupti::Resource::kGraphNodeCreated:
         if (cupti_.get_graph_node_id(data.node, &node) != cupti::kSuccess) return;
@@ -171,7 +190,7 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data, bool 
         // hand.
         calls_.captured();
         if (replay_ != nullptr) replay_->captured();
-        tables_.graphs.created(node, key(data.graph), here);
+        tables_.graphs.created(node, key(data.graph), here, making);
         if (recorder) recorder->graph_node(node, 0, key(data.graph), here);
         return;
       case cupti::Resource::kGraphNodeCloned:
@@ -179,8 +198,9 @@ void Callbacks::graph(cupti::Resource which, const cupti::GraphData& data, bool 
             cupti_.get_graph_node_id(data.original_node, &original) != cupti::kSuccess) {
           return;
         }
-        tables_.graphs.cloned(node, original, key(data.graph_exec ? data.graph_exec : data.graph), instantiating);
-        if (recorder) recorder->graph_node(node, original, key(data.graph), instantiating);
+        tables_.graphs.cloned(node, original, key(data.graph_exec ? data.graph_exec : data.graph), making,
+                              data.node_type == cupti::kNodeOfGraph);
+        if (recorder) recorder->graph_node(node, original, key(data.graph), making.place);
         return;
       case cupti::Resource::kGraphNodeDestroyStarting:
         if (cupti_.get_graph_node_id(data.node, &node) == cupti::kSuccess) tables_.graphs.node_destroyed(node);

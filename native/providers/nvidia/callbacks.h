@@ -46,6 +46,7 @@ class Callbacks {
   void enter(const ApiCall& call, const cupti::CallbackData& data) noexcept;
   void leave(const ApiCall& call, const cupti::CallbackData& data) noexcept;
   void resource(cupti::Resource which, const cupti::ResourceData& data, bool told) noexcept;
+  void instantiated() noexcept;
   void graph(cupti::Resource which, const cupti::GraphData& data, bool told) noexcept;
   std::int32_t device_of(void* context) noexcept;
   std::int64_t stream_of(const ApiCall& call, const cupti::CallbackData& data) noexcept;

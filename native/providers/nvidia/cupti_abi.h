@@ -120,6 +120,8 @@ struct ModuleData {
   const char* image;
 };
 
+inline constexpr std::uint32_t kNodeOfGraph = 4;  // a graph as a node of another, in the driver's enumeration
+
 struct GraphData {
   void* graph;
   void* original_graph;

@@ -177,12 +177,13 @@ void KernelReplay::open_stretch(Target& target) {
     target.refused = true;
     return refuse(refusal(result, "to start"));
   }
-  stretch_ = {&target, std::this_thread::get_id(), {}, 0, 0, false};
+  stretch_ = {&target, std::this_thread::get_id(), {}, {}, 0, 0, false};
   stretch_.calls.reserve(options_.at_once);
+  stretch_.ended_ns.reserve(options_.at_once);
   ++said_.stretches;
 }
 
-void KernelReplay::enter(void* context, std::int32_t device, Launch what, std::uint32_t call) noexcept try {
+void KernelReplay::enter(void* context, std::int32_t device, Launch what, const Call& call) noexcept try {
   const std::int64_t began = leadline_monitor_now();
   launch_is_node = false;
   const std::lock_guard lock(mutex_);
@@ -209,8 +210,14 @@ void KernelReplay::enter(void* context, std::int32_t device, Launch what, std::u
     }
   }
   busy_.store(stretch_.target != nullptr || wanted_, std::memory_order_release);
-  if (stretch_.target != nullptr && launches_.expect(call)) {
-    stretch_.open_call = call;
+  gpu::KernelRun run;
+  run.context = call.place;
+  run.device = device;
+  run.stream = call.stream;
+  run.correlation = run.call = call.id;
+  run.start_ns = began;
+  if (stretch_.target != nullptr && launches_.expect(run, call.kernel)) {
+    stretch_.open_call = call.id;
     stretch_.entered_ns = began;
   } else {
     windows_.spend(leadline_monitor_now() - began);
@@ -222,13 +229,20 @@ void KernelReplay::enter(void* context, std::int32_t device, Launch what, std::u
 // The driver tells of nodes under locks of its own, which it takes also in calls that this class makes under mutex_.
 void KernelReplay::captured() noexcept { launch_is_node = true; }
 
-void KernelReplay::leave(bool failed) noexcept {
+bool KernelReplay::leave(bool failed) noexcept {
   const std::lock_guard lock(mutex_);
-  if (stretch_.target == nullptr || stretch_.open_call == 0 || stretch_.thread != std::this_thread::get_id()) return;
+  if (stretch_.target == nullptr || stretch_.open_call == 0 || stretch_.thread != std::this_thread::get_id())
+    return false;
   const std::uint32_t call = std::exchange(stretch_.open_call, 0);
-  windows_.spend(leadline_monitor_now() - stretch_.entered_ns);
-  if (failed || launch_is_node) return launches_.forget(call);
+  const std::int64_t now = leadline_monitor_now();
+  windows_.spend(now - stretch_.entered_ns);
+  if (failed || launch_is_node) {
+    launches_.forget(call);
+    return false;
+  }
   stretch_.calls.push_back(call);  // there is room for as many as a stretch has
+  stretch_.ended_ns.push_back(now);
+  return true;
 }
 
 // Under mutex_, on the thread of the stretch or where no launch can be under way.
@@ -242,7 +256,7 @@ void KernelReplay::close_stretch() {
   decode.profiler = target.profiler;
   const bool whole = call_.stop(&stop) == cupti::kSuccess && stop.complete != 0 &&
                      call_.decode(&decode) == cupti::kSuccess && decode.dropped == 0;
-  if (whole && !stretch_.mixed) return read(target, stretch_.calls);
+  if (whole && !stretch_.mixed) return read(target);
   for (const std::uint32_t call : stretch_.calls) launches_.forget(call);
   gpu::count_loss(LossKind::kCountersDropped, stretch_.calls.size(),
                   stretch_.mixed ? "Several threads launched on one context while kernels were replayed, so whose "
@@ -250,7 +264,8 @@ void KernelReplay::close_stretch() {
                                  : "CUPTI did not finish the passes of replayed kernels.");
 }
 
-void KernelReplay::read(Target& target, const std::vector<std::uint32_t>& calls) {
+void KernelReplay::read(Target& target) {
+  const std::vector<std::uint32_t>& calls = stretch_.calls;
   auto info = sized<cupti::RangeImageInfo>();
   info.image = target.image.data();
   info.bytes = target.image.size();
@@ -276,7 +291,7 @@ void KernelReplay::read(Target& target, const std::vector<std::uint32_t>& calls)
     for (std::size_t m = 0; m < metrics.size(); ++m) {
       measures.push_back({gpu::number(metrics[m].metric), in_unit(metrics[m], values[m], duration_ns)});
     }
-    launches_.give(calls[at], std::move(measures));
+    launches_.give(calls[at], std::move(measures), std::llround(duration_ns), stretch_.ended_ns[at]);
     given[at] = true;
     ++said_.launches;
   }

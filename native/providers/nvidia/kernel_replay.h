@@ -46,13 +46,19 @@ class KernelReplay {
 
   // In callbacks of CUPTI, around the outermost call that launches; `device` -1: unknown.
   enum class Launch : std::uint8_t { kKernel, kGraph };
-  void entering(void* context, std::int32_t device, Launch what, std::uint32_t call) noexcept {
-    if (busy_.load(std::memory_order_acquire)) enter(context, device, what, call);
+  struct Call {
+    leadline_context place = 0;
+    std::uint32_t id = 0;
+    std::int64_t stream = -1;      // -1: not known
+    const char* kernel = nullptr;  // its mangled name, valid for the time of the callback
+  };
+  bool is_busy() const noexcept { return busy_.load(std::memory_order_acquire); }
+  void entering(void* context, std::int32_t device, Launch what, const Call& call) noexcept {
+    if (is_busy()) enter(context, device, what, call);
   }
   void captured() noexcept;  // the open launch became a node of a graph and runs nothing
-  void leaving(bool failed) noexcept {
-    if (busy_.load(std::memory_order_acquire)) leave(failed);
-  }
+  // True: the launch was replayed.
+  bool leaving(bool failed) noexcept { return is_busy() && leave(failed); }
   void context_destroyed(void* context) noexcept;
 
   // No stretch begins any more, the last one is taken.
@@ -69,20 +75,21 @@ class KernelReplay {
     Target* target = nullptr;  // null: none is open
     std::thread::id thread;
     std::vector<std::uint32_t> calls;
+    std::vector<std::int64_t> ended_ns;
     std::uint32_t open_call = 0;  // 0: the thread is in no launch
     std::int64_t entered_ns = 0;
     bool mixed = false;  // another thread launched meanwhile
   };
 
-  void enter(void* context, std::int32_t device, Launch what, std::uint32_t call) noexcept;
-  void leave(bool failed) noexcept;
+  void enter(void* context, std::int32_t device, Launch what, const Call& call) noexcept;
+  bool leave(bool failed) noexcept;
   Target* target_of(void* context, std::int32_t device);
   bool set_up(Target& target, std::string* why);
   bool make_image(Target& target);
   void open_stretch(Target& target);
   bool configure(Target& target, cupti::Result* result);
   void close_stretch();
-  void read(Target& target, const std::vector<std::uint32_t>& calls);
+  void read(Target& target);
   void refuse(const std::string& sentence);
   std::string refusal(cupti::Result result, const char* doing) const;
 

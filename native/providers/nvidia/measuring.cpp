@@ -67,7 +67,9 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
   }
   clock_ = gpu::measure_clock(cupti_clock(library_.call()));
   InCallback::use(this);
-  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs)) {
+  sampling_ = sampler_ && sampler_->begin();
+  if (!subscription_.start_activity(on_requested, on_completed, options_.whole_graphs, sampling_)) {
+    sampling_ = false;
     *message = subscription_.message();
     subscription_.close();
     InCallback::forget(this);
@@ -90,7 +92,6 @@ bool Measuring::start(std::string* message, std::string* holder, bool inside_cud
     gpu::count_loss(LossKind::kProviderUnavailable, 1, left_out.c_str());
   }
   if (!inside_cuda_start) learn_devices();
-  sampling_ = sampler_ && sampler_->begin();
   counting_ = counters_ && counters_->begin();
   replaying_ = replay_ && replay_->begin();
   callbacks_.set_replay(replaying_ ? replay_.get() : nullptr);
@@ -223,9 +224,12 @@ void Measuring::on_place_changed(const leadline_event* event, void* user) {
 
 void Measuring::on_activity(const leadline_event* event, void* user) {
   const leadline_gpu_activity_event& told = event->of.gpu_activity;
-  if (told.duration_ns == LEADLINE_TOLD_BEFORE) return;  // recordings hold no samples
+  const bool is_copy = told.event_kind == static_cast<std::uint8_t>(EventKind::kCopy);
+  if (told.duration_ns == LEADLINE_TOLD_BEFORE && !is_copy) return;  // recordings hold no samples
+  const auto is = [&](MetricKind metric) { return told.measures[0].metric == gpu::number(metric); };
+  if (told.measure_count > 0 && is(MetricKind::kCountedTime)) return;  // a kernel that was replayed
   if (told.name == nullptr && told.measure_count == 1 &&
-      told.measures[0].metric == gpu::number(MetricKind::kSyncRunningTime)) {
+      (is(MetricKind::kSyncRunningTime) || is(MetricKind::kDeviceAllocBytes) || is(MetricKind::kDeviceFreeBytes))) {
     return;  // measured around the call itself, which a recording of CUPTI's records cannot repeat
   }
   static_cast<Measuring*>(user)->recorder_->folded(event->of.gpu_activity);
@@ -261,8 +265,9 @@ void Measuring::drain() {
   if (const gpu::ClockRelation now = gpu::measure_clock(cupti_clock(library_.call())); now.known) clock_ = now;
   try {
     buffers_.drain([this](const gpu::FullBuffer& full) { fold_buffer(full); });
-    fold_.settle_before(leadline_monitor_now() - kSettleNs);
-    settle_samples(leadline_monitor_now() - kSettleNs);
+    const std::int64_t settled_ns = leadline_monitor_now() - kSettleNs;
+    settle_samples(settled_ns);  // first: it tells of times in which kernels were replayed, which are not idle
+    fold_.settle_before(settled_ns);
   } catch (...) {
     gpu::count_loss(LossKind::kInternalError, 1, "GPU work could not be settled for lack of memory.");
   }
@@ -341,7 +346,6 @@ void Measuring::stop() {
   {
     const std::lock_guard lock(fold_mutex_);
     settle_samples(INT64_MAX);
-    if (replaying_) replay_->launches().finish();
     fold_.finish();
   }
   if (activities_ != 0) leadline_monitor_unregister(activities_);

@@ -99,8 +99,13 @@ void Measuring::settle_samples(std::int64_t until_ns) {
   }
   if (replaying_) {
     replay_->launches().settle(
+        until_ns,
         [this](const gpu::KernelRun& run, const std::string& mangled, const std::vector<leadline_measure>& measures) {
           fold_.tell_counters(run, mangled, measures);
+        },
+        [this](const gpu::KernelRun& run, std::int64_t began_ns, const std::string& mangled,
+               const std::vector<leadline_measure>& measures) {
+          fold_.tell_unrecorded(run, began_ns, mangled, measures);
         });
   }
   if (!sampling_) return;

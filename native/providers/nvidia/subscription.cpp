@@ -117,20 +117,22 @@ cupti::Result Subscription::enable(cupti::Kind kind) const noexcept {
                                             : call.activity_enable(kind);
 }
 
-bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed,
-                                  bool whole_graphs) {
+bool Subscription::start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
+                                  bool samples) {
   const CuptiFunctions& call = library_.call();
   plain_requested = requested;
   plain_completed = completed;
   cupti::Result result = mode_ == SubscriptionMode::kShared
                              ? call.register_callbacks_v2(subscriber_, requested_v2, completed_v2)
                              : call.register_callbacks(requested, completed);
-  if (result == cupti::kSuccess) result = enable(cupti::Kind::kConcurrentKernel);
+  // With both on, launches of two programs on an H100 (CUPTI 13.0) did not return; Triton's Proton avoids it likewise.
+  const cupti::Kind kernels = samples ? cupti::Kind::kKernel : cupti::Kind::kConcurrentKernel;
+  if (result == cupti::kSuccess) result = enable(kernels);
   if (result != cupti::kSuccess) {
     message_ = refusal(result);
     return false;
   }
-  enabled_.push_back(cupti::Kind::kConcurrentKernel);
+  enabled_.push_back(kernels);
   constexpr std::array<KindName, 5> wanted{{{cupti::Kind::kMemcpy, "copies"},
                                             {cupti::Kind::kMemcpyPeer, "copies between devices"},
                                             {cupti::Kind::kMemset, "sets"},

@@ -20,7 +20,9 @@ class Subscription {
   // False with one sentence in message(), and holder() where CUPTI told it. `want_shared`: try that first.
   bool open(bool want_shared, cupti::CallbackFunction callback, void* user);
   // Activity buffers and record kinds. Kinds this library or device refuses are left out and named in missing_kinds().
-  bool start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs);
+  // `samples`: instructions will be sampled, with which records of kernels that overlap do not go together.
+  bool start_activity(cupti::BufferRequested requested, cupti::BufferCompleted completed, bool whole_graphs,
+                      bool samples);
   // Followed calls, contexts, modules, graphs.
   void enable_callbacks();
   void disable_callbacks();

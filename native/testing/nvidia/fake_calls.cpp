@@ -1,6 +1,7 @@
 // API calls of the fakes: their names and callback ids, and what CUPTI's hook does at begin and end of each.
 #include <cstring>
 
+#include "testing/nvidia/fake_api.h"
 #include "testing/nvidia/fake_gpu.h"
 
 namespace leadline::testing {
@@ -66,7 +67,8 @@ std::uint32_t callback_id(cupti::Domain domain, const char* name) {
 
 bool ApiScope::inside() { return api_depth > 0; }
 
-ApiScope::ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, const void* params, FakeContext* context)
+ApiScope::ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, const void* params, FakeContext* context,
+                   const FakeKernel* kernel)
     : domain_(domain), cbid_(cbid) {
   FakeGpu& gpu = FakeGpu::instance();
   if (api_depth++ == 0 || gpu.inner_ids_differ) api_correlation = gpu.next_correlation_.fetch_add(1);
@@ -74,6 +76,7 @@ ApiScope::ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, c
   data_.params = params;
   data_.return_value = &result_;
   data_.context = context;
+  data_.symbol_name = kernel ? kernel->name : nullptr;
   data_.context_uid = context ? context->id : 0;
   data_.correlation_id = api_correlation;
   tell(cupti::Site::kEnter);

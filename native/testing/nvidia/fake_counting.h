@@ -66,6 +66,7 @@ struct FakeCounting {
   cupti::Result range_result = cupti::kSuccess;
   std::size_t passes_missing = 0;  // of the next stretch of replayed kernels
   bool range_too_many = false;     // one more range than kernels were launched
+  bool records_of_replayed = false;
 
   // Of a context whose kernels are replayed.
   struct Ranges {
@@ -79,6 +80,10 @@ struct FakeCounting {
   std::map<void*, Ranges> contexts;
   std::uint64_t graphs_replayed = 0;  // launched where kernels are replayed, which must not be
   std::uint64_t ranges_enabled = 0;
+  bool replays(void* context) const {
+    const auto found = contexts.find(context);
+    return found != contexts.end() && found->second.open;
+  }
   std::int64_t replay(void* context, const std::string& kernel, std::int64_t duration_ns);
 
   std::map<std::int32_t, OfDevice> devices;

@@ -21,7 +21,7 @@ constexpr auto kDriver = cupti::Domain::kDriver;
 int launch(std::uint32_t cbid, const char* name, void* function, std::uint32_t grid, std::uint32_t block,
            std::uint32_t shared, void* stream, const void* params) {
   FakeStream* on = stream_of(stream);
-  ApiScope scope(kDriver, cbid, name, params, gpu().context(on->device));
+  ApiScope scope(kDriver, cbid, name, params, gpu().context(on->device), static_cast<const FakeKernel*>(function));
   const auto& kernel = *static_cast<const FakeKernel*>(function);
   if (kernel.fails) return scope.done(1);
   KernelShape shape;

@@ -40,33 +40,40 @@ int cudaGetLastError() {
 }
 int cudaLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** args, std::size_t shared, void* stream) {
   const CudaLaunchKernelParams params{function, grid, block, args, shared, stream};
-  ApiScope scope(kRuntime, 211, "cudaLaunchKernel", &params, context());
+  ApiScope scope(kRuntime, 211, "cudaLaunchKernel", &params, context(), static_cast<const FakeKernel*>(function));
   return scope.done(cuLaunchKernel(const_cast<void*>(function), grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                    static_cast<unsigned>(shared), stream, args, nullptr));
 }
 int cudaLaunchKernel_ptsz(const void* function, Dim3 grid, Dim3 block, void** args, std::size_t shared, void* stream) {
   const CudaLaunchKernelParams params{function, grid, block, args, shared, stream};
-  ApiScope scope(kRuntime, 214, "cudaLaunchKernel_ptsz", &params, context());
+  ApiScope scope(kRuntime, 214, "cudaLaunchKernel_ptsz", &params, context(), static_cast<const FakeKernel*>(function));
   void* own = stream ? stream : fake_gpu()->stream(2);  // stream 2 plays the thread's own default stream
   return scope.done(cuLaunchKernel(const_cast<void*>(function), grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                    static_cast<unsigned>(shared), own, args, nullptr));
 }
 int cudaLaunchKernelExC(const LaunchConfig* config, const void* function, void** args) {
   const CudaLaunchKernelExParams params{config, function, args};
-  ApiScope scope(kRuntime, 430, "cudaLaunchKernelExC", &params, context());
+  ApiScope scope(kRuntime, 430, "cudaLaunchKernelExC", &params, context(), static_cast<const FakeKernel*>(function));
   return scope.done(cuLaunchKernelEx(config, const_cast<void*>(function), args, nullptr));
 }
 int cudaLaunchCooperativeKernel(const void* function, Dim3 grid, Dim3 block, void** args, std::size_t shared,
                                 void* stream) {
   const CudaLaunchKernelParams params{function, grid, block, args, shared, stream};
-  ApiScope scope(kRuntime, 269, "cudaLaunchCooperativeKernel", &params, context());
+  ApiScope scope(kRuntime, 269, "cudaLaunchCooperativeKernel", &params, context(),
+                 static_cast<const FakeKernel*>(function));
   return scope.done(cuLaunchCooperativeKernel(const_cast<void*>(function), grid.x, grid.y, grid.z, block.x, block.y,
                                               block.z, static_cast<unsigned>(shared), stream, args));
 }
 int cudaMemcpyAsync(void* destination, const void* source, std::size_t bytes, int kind, void* stream) {
   const CudaMemcpyAsyncParams params{destination, source, bytes, kind, stream};
   ApiScope scope(kRuntime, 41, "cudaMemcpyAsync", &params, context());
+  constexpr int kHostToHost = 0;
   constexpr int kHostToDevice = 1;
+  if (kind == kHostToHost) {
+    fake_gpu()->copy(static_cast<FakeStream*>(stream), cupti::CopyKind::kHtoH, cupti::MemoryKind::kPinned,
+                     cupti::MemoryKind::kPageable, bytes, 5000, scope.correlation());
+    return scope.done(0);
+  }
   return scope.done(kind == kHostToDevice
                         ? cuMemcpyHtoDAsync_v2(reinterpret_cast<std::uint64_t>(destination), source, bytes, stream)
                         : cuMemcpyDtoHAsync_v2(destination, reinterpret_cast<std::uint64_t>(source), bytes, stream));

@@ -43,6 +43,7 @@ cupti::Result cuptiPCSamplingStart(cupti::SamplingOfContext* p) {
   const std::lock_guard lock(fake_gpu()->mutex);
   FakeSampling::OfContext* c = of(p->context);
   if (c == nullptr || c->open) return cupti::kInvalidOperation;
+  if (fake_gpu()->kinds.contains(cupti::Kind::kConcurrentKernel)) return cupti::kInvalidOperation;  // it would hang
   c->open = true;
   ++c->range;
   ++fake_gpu()->sampling.starts;

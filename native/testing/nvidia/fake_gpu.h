@@ -43,10 +43,14 @@ struct FakeEvent {
   std::int64_t at_ns = 0;
 };
 
+struct FakeKernel;
+struct FakeGraph;
+
 struct FakeGraphNode {
   std::uint64_t id = 0;  // number of the graph << 32 | number in the graph, which a clone keeps
   std::string kernel;
   std::int64_t duration_ns = 0;
+  FakeGraph* held = nullptr;  // a graph as a node
 };
 
 struct FakeGraph {
@@ -94,6 +98,7 @@ class FakeGpu {
   cupti::Result activity_result = cupti::kSuccess;
   bool inner_ids_differ = false;  // a driver call inside a runtime call gets its own correlation id
   bool names_work = true;
+  std::int64_t loads_ns = 0;  // the next launch loads its code first, for so long
   Delivery delivery;
   FakeSampling sampling;
   FakeCounting counting;
@@ -134,6 +139,12 @@ class FakeGpu {
   void graph_launch(FakeGraph* graph, FakeStream* stream, std::uint32_t correlation);
   FakeGraph* new_graph();
   FakeGraph* instantiate(FakeGraph* graph);
+  // Of the records that the tool wants of kernels.
+  cupti::Kind kernel_kind() const {
+    return kinds.contains(cupti::Kind::kKernel) ? cupti::Kind::kKernel : cupti::Kind::kConcurrentKernel;
+  }
+  // `inner` becomes a node of `graph`, whose own it is from then on.
+  void add_graph(FakeGraph* graph, FakeGraph* inner);
   void destroy(FakeGraph* graph, bool executable);
   void destroy_context(std::int32_t device);
   void lose_device();
@@ -191,7 +202,8 @@ class FakeGpu {
 // One API call of the program, from begin to end.
 class ApiScope {
  public:
-  ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, const void* params, FakeContext* context);
+  ApiScope(cupti::Domain domain, std::uint32_t cbid, const char* name, const void* params, FakeContext* context,
+           const FakeKernel* kernel = nullptr);
   ~ApiScope();
   ApiScope(const ApiScope&) = delete;
   ApiScope& operator=(const ApiScope&) = delete;

@@ -67,6 +67,13 @@ class Program final : public GpuProgram<Fakes, FakeGpu, FakeKernel, LaunchConfig
       gpu_.load_code(line.words[1].data(), line.words[1].size(), static_cast<std::int32_t>(line.number("device", 0)));
     } else if (line.verb() == "unload-code") {
       gpu_.unload_code(static_cast<std::int32_t>(line.number("device", 0)));
+    } else if (line.verb() == "copy-on-host") {
+      fakes_.memcpy_async(nullptr, nullptr, static_cast<std::size_t>(line.number("bytes", 1)), 0,
+                          gpu_.stream(static_cast<std::uint32_t>(line.number("stream", 7)), 0));
+    } else if (line.verb() == "loads") {
+      gpu_.loads_ns = line.number("duration", 1000);
+    } else if (line.verb() == "hold") {
+      gpu_.add_graph(static_cast<FakeGraph*>(graph(line.words[1])), static_cast<FakeGraph*>(graph(line.words[2])));
     } else if (line.verb() == "lose-device") {
       gpu_.lose_device();
     } else {
@@ -117,6 +124,8 @@ bool configure(FakeGpu& gpu, nvidia::Options& options, const ScenarioLine& line)
     gpu.counting.range_result = static_cast<cupti::Result>(number());
   else if (verb == "passes-missing")
     gpu.counting.passes_missing = 1;
+  else if (verb == "replayed-records")
+    gpu.counting.records_of_replayed = true;
   else if (verb == "range-too-many")
     gpu.counting.range_too_many = true;
   else if (verb == "chip")
