@@ -26,12 +26,16 @@ class Recorder:
 
         def __init__(self) -> None:
             self.mine = not Recorder.active
+            self.stopped = False
             if self.mine:
                 Recorder.active = id(self)
 
         def stop(self) -> bytes:
             if not self.mine:
                 raise RuntimeError("ALREADY_EXISTS")
+            if self.stopped:
+                raise RuntimeError("stopped twice")
+            self.stopped = True
             self.__del__()
             return b"recorded"
 
@@ -59,6 +63,7 @@ class Windows(ProfilerWindows):
         self.whole = True
         self.log: list[str] = []
         self.waits: Callable[[], None] = lambda: None
+        self.ends: Callable[[], None] = lambda: None
         self.stops: Callable[[], None] = lambda: None
         self.adds: Callable[[], None] = lambda: None
 
@@ -72,6 +77,7 @@ class Windows(ProfilerWindows):
         return self.whole
 
     def stop(self, session: Any) -> bytes:
+        self.ends()
         stopped: bytes = session.stop()
         self.stops()
         return stopped
@@ -161,7 +167,7 @@ def test_a_thread_that_waits_for_its_run_holds_nobody_up(opened: Windows) -> Non
     assert opened.log == ["recorded"]
 
 
-@pytest.mark.parametrize("moment", ["waits", "stops", "adds"])
+@pytest.mark.parametrize("moment", ["waits", "ends", "stops", "adds"])
 def test_a_signal_handler_may_begin_a_session_while_ours_is_being_closed(opened: Windows, moment: str) -> None:
     kept: list[Any] = []
 

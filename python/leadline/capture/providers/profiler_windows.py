@@ -215,7 +215,8 @@ class ProfilerWindows:
 
     def _end(self, take: Callable[[Any], Any]) -> Any:
         """With the lock held: the profiler is stopped and `take` says what it gave; None where it did not run. The
-        session is known until it has been stopped, so that who comes in between stops it as well, which is harmless."""
+        session is known until it has been stopped, so that who comes in between stops it as well; one of the two gets
+        nothing, or an error."""
         if not self.begun:
             self._session = None
             return None
@@ -225,7 +226,8 @@ class ProfilerWindows:
         try:
             return take(session)
         except Exception as error:
-            self._loss(f"A window of {self.PROFILER}'s profiler was lost ({error!r}).")
+            if not changing and self.begun:  # else it was stopped twice
+                self._loss(f"A window of {self.PROFILER}'s profiler was lost ({error!r}).")
             return None
         finally:
             self._changing = changing
