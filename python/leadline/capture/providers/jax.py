@@ -23,7 +23,7 @@ from leadline.capture.providers.jax_habits import Habits
 from leadline.capture.providers.jax_memory import LiveArrays
 from leadline.capture.providers.jax_plugins import Plugins
 from leadline.capture.providers.jax_programs import Programs
-from leadline.capture.providers.jax_runs import Key, Runs
+from leadline.capture.providers.jax_runs import Key, Runs, RunsNative
 from leadline.capture.providers.jax_trace import TracedRuns
 from leadline.capture.providers.jax_windows import Windows
 from leadline.capture.providers.jax_yield import Yielding
@@ -32,7 +32,7 @@ _FEW_FRAMES = 10
 """What releases up to 0.9 keep of a stack by themselves; only less is worth a sentence."""
 
 
-class JaxNative(Native, Protocol):
+class JaxNative(RunsNative, Protocol):
     """What this provider alone needs of the native module."""
 
     def hide_folder(self, folder: str) -> None: ...
@@ -123,7 +123,7 @@ class JaxProvider:
     def forked(self) -> None:
         """JAX's threads are not in the child, and what it counted is the parent's."""
         if self._runs is not None:
-            self._runs.counts.clear()
+            self._runs.forget()
             self._runs.uninstall()
             self._yielding.uninstall()
             self._runs = None
@@ -159,7 +159,7 @@ class JaxProvider:
             exclude = jax_places.member(f"jax._src.{register}.register_exclusion")
             if exclude is not None:
                 exclude(str(Path(__file__).parent))
-        runs = Runs(self._native, self._before, self._after, late=self._late)
+        runs = Runs(self._native, self, late=self._late)
         runs.look = self._habits.look
         self._windows.is_inside = runs.is_inside
         runs.install()
@@ -213,7 +213,8 @@ class JaxProvider:
                 "jax_compilation_cache_include_metadata_in_key, to see today's."
             )
 
-    def _before(self, name: str) -> None:
+    def before(self, name: str) -> None:
+        """See `Follows`."""
         try:
             if self._place is None and (place := jax_places.process()) is not None:
                 self._place = place
@@ -240,7 +241,8 @@ class JaxProvider:
         except Exception as error:
             self._loss(f"What JAX's arrays and devices hold could not be added up ({error!r}).")
 
-    def _after(self, key: Key, output: Any) -> None:
+    def after(self, key: Key, output: Any) -> bool:
+        """See `Follows`."""
         try:
             self._windows.after(key, output)
             if self._windows.count != self._booked_windows and self._runs is not None:
@@ -250,6 +252,12 @@ class JaxProvider:
                 self._memory.look()
         except Exception as error:
             self._loss(f"A run of a compiled program could not be followed ({error!r}).")
+        return self._windows.is_settled(key[1])
+
+    def quiet_until_s(self) -> float:
+        """See `Follows`."""
+        until_s = self._windows.quiet_until_s()
+        return until_s if self._memory is None else min(until_s, self._memory.next_s)
 
     def _refuse(self, jax: ModuleType, sentence: str) -> None:
         self._status = {"ok": False, "version": str(getattr(jax, "__version__", "")), "message": sentence}

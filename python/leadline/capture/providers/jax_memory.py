@@ -32,7 +32,8 @@ class LiveArrays:
     def __init__(self, native: Native, loss: Callable[[str], None]) -> None:
         self._native = native
         self._loss = loss
-        self._next_s = 0.0
+        self.next_s = 0.0
+        """Before this time of `time.monotonic` no look is due."""
         self._between_s = SOONEST_S
         self._peak: dict[Place, int] = {}
         self._at_peak: dict[Place, dict[Stack, list[int]]] = {}
@@ -40,7 +41,7 @@ class LiveArrays:
 
     def look(self) -> None:
         """Sum up the living arrays, unless it was done just now."""
-        if time.monotonic() >= self._next_s:
+        if time.monotonic() >= self.next_s:
             self.look_now()
 
     def look_now(self) -> None:
@@ -60,7 +61,7 @@ class LiveArrays:
             if total > self._peak.get(place, 0):
                 self._peak[place], self._at_peak[place] = total, mine
         took_s = time.monotonic() - now_s
-        self._next_s = time.monotonic() + max(self._between_s, took_s / COST_SHARE)
+        self.next_s = time.monotonic() + max(self._between_s, took_s / COST_SHARE)
         self._between_s = min(2 * self._between_s, BETWEEN_S)
 
     def book(self) -> None:

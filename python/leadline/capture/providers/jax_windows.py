@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -135,6 +136,16 @@ class Windows(ProfilerWindows):
         elif self._is_over() and not self.is_inside():
             self.close()
         return None
+
+    def is_settled(self, name: str) -> bool:
+        """Whether runs of a function need to be told only when a window is due."""
+        return bool(self.off) or name in self._settled
+
+    def quiet_until_s(self) -> float:
+        """Until when, of `time.monotonic`, those runs need not be told; 0 while each is wanted."""
+        if self._session is not None or self._traced is not None:
+            return 0.0
+        return math.inf if self.off else self._next_s
 
     def _is_wanted(self, name: str) -> bool:
         """Whether a function that has just run is to be timed in its next run."""
