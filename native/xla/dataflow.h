@@ -18,4 +18,8 @@ struct Dataflow {
 // more than `most` edges none.
 Dataflow dataflow(const Module& module, size_t most = 200'000);
 
+// What each computation that runs by itself executes, as rows of the module in the order of its schedule, the entry
+// first. What is begun to be waited for later stands where it begins, and as what is begun.
+std::vector<std::vector<uint32_t>> schedules(const Module& module);
+
 }  // namespace leadline::xla

@@ -80,6 +80,8 @@ bool Module::read() {
       id_ = field.integer();
     } else if (field.is(6, 0)) {
       entry_id_ = field.integer();
+    } else if (field.is(7, 2)) {
+      good = read_schedule(field.bytes);
     } else if (field.is(8, 2)) {
       Wire alias(field.bytes);
       Field entry;
@@ -219,6 +221,33 @@ bool Module::read_instruction(std::string_view bytes, uint32_t computation) {
   return true;
 }
 
+// HloScheduleProto: a map from computations to the ids of their instructions.
+bool Module::read_schedule(std::string_view bytes) {
+  Wire wire(bytes);
+  Field field;
+  bool good = true;
+  while (good && wire.next(&field)) {
+    if (!field.is(1, 2)) continue;
+    int64_t computation = 0;
+    std::vector<int64_t> ids;
+    Wire entry(field.bytes);
+    Field part;
+    while (good && entry.next(&part)) {
+      if (part.is(1, 0)) computation = part.integer();
+      if (!part.is(2, 2)) continue;
+      Wire sequence(part.bytes);
+      Field one;
+      while (good && sequence.next(&one)) {
+        if (one.number == 1) good = integers(one, [&](int64_t id) { ids.push_back(id); });
+      }
+      good = good && sequence.ok();
+    }
+    good = good && entry.ok();
+    schedule_[computation] = keep(ids);
+  }
+  return good && wire.ok();
+}
+
 bool Module::read_shape(std::string_view bytes, Shape* shape, int depth) {
   if (depth > kDeepestShape) return false;
   uint64_t type = 0;
@@ -311,7 +340,10 @@ void Module::join() {
   for (size_t row = 0; row < computations_.size(); ++row) {
     const auto root = instruction_rows.find(root_ids_[row]);
     if (root != instruction_rows.end()) computations_[row].root = root->second;
+    const auto scheduled = schedule_.find(computations_[row].id);
+    if (scheduled != schedule_.end()) computations_[row].scheduled = rows(instruction_rows, scheduled->second);
   }
+  schedule_.clear();
   const auto entry = computation_rows.find(entry_id_);
   if (entry == computation_rows.end()) return;
   entry_ = entry->second;

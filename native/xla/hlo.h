@@ -48,6 +48,7 @@ struct Instruction {
 struct Computation {
   std::string_view name;
   Range instructions;
+  Range scheduled;  // rows of Module::instructions in the order in which they run; none where the program does not say
   uint32_t root = kNone;
   int64_t id = 0;
 };
@@ -105,6 +106,7 @@ class Module {
   bool read();
   bool read_computation(std::string_view bytes);
   bool read_instruction(std::string_view bytes, uint32_t computation);
+  bool read_schedule(std::string_view bytes);
   bool read_shape(std::string_view bytes, Shape* shape, int depth);
   bool read_stacks(std::string_view bytes);
   bool read_program_shape(std::string_view bytes);
@@ -131,6 +133,7 @@ class Module {
   std::vector<Stack> stacks_;
   std::vector<Source> sources_;  // of all instructions, until stacks are settled
   std::vector<int64_t> root_ids_;
+  std::unordered_map<int64_t, Range> schedule_;  // by computation, until ids are joined
   std::unordered_map<std::string_view, uint32_t> by_name_;
 };
 

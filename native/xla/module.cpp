@@ -84,6 +84,20 @@ class Program {
     return names;
   }
 
+  // Of each computation that runs by itself [(operation, opcode)], in the order of its schedule; the entry is the first.
+  nb::list schedules() const {
+    nb::list all;
+    for (const std::vector<uint32_t>& rows : leadline::xla::schedules(*module_)) {
+      nb::list one;
+      for (const uint32_t row : rows) {
+        const Instruction& instruction = module_->instructions()[row];
+        one.append(nb::make_tuple(text(instruction.name), text(instruction.opcode)));
+      }
+      all.append(one);
+    }
+    return all;
+  }
+
   // Of XLA's assignment of buffers: (bytes, whether those are alive together at the peak, [(operation, bytes)]).
   nb::tuple temporaries(const nb::bytes& assignment, size_t most) const {
     const Temporaries found = leadline::xla::temporaries(view(assignment));
@@ -249,6 +263,7 @@ NB_MODULE(_xla, m) {
       .def_prop_ro("entry", &Program::entry)
       .def("temporaries", &Program::temporaries, nb::arg("assignment"), nb::arg("most"))
       .def("dataflow", &Program::dataflow)
+      .def("schedules", &Program::schedules)
       .def("origins", &Program::origins, nb::arg("operation"));
   add_graph_window(m);
   m.def("fold", &fold, nb::arg("bytes"), nb::arg("control"), nb::arg("expected") = nb::dict());

@@ -46,15 +46,20 @@ def by_tensorflow(data: bytes) -> Iterator[tuple[str, str, list[Event]]]:
 def main() -> None:
     found = [argument for argument in sys.argv[1:] if argument != "--tensorflow"]
     for path in map(Path, found):
-        lines, operations = [], {}
+        lines, operations, kernels = [], {}, {}
         read = by_tensorflow if "--tensorflow" in sys.argv else by_jaxlib
         for plane, line, events in read(gzip.decompress(path.read_bytes())):
             lines.append([plane, line, len(events), sum(took for _, took, _ in events)])
-            for _, took, stats in events:
+            for name, took, stats in events:
                 if plane.startswith("/host:CPU") and "hlo_op" in stats:
                     count, total = operations.get(str(stats["hlo_op"]), (0, 0))
                     operations[str(stats["hlo_op"])] = (count + 1, total + took)
+                if plane.startswith("/device:GPU") and "kernel_details" in stats:
+                    count, total = kernels.get(name, (0, 0))
+                    kernels[name] = (count + 1, total + took)
         told = {"lines": sorted(lines), "operations": dict(sorted(operations.items()))}
+        if kernels:
+            told["kernels"] = dict(sorted(kernels.items()))
         place = path.with_name(path.name.removesuffix(".xplane.pb.gz") + ".counts.json")
         place.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from leadline.profiles.builder import ProfileBuilder
 from leadline.schema import FrameKind
 from leadline.trace.importers.spans import Mask, Rows
+from leadline.trace.importers.xspace_buffers import Buffered
 from leadline.trace.meaning import is_collective
 from leadline.trace.tables import Kind, distinct
 from leadline.trace.xspace import Space
@@ -36,6 +37,10 @@ _LOADING = (
 )
 _SILENT = 1
 """A key: what is inside stands below what is around."""
+UNTOLD = (
+    "Kernels in command buffers (CUDA graphs) that neither their name nor their place there binds to an operation have "
+    "no lines; with XLA_FLAGS=--xla_gpu_enable_command_buffer= XLA launches each by itself."
+)
 _ALONE = -2
 """In place of a pool: the call of the program is not in the profile."""
 
@@ -48,10 +53,13 @@ def is_loading(one: Named) -> bool:
 class Frames:
     """Makes the nodes of a profile's events. Events that make the same frames have one key."""
 
-    def __init__(self, builder: ProfileBuilder, space: Space, programs: Mapping[int, Program]) -> None:
+    def __init__(
+        self, builder: ProfileBuilder, space: Space, programs: Mapping[int, Program], buffered: Mapping[int, Buffered]
+    ) -> None:
         self._builder = builder
         self._space = space
         self._programs = programs
+        self._buffered = buffered
         self._keys: list[tuple[int, int, int, int]] = [(-1, -1, -1, -1)] * (_SILENT + 1)
         """(kind, name, operation, pool) of each key."""
         self._meaning: list[int] = [-1] * (_SILENT + 1)
@@ -149,10 +157,19 @@ class Frames:
             detail = json.dumps({"hlo": instruction})
             frames = [self._builder.frame(FrameKind.OPERATOR, instruction.partition(".")[0], detail=detail), *work]
             return [(self._path(node, frames), 1.0)]
+        buffered = self._buffered.get(operation)
+        if buffered is not None and not buffered.told.instructions:
+            self._without[UNTOLD] += 1
+            detail = json.dumps({"command_buffer": buffered.name})
+            frames = [self._builder.frame(FrameKind.OPERATOR, "command buffer", detail=detail), *work]
+            return [(self._path(node, frames), 1.0)]
         found = []
-        for part in parts_of(program, instruction, self._stack_of(node)):
-            frames = [*(self._frame(frame) for frame in part.frames), *work]
-            found.append((self._path(node, frames), part.share))
+        instructions = buffered.told.instructions if buffered is not None else (instruction,)
+        for one in instructions:
+            for part in parts_of(program, one, self._stack_of(node)):
+                told = part.frames if buffered is None else (*part.frames[:-1], _noted(part.frames[-1], buffered))
+                frames = [*map(self._frame, told), *work]
+                found.append((self._path(node, frames), part.share / len(instructions)))
         return found
 
     def _program_name(self, operation: int) -> str:
@@ -197,6 +214,15 @@ class Frames:
             for file in program.files:
                 found.setdefault(PurePosixPath(file).name, set()).add(file)
         return {name: next(iter(paths)) for name, paths in found.items() if len(paths) == 1}
+
+
+def _noted(operator: Frame, buffered: Buffered) -> Frame:
+    """The operation of a kernel in a command buffer, with what told that it is of it."""
+    kind, name, module, file, detail, *place = operator
+    told = {"command_buffer": buffered.name, "told_by": buffered.told.by}
+    if len(buffered.told.instructions) > 1:
+        told["one_of"] = list(buffered.told.instructions)
+    return (kind, name, module, file, json.dumps({**json.loads(detail), **told}, sort_keys=True), *place)
 
 
 def _both(one: NDArray[Any], other: NDArray[Any]) -> Rows:

@@ -22,6 +22,7 @@ from leadline.trace.importers import device_work, xspace_frames
 from leadline.trace.importers.levels import Nodes, levels_of, nearest, nodes_of, shared, totals
 from leadline.trace.importers.spans import NO_FRAME, Booked, Mask, Rows, Spans
 from leadline.trace.importers.tree import Import
+from leadline.trace.importers.xspace_buffers import unbuffered
 from leadline.trace.importers.xspace_memory import book_memory
 from leadline.trace.importers.xspace_runs import Dataflow, told_runs
 from leadline.trace.tables import CALL_KINDS, Kind
@@ -52,7 +53,10 @@ class _XspaceImport(Import):
 
     def __init__(self, space: Space, recorder: str) -> None:
         super().__init__(space.trace, recorder)
-        self.space = space
+        self.unread = 0
+        self.programs = self._read_programs(space)
+        self.space, buffered = unbuffered(space, self.programs)
+        space = self.space
         kind = self.trace.events["kind"]
         self.thread: Rows = self.trace.events["thread"].astype(np.int64)
         self.is_span: Mask = np.isin(kind, self.span_kinds) & (self.thread >= 0)
@@ -62,21 +66,19 @@ class _XspaceImport(Import):
         waits = np.array([one.event == Event.WAITS for one in space.meanings] or [False], np.bool_)
         self.waits: Mask = waits[np.maximum(space.meaning, 0)] & (space.meaning >= 0) & self.is_span
         self.is_call: Mask = calls[np.maximum(space.meaning, 0)] & (space.meaning >= 0) & self.is_span
-        self.unread = 0
-        self.programs = self._read_programs()
         self.run = told_runs(space, self.programs, self.executes & (self.is_span | self.is_device))
         self.call_of_run: Rows = np.zeros(0, np.int64)
         self.dataflow: dict[str, Any] = {}
-        self.frames = xspace_frames.Frames(self.builder, space, self.programs)
+        self.frames = xspace_frames.Frames(self.builder, space, self.programs, buffered)
         self.nodes = Nodes(np.zeros(0, np.int64), np.zeros(0, np.int32), [])
         self.unlaunched = 0
         self.repeated: Mask = np.zeros(len(self.trace), np.bool_)
 
-    def _read_programs(self) -> dict[int, Program]:
+    def _read_programs(self, space: Space) -> dict[int, Program]:
         from leadline import _xla
 
         found = {}
-        for number, (_, module) in self.space.programs.items():
+        for number, (_, module) in space.programs.items():
             try:
                 found[number] = _xla.Program(module)
             except ValueError:
