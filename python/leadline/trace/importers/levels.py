@@ -99,14 +99,11 @@ def totals(group: NDArray[np.int32], values: Rows) -> Iterator[tuple[int, Total]
 
 
 def shared(whole: Total, shares: list[float]) -> list[Total]:
-    """A total by shares that add up to one; not a unit gets lost."""
+    """A total by shares that add up to one; not a unit gets lost. Each part has happened as often as the whole."""
     if len(shares) == 1:
         return [whole]
-    found, given, reached = [], 0, 0.0
-    for position, share in enumerate(shares):
-        reached += share
-        until = whole.total if position == len(shares) - 1 else round(whole.total * min(reached, 1.0))
-        part, given = until - given, until
+    found = []
+    for part, share in zip(_whole_numbers(whole.total, shares), shares, strict=True):
         mean = part / whole.count
         found.append(
             Total(
@@ -118,3 +115,38 @@ def shared(whole: Total, shares: list[float]) -> list[Total]:
             )
         )
     return found
+
+
+def dealt(whole: Total, shares: list[float]) -> list[Total]:
+    """A total by shares that add up to one, where what was counted counts once: each part has that share of it too.
+    Where there are more parts than that each still counts for one."""
+    times = _whole_numbers(whole.total, shares)
+    kept = [place for place, time in enumerate(times) if time or whole.total == 0]
+    counts = dict(zip(kept, _at_least_one(whole.count, [shares[place] for place in kept]), strict=True))
+    found = []
+    for place, time in enumerate(times):
+        count = counts.get(place, 0)
+        if not count:
+            found.append(Total(0, 0, 0, 0, 0.0))
+            continue
+        low, high = time // count, -(-time // count)
+        squares = max(whole.squares * count / whole.count, time * time / count)
+        found.append(Total(count, time, min(whole.smallest, low), max(high, whole.largest), squares))
+    return found
+
+
+def _whole_numbers(total: int, shares: list[float]) -> list[int]:
+    found, given, reached = [], 0, 0.0
+    for position, share in enumerate(shares):
+        reached += share
+        until = total if position == len(shares) - 1 else round(total * min(reached, 1.0))
+        found.append(until - given)
+        given = until
+    return found
+
+
+def _at_least_one(total: int, shares: list[float]) -> list[int]:
+    """Whole numbers by shares, none of them 0; they add up to the total where that is as much as there are shares."""
+    spare, whole = max(total - len(shares), 0), sum(shares) or 1.0
+    given = _whole_numbers(spare, [share / whole for share in shares])
+    return [1 + more for more in given]

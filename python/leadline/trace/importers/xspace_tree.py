@@ -19,7 +19,7 @@ from leadline.profiles.profile import Profile
 from leadline.schema import LossKind, MetricKind
 from leadline.trace.allocator import History
 from leadline.trace.importers import device_work, xspace_frames
-from leadline.trace.importers.levels import Nodes, levels_of, nearest, nodes_of, shared, totals
+from leadline.trace.importers.levels import Nodes, dealt, levels_of, nearest, nodes_of, shared, totals
 from leadline.trace.importers.spans import NO_FRAME, Booked, Mask, Rows, Spans
 from leadline.trace.importers.tree import Import
 from leadline.trace.importers.xspace_buffers import unbuffered
@@ -290,7 +290,10 @@ class _XspaceImport(Import):
         """Time and bytes are shared by the parts of an operation; what else is known of it stands at the largest."""
         for place, total in totals(self.nodes.place[rows], values):
             parts = self.nodes.parts[place] if metric in _SHARED else [(self.nodes.parts[place][0][0], 1.0)]
-            for (node, _), part in zip(parts, shared(total, [share for _, share in parts]), strict=True):
+            divide = dealt if metric == MetricKind.GPU_TIME else shared  # kernels are counted
+            for (node, _), part in zip(parts, divide(total, [share for _, share in parts]), strict=True):
+                if not part.count:
+                    continue
                 measured = (part.count, part.total, part.smallest, part.largest, part.squares)
                 self.builder.add_total(node, metric, measured, device, stream)
 
