@@ -84,7 +84,8 @@ class Program {
     return names;
   }
 
-  // Of each computation that runs by itself [(operation, opcode)], in the order of its schedule; the entry is the first.
+  // Of each computation that runs by itself [(operation, opcode)], in the order of its schedule; the entry is the
+  // first.
   nb::list schedules() const {
     nb::list all;
     for (const std::vector<uint32_t>& rows : leadline::xla::schedules(*module_)) {

@@ -104,8 +104,10 @@ def test_kernels_of_command_buffers_are_on_the_lines_of_their_instructions() -> 
     for node in profile.tree.find(kind="kernel"):
         took = node.exclusive("gpu_time")
         line, operator = node.nearest("python"), node.nearest("operator")
-        functions[line.name.partition(".")[0] if line else ""] += int(took.sum)
         kernels[node.name] += int(took.count)
+        assert line is not None
+        assert operator is not None
+        functions[line.name.partition(".")[0]] += int(took.sum)
         told = operator.detail
         assert told["command_buffer"].startswith("command_buffer_")
         assert "one_of" not in told

@@ -1,4 +1,4 @@
-"""Kernels in command buffers of XLA as operations of their programs; see `xla/command_buffers.py` for what tells them."""
+"""Kernels in command buffers of XLA as operations of their programs; `command_buffers.py` says what tells them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.trace.importers.command_buffers import Schedule, Told
 from leadline.trace.importers.spans import Rows
 from leadline.trace.xspace import Space
-from leadline.xla.command_buffers import Schedule, Told
 
 if TYPE_CHECKING:
     from leadline._xla import Program

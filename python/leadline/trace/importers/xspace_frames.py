@@ -218,11 +218,12 @@ class Frames:
 
 def _noted(operator: Frame, buffered: Buffered) -> Frame:
     """The operation of a kernel in a command buffer, with what told that it is of it."""
-    kind, name, module, file, detail, *place = operator
-    told = {"command_buffer": buffered.name, "told_by": buffered.told.by}
+    kind, name, module, file, detail, line, first_line, address = operator
+    told: dict[str, Any] = {"command_buffer": buffered.name, "told_by": buffered.told.by}
     if len(buffered.told.instructions) > 1:
         told["one_of"] = list(buffered.told.instructions)
-    return (kind, name, module, file, json.dumps({**json.loads(detail), **told}, sort_keys=True), *place)
+    noted = json.dumps({**json.loads(detail), **told}, sort_keys=True)
+    return (kind, name, module, file, noted, line, first_line, address)
 
 
 def _both(one: NDArray[Any], other: NDArray[Any]) -> Rows:

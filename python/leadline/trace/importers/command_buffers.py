@@ -1,11 +1,11 @@
 """Which instruction each kernel of a command buffer is of.
 
-On GPUs XLA records stretches of a program into CUDA graphs (command buffers), and its profiler then says of every kernel
-which command buffer it was in, and not of which instruction it is. Two things still tell it. XLA names a kernel after
-the instruction that it was made for; fusions that compute the same share the kernel of one of them. And kernels run in
-the order of the program's schedule: so one that has another's name, or a library's, or that copies, is of an
-instruction between those of its neighbours. The assignment sought is the one that fits all names of a launch best;
-where several fit equally well, all are told.
+On GPUs XLA records stretches of a program into CUDA graphs (command buffers), and its profiler then says of every
+kernel which command buffer it was in, and not of which instruction it is. Two things still tell it. XLA names a
+kernel after the instruction that it was made for; fusions that compute the same share the kernel of one of them. And
+kernels run in the order of the program's schedule: so one that has another's name, or a library's, or that copies, is
+of an instruction between those of its neighbours. The assignment sought is the one that fits all names of a launch
+best; where several fit equally well, all are told.
 """
 
 from __future__ import annotations
